@@ -21,7 +21,7 @@ from windrow.spark.gateway import Gateway, check_dialect
 from windrow.spark.live import Listeners, live_stream
 from windrow.spark.live.queries import SessionCatalog
 from windrow.spark.live.sinks.targets import sink_of
-from windrow.spark.logs.table_log import Log, of_frame, unit_named
+from windrow.spark.logs.table_log import TableLog, of_frame, unit_named
 from windrow.spark.logs.text_log import is_text_log, of_text_log, read_text_log
 from windrow.spark.runtime.local import local_session
 from windrow.spark.scan.file_sources import of_table, read_table
@@ -481,7 +481,7 @@ class Session:
                     condition="UNKNOWN_ROWTIME",
                     hint="name the column that holds it: rowtime='ts', on the command line --rowtime ts",
                 )
-            log_columns = Log(
+            log_columns = TableLog(
                 rowtime, known, ptime, producer, bound, on_late, watermark, punctuation=punctuation
             )
             frame = self._frame(name, source)

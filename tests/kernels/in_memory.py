@@ -21,21 +21,21 @@ import pyarrow as pa
 
 from windrow.algebra.bind import bind
 from windrow.algebra.names import IDENTITY, partition_key
-from windrow.algebra.physical import Draft
-from windrow.algebra.window_node import AggregateCall, Boundary, Window
+from windrow.algebra.physical import PlanDraft
+from windrow.algebra.window_node import AggregateCall, Window, WindowBoundary
 from windrow.kernels import slices
 from windrow.kernels.aggregates import supports
 from windrow.kernels.reference.aggregates import aggregate
 from windrow.kernels.reference.comparison import compare
 from windrow.kernels.reference.expressions import compile_expression as compile_uncached
-from windrow.kernels.reference.window_by import Boundary as ReferenceBoundary
 from windrow.kernels.reference.window_by import OrderKey, WindowBy, window_by
+from windrow.kernels.reference.window_by import Boundary as ReferenceBoundary
 from windrow.kernels.sorting import sorted_partitions
 from windrow.kernels.window_by import window_by as kernel
 from windrow.kernels.window_plan import WindowPlan
 from windrow.rules import optimize
 from windrow.rules.kernel_plan import kernel_plan
-from windrow.syntax.expression_nodes import Operation
+from windrow.syntax.expression_nodes import OperationNode
 from windrow.syntax.expressions import parse_expression
 from windrow.syntax.nodes import Role, Side
 from windrow.syntax.sqltext import SqlText
@@ -151,7 +151,7 @@ class _Analyzer:
         # NULL for these samples, but not for every row
         return "boolean" if _is_condition(text) else "void"
 
-    def column_scope(self, column: Any, boundary: Boundary) -> str | None:
+    def column_scope(self, column: Any, boundary: WindowBoundary) -> str | None:
         raise AssertionError(f"no Columns here: {column} of {boundary}")
 
     def aggregate_type(self, call: AggregateCall) -> str:
@@ -177,10 +177,10 @@ def _guarded(text: str) -> str:
 def _is_condition(text: str) -> bool:
     tokens = tokenize(text)
     found = parse_expression(tokens, 0, len(tokens))
-    return isinstance(found, Operation) and found.operator not in ("+", "-", "*", "/", "%", "DIV", "NEG")
+    return isinstance(found, OperationNode) and found.operator not in ("+", "-", "*", "/", "%", "DIV", "NEG")
 
 
-def draft_of(sql: str, table: Table) -> tuple[Draft, _Analyzer]:
+def draft_of(sql: str, table: Table) -> tuple[PlanDraft, _Analyzer]:
     """The plan of a query with one WINDOW BY."""
     tokens = tokenize(sql)
     statement = bind(tokens, (0, len(tokens)))
@@ -340,7 +340,7 @@ def _aggregate(call: AggregateCall, rows: Sequence[Any], name: str, analyzer: _A
     )
 
 
-def _boundary(boundary: Boundary, sql: str) -> ReferenceBoundary:
+def _boundary(boundary: WindowBoundary, sql: str) -> ReferenceBoundary:
     names = {variable.role: variable.name for variable in boundary.variables}
     span = boundary.when.span if boundary.when is not None else None
     return ReferenceBoundary(

@@ -14,10 +14,10 @@ from windrow.kernels.patterns.match_recognize import match_recognize
 from windrow.kernels.patterns.pattern_plan import (
     NUMBERS,
     STATE,
-    Condition,
     MatchNumber,
     MatchPlan,
     Navigation,
+    PatternCondition,
     Register,
 )
 from windrow.kernels.patterns.program import compile_pattern
@@ -215,7 +215,7 @@ def plan_of(
         MatchNumber("n"),
     )
     known = CONDITIONS | NUMBERED
-    asked = tuple(Condition(label, known[name][0]) for label, name in conditions.items())
+    asked = tuple(PatternCondition(label, known[name][0]) for label, name in conditions.items())
     registers = REGISTERS
     if "not below the first row" in conditions.values():
         registers = (*registers, FIRST_ROW)

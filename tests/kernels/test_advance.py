@@ -47,11 +47,11 @@ from windrow.kernels.advance.suffix import CountedRows, suffix_of
 from windrow.kernels.patterns.match_recognize import match_recognize
 from windrow.kernels.patterns.pattern_plan import (
     STATE,
-    Condition,
     Duration,
-    Frame,
     MatchNumber,
     MatchPlan,
+    PatternCondition,
+    PatternFrame,
     Register,
     register_side,
 )
@@ -301,7 +301,7 @@ def limited(plan: MatchPlan, within: int | str | None) -> MatchPlan:
     side = register_side(len(plan.registers))
     length = Operation("-", (ColumnRef("t", "row"), ColumnRef("t", side)), "int64")
     limit = Number(within) if isinstance(within, int) else ColumnRef(within, side)
-    conditions = [Condition(label, Operation("<=", (length, limit))) for label in range(3)]
+    conditions = [PatternCondition(label, Operation("<=", (length, limit))) for label in range(3)]
     return replace(
         plan,
         registers=(*plan.registers, Register(None, True, 0)),
@@ -320,7 +320,7 @@ def matches_agree_in_steps(
     duration: int | str | None = None,
     *,
     every: bool = False,
-    frame: Frame | None = None,
+    frame: PatternFrame | None = None,
 ) -> None:
     plan = limited(
         plan_of(
@@ -425,7 +425,7 @@ def test_all_matches_in_steps_are_those_of_the_whole(tree, conditions, rows, ski
     matches_agree_in_steps(tree, conditions, rows, skip, shown, within, data, every=True)
 
 
-frames = st.builds(Frame, st.sampled_from([0, 1, 2, None]), st.booleans())
+frames = st.builds(PatternFrame, st.sampled_from([0, 1, 2, None]), st.booleans())
 
 
 def rows_of_frames_agree_in_steps(tree, conditions, rows, skip, frame, within, data):
@@ -469,7 +469,7 @@ def test_a_duration_is_over_as_the_frontier_passes_it():
     assert told == ("when its time is over by the bound", "rows from the first one on whose time is not over")
 
 
-def frames_in_steps(frame: Frame) -> list[tuple[list[tuple[int, int]], int]]:
+def frames_in_steps(frame: PatternFrame) -> list[tuple[list[tuple[int, int]], int]]:
     """The rows and states that each of three rows makes known, and how many rows are kept."""
     plan = replace(plan_of(A, {0: "low"}), frame=frame, measures=())
     plan = replace(plan, result=pa.schema([plan.result.field(name) for name in ("x", STATE)]))
@@ -485,13 +485,17 @@ def frames_in_steps(frame: Frame) -> list[tuple[list[tuple[int, int]], int]]:
 def test_a_row_of_a_window_is_given_when_its_match_is_known():
     match, none = 0, 2
     # without SEEK the row itself tells; the third one alone matches
-    assert frames_in_steps(Frame(None, seek=False)) == [([(3, none)], 0), ([(3, none)], 0), ([(0, match)], 0)]
+    assert frames_in_steps(PatternFrame(None, seek=False)) == [
+        ([(3, none)], 0),
+        ([(3, none)], 0),
+        ([(0, match)], 0),
+    ]
     # what the first one finds skips the others
     sought = [(3, match), (3, none), (0, none)]
-    assert frames_in_steps(Frame(None, seek=True)) == [([], 1), ([], 2), (sought, 0)]
+    assert frames_in_steps(PatternFrame(None, seek=True)) == [([], 1), ([], 2), (sought, 0)]
     # the frame of the first one ends before
     ended = [([], 1), ([(3, none)], 1), ([(3, match), (0, none)], 0)]
-    assert frames_in_steps(Frame(1, seek=True)) == ended
+    assert frames_in_steps(PatternFrame(1, seek=True)) == ended
 
 
 # -- when it is given, and what is kept --------------------------------------------------------------

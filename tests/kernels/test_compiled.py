@@ -19,7 +19,7 @@ from tests.kernels.test_window_by_property import clauses, tables, windows_agree
 from windrow.errors import ExecutionError, Span
 from windrow.kernels import strategies
 from windrow.kernels.compiling import compiled
-from windrow.kernels.pairs import Array, Rows, Sides, holds
+from windrow.kernels.pairs import Array, PairRows, Sides, holds
 from windrow.kernels.window_plan import (
     ColumnRef,
     ConstantRef,
@@ -94,7 +94,9 @@ def storage(kind: str) -> pa.DataType:
     return pa.int64() if kind in ("time", "interval") else ARROW[kind]
 
 
-def data(seed: int, expression: PairExpression, ansi: bool) -> tuple[Rows, dict[str, Array], Array, Array]:
+def data(
+    seed: int, expression: PairExpression, ansi: bool
+) -> tuple[PairRows, dict[str, Array], Array, Array]:
     """Rows of a few partitions, sides of which some are missing, and stretches to search."""
     random = np.random.default_rng(seed)
     count = int(random.integers(1, 30))
@@ -103,7 +105,7 @@ def data(seed: int, expression: PairExpression, ansi: bool) -> tuple[Rows, dict[
     table |= {f"{kind}_null": column(random, kind, count, True) for kind in ARROW}
     constants = {kind: column(random, kind, 1, False) for kind in ARROW}
     constants |= {f"{kind}_null": pa.array([None], ARROW[kind]) for kind in ARROW}
-    rows = Rows(pa.table(table), bounds, pa.table(constants), (expression,), ansi)
+    rows = PairRows(pa.table(table), bounds, pa.table(constants), (expression,), ansi)
     windows = int(random.integers(1, 12))
     label = random.integers(0, count, windows)
     low = random.integers(rows.first[label], rows.stop[label] + 1)
@@ -205,7 +207,7 @@ def conditions(depth: int) -> st.SearchStrategy[PairExpression]:
 # -- compiled = numpy ----------------------------------------------------------------------------
 
 
-def outcome(predicate: PairExpression, rows: Rows, sides: Sides, low: Array, stop: Array) -> Any:
+def outcome(predicate: PairExpression, rows: PairRows, sides: Sides, low: Array, stop: Array) -> Any:
     """What a search pair by pair gives: the rows found, or the error of the first window that fails."""
     counts = stop - low
     owner = np.repeat(np.arange(len(low)), counts)
@@ -228,7 +230,7 @@ def outcome(predicate: PairExpression, rows: Rows, sides: Sides, low: Array, sto
     return found
 
 
-def by_compiled(predicate: PairExpression, rows: Rows, sides: Sides, low: Array, stop: Array) -> Any:
+def by_compiled(predicate: PairExpression, rows: PairRows, sides: Sides, low: Array, stop: Array) -> Any:
     try:
         found = compiled.search(predicate, rows, sides, TARGET, low, stop)
     except ExecutionError as error:
@@ -387,8 +389,8 @@ assert "numba" in sys.modules
 RIGHT = [3, 2, 3, -1, -1]
 
 
-def climbing() -> tuple[Rows, Sides, str, Array, Array]:
-    rows = Rows(pa.table({"v": [3, 1, 2, 4, 0]}), np.array([0, 5]), pa.table({}), (CLIMB,))
+def climbing() -> tuple[PairRows, Sides, str, Array, Array]:
+    rows = PairRows(pa.table({"v": [3, 1, 2, 4, 0]}), np.array([0, 5]), pa.table({}), (CLIMB,))
     every = np.arange(5)
     return rows, {"start": every}, TARGET, every, np.full(5, 5)
 
@@ -498,7 +500,7 @@ class Calls:
 def scan(values: list[int]) -> list[int]:
     """For each row the next that is greater."""
     count = len(values)
-    rows = Rows(pa.table({"v": values}), np.array([0, count]), pa.table({}), (CLIMB,))
+    rows = PairRows(pa.table({"v": values}), np.array([0, count]), pa.table({}), (CLIMB,))
     every = np.arange(count)
     found = strategies.find(
         Search("scan", CLIMB), rows, {"start": every}, TARGET, every, np.full(count, count)
@@ -574,7 +576,7 @@ def test_handing_over_changes_no_answer(monkeypatch):
 
 def test_an_error_bears_its_place(monkeypatch):
     predicate = op(">", op("/", Number(1), field("v"), dtype="float64"), Number(1))
-    rows = Rows(pa.table({"v": [2, 3, 0, 1]}), np.array([0, 4]), pa.table({}), (predicate,))
+    rows = PairRows(pa.table({"v": [2, 3, 0, 1]}), np.array([0, 4]), pa.table({}), (predicate,))
     every, stop = np.arange(1), np.full(1, 4)
     monkeypatch.setattr(compiled, "_STEPS_BEFORE_COMPILING", 0)
     with pytest.raises(ExecutionError) as raised:

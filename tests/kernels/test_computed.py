@@ -12,32 +12,49 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from windrow.kernels.computed import computed_functions, texts
-from windrow.kernels.computed.computed_steps import Choice, Columns, Computed, of_codes, only
-from windrow.kernels.computed.computed_values import Applied, Column, Constant, OfCodes, Once, Rows
+from windrow.kernels.computed.computed_steps import Choice, Computed, ComputedColumns, of_codes, only
+from windrow.kernels.computed.computed_values import (
+    Applied,
+    ComputedColumn,
+    ComputedRows,
+    Constant,
+    OfCodes,
+    Once,
+)
 
 NAMES = {1: "s", 2: "t", 3: "x"}
 
 
 def equal(number, text):
-    return Applied(pc.equal, (Column(number), Constant(pa.scalar(text))))
+    return Applied(pc.equal, (ComputedColumn(number), Constant(pa.scalar(text))))
 
 
-UPPER = Once(Applied(texts.concatenated, (Column(1), Constant(pa.scalar("!")))), "upper")
+UPPER = Once(Applied(texts.concatenated, (ComputedColumn(1), Constant(pa.scalar("!")))), "upper")
 MADE = Computed(
     NAMES,
     [
         Choice(
-            Applied(pc.or_kleene, (equal(1, "a"), Applied(computed_functions.same, (Column(1), Column(2)))))
+            Applied(
+                pc.or_kleene,
+                (equal(1, "a"), Applied(computed_functions.same, (ComputedColumn(1), ComputedColumn(2)))),
+            )
         ),
-        Columns({4: UPPER, 5: Column(1), 6: Column(3), 7: Applied(pc.is_null, (Column(1),))}),
-        Choice(Applied(pc.invert, (Applied(pc.equal, (Column(4), Constant(pa.scalar("c!")))),))),
-        Columns(
+        ComputedColumns(
             {
-                8: Applied(texts.length, (Column(5),)),
-                9: Column(4),
-                10: Column(6),
-                11: Column(7),
-                12: Column(5),
+                4: UPPER,
+                5: ComputedColumn(1),
+                6: ComputedColumn(3),
+                7: Applied(pc.is_null, (ComputedColumn(1),)),
+            }
+        ),
+        Choice(Applied(pc.invert, (Applied(pc.equal, (ComputedColumn(4), Constant(pa.scalar("c!")))),))),
+        ComputedColumns(
+            {
+                8: Applied(texts.length, (ComputedColumn(5),)),
+                9: ComputedColumn(4),
+                10: ComputedColumn(6),
+                11: ComputedColumn(7),
+                12: ComputedColumn(5),
             }
         ),
     ],
@@ -89,9 +106,9 @@ def test_a_function_of_one_coded_column_is_asked_once_for_each_code():
         asked.append(len(text))
         return pc.equal(text, "a")
 
-    value = OfCodes(Applied(noted, (Column(1),)), 1)
+    value = OfCodes(Applied(noted, (ComputedColumn(1),)), 1)
     column = pa.array(["a", "b", None] * 100).dictionary_encode()
-    assert value(Rows({1: column}, 300)).to_pylist() == [True, False, None] * 100
+    assert value(ComputedRows({1: column}, 300)).to_pylist() == [True, False, None] * 100
     assert asked == [3]
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 
 from windrow.kernels.aggregates import Aggregate
-from windrow.kernels.computed.computed_steps import Columns, Computed
-from windrow.kernels.computed.computed_values import Applied, Column
+from windrow.kernels.computed.computed_steps import Computed, ComputedColumns
+from windrow.kernels.computed.computed_values import Applied, ComputedColumn
 from windrow.kernels.packing.cells import Layout
 from windrow.kernels.stages import Fragment, Node, Program, divisions, undivided
 from windrow.kernels.zset.relation import ENTER, LEAVE
@@ -32,11 +32,13 @@ def computed(leaf, name, of, *plain):
     """A fragment with a column that is computed of another, and with some as they are."""
     read = [of, *plain, ENTER, LEAVE]
     values = {
-        0: Applied(pa.compute.negate, (Column(10),)),
-        **{at: Column(10 + at) for at in range(1, len(read))},
+        0: Applied(pa.compute.negate, (ComputedColumn(10),)),
+        **{at: ComputedColumn(10 + at) for at in range(1, len(read))},
     }
     own = schema(name, *plain)
-    made = Computed({10 + at: one for at, one in enumerate(read)}, [Columns(values)], range(len(read)), own)
+    made = Computed(
+        {10 + at: one for at, one in enumerate(read)}, [ComputedColumns(values)], range(len(read)), own
+    )
     return Fragment(0, (leaf,), own, {leaf: frozenset(read)}, None, made)
 
 

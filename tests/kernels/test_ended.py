@@ -38,7 +38,7 @@ from tests.kernels.test_window_by_property import (
 )
 from windrow.kernels.advance import Ended, Frontier, Growing, GrowingStage, advance, unpacked
 from windrow.kernels.packing.cells import Layout
-from windrow.kernels.packing.messages import Kind
+from windrow.kernels.packing.messages import MessageKind
 from windrow.kernels.patterns.match_recognize import match_recognize
 from windrow.kernels.sorting import SortKey, sorted_partitions
 from windrow.punctuations import Cover, lines_of
@@ -187,6 +187,6 @@ def test_tasks_end_the_partitions_of_their_cells():
     stage = GrowingStage(growing, Layout(2), NOTHING_KNOWN, Ended({key: key}, closed))
     stage = pickle.loads(pickle.dumps(stage))
     messages = list(stage.run(list(stage.pack(placed.to_batches(), 0, are_kept=False))))
-    given_ = [row["__aggregate0"] for one in unpacked(messages, Kind.ROWS) for row in one.to_pylist()]
-    kept = [row[key] for one in unpacked(messages, Kind.RIGHT) for row in one.to_pylist()]
+    given_ = [row["__aggregate0"] for one in unpacked(messages, MessageKind.ROWS) for row in one.to_pylist()]
+    kept = [row[key] for one in unpacked(messages, MessageKind.RIGHT) for row in one.to_pylist()]
     assert (sorted(given_), kept) == ([1, 2, 3], ["b", "b", "b"])

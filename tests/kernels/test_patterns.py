@@ -34,9 +34,9 @@ from windrow.kernels.patterns import execution
 from windrow.kernels.patterns.at_once import is_simple
 from windrow.kernels.patterns.execution import SoFar, find_matches
 from windrow.kernels.patterns.pattern_plan import (
-    Condition,
     Duration,
-    Frame,
+    PatternCondition,
+    PatternFrame,
 )
 from windrow.kernels.patterns.tree import Choice, Repeat, Sequence
 from windrow.kernels.reference.match_recognize import Frame as ReferenceFrame
@@ -73,7 +73,7 @@ def test_the_machine_gives_the_rows_of_the_reference(tree, conditions, rows, ski
 
 areas = st.one_of(
     st.sampled_from(["every", "in time", "every in time"]),
-    st.builds(Frame, st.sampled_from([0, 1, 2, None]), st.booleans()),
+    st.builds(PatternFrame, st.sampled_from([0, 1, 2, None]), st.booleans()),
 )
 
 
@@ -90,12 +90,14 @@ areas = st.one_of(
 @example(
     Sequence((Repeat(A, 0, None), Repeat(A, 0, None))), {}, [[1, 2]], ("past last", set()), "all", "every"
 )
-@example(Repeat(A, 1, None), {0: "falls"}, [[2, 1, 0]], ("past last", set()), "one", Frame(None, seek=True))
+@example(
+    Repeat(A, 1, None), {0: "falls"}, [[2, 1, 0]], ("past last", set()), "one", PatternFrame(None, seek=True)
+)
 def test_all_matches_durations_and_frames_give_the_rows_of_the_reference(
     tree, conditions, rows, skip, shown, area
 ):
     """Frames have no match numbers, which are left out."""
-    framed = isinstance(area, Frame)
+    framed = isinstance(area, PatternFrame)
     options = {
         "all_rows": shown != "one" and not framed,
         "empty_shown": shown != "omit",
@@ -343,7 +345,7 @@ def test_a_skip_that_leads_nowhere_is_an_error_at_the_variable(tree, skip, condi
 @pytest.mark.parametrize("side", ["row", "r2"])
 def test_an_error_in_a_condition_is_located_there(side):
     quotient = Operation("/", (Number(1), value(side)), "float64")
-    failing = Condition(1, compare("<", Number(0), quotient), (2, 7))
+    failing = PatternCondition(1, compare("<", Number(0), quotient), (2, 7))
     plan = replace(plan_of(Sequence((A, B)), {}), conditions=(failing,), sql="B AS 1 / x")
     with pytest.raises(ExecutionError) as raised:
         find_matches(plan, *table_of([[0, 0]]))
@@ -353,7 +355,7 @@ def test_an_error_in_a_condition_is_located_there(side):
 
 def test_a_condition_guards_the_next_one_on_the_same_row():
     quotient = compare("<", Number(0), Operation("/", (Number(1), value()), "float64"))
-    guarded = Condition(1, compare("AND", compare("<>", value(), Number(0)), quotient))
+    guarded = PatternCondition(1, compare("AND", compare("<>", value(), Number(0)), quotient))
     plan = replace(plan_of(Sequence((A, B)), {}), conditions=(guarded,))
     assert list(find_matches(plan, *table_of([[0, 0, 1]])).start) == [1]
 
@@ -364,7 +366,7 @@ def test_what_seek_finds_or_not_from_a_row_is_not_searched_again_from_the_next(l
     table = pa.table({"x": [3] * 20_000 + [low, 1]})
     plan = replace(
         plan_of(Sequence((A, B)), {0: "low", 1: "above the last A"}, ("next", set())),
-        frame=Frame(None, seek=True),
+        frame=PatternFrame(None, seek=True),
     )
     found = find_matches(plan, table, np.array([0, table.num_rows]))
     assert len(found.start) == (0 if low == 3 else 20_001)

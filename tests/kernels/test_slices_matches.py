@@ -30,13 +30,13 @@ from windrow.kernels.advance.slices import is_followed
 from windrow.kernels.hashing import hashes
 from windrow.kernels.packing.cells import Layout
 from windrow.kernels.packing.cells import Sequence as Slices
-from windrow.kernels.packing.messages import Kind
+from windrow.kernels.packing.messages import MessageKind
 from windrow.kernels.patterns.match_recognize import match_recognize
-from windrow.kernels.patterns.pattern_plan import STATE, Duration, Frame, Register
+from windrow.kernels.patterns.pattern_plan import STATE, Duration, PatternFrame, Register
 from windrow.kernels.patterns.pattern_slices import matches_alone, matches_halo
 from windrow.kernels.patterns.tree import Choice, Edge, Label, Repeat, Sequence, longest
 from windrow.kernels.sorting import SortKey
-from windrow.kernels.tasks.task_stage import Stage
+from windrow.kernels.tasks.task_stage import TaskStage
 
 
 def plan_without_numbers(tree, conditions, skip, options, *, every):
@@ -113,7 +113,7 @@ def stage_of(plan, cuts):
     """Partition 0 in slices; the others whole."""
     (long,) = hashes(pa.table({"p": pa.array([0])}), ["p"]).tolist()
     layout = Layout(2, (Slices(long, tuple(sorted(cuts))),)) if cuts else Layout(1)
-    return Stage(
+    return TaskStage(
         plan, ("p",), (SortKey("at"),), ("x", "t", "due", "one", "none", "above"), frozenset(), layout
     )
 
@@ -148,7 +148,7 @@ FOLLOWED = given(
     ),
     skips,
     kinds,
-    st.builds(Frame, st.sampled_from([0, 1, 3, None]), st.booleans()),
+    st.builds(PatternFrame, st.sampled_from([0, 1, 3, None]), st.booleans()),
     st.sets(st.integers(1, 13), min_size=1, max_size=4),
     st.integers(1, 6),
     st.data(),
@@ -200,13 +200,14 @@ def reached_by(plan, values, cuts, guessed):
             pa.ipc.open_stream(batch.column("__chunk")[0].as_buffer()).read_all().num_rows
             for cell, batches in enumerate(tasks)
             for batch in batches
-            if batch.column("__kind")[0].as_py() == Kind.OPEN and batch.column("__number")[0].as_py() == cell
+            if batch.column("__kind")[0].as_py() == MessageKind.OPEN
+            and batch.column("__number")[0].as_py() == cell
         ]
         tasks = exchanged(stage, tasks, "follow")
     told = {
         batch.column("__number")[0].as_py(): pickle.loads(batch.column("__chunk")[0].as_py())
         for batch in tasks[2]
-        if batch.column("__kind")[0].as_py() == Kind.SUMMARY
+        if batch.column("__kind")[0].as_py() == MessageKind.SUMMARY
     }
     return slices.settled_slices(told, stage.layout.slices_of(0)), open_rows
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from windrow.errors import ExecutionError
 from windrow.kernels import strategies
 from windrow.kernels.compiling import compiled
-from windrow.kernels.pairs import Rows
+from windrow.kernels.pairs import PairRows
 from windrow.kernels.strategies import monotone
 from windrow.kernels.window_plan import (
     ColumnRef,
@@ -86,7 +86,7 @@ def test_every_strategy_finds_what_a_scan_finds(name, partitions, rises, data):
         }
     )
     _, predicate = PREDICATES[name]
-    rows = Rows(table, bounds, pa.table({}), (predicate,))
+    rows = PairRows(table, bounds, pa.table({}), (predicate,))
     start = np.flatnonzero(data.draw(st.lists(st.booleans(), min_size=sum(sizes), max_size=sum(sizes))))
     low = np.minimum(start + data.draw(st.integers(0, 2)), rows.stop[start]) if len(start) else start
     searched = ({"start": start}, "end", low, rows.stop[start])
@@ -109,7 +109,7 @@ def test_many_windows_are_searched_by_compiled_code_and_long_ones_bisected(monke
     monkeypatch.setattr(compiled, "_STEPS_BEFORE_COMPILING", 100)
     monkeypatch.setattr(compiled, "_STEPS_BEFORE_CALLING", 100)
     count = 5_000
-    rows = Rows(
+    rows = PairRows(
         pa.table({"o": np.arange(count), "x": np.arange(count)[::-1] - 1}),
         np.array([0, count]),
         pa.table({}),
@@ -151,7 +151,7 @@ def test_an_alternative_fails_only_where_or_reaches_it(parts, x, found):
     table = pa.table({"o": [0, 1, 2], "x": pa.array(x, pa.int64()), "y": [0, 1, 0]})
     predicate = op("OR", *parts)
     search = Search("first of", predicate, parts=tuple(strategies.solve(part, "end") for part in parts))
-    rows = Rows(table, np.array([0, 3]), pa.table({}), (predicate,))
+    rows = PairRows(table, np.array([0, 3]), pa.table({}), (predicate,))
     start, stop = np.arange(1), np.full(1, 3)
 
     def outcome(search, low):
@@ -170,7 +170,7 @@ def test_sums_that_may_be_infinite_are_tried_row_by_row():
                ColumnRef("y", "start"), dtype="float64")  # fmt: skip
     predicate = op(">", total, ColumnRef("y", "start"))
     table = pa.table({"x": [-1.7e308, 0.0, 1.0, 2.0], "y": [float("inf")] * 4})
-    rows = Rows(table, np.array([0, 4]), pa.table({}), (predicate,))
+    rows = PairRows(table, np.array([0, 4]), pa.table({}), (predicate,))
     start, stop = np.arange(1), np.full(1, 4)
     search = strategies.solve(predicate, "end")
     assert search.strategy == "monotone"

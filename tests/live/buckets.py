@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from tests.live.test_law import table
 from windrow.spark.live.executors import bucket as buckets_of
 from windrow.spark.live.executors.bucket import advanced
-from windrow.spark.live.executors.bucket_account import Account
+from windrow.spark.live.executors.bucket_account import BucketAccount
 from windrow.spark.live.executors.graph import graph_of
 from windrow.spark.live.executors.packing import BUCKET, DATA, NOTE, pack
 from windrow.spark.logs.live_source import PTIME
@@ -86,7 +86,7 @@ def in_buckets(spark, plan, logs, cuts, parts, count, forget, again, *, envelope
             stores[own] = copy.deepcopy(before)
             for note, data in advanced(task, stores[own], packets):
                 given.append((note, data))
-                account = Account.read(note)
+                account = BucketAccount.read(note)
                 if account is not None:
                     accounts[own] = account
         tables.append(given)

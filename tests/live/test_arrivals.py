@@ -14,7 +14,7 @@ from windrow.algebra.clock import Clock
 from windrow.spark.live.input.arrivals import VIOLATED, came
 from windrow.spark.logs.live_source import BOUND, LOGGED, NUMBER, PLACE, PRODUCER, PTIME, LiveSource
 from windrow.spark.logs.session_streams import ROWTIME, Stream
-from windrow.streams import Kind, NamedStream, Ordering, Position
+from windrow.streams import EntryKind, NamedStream, Ordering, Position
 from windrow.streams.entries import AT, KIND, PATTERN
 
 COLUMNS = pa.schema([("at", pa.int64()), ("auction", pa.int64()), ("tags", pa.list_(pa.string()))])
@@ -27,8 +27,8 @@ def told(stream, after, last):
     whole = pa.concat_tables([stream.definition.stored.empty_table(), *tables])
     kinds, at = whole.column(KIND).to_numpy(), whole.column(AT)
     made = {name: whole.column(name) for name in COLUMNS.names}
-    made[ROWTIME] = pa.array(at.to_pandas(), pa.int64(), mask=kinds != Kind.ROW)
-    made[BOUND] = pa.array(at.to_pandas(), pa.int64(), mask=kinds != Kind.BOUND)
+    made[ROWTIME] = pa.array(at.to_pandas(), pa.int64(), mask=kinds != EntryKind.ROW)
+    made[BOUND] = pa.array(at.to_pandas(), pa.int64(), mask=kinds != EntryKind.BOUND)
     made |= {name: whole.column(name) for name in (PRODUCER, PTIME, *LOGGED) if name != NUMBER}
     return pa.table({**made, NUMBER: numbers, PLACE: np.arange(len(whole))})
 

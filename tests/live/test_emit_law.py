@@ -25,7 +25,7 @@ from windrow.spark.live.micro_batches import emit_in_memory
 from windrow.spark.live.micro_batches.emit_steps import EmittedSteps
 from windrow.spark.live.plans.emit_flow import EmittedFlow
 from windrow.spark.logs.live_source import PTIME
-from windrow.streams import Decision, Kind, Ordering, State
+from windrow.streams import ClockState, Decision, EntryKind, Ordering
 from windrow.streams.admission.clock import decide
 from windrow.streams.entries import BEFORE, NO_BOUND, Entries
 
@@ -144,17 +144,17 @@ def recorded_log(batches, lag):
     Rows have the clock before them, where they are below it, as the log has an order.
     """
     ordering = Ordering.unordered() if lag is None else Ordering.lagging(lag)
-    state, found = State(), []
+    state, found = ClockState(), []
     for number, batch in enumerate(batches):
         items = []
         for place, (producer, ts, _, _, bound) in enumerate(batch):
-            items += [(Kind.ROW, producer, ts, place)] if ts is not None else []
-            items += [(Kind.BOUND, producer, bound, place)] if bound is not None else []
+            items += [(EntryKind.ROW, producer, ts, place)] if ts is not None else []
+            items += [(EntryKind.BOUND, producer, bound, place)] if bound is not None else []
         decided = decide(state, ordering, Entries.of(items))
         state = decided.state
         judged = zip(items, decided.decision, decided.before.tolist(), strict=True)
         for (kind, _, _, place), decision, before in judged:
-            if kind == Kind.ROW and decision in (Decision.ADMITTED, Decision.LATE):
+            if kind == EntryKind.ROW and decision in (Decision.ADMITTED, Decision.LATE):
                 known = None if before == NO_BOUND else before
                 found.append((ptime(number), *batch[place][:4], known, None))
         if state.clock is not None:

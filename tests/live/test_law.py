@@ -16,7 +16,7 @@ from tests.live.stepping import in_steps, law, rows_of, total
 from tests.spark.test_continuous_property import relations
 from windrow import Session
 from windrow.spark.live.checkpoints import carried_state
-from windrow.streams import FOREVER, Decision, Kind, Ordering, State
+from windrow.streams import FOREVER, ClockState, Decision, EntryKind, Ordering
 from windrow.streams.admission.clock import decide
 from windrow.streams.entries import Entries
 
@@ -47,14 +47,14 @@ def admitted(entries, lag):
     """The rows that the definition of clocks admits, an entry at a time."""
     items = []
     for number, (producer, ts, _, _, bound) in enumerate(entries):
-        items += [(Kind.ROW, producer, ts, number)] if ts is not None else []
-        items += [(Kind.BOUND, producer, bound, number)] if bound is not None else []
+        items += [(EntryKind.ROW, producer, ts, number)] if ts is not None else []
+        items += [(EntryKind.BOUND, producer, bound, number)] if bound is not None else []
     ordering = Ordering.unordered() if lag is None else Ordering.lagging(lag)
-    found = decide(State(), ordering, Entries.of(items))
+    found = decide(ClockState(), ordering, Entries.of(items))
     return [
         (number, *entries[number][:4])
         for (kind, _, _, number), decision in zip(items, found.decision, strict=True)
-        if kind == Kind.ROW and decision == Decision.ADMITTED
+        if kind == EntryKind.ROW and decision == Decision.ADMITTED
     ]
 
 

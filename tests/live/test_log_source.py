@@ -14,7 +14,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles
 from windrow.errors import NotSupportedError
 from windrow.spark.logs.log_source import NUMBER, LogSource, offset_of
 from windrow.statements.named_streams import _folder
-from windrow.streams import Kind, NamedStream
+from windrow.streams import EntryKind, NamedStream
 from windrow.syntax.streams.create_stream import parse_create_stream
 from windrow.syntax.tokens import tokenize
 
@@ -126,7 +126,7 @@ def test_a_part_of_the_log_is_given_whole_and_in_order(stream, monkeypatch):
     given = entries(found, *part)
     assert given.column(NUMBER).to_pylist() == [2, 3, 4, 5, 6]
     assert given.column("value").to_pylist() == [0, 1, 2, 3, None]
-    assert given.column("__kind").to_pylist() == [Kind.ROW] * 4 + [Kind.CLOSE]
+    assert given.column("__kind").to_pylist() == [EntryKind.ROW] * 4 + [EntryKind.CLOSE]
     assert given.schema.names == source(stream).schema().names
 
 
@@ -148,4 +148,4 @@ def test_a_reader_that_waits_logs_that_producers_have_died(stream):
     found = reader(stream)
     assert found.latestOffset(START, ReadAllAvailable()) == after(stream, 3)
     given = entries(found, after(stream, 2), after(stream, 3))
-    assert given.column("__kind").to_pylist() == [Kind.IDLE]
+    assert given.column("__kind").to_pylist() == [EntryKind.IDLE]

@@ -10,7 +10,7 @@ import pytest
 
 from windrow.algebra.clock import Clock
 from windrow.spark.catalog import Catalog
-from windrow.spark.live.checkpoints.checkpoint import Step
+from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
 from windrow.spark.live.reports.wrong_clocks import WrongClocks
 from windrow.spark.logs.live_source import LiveSource
 from windrow.spark.logs.session_streams import Stream
@@ -26,7 +26,7 @@ def test_a_query_that_ran_under_a_wrong_clock_says_once_that_its_time_stands_sti
     now = time.time_ns() // 1000
 
     def look(at: int) -> None:
-        clocks.look([(0, "s", stream)], Step(1, {"s": Position("")}, counts={"now": at}))
+        clocks.look([(0, "s", stream)], CommittedBatch(1, {"s": Position("")}, counts={"now": at}))
 
     with warnings.catch_warnings():
         warnings.simplefilter("error")

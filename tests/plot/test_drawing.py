@@ -15,12 +15,12 @@ from windrow.plot.scene import (
     ArrivalScene,
     Axis,
     Classified,
+    DrawnMatch,
+    DrawnSequence,
+    DrawnSpan,
     Interval,
-    Match,
     Row,
-    Sequence,
     SequenceScene,
-    Span,
     VaryingScene,
 )
 from windrow.plot.staircase import draw_staircase
@@ -36,7 +36,9 @@ ROWS = tuple(Row(float(day), float(day % 4), str(day)) for day in range(1, 11))
 
 def windows(*spans, rows=ROWS, count=None):
 
-    sequence = Sequence("k = a", rows, windows=spans, row_count=count or len(rows), found_count=len(spans))
+    sequence = DrawnSequence(
+        "k = a", rows, windows=spans, row_count=count or len(rows), found_count=len(spans)
+    )
     return draw_windows(SequenceScene("windows w", DAY, Axis("value"), (sequence,)))
 
 
@@ -67,7 +69,7 @@ def of(chart, mark):
 
 
 def test_a_window_reaches_from_its_first_row_to_its_last():
-    (bar,) = of(windows(Span(1, 3)), "rect")
+    (bar,) = of(windows(DrawnSpan(1, 3)), "rect")
     assert bar["from"] < 2.0 < 4.0 < bar["to"]
     # no further than half the way to the rows outside of it
     assert bar["from"] > 1.5
@@ -76,12 +78,12 @@ def test_a_window_reaches_from_its_first_row_to_its_last():
 
 
 def test_windows_that_overlap_are_in_different_lanes_and_others_share_one():
-    bars = of(windows(Span(0, 2), Span(1, 3), Span(3, 4)), "rect")
+    bars = of(windows(DrawnSpan(0, 2), DrawnSpan(1, 3), DrawnSpan(3, 4)), "rect")
     assert [bar["lane"] for bar in bars] == [0, 1, 0]
 
 
 def test_an_open_window_and_a_label_have_colours_of_their_own_and_a_legend():
-    chart = windows(Span(0, 2, label=1), Span(4, 9, label=5, closes=False))
+    chart = windows(DrawnSpan(0, 2, label=1), DrawnSpan(4, 9, label=5, closes=False))
     assert [bar["group"] for bar in of(chart, "rect")] == ["in a window", "in an open window"]
     groups = [row["group"] for row in of(chart, "point") if "group" in row]
     assert groups == [
@@ -89,11 +91,11 @@ def test_an_open_window_and_a_label_have_colours_of_their_own_and_a_legend():
         *["in an open window"] * 4,
     ]  # fmt: skip
     assert "in an open window" in json.dumps(chart.to_dict())
-    assert "in an open window" not in json.dumps(windows(Span(0, 2)).to_dict())
+    assert "in an open window" not in json.dumps(windows(DrawnSpan(0, 2)).to_dict())
 
 
 def test_a_window_that_goes_on_beyond_what_is_drawn_says_so():
-    chart = windows(Span(8, 30), count=40)
+    chart = windows(DrawnSpan(8, 30), count=40)
     (bar,) = of(chart, "rect")
     assert bar["last row"] == "beyond what is drawn"
     assert "rows 1 to 10 of 40" in json.dumps(chart.to_dict())
@@ -101,21 +103,21 @@ def test_a_window_that_goes_on_beyond_what_is_drawn_says_so():
 
 def test_more_windows_than_one_can_tell_apart_are_counted():
     rows = tuple(Row(float(at), 0.0, str(at)) for at in range(40))
-    chart = windows(*(Span(at, 39) for at in range(40)), rows=rows)
+    chart = windows(*(DrawnSpan(at, 39) for at in range(40)), rows=rows)
     assert len(of(chart, "rect")) == 24
     assert "16 more beneath these" in json.dumps(chart.to_dict())
 
 
 def test_rows_of_one_place_and_no_rows_at_all_are_drawn(tmp_path):
     same = tuple(Row(5.0, 1.0, "5") for _ in range(3))
-    save(windows(Span(0, 2), rows=same), tmp_path / "same.svg")
+    save(windows(DrawnSpan(0, 2), rows=same), tmp_path / "same.svg")
     save(windows(rows=()), tmp_path / "none.svg")
     assert "no windows" in (tmp_path / "none.svg").read_text(encoding="utf-8")
 
 
 def test_each_row_of_a_match_has_the_colour_of_its_variable():
-    match = Match(1, (Classified(2, "A"), Classified(3, "B")))
-    sequence = Sequence("", ROWS, matches=(match,), row_count=10, found_count=1)
+    match = DrawnMatch(1, (Classified(2, "A"), Classified(3, "B")))
+    sequence = DrawnSequence("", ROWS, matches=(match,), row_count=10, found_count=1)
     chart = draw_matches(SequenceScene("matches", DAY, Axis("value"), (sequence,), variables=("A", "B")))
     cells = [row for row in of(chart, "rect") if "group" in row]
     assert [(cell["row"], cell["group"]) for cell in cells] == [("3", "A"), ("4", "B")]
@@ -186,7 +188,7 @@ def test_a_late_row_hangs_from_the_bound_of_its_own_producer():
 @pytest.mark.parametrize("suffix", ["svg", "png", "html", "json"])
 def test_a_picture_is_saved_in_the_form_that_the_name_says(tmp_path, suffix):
     path = tmp_path / f"picture.{suffix}"
-    save(windows(Span(1, 3)), path)
+    save(windows(DrawnSpan(1, 3)), path)
     begins = {"svg": b"<svg", "png": b"\x89PNG", "html": b"<!DOCTYPE html>", "json": b"{"}[suffix]
     content = path.read_bytes()
     assert content.lstrip().startswith(begins)
@@ -203,9 +205,9 @@ def test_another_suffix_is_refused_with_those_that_there_are(tmp_path):
 
 def test_many_rows_are_a_line_without_points():
     rows = tuple(Row(float(at), float(at % 7), str(at)) for at in range(301))
-    assert of(windows(Span(3, 9), rows=rows), "point") == []
-    assert len(of(windows(Span(3, 9), rows=rows), "line")) == 301
-    assert len(of(windows(Span(3, 9), rows=rows[:300]), "point")) == 300
+    assert of(windows(DrawnSpan(3, 9), rows=rows), "point") == []
+    assert len(of(windows(DrawnSpan(3, 9), rows=rows), "line")) == 301
+    assert len(of(windows(DrawnSpan(3, 9), rows=rows[:300]), "point")) == 300
 
 
 def test_an_axis_of_time_has_a_day_of_24_hours():

@@ -15,11 +15,11 @@ from windrow.errors import InputError, UsageError
 from windrow.punctuations import Cover, Pattern, lines_of
 from windrow.streams.admission import batch_clock
 from windrow.streams.admission.batch_clock import advance
-from windrow.streams.admission.clock import Ordering, Running, State, decide
+from windrow.streams.admission.clock import ClockState, Ordering, Running, decide
 from windrow.streams.admission.future import Future
-from windrow.streams.entries import FOREVER, NO_BOUND, Decision, Entries, Kind
+from windrow.streams.entries import FOREVER, NO_BOUND, Decision, Entries, EntryKind
 
-ROW, BOUND, WATERMARK, OPEN, IDLE, CLOSE, PATTERN, TICK = Kind
+ROW, BOUND, WATERMARK, OPEN, IDLE, CLOSE, PATTERN, TICK = EntryKind
 ADMITTED, LATE, REJECTED, ECLIPSED, QUARANTINED = (
     Decision.ADMITTED,
     Decision.LATE,
@@ -33,10 +33,10 @@ class Log:
     """A stream to which entries are added one after the other; times are of hours and minutes."""
 
     def __init__(self, ordering: Ordering | None = None) -> None:
-        self.running = Running(State(), ordering or Ordering.ordered())
+        self.running = Running(ClockState(), ordering or Ordering.ordered())
         self.ptime = 0
 
-    def add(self, kind: Kind, producer: str, at: int = 0) -> Decision:
+    def add(self, kind: EntryKind, producer: str, at: int = 0) -> Decision:
         self.ptime += 1
         return self.running.step(kind, producer, at, self.ptime)[0]
 
@@ -230,7 +230,7 @@ def test_unordered_rows_say_nothing():
 
 
 def test_open_producers_that_have_said_nothing_for_a_while_are_named():
-    running = Running(State(), Ordering.ordered())
+    running = Running(ClockState(), Ordering.ordered())
     running.step(ROW, "P1", 1, 1000)
     running.step(ROW, "P2", 1, 2000)
     running.step(OPEN, "P3", 0, 1500)
@@ -246,17 +246,17 @@ def test_a_lag_is_not_negative():
 
 
 def test_a_state_of_another_version_is_refused():
-    text = State().to_json().replace('"version": 4', '"version": 5')
+    text = ClockState().to_json().replace('"version": 4', '"version": 5')
     with pytest.raises(InputError, match="CLOCK_VERSION"):
-        State.from_json(text)
+        ClockState.from_json(text)
 
 
 def test_a_state_from_before_anything_was_quarantined_is_read():
-    text = State(admitted=3, at=7).to_json().replace('"version": 4', '"version": 3')
+    text = ClockState(admitted=3, at=7).to_json().replace('"version": 4', '"version": 3')
     for name in ("quarantined", "quarantined_bounds"):
         text = text.replace(f'"{name}": 0, ', "")
     assert "quarantined" not in text
-    assert State.from_json(text) == State(admitted=3, at=7)
+    assert ClockState.from_json(text) == ClockState(admitted=3, at=7)
 
 
 def test_what_is_too_far_ahead_of_its_processing_time_is_as_if_it_had_not_come():
@@ -279,14 +279,16 @@ def test_what_is_too_far_ahead_of_its_processing_time_is_as_if_it_had_not_come()
         rows=pa.Table.from_pylist([{"at": 0}] * len(said), COLUMNS),
     )
     for judge in (decide, advance):
-        found = judge(State(), wary, entries)
+        found = judge(ClockState(), wary, entries)
         assert found.decision.tolist() == [one[4] for one in said]
         assert found.violated.tolist() == [one[5] for one in said]
         state = found.state
         assert (state.quarantined, state.quarantined_bounds, state.refused) == (2, 3, 3)
         assert set(state.producers) == {"P1"}, "P2 has not entered"
         assert not state.patterns
-        assert judge(State(), wary, entries.part(0, 6)).state.producers["P1"].heard == 1000, "no sign of life"
+        assert judge(ClockState(), wary, entries.part(0, 6)).state.producers["P1"].heard == 1000, (
+            "no sign of life"
+        )
 
 
 @pytest.mark.parametrize(
@@ -320,7 +322,7 @@ def test_rows_of_a_source_may_carry_bounds():
         pa.array([6, None, 9, 10], pa.int64()),
     )
     said = [
-        (Kind(kind), entries.names[code], at, ptime)
+        (EntryKind(kind), entries.names[code], at, ptime)
         for kind, code, at, ptime in zip(entries.kind, entries.code, entries.at, entries.ptime, strict=True)
     ]
     assert said == [
@@ -333,7 +335,7 @@ def test_rows_of_a_source_may_carry_bounds():
         (BOUND, "a", 10, 2),
     ]
     alone = Entries.of_rows(np.array([5, 4]), np.array([1, 1]))
-    assert advance(State(), Ordering.ordered(), alone).decision.tolist() == [ADMITTED, REJECTED]
+    assert advance(ClockState(), Ordering.ordered(), alone).decision.tolist() == [ADMITTED, REJECTED]
 
 
 # -- any log -----------------------------------------------------------------------------------------
@@ -355,7 +357,7 @@ def logs(draw: st.DrawFn) -> Entries:
                 [ROW],
                 [ROW] * 8 + [BOUND],
                 [ROW] * 6 + [BOUND, WATERMARK, IDLE, CLOSE, OPEN],
-                [kind for kind in Kind if kind != PATTERN],
+                [kind for kind in EntryKind if kind != PATTERN],
             ]
         )
     )
@@ -381,7 +383,7 @@ def opening(entries: Entries) -> Entries:
         elif name not in opened:
             opened.add(name)
             kind = OPEN
-        items.append((Kind(kind), name, int(at), int(ptime)))
+        items.append((EntryKind(kind), name, int(at), int(ptime)))
     return Entries.of(items)
 
 
@@ -426,12 +428,12 @@ def test_a_row_that_matches_a_pattern_of_its_producer_is_rejected():
     rows = pa.Table.from_pylist([{"at": 5, "key": key, "name": None} for _, _, key, *_ in said], COLUMNS)
     entries = replace(entries, told=pa.array([text for *_, text, _, _ in said], pa.string()), rows=rows)
     for judge in (decide, advance):
-        found = judge(State(), Ordering.ordered(), entries)
+        found = judge(ClockState(), Ordering.ordered(), entries)
         assert found.decision.tolist() == [decision for *_, decision, _ in said]
         assert set(found.violated.tolist()) == {NO_BOUND}
         assert dict(found.state.patterns) == {}
-        before = judge(State(), Ordering.ordered(), entries.part(0, 8)).state
-        assert State.from_json(before.to_json()).patterns == {"P1": (one,)}
+        before = judge(ClockState(), Ordering.ordered(), entries.part(0, 8)).state
+        assert ClockState.from_json(before.to_json()).patterns == {"P1": (one,)}
 
 
 def test_what_all_open_producers_have_promised_holds_for_those_that_come():
@@ -463,10 +465,10 @@ def test_what_all_open_producers_have_promised_holds_for_those_that_come():
     rows = pa.Table.from_pylist([{"at": 5, "key": key, "name": None} for _, _, key, *_ in said], COLUMNS)
     entries = replace(entries, told=pa.array([text for *_, text, _, _ in said], pa.string()), rows=rows)
     for judge in (decide, advance):
-        found = judge(State(), Ordering.ordered(), entries)
+        found = judge(ClockState(), Ordering.ordered(), entries)
         assert found.decision.tolist() == [decision for *_, decision, _ in said]
         assert dict(found.state.patterns) == {}
-        again = State.from_json(found.state.to_json())
+        again = ClockState.from_json(found.state.to_json())
         assert Cover(lines_of(COLUMNS), (Pattern.from_json(text, COLUMNS) for text in again.shared)).matches(
             pa.table(
                 {"at": [0] * 4, "key": pa.array([None, 1, 2, 3], pa.int8()), "name": pa.nulls(4, pa.string())}
@@ -480,7 +482,7 @@ def test_a_row_below_a_bound_and_promised_not_to_come_violates_the_bound():
     rows = pa.Table.from_pylist([{"key": value} for value in (0, None, 1, 1)], COLUMNS)
     entries = replace(entries, told=pa.array([None, key, None, None]), rows=rows)
     for judge in (decide, advance):
-        found = judge(State(), Ordering.ordered(), entries)
+        found = judge(ClockState(), Ordering.ordered(), entries)
         assert found.decision.tolist() == [ADMITTED, ADMITTED, REJECTED, REJECTED]
         assert found.violated.tolist() == [NO_BOUND, NO_BOUND, 5, NO_BOUND]
         assert found.state.clock == 5, "a row that is rejected says nothing"
@@ -496,16 +498,16 @@ def check_equal(found, wanted):
 @settings(deadline=None, max_examples=300)
 @given(entries=logs() | punctuated(), ordering=st.sampled_from(ORDERINGS), data=st.data())
 def test_batches_are_judged_as_single_entries_are_wherever_the_log_is_cut(entries, ordering, data):
-    whole = decide(State(), ordering, entries)
+    whole = decide(ClockState(), ordering, entries)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(entries)), max_size=5)))
-    state, decisions, violated, before = State(), [], [], []
+    state, decisions, violated, before = ClockState(), [], [], []
     with pytest.MonkeyPatch.context() as patch:
         short = data.draw(st.sampled_from([0, 3, 32]))
         patch.setattr(batch_clock, "_SHORT", short)
         patch.setattr(batch_clock, "_SINGLY", max(short, 1))
         patch.setattr(batch_clock, "_STRETCH", data.draw(st.sampled_from([2, 5, 1024])))
         for start, stop in zip([0, *cuts], [*cuts, len(entries)], strict=True):
-            found = advance(State.from_json(state.to_json()), ordering, entries.part(start, stop))
+            found = advance(ClockState.from_json(state.to_json()), ordering, entries.part(start, stop))
             decisions += found.decision.tolist()
             violated += found.violated.tolist()
             before += found.before.tolist()
@@ -519,7 +521,7 @@ def test_batches_are_judged_as_single_entries_are_wherever_the_log_is_cut(entrie
 @settings(deadline=None, max_examples=100)
 @given(entries=logs(), ordering=st.sampled_from(ORDERINGS))
 def test_the_clock_never_goes_back_and_no_admitted_row_is_below_it(entries, ordering):
-    running, clock, firm = Running(State(), ordering), NO_BOUND, NO_BOUND
+    running, clock, firm = Running(ClockState(), ordering), NO_BOUND, NO_BOUND
     for kind, code, at, ptime in zip(
         entries.kind.tolist(), entries.code.tolist(), entries.at.tolist(), entries.ptime.tolist(), strict=True
     ):
@@ -535,14 +537,14 @@ def test_the_clock_never_goes_back_and_no_admitted_row_is_below_it(entries, orde
 @settings(deadline=None, max_examples=100)
 @given(entries=logs(), ordering=st.sampled_from(ORDERINGS))
 def test_rows_refused_change_nothing_and_every_row_is_counted(entries, ordering):
-    found = decide(State(), ordering, entries)
+    found = decide(ClockState(), ordering, entries)
     is_row = entries.kind == ROW
     refused = is_row & np.isin(found.decision, (REJECTED, QUARANTINED))
     kept = np.flatnonzero(~refused)
     rest = Entries(
         entries.kind[kept], entries.code[kept], entries.at[kept], entries.ptime[kept], entries.names
     )
-    again = decide(State(), ordering, rest)
+    again = decide(ClockState(), ordering, rest)
     assert again.decision.tolist() == found.decision[kept].tolist()
     assert (again.state.at, again.state.firm_at) == (found.state.at, found.state.firm_at)
     state = found.state
@@ -552,9 +554,9 @@ def test_rows_refused_change_nothing_and_every_row_is_counted(entries, ordering)
 @settings(deadline=None, max_examples=300)
 @given(entries=logs(), ordering=st.sampled_from(TRUSTING), data=st.data())
 def test_bounds_that_later_rows_keep_change_no_row_and_let_the_clock_move_no_later(entries, ordering, data):
-    found = decide(State(), ordering, entries)
+    found = decide(ClockState(), ordering, entries)
     place = data.draw(st.integers(0, len(entries)))
-    known = decide(State(), ordering, entries.part(0, place)).state.producers
+    known = decide(ClockState(), ordering, entries.part(0, place)).state.producers
     opened = sorted(name for name in known if known[name].is_open)
     if not opened:
         return
@@ -573,7 +575,7 @@ def test_bounds_that_later_rows_keep_change_no_row_and_let_the_clock_move_no_lat
         )
     ]
     items.insert(place, (BOUND, data.draw(st.sampled_from(opened)), bound, place))
-    again = decide(State(), ordering, Entries.of(items))
+    again = decide(ClockState(), ordering, Entries.of(items))
     is_row = entries.kind == ROW
     decisions = np.delete(again.decision, place)
     assert decisions[is_row].tolist() == found.decision[is_row].tolist()
@@ -596,4 +598,4 @@ def test_many_entries_of_many_producers_are_judged_alike():
         tuple(f"p{number}" for number in range(producers)),
     )
     for ordering in ORDERINGS:
-        check_equal(advance(State(), ordering, entries), decide(State(), ordering, entries))
+        check_equal(advance(ClockState(), ordering, entries), decide(ClockState(), ordering, entries))

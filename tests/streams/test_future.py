@@ -11,7 +11,7 @@ import pytest
 from tests.streams.recorded import refused
 from windrow.errors import InputError
 from windrow.spark.live.plans.live_plan import said_of
-from windrow.streams import Decision, Kind, NamedStream, Ordering
+from windrow.streams import Decision, EntryKind, NamedStream, Ordering
 from windrow.streams.admission.future import Future
 from windrow.streams.definition import Definition
 
@@ -45,10 +45,10 @@ def test_a_row_and_a_bound_of_a_wrong_clock_move_no_clock(wary):
     far = wary.definition.rowtime.tick(FAR)
     said = {"__at": far, "__reason": "future bound", "key": None}
     assert told == [
-        {"__kind": Kind.ROW, "__at": far, "__reason": "future", "key": "far"},
-        {"__kind": Kind.BOUND, **said},
-        {"__kind": Kind.WATERMARK, **said},
-        {"__kind": Kind.BOUND, **said},
+        {"__kind": EntryKind.ROW, "__at": far, "__reason": "future", "key": "far"},
+        {"__kind": EntryKind.BOUND, **said},
+        {"__kind": EntryKind.WATERMARK, **said},
+        {"__kind": EntryKind.BOUND, **said},
     ]
     assert batch.late.column("__violated")[0].as_py() < far
     assert (position.clock.admitted, position.clock.quarantined, position.clock.quarantined_bounds) == (

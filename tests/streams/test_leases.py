@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from tests.streams.recorded import NUMBERS, dead, die, everything, refused, values
-from windrow.streams import Kind, NamedStream, Ordering
+from windrow.streams import EntryKind, NamedStream, Ordering
 from windrow.streams.chain import START
 from windrow.streams.leases import Lease, follow_up
 
@@ -36,7 +36,7 @@ def test_of_all_who_notice_one_logs_it(numbers):
             found = [names for names in threads.map(lambda _: numbers.expire(), range(4)) if names]
         assert found == [[f"p{attempt}"]]
     kinds = everything(numbers)[0].entries.column("__kind").to_pylist()
-    assert kinds.count(Kind.IDLE) == 5
+    assert kinds.count(EntryKind.IDLE) == 5
 
 
 def test_who_notices_after_another_has_logged_it_logs_nothing(numbers, monkeypatch):
@@ -55,7 +55,7 @@ def test_who_notices_after_another_has_logged_it_logs_nothing(numbers, monkeypat
     monkeypatch.setattr(type(numbers), "position", late_position)
     assert numbers.expire() == []
     assert others[1] == ["p"]
-    assert everything(numbers)[0].entries.column("__kind").to_pylist().count(Kind.IDLE) == 1
+    assert everything(numbers)[0].entries.column("__kind").to_pylist().count(EntryKind.IDLE) == 1
 
 
 def test_other_producers_notice(numbers):

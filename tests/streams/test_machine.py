@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from windrow.errors import WindrowError
-from windrow.streams import Decision, Kind, NamedStream, Ordering
-from windrow.streams.admission.clock import Running, State
+from windrow.streams import Decision, EntryKind, NamedStream, Ordering
+from windrow.streams.admission.clock import ClockState, Running
 from windrow.streams.pattern_arguments import pattern_of
 from windrow.streams.producer import Producer
 from windrow.streams.producer_promises import is_breach
@@ -36,7 +36,7 @@ class Streams(RuleBasedStateMachine):
         self.folder = Path(tempfile.mkdtemp())
         self.stream = NamedStream.create(self.folder / "s", COLUMNS, "at", ordering=ordering)
         self.late = late
-        self.model = Running(State(), ordering)
+        self.model = Running(ClockState(), ordering)
         self.attached: dict[str, Producer] = {}
         self.rows: dict[Decision, list[int]] = {decision: [] for decision in Decision}
         self.inserted: dict[str, list[list[dict]]] = {name: [] for name in NAMES}
@@ -49,7 +49,7 @@ class Streams(RuleBasedStateMachine):
             producer._heart.stop()
         shutil.rmtree(self.folder)
 
-    def say(self, kind: Kind, name: str, at: int = 0, row=None, pattern=None) -> Decision:
+    def say(self, kind: EntryKind, name: str, at: int = 0, row=None, pattern=None) -> Decision:
         is_broken = row is not None and is_breach(row, self.model.promised_by(name), COLUMNS)
         decision, _ = self.model.step(kind, name, at, 0, is_broken=is_broken)
         self.model.note(kind, name, pattern, COLUMNS)
@@ -71,7 +71,7 @@ class Streams(RuleBasedStateMachine):
             self.attached.pop(name)._heart.stop()
             self.dead.discard(name)
         self.attached[name] = self.stream.producer(name, late=self.late, lease=1000)
-        self.say(Kind.OPEN, name)
+        self.say(EntryKind.OPEN, name)
         assert self.attached[name].next_sequence == self.last[name] + 1
 
     @precondition(lambda self: self.alive)
@@ -89,19 +89,19 @@ class Streams(RuleBasedStateMachine):
         except WindrowError as error:
             refused = error.condition
         if not opened:
-            self.say(Kind.OPEN, name)
+            self.say(EntryKind.OPEN, name)
         if receipt is None:
             assert (self.late, refused) == ("error", "LATE_ROWS")
             before = self.model
             self.model = Running(before.state, before.ordering)
-            assert {self.say(Kind.ROW, name, row["at"], row) for row in rows} - {Decision.ADMITTED}
+            assert {self.say(EntryKind.ROW, name, row["at"], row) for row in rows} - {Decision.ADMITTED}
             self.model = before
             return
-        decisions = [self.say(Kind.ROW, name, row["at"], row) for row in rows]
+        decisions = [self.say(EntryKind.ROW, name, row["at"], row) for row in rows]
         for row, decision in zip(rows, decisions, strict=True):
             self.rows[decision].append(row["value"])
         if bound is not None:
-            self.say(Kind.BOUND, name, bound)
+            self.say(EntryKind.BOUND, name, bound)
         self.last[name] += len(rows)
         self.inserted[name].append(rows)
         counts = [decisions.count(decision) for decision in JUDGED]
@@ -118,7 +118,7 @@ class Streams(RuleBasedStateMachine):
         opened = self.is_open(name)
         receipt = self.attached[name].insert(rows, sequence=max(self.last[name] - len(rows) + 1, 1))
         if not opened:
-            self.say(Kind.OPEN, name)
+            self.say(EntryKind.OPEN, name)
         assert (receipt.admitted, receipt.duplicates) == (0, len(rows))
 
     @precondition(lambda self: self.alive)
@@ -128,8 +128,8 @@ class Streams(RuleBasedStateMachine):
         producer = self.attached[name]
         (producer.bound if is_promise else producer.watermark)(at, strict=strict)
         if not self.is_open(name):
-            self.say(Kind.OPEN, name)
-        self.say(Kind.BOUND if is_promise else Kind.WATERMARK, name, at + strict)
+            self.say(EntryKind.OPEN, name)
+        self.say(EntryKind.BOUND if is_promise else EntryKind.WATERMARK, name, at + strict)
 
     @precondition(lambda self: self.alive)
     @rule(data=st.data(), at=TICKS, ahead=st.integers(1, 3))
@@ -139,8 +139,8 @@ class Streams(RuleBasedStateMachine):
         told = {"at": at} if data.draw(st.booleans()) else {"value": {"<=": self.value + ahead}}
         self.attached[name].punctuate(told)
         if not self.is_open(name):
-            self.say(Kind.OPEN, name)
-        self.say(Kind.PATTERN, name, pattern=pattern_of(told.items(), COLUMNS).to_json())
+            self.say(EntryKind.OPEN, name)
+        self.say(EntryKind.PATTERN, name, pattern=pattern_of(told.items(), COLUMNS).to_json())
 
     @precondition(lambda self: self.alive)
     @rule(data=st.data(), is_closed=st.booleans())
@@ -148,10 +148,10 @@ class Streams(RuleBasedStateMachine):
         name = data.draw(st.sampled_from(self.alive))
         if is_closed:
             self.attached.pop(name).close()
-            self.say(Kind.CLOSE, name)
+            self.say(EntryKind.CLOSE, name)
         elif self.is_open(name):
             self.attached[name].idle()
-            self.say(Kind.IDLE, name)
+            self.say(EntryKind.IDLE, name)
 
     @precondition(lambda self: self.alive)
     @rule(data=st.data())
@@ -166,7 +166,7 @@ class Streams(RuleBasedStateMachine):
     def expire(self):
         assert sorted(self.stream.expire()) == sorted(self.dead)
         for name in sorted(self.dead):
-            self.say(Kind.IDLE, name)
+            self.say(EntryKind.IDLE, name)
             del self.attached[name]
         self.dead.clear()
 
@@ -174,7 +174,7 @@ class Streams(RuleBasedStateMachine):
     @invariant()
     def the_log_says_what_the_model_says(self):
         whole, end = self.stream.read(self.stream.start)
-        is_row = whole.entries.column("__kind").to_numpy() == Kind.ROW
+        is_row = whole.entries.column("__kind").to_numpy() == EntryKind.ROW
         values = whole.entries.column("value").to_pylist()
         for decision in JUDGED:
             chosen = is_row & (whole.decision == decision)

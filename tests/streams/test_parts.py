@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from windrow.streams.admission.batch_clock import advance
-from windrow.streams.admission.clock import Ordering, State
-from windrow.streams.admission.parts import Part, Said, judged
-from windrow.streams.entries import FOREVER, NO_BOUND, Decision, Entries, Kind
+from windrow.streams.admission.clock import ClockState, Ordering
+from windrow.streams.admission.parts import BatchPart, Said, judged
+from windrow.streams.entries import FOREVER, NO_BOUND, Decision, Entries, EntryKind
 
 ORDERINGS = [Ordering.ordered(), Ordering.unordered(), Ordering.lagging(0), Ordering.lagging(3)]
 
@@ -22,7 +22,7 @@ def in_parts(ordering, parts):
         rowtimes = np.array([NO_BOUND if at is None else at for at, _ in part], np.int64)
         bounds = np.array([NO_BOUND if bound is None else bound for _, bound in part], np.int64)
         cut = len(part) // 2  # a task may read a part at several times
-        first, *before = Part().read(rowtimes[:cut], bounds[:cut])
+        first, *before = BatchPart().read(rowtimes[:cut], bounds[:cut])
         whole, *rest = first.read(rowtimes[cut:], bounds[cut:])
         seen, promised = (np.concatenate(both) for both in zip(before, rest, strict=True))
         decision, violated = judged(ordering, said, rowtimes, seen, promised)
@@ -35,14 +35,14 @@ def in_parts(ordering, parts):
 
 def one_after_the_other(ordering, parts):
     """The same by the clock that judges entries in their order."""
-    state, found, clocks = State(), [], []
+    state, found, clocks = ClockState(), [], []
     for part in parts:
         items = []
         for at, bound in part:
-            items += [] if at is None else [(Kind.ROW, "", at, 0)]
-            items += [] if bound is None else [(Kind.BOUND, "", bound, 0)]
+            items += [] if at is None else [(EntryKind.ROW, "", at, 0)]
+            items += [] if bound is None else [(EntryKind.BOUND, "", bound, 0)]
         decided = advance(state, ordering, Entries.of(items))
-        rows = [place for place, item in enumerate(items) if item[0] == Kind.ROW]
+        rows = [place for place, item in enumerate(items) if item[0] == EntryKind.ROW]
         found += [(int(decided.decision[place]), int(decided.violated[place])) for place in rows]
         state = decided.state
         clocks.append(state.clock)
@@ -77,5 +77,5 @@ def test_a_bound_before_the_first_row_gives_no_clock():
 
 @pytest.mark.parametrize("ordering", ORDERINGS)
 def test_a_part_without_entries_says_nothing(ordering):
-    assert Said(7, 5, started=True).then(Part()) == Said(7, 5, started=True)
+    assert Said(7, 5, started=True).then(BatchPart()) == Said(7, 5, started=True)
     assert Said().clock(ordering) is None

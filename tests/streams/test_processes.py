@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from windrow.streams import Batch, Decision, Kind, NamedStream, Ordering
+from windrow.streams import Batch, Decision, EntryKind, NamedStream, Ordering
 
 COLUMNS = pa.schema([("at", pa.int64()), ("producer", pa.string()), ("number", pa.int64())])
 
@@ -49,7 +49,9 @@ def start(stream: NamedStream, name: str, count: int, seed: int, lease: float = 
 def rows_of(batch: Batch) -> list[tuple[str, int]]:
     """Producers and numbers of the rows that are in, late ones too."""
     is_in = ~np.isin(batch.decision, (Decision.DUPLICATE, Decision.FENCED))
-    rows = batch.entries.filter(pa.array(is_in & (batch.entries.column("__kind").to_numpy() == Kind.ROW)))
+    rows = batch.entries.filter(
+        pa.array(is_in & (batch.entries.column("__kind").to_numpy() == EntryKind.ROW))
+    )
     return list(zip(rows.column("producer").to_pylist(), rows.column("number").to_pylist(), strict=True))
 
 

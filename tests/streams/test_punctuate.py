@@ -8,7 +8,7 @@ import pytest
 from windrow.errors import WindrowError
 from windrow.punctuations import Pattern
 from windrow.punctuations.schemes import EndOfEntity, GrowingKey, UniqueKey
-from windrow.streams import Decision, Kind, NamedStream, Ordering
+from windrow.streams import Decision, EntryKind, NamedStream, Ordering
 
 COLUMNS = pa.schema(
     [("at", pa.int64()), ("auction", pa.int32()), ("item", pa.string()), ("tags", pa.list_(pa.string()))]
@@ -47,7 +47,7 @@ def test_rows_that_match_are_rejected_by_the_producer_and_by_readers(stream, tol
         receipt = p.insert([*rejected, *admitted])
         assert (receipt.rejected, receipt.admitted) == (len(rejected), len(admitted))
         assert q.insert(rejected).admitted == len(rejected)
-    assert stream.log.read(number).column("__kind").to_pylist() == [Kind.PATTERN]
+    assert stream.log.read(number).column("__kind").to_pylist() == [EntryKind.PATTERN]
     batch, position = stream.read(stream.start)
     late = [(one["auction"], one["item"], one["__producer"]) for one in batch.late.to_pylist()]
     assert late == [(one["auction"], one["item"], "p") for one in rejected]
@@ -60,7 +60,7 @@ def test_a_producer_that_comes_back_is_held_to_what_it_promised(stream):
     p.punctuate(auction=1)
     p.idle()
     assert p.insert(row(1)).rejected == 1
-    p._leave(Kind.IDLE)
+    p._leave(EntryKind.IDLE)
     again = stream.producer("p", late="error")
     with refused("LATE_ROWS"):
         again.insert(row(1))
@@ -90,7 +90,7 @@ def test_all_rowtimes_before_an_instant_are_a_bound(stream):
         p.insert(row(1))
         number = p.punctuate(at={"<=": 9})
         entry = stream.log.read(number)
-        assert (entry.column("__kind")[0].as_py(), entry.column("__at")[0].as_py()) == (Kind.BOUND, 10)
+        assert (entry.column("__kind")[0].as_py(), entry.column("__at")[0].as_py()) == (EntryKind.BOUND, 10)
         assert stream.position().clock.clock == 10
         p.punctuate(at={"<": 20}, auction=1)
         assert stream.position().clock.clock == 10, "of one auction alone"
@@ -133,7 +133,7 @@ def test_rows_and_patterns_of_one_reading_are_judged_in_their_order(stream):
             p.insert([row(auction), row(3)])
             p.punctuate(auction=auction)
     batch, position = stream.read(stream.start)
-    is_row = batch.entries.column("__kind").to_numpy() == Kind.ROW
+    is_row = batch.entries.column("__kind").to_numpy() == EntryKind.ROW
     assert batch.decision[is_row].tolist() == [0, 0, 0, 0, Decision.REJECTED, 0]
     assert stream.position() == position
 

@@ -6,7 +6,7 @@ import pytest
 
 from windrow.errors import ParseError, WindrowError
 from windrow.syntax.blocks import find_blocks, grouping_keys, split_statements
-from windrow.syntax.nodes import Block
+from windrow.syntax.nodes import BlockText
 from windrow.syntax.tokens import TokenList, tokenize
 
 CLAUSE = "WINDOW BY w AS (TYPE SLIDING ORDER BY t START AS s END AS e)"
@@ -46,7 +46,7 @@ def mistake(sql: str) -> tuple[WindrowError, str]:
     return error, error.sql[error.span.start : error.span.stop]
 
 
-def _shown(tokens: TokenList, found: Block) -> dict[str, str]:
+def _shown(tokens: TokenList, found: BlockText) -> dict[str, str]:
     names = ("range", "select", "source", "group_by", "let", "group_having", "group_over", "having", "tail")
     texts = {name: getattr(found, name) for name in names}
     return {

@@ -16,7 +16,7 @@ from windrow.syntax.expression_nodes import (
     Literal,
     Name,
     Opaque,
-    Operation,
+    OperationNode,
     names_in,
     parts_of,
     plain_names,
@@ -42,7 +42,7 @@ def _shown(expression: Expression, tokens: TokenList) -> str:
             return ".".join(parts)
         case Literal(range=where):
             return tokens.text(*where)
-        case Operation(operator=operator, operands=operands):
+        case OperationNode(operator=operator, operands=operands):
             return f"({' '.join([operator, *(_shown(part, tokens) for part in operands)])})"
         case Call(function=function, arguments=arguments):
             return f"{function}({', '.join(_shown(part, tokens) for part in arguments)})"
@@ -53,7 +53,7 @@ def _shown(expression: Expression, tokens: TokenList) -> str:
 def nodes(expression: Expression) -> Iterator[Expression]:
     yield expression
     match expression:
-        case Operation(operands=parts) | Call(arguments=parts):
+        case OperationNode(operands=parts) | Call(arguments=parts):
             for part in parts:
                 yield from nodes(part)
 
@@ -249,7 +249,7 @@ def test_every_name_is_seen_inside_opaque_stretches_too(sql, names):
 
 def test_parentheses_count_to_the_text_of_what_they_hold():
     found, tokens = parse("((a + b)) * (c)")
-    assert isinstance(found, Operation)
+    assert isinstance(found, OperationNode)
     assert [tokens.text(*part.range) for part in found.operands] == ["((a + b))", "(c)"]
 
 
@@ -410,5 +410,5 @@ def test_however_deep_an_expression_is_its_names_are_found(name, deeply):
 def test_a_hundred_brackets_around_an_operand_are_none():
     tokens = tokenize(DEEP["brackets"])
     found = parse_expression(tokens, 0, len(tokens))
-    assert isinstance(found, Operation)
+    assert isinstance(found, OperationNode)
     assert [type(part) for part in found.operands] == [Name, Name]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windrow.syntax.sqltext import Piece, Relation, SqlText, quoted
+from windrow.syntax.sqltext import Piece, RelationText, SqlText, quoted
 
 USER = "s.val < 25 AND t"
 
@@ -15,7 +15,7 @@ def piece(start: int, stop: int, sql: str = USER) -> Piece:
     return Piece(sql[start:stop], sql, start)
 
 
-GENERATED = SqlText.of("SELECT (", piece(0, 10), ") FROM ", Relation("rows"), " WHERE ", piece(15, 16))
+GENERATED = SqlText.of("SELECT (", piece(0, 10), ") FROM ", RelationText("rows"), " WHERE ", piece(15, 16))
 NAMES = {"rows": "a_much_longer_name"}
 
 
@@ -26,7 +26,10 @@ def test_relations_are_named_when_rendered_and_stand_for_themselves_otherwise():
 
 
 def test_a_relation_that_is_named_twice_is_listed_once():
-    assert SqlText.of(Relation("b"), ", ", Relation("a"), ", ", Relation("b")).relations() == ["b", "a"]
+    assert SqlText.of(RelationText("b"), ", ", RelationText("a"), ", ", RelationText("b")).relations() == [
+        "b",
+        "a",
+    ]
 
 
 @pytest.mark.parametrize("names", [None, NAMES])

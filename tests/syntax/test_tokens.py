@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from windrow.errors import ParseError
-from windrow.syntax.tokens import Kind, tokenize
+from windrow.syntax.tokens import TokenKind, tokenize
 
 
 def texts(sql: str) -> list[str]:
     return [token.text for token in tokenize(sql).tokens]
 
 
-def kinds(sql: str) -> list[Kind]:
+def kinds(sql: str) -> list[TokenKind]:
     return [token.kind for token in tokenize(sql).tokens]
 
 
@@ -40,7 +40,7 @@ def fragment(error: ParseError) -> str:
 )
 def test_a_string_is_one_token_whatever_it_holds(string):
     assert texts(f"a = {string} AND b") == ["a", "=", string, "AND", "b"]
-    assert kinds(string) == [Kind.STRING]
+    assert kinds(string) == [TokenKind.STRING]
 
 
 def test_a_doubled_quote_is_two_strings_side_by_side_as_in_spark():
@@ -53,13 +53,13 @@ def test_a_doubled_quote_is_two_strings_side_by_side_as_in_spark():
 )
 def test_a_quoted_identifier_is_one_token_and_its_name_is_without_quotes(written, name):
     (token,) = tokenize(written).tokens
-    assert (token.kind, token.name, token.word) == (Kind.QUOTED, name, "")
+    assert (token.kind, token.name, token.word) == (TokenKind.QUOTED, name, "")
 
 
 @pytest.mark.parametrize("name", ["a", "_a", "a1", "straße", "名前", "2020_rain", "1a"])
 def test_an_unquoted_name_may_hold_letters_of_any_script_and_begin_with_a_digit(name):
     (token,) = tokenize(name).tokens
-    assert (token.kind, token.name) == (Kind.WORD, name)
+    assert (token.kind, token.name) == (TokenKind.WORD, name)
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_an_unquoted_name_may_hold_letters_of_any_script_and_begin_with_a_digit(
 )
 def test_a_number_is_one_token_with_its_suffix(number):
     assert texts(f"a + {number} - b") == ["a", "+", number, "-", "b"]
-    assert kinds(number) == [Kind.NUMBER]
+    assert kinds(number) == [TokenKind.NUMBER]
 
 
 @pytest.mark.parametrize(

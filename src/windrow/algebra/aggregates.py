@@ -12,14 +12,14 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 
 from windrow.algebra.names import AGGREGATE, QUALIFIED
-from windrow.algebra.window_node import AggregateCall, Fragment, Uses, Window
+from windrow.algebra.window_node import AggregateCall, Uses, Window, WindowFragment
 from windrow.errors import Span
 from windrow.kernels.aggregates import FUNCTIONS
 from windrow.syntax.expression_nodes import Name
 from windrow.syntax.expressions import Atoms, parse_expression
 from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import Piece, SqlText
-from windrow.syntax.tokens import Kind, Token, TokenList, tokenize
+from windrow.syntax.tokens import Token, TokenKind, TokenList, tokenize
 
 __all__ = [
     "AGGREGATES",
@@ -236,7 +236,7 @@ def _calls(tokens: TokenList, start: int, stop: int, window: str | None) -> list
 
 def _is_aggregate(name: Token) -> bool:
     """Whether a token is the name of an aggregate, which may be quoted."""
-    return name.kind in (Kind.WORD, Kind.QUOTED) and name.name.lower() in AGGREGATES
+    return name.kind in (TokenKind.WORD, TokenKind.QUOTED) and name.name.lower() in AGGREGATES
 
 
 def _in_subquery(tokens: TokenList, index: int, start: int) -> bool:
@@ -295,10 +295,10 @@ def _call(
         # an aggregate that skips NULLs skips the rows that FILTER drops when they are NULL
         condition = rest + 3
         guard = piece((condition, stop - 1))
-        guarded = Fragment(SqlText.of("CASE WHEN ", guard, " THEN ", argument, " END"), None, span)
+        guarded = WindowFragment(SqlText.of("CASE WHEN ", guard, " THEN ", argument, " END"), None, span)
         return AggregateCall(name, canonical, guarded, ignore_nulls, parameters, text, span)
     expression = parse_expression(tokens, first, last, atoms)
-    fragment = Fragment(SqlText.of(argument), expression, tokens.span(first, last))
+    fragment = WindowFragment(SqlText.of(argument), expression, tokens.span(first, last))
     return AggregateCall(name, canonical, fragment, ignore_nulls, parameters, text, span)
 
 
@@ -315,7 +315,7 @@ def _innermost(calls: list[Range]) -> list[Range]:
 def _fractions(tokens: TokenList, argument: Range) -> tuple[float, ...] | None:
     """The fractions of percentile(x, 0.5) or percentile(x, array(0.1, 0.9)), if they are plain numbers."""
     start, stop = argument
-    if stop - start == 1 and tokens[start].kind is Kind.NUMBER:
+    if stop - start == 1 and tokens[start].kind is TokenKind.NUMBER:
         return _numbers([tokens[start].text])
     return None
 

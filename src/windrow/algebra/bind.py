@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from windrow.algebra.aggregates import Aggregates, find_aggregates, find_uses
-from windrow.algebra.bound_statement import Statement
+from windrow.algebra.bound_statement import BoundStatement
 from windrow.algebra.match_node import (
-    Expression,
     Match,
+    MatchExpression,
     compiled,
     mentioned_outside,
 )
@@ -23,7 +23,7 @@ from windrow.algebra.qualified import QualifiedFields, find_qualified
 from windrow.algebra.rewriting.correlated import Correlated, find_correlated
 from windrow.algebra.rewriting.grouped_rows import groups
 from windrow.algebra.row_comparison import compared_rows
-from windrow.algebra.window_node import Boundary, Fragment, Uses, Window
+from windrow.algebra.window_node import Uses, Window, WindowBoundary, WindowFragment
 from windrow.algebra.windows_with_patterns import WindowCalls
 from windrow.errors import NotSupportedError, ParseError
 from windrow.syntax.blocks import find_blocks, visible_ctes
@@ -31,7 +31,7 @@ from windrow.syntax.cql_clauses import alias_after, begins_relation
 from windrow.syntax.expression_nodes import Literal, Name, plain_names
 from windrow.syntax.expressions import parse_expression
 from windrow.syntax.nodes import (
-    Block,
+    BlockText,
     BoundaryClause,
     Cte,
     OrderItem,
@@ -43,8 +43,8 @@ from windrow.syntax.patterns.match_nodes import MatchClause, MatchRelation, Name
 from windrow.syntax.patterns.match_recognize import find_matches
 from windrow.syntax.patterns.pattern_windows import PatternBlock, find_pattern_windows
 from windrow.syntax.patterns.row_patterns import variables_of
-from windrow.syntax.sqltext import Piece, Relation, SqlText, quoted
-from windrow.syntax.tokens import Kind, Token, TokenList
+from windrow.syntax.sqltext import Piece, RelationText, SqlText, quoted
+from windrow.syntax.tokens import Token, TokenKind, TokenList
 
 __all__ = ["bind", "stands_in_from"]
 
@@ -68,7 +68,7 @@ def bind(
     relations: Mapping[str, str] | None = None,
     *,
     clauses: bool = True,
-) -> Statement | None:
+) -> BoundStatement | None:
     """The algebra of one statement of a script, or None if no WINDOW BY and no MATCH_RECOGNIZE is in it.
 
     Parameters
@@ -92,11 +92,11 @@ def bind(
     if not has_clause and clauses:
         return None
     text = binder.text(*statement)
-    return Statement(tokens.sql, text, tuple(binder.windows.values()))
+    return BoundStatement(tokens.sql, text, tuple(binder.windows.values()))
 
 
 _MOST_HIDDEN = 12
-Island = Block | MatchRelation | PatternBlock
+Island = BlockText | MatchRelation | PatternBlock
 
 
 class _Binder:
@@ -136,14 +136,14 @@ class _Binder:
 
     def verbatim(self, start: int, stop: int) -> SqlText:
         """The user's text, with the relations that names in it stand for."""
-        parts: list[SqlText | Relation | str] = []
+        parts: list[SqlText | RelationText | str] = []
         for place, (index, key) in self.named.items():
             if start <= place < stop:
                 token = self.tokens[index]
                 has_alias = alias_after(self.tokens, index + 1, len(self.tokens)) is not None
                 is_matched = self.tokens.word(index + 1) == "MATCH_RECOGNIZE"
                 alias = "" if has_alias and not is_matched else f" AS {quoted(token.name)}"
-                parts += [verbatim(self.tokens, start, place), Relation(key), alias]
+                parts += [verbatim(self.tokens, start, place), RelationText(key), alias]
                 start = token.stop
         return SqlText.of(*parts, verbatim(self.tokens, start, stop))
 
@@ -156,7 +156,7 @@ class _Binder:
     def window(self, island: Island) -> Window | Match:
         if island.range not in self.windows:
             match island:
-                case Block():
+                case BlockText():
                     bound: Window | Match = self.bind_block(island)
                 case MatchRelation():
                     bound = self.bind_match(island)
@@ -192,7 +192,7 @@ class _Binder:
                 calls.mentioned,
             )
             found = replace(found, functions=calls.functions, members=calls.with_alias(found))
-            source = SqlText.of("FROM ", Relation(found.key), alias)
+            source = SqlText.of("FROM ", RelationText(found.key), alias)
             if number < len(block.windows) - 1:
                 self.windows[block.range[0], -1 - number] = found
         return replace(found, block=calls.outer(source, self.replace, self.stars(block.select)))
@@ -202,7 +202,7 @@ class _Binder:
         clause: MatchClause,
         prefix: SqlText,
         source: SqlText,
-        order_by: tuple[tuple[Fragment, OrderItem], ...],
+        order_by: tuple[tuple[WindowFragment, OrderItem], ...],
         measured: tuple[Named, ...],
         at: int,
         mentioned: frozenset[str] | None,
@@ -211,7 +211,7 @@ class _Binder:
         is_ordered = bool(order_by)
         if not order_by:
             nowhere = clause.pattern_at[0], clause.pattern_at[0]
-            key = Fragment(SqlText.of("CAST(NULL AS INT)"), Literal(nowhere), clause.unordered_at)
+            key = WindowFragment(SqlText.of("CAST(NULL AS INT)"), Literal(nowhere), clause.unordered_at)
             order_by = ((key, OrderItem(nowhere)),)
         partition_by = tuple(self.fragment(item) for item in clause.partition_by)
         rows = self.keyed_rows(prefix, source, partition_by, tuple(key for key, _ in order_by))
@@ -230,7 +230,7 @@ class _Binder:
             refuse_changing_condition(tokens, condition)
         measures, defines = (
             tuple(
-                Expression(
+                MatchExpression(
                     item.name,
                     item.expression,
                     tokens.span(*item.expression),
@@ -246,7 +246,7 @@ class _Binder:
             measures, defines, mentioned, self.replace, is_ordered=is_ordered,
         )  # fmt: skip
 
-    def order(self, clause: MatchClause) -> tuple[tuple[Fragment, OrderItem], ...]:
+    def order(self, clause: MatchClause) -> tuple[tuple[WindowFragment, OrderItem], ...]:
         """ORDER BY; nothing where it is left out."""
         return tuple((self.fragment(item.expression), item) for item in clause.order_by)
 
@@ -264,7 +264,7 @@ class _Binder:
                     hint=f"add ORDER BY {column}, after PARTITION BY",
                 )
 
-    def rowtime(self, relation: MatchRelation) -> tuple[tuple[Fragment, OrderItem], ...]:
+    def rowtime(self, relation: MatchRelation) -> tuple[tuple[WindowFragment, OrderItem], ...]:
         """The order of a stream, where no other is named; none of what is no stream."""
         (start, stop), tokens = relation.source, self.tokens
         is_name = stop == start + 1 or alias_after(tokens, start + 1, stop) == stop - 1
@@ -273,10 +273,10 @@ class _Binder:
             self.refuse_streams(relation.source, relation.clause)
             return ()
         column, at = self.rowtimes[tokens[start].name.lower()], (start, start + 1)
-        key = Fragment(SqlText.of(quoted(column)), Name((column,), at), tokens.span(*at))
+        key = WindowFragment(SqlText.of(quoted(column)), Name((column,), at), tokens.span(*at))
         return ((key, OrderItem(at)),)
 
-    def bind_block(self, block: Block) -> Window:
+    def bind_block(self, block: BlockText) -> Window:
         clause, tokens = block.clause, self.tokens
         prefix = self.prefix(block.ctes)
         partition_by = tuple(self.fragment(item) for item in clause.partition_by)
@@ -327,19 +327,21 @@ class _Binder:
 
     def boundary(
         self, clause: WindowClause, boundary: BoundaryClause, qualified: QualifiedFields
-    ) -> Boundary:
+    ) -> WindowBoundary:
         when = None
         if boundary.when:
             refuse_in_predicate(self.tokens, boundary.when, clause)
             when = self.predicate(boundary.when, clause, qualified)
-        return Boundary(
+        return WindowBoundary(
             boundary.side, boundary.variables, when, boundary.only, boundary.unbounded, boundary.span
         )
 
-    def fragment(self, tokens: Range) -> Fragment:
-        return Fragment(self.text(*tokens), parse_expression(self.tokens, *tokens), self.tokens.span(*tokens))
+    def fragment(self, tokens: Range) -> WindowFragment:
+        return WindowFragment(
+            self.text(*tokens), parse_expression(self.tokens, *tokens), self.tokens.span(*tokens)
+        )
 
-    def predicate(self, tokens: Range, clause: WindowClause, qualified: QualifiedFields) -> Fragment:
+    def predicate(self, tokens: Range, clause: WindowClause, qualified: QualifiedFields) -> WindowFragment:
         """A predicate; two row variables compared in it are compared by identity."""
         expression = parse_expression(self.tokens, *tokens, qualified.atoms, deeply=True)
         replaced = _identities(compared_rows(self.tokens, [tokens], clause)) | qualified.replaced()
@@ -347,7 +349,7 @@ class _Binder:
         def part(of: Range) -> SqlText:
             return self.replace(of, replaced)
 
-        return Fragment(part(tokens), expression, self.tokens.span(*tokens), part)
+        return WindowFragment(part(tokens), expression, self.tokens.span(*tokens), part)
 
     def prefix(self, ctes: tuple[Cte, ...]) -> SqlText:
         """WITH and the named queries that a block sees; the innermost of one name counts."""
@@ -357,7 +359,7 @@ class _Binder:
         for cte in seen.values():
             inside = [other for other in self.islands if _covers(cte.body, other.range)]
             if cte.recursive and inside and _mentions(self.tokens, cte.body, cte.name):
-                kinds = {Block: "WINDOW BY", MatchRelation: "MATCH_RECOGNIZE", PatternBlock: "a pattern"}
+                kinds = {BlockText: "WINDOW BY", MatchRelation: "MATCH_RECOGNIZE", PatternBlock: "a pattern"}
                 words = kinds[type(inside[0])]
                 raise NotSupportedError(
                     f"{words} in a recursive query is not supported",
@@ -399,10 +401,10 @@ class _Binder:
 
     def rows(
         self,
-        block: Block,
+        block: BlockText,
         prefix: SqlText,
-        partition_by: tuple[Fragment, ...],
-        order_by: tuple[Fragment, ...],
+        partition_by: tuple[WindowFragment, ...],
+        order_by: tuple[WindowFragment, ...],
         qualified: QualifiedFields,
         correlated: Correlated | None,
     ) -> SqlText:
@@ -422,8 +424,8 @@ class _Binder:
         self,
         prefix: SqlText,
         source: SqlText,
-        partition_by: tuple[Fragment, ...],
-        order_by: tuple[Fragment, ...],
+        partition_by: tuple[WindowFragment, ...],
+        order_by: tuple[WindowFragment, ...],
         qualified: Sequence[SqlText] = (),
     ) -> SqlText:
         """Every row as a struct, and its keys; `qualified` are columns that are read with their relations."""
@@ -449,7 +451,7 @@ class _Binder:
 
     def outer(
         self,
-        block: Block,
+        block: BlockText,
         key: str,
         aggregates: Aggregates,
         stars: list[int],
@@ -485,7 +487,12 @@ class _Binder:
         head = SqlText.of(
             "SELECT ", self.piece((block.select[0], select[0])) if select[0] > block.select[0] else "", " "
         )
-        parts: list[str | SqlText | Relation] = [head, SqlText.join(", ", items), " FROM ", Relation(key)]
+        parts: list[str | SqlText | RelationText] = [
+            head,
+            SqlText.join(", ", items),
+            " FROM ",
+            RelationText(key),
+        ]
         having = None
         if block.having:
             for name in plain_names(parse_expression(tokens, *block.having)):
@@ -586,7 +593,7 @@ def _aliases(tokens: TokenList, select: Range) -> dict[Range, tuple[str, Range]]
 
 def _ends_operand(token: Token) -> bool:
     """Whether an expression can end with this token, so that a name after it is an alias."""
-    if token.kind is Kind.SYMBOL:
+    if token.kind is TokenKind.SYMBOL:
         return token.text in (")", "]")
     return token.word not in ("AND", "OR", "NOT", "IS", "DISTINCT", "FROM", "LIKE", "BETWEEN", "DIV")
 

@@ -8,11 +8,11 @@ from windrow.algebra.match_node import Match
 from windrow.algebra.window_node import Window
 from windrow.syntax.sqltext import SqlText
 
-__all__ = ["Statement"]
+__all__ = ["BoundStatement"]
 
 
 @dataclass(frozen=True)
-class Statement:
+class BoundStatement:
     """A statement with WINDOW BY or MATCH_RECOGNIZE: `windows`, each after those that it reads."""
 
     sql: str

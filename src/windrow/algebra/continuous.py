@@ -14,7 +14,7 @@ from windrow.errors import AnalysisError, Span, did_you_mean
 from windrow.syntax.blocks import visible_ctes, with_items
 from windrow.syntax.cql_clauses import (
     TO_STREAM,
-    StreamWindow,
+    StreamWindowClause,
     ToStream,
     alias_after,
     begins_relation,
@@ -26,7 +26,7 @@ from windrow.syntax.cql_clauses import (
 )
 from windrow.syntax.mistakes import misplaced_to_stream
 from windrow.syntax.nodes import Cte, Range
-from windrow.syntax.sqltext import Relation, SqlText, quoted
+from windrow.syntax.sqltext import RelationText, SqlText, quoted
 from windrow.syntax.tokens import TokenList
 
 __all__ = [
@@ -50,7 +50,7 @@ class WindowedStream:
 
     key: str
     source: str | StreamQuery
-    window: StreamWindow
+    window: StreamWindowClause
     partition_by: tuple[SqlText, ...]
     on: SqlText | None
     distance: SqlText | None
@@ -303,7 +303,7 @@ class Reader:
         """A stream without a window: each row at its rowtime alone, as of [NOW]."""
         token, after = self.tokens[index], index + 1
         source = self.declared.get(token.start, token.name)
-        window = StreamWindow((after, after), is_now=True)
+        window = StreamWindowClause((after, after), is_now=True)
         item = WindowedStream(self._key(index), source, window, (), None, None, token.span)
         return self._placed((index, after), item, token.name, stop)
 
@@ -399,7 +399,7 @@ class Reader:
         """The input's key where it stood, under the name that the query knows it by."""
         self.inputs[at] = item
         named = alias_after(self.tokens, at[1], stop) is not None or name is None
-        return SqlText.of(Relation(item.key), " " if named else f" AS {quoted(name or '')} "), at[1]
+        return SqlText.of(RelationText(item.key), " " if named else f" AS {quoted(name or '')} "), at[1]
 
     def _key(self, index: int) -> str:
         return f"__input{index}"

@@ -6,23 +6,23 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from windrow.algebra.navigations import Leaf
-from windrow.algebra.window_node import Fragment
+from windrow.algebra.window_node import WindowFragment
 from windrow.errors import AnalysisError, Span, WindrowError
-from windrow.kernels.patterns.program import Program, compile_pattern
+from windrow.kernels.patterns.program import PatternProgram, compile_pattern
 from windrow.kernels.patterns.tree import Choice, Edge, Label, Repeat, Sequence, Tree, has_one_way
 from windrow.syntax.nodes import OrderItem, Range
 from windrow.syntax.patterns import row_patterns
 from windrow.syntax.patterns.match_nodes import MatchClause
-from windrow.syntax.sqltext import Relation, SqlText
-from windrow.syntax.tokens import Kind, TokenList
+from windrow.syntax.sqltext import RelationText, SqlText
+from windrow.syntax.tokens import TokenKind, TokenList
 
-__all__ = ["Expression", "Match", "compiled", "mentioned_outside", "tree_of"]
+__all__ = ["Match", "MatchExpression", "compiled", "mentioned_outside", "tree_of"]
 
 Replace = Callable[[Range, Mapping[Range, str]], SqlText]
 
 
 @dataclass(frozen=True)
-class Expression:
+class MatchExpression:
     """A measure or a condition: its name or variable, where it stands, and what it reads of the match."""
 
     name: str
@@ -50,14 +50,14 @@ class Match:
     clause: MatchClause
     prefix: SqlText
     rows: SqlText
-    partition_by: tuple[Fragment, ...]
-    order_by: tuple[tuple[Fragment, OrderItem], ...]
+    partition_by: tuple[WindowFragment, ...]
+    order_by: tuple[tuple[WindowFragment, OrderItem], ...]
     tree: Tree
-    program: Program
+    program: PatternProgram
     labels: tuple[str, ...]
     members: Mapping[str, frozenset[int]]
-    measures: tuple[Expression, ...]
-    defines: tuple[Expression, ...]
+    measures: tuple[MatchExpression, ...]
+    defines: tuple[MatchExpression, ...]
     mentioned: frozenset[str] | None
     replace: Replace
     functions: frozenset[str] = frozenset()
@@ -72,7 +72,7 @@ class Match:
     @property
     def outer(self) -> SqlText:
         """What stands in place of the relation and the clause, or of the block."""
-        return SqlText.of(" ", Relation(self.key)) if self.block is None else self.block
+        return SqlText.of(" ", RelationText(self.key)) if self.block is None else self.block
 
     def members_of(self, variable: str | None) -> frozenset[int] | None:
         """The labels that a variable stands for; None, for all rows, of none."""
@@ -153,7 +153,7 @@ def _alternation(parts: list[Tree]) -> Tree:
 
 def compiled(
     pattern: row_patterns.Pattern, labels: Mapping[str, int], tokens: TokenList, pattern_at: Range
-) -> tuple[Tree, Program]:
+) -> tuple[Tree, PatternProgram]:
     """The pattern's tree and its program.
 
     Raises
@@ -182,7 +182,9 @@ def mentioned_outside(tokens: TokenList, clause: Range) -> frozenset[str] | None
             counts = tokens.word(at - 2) == "COUNT" and tokens.is_symbol(at + 1, ")")
             before = tokens[at - 1]
             factor = (
-                before.kind in (Kind.NUMBER, Kind.QUOTED) or before.is_symbol(")") or before.is_symbol("]")
+                before.kind in (TokenKind.NUMBER, TokenKind.QUOTED)
+                or before.is_symbol(")")
+                or before.is_symbol("]")
             )
             if not counts and not factor and not _is_operand(tokens, at - 1):
                 return None
@@ -195,4 +197,4 @@ def mentioned_outside(tokens: TokenList, clause: Range) -> frozenset[str] | None
 
 def _is_operand(tokens: TokenList, at: int) -> bool:
     """Whether a word is a name, so that a star after it multiplies."""
-    return tokens[at].kind is Kind.WORD and tokens.word(at) not in ("SELECT", "DISTINCT", "ALL")
+    return tokens[at].kind is TokenKind.WORD and tokens.word(at) not in ("SELECT", "DISTINCT", "ALL")

@@ -15,7 +15,7 @@ from windrow.syntax.nodes import Range
 from windrow.syntax.ordering import order_item
 from windrow.syntax.patterns.match_nodes import variable_name
 from windrow.syntax.subqueries import opens_query, own_relations
-from windrow.syntax.tokens import Kind, TokenList
+from windrow.syntax.tokens import TokenKind, TokenList
 
 __all__ = [
     "Aggregation",
@@ -261,7 +261,7 @@ class _Finder:
         tokens = self.tokens
         return (
             at < len(tokens)
-            and tokens[at].kind is Kind.WORD
+            and tokens[at].kind is TokenKind.WORD
             and tokens.is_symbol(at + 1, "(")
             and not tokens.is_symbol(at - 1, ".")
             and tokens.word(at - 1) not in ("LIKE", "ILIKE", "RLIKE")
@@ -323,7 +323,11 @@ class _Finder:
         if len(items) == 1:
             return items[0], default
         start, stop = items[1]
-        if stop != start + 1 or tokens[start].kind is not Kind.NUMBER or not tokens[start].text.isdigit():
+        if (
+            stop != start + 1
+            or tokens[start].kind is not TokenKind.NUMBER
+            or not tokens[start].text.isdigit()
+        ):
             hint = "write a whole number from 0 on"
             raise self.wrong(
                 "INVALID_NAVIGATION", f"the number of rows of {word} is no constant", (start, stop), hint

@@ -10,17 +10,17 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from windrow.algebra.names import ROW, hoisted
-from windrow.algebra.window_node import AggregateCall, Boundary, Fragment, Window
+from windrow.algebra.window_node import AggregateCall, Window, WindowBoundary, WindowFragment
 from windrow.kernels.window_plan import PairExpression, Search
 from windrow.syntax.nodes import Side
 from windrow.syntax.sqltext import SqlText, quoted
 
 __all__ = [
     "Analyzer",
-    "Columns",
-    "Draft",
-    "Found",
+    "DraftColumns",
+    "FoundBoundary",
     "Hoisted",
+    "PlanDraft",
     "Predicate",
     "field_of",
     "find_field",
@@ -48,7 +48,7 @@ class Analyzer(Protocol):
             Located in the user's text, where Spark cannot analyse one of them.
         """
 
-    def column_scope(self, column: Any, boundary: Boundary) -> str | None:
+    def column_scope(self, column: Any, boundary: WindowBoundary) -> str | None:
         """The one variable of the boundary that a PySpark Column reads, None if it reads more."""
 
     def aggregate_type(self, call: AggregateCall) -> str:
@@ -72,23 +72,23 @@ class Hoisted:
 class Predicate:
     """A boundary's predicate, typed for the kernel, or the reason why it cannot be."""
 
-    boundary: Boundary
+    boundary: WindowBoundary
     typed: PairExpression | None
     why_not: str | None = None
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundBoundary:
     """How a boundary is found; `join` is the predicate that Spark must try on pairs of rows."""
 
     side: Side
     search: Search
     reason: str
-    join: Fragment | None = None
+    join: WindowFragment | None = None
 
 
 @dataclass(frozen=True)
-class Draft:
+class PlanDraft:
     """A window on its way to a plan; each rule fills in its part."""
 
     window: Window
@@ -96,7 +96,7 @@ class Draft:
     constants: tuple[tuple[str, SqlText], ...] = ()
     predicates: tuple[Predicate, ...] = ()
     labels: PairExpression | None = None
-    found: tuple[Found, ...] = ()
+    found: tuple[FoundBoundary, ...] = ()
     kernel_aggregates: tuple[tuple[AggregateCall, str | None], ...] = ()
     spark_aggregates: tuple[AggregateCall, ...] = ()
     fields: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = ()
@@ -107,7 +107,7 @@ class Draft:
         """The predicate of a side, if it has one."""
         return next((item for item in self.predicates if item.boundary.side is side), None)
 
-    def search(self, side: Side) -> Found | None:
+    def search(self, side: Side) -> FoundBoundary | None:
         """How a side is found."""
         return next((item for item in self.found if item.side is side), None)
 
@@ -132,10 +132,10 @@ def find_field(fields: Mapping[str, str], written: str) -> str | None:
     return next((field for field in fields if field.lower() == written.lower()), None)
 
 
-class Columns:
+class DraftColumns:
     """The columns and constants that a draft asks Spark for; the same text twice is one column."""
 
-    def __init__(self, draft: Draft | None = None) -> None:
+    def __init__(self, draft: PlanDraft | None = None) -> None:
         self.hoisted = {} if draft is None else {item.name: item for item in draft.hoisted}
         self.constants = {} if draft is None else dict(draft.constants)
 

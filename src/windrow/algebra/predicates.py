@@ -6,7 +6,7 @@ from windrow.algebra.aggregates import AGGREGATES
 from windrow.algebra.rewriting.changing import reads_clock, varies_by_run
 from windrow.errors import AnalysisError, NotSupportedError
 from windrow.syntax.nodes import Range, Side, WindowClause
-from windrow.syntax.tokens import Kind, TokenList
+from windrow.syntax.tokens import TokenKind, TokenList
 
 __all__ = ["refuse_changing_condition", "refuse_in_predicate"]
 
@@ -51,7 +51,7 @@ def refuse_in_predicate(tokens: TokenList, predicate: Range, clause: WindowClaus
                 hint="read neighbours with PREV AS and NEXT AS, or compute OVER in a subquery in FROM",
             )
         name = token.text.lower()
-        if token.kind is Kind.WORD and tokens.is_symbol(index + 1, "("):
+        if token.kind is TokenKind.WORD and tokens.is_symbol(index + 1, "("):
             in_subquery = _in_subquery(tokens, index, predicate)
             if name in AGGREGATES - _SCALAR_TOO and not in_subquery:
                 raise AnalysisError(

@@ -14,7 +14,7 @@ from windrow.algebra.names import QUALIFIED, of_relation
 from windrow.syntax.cql_clauses import alias_after, begins_relation
 from windrow.syntax.expression_nodes import Name
 from windrow.syntax.expressions import parse_expression
-from windrow.syntax.nodes import Block, Range
+from windrow.syntax.nodes import BlockText, Range
 from windrow.syntax.sqltext import quoted
 from windrow.syntax.tokens import TokenList
 
@@ -44,7 +44,7 @@ class QualifiedFields:
         }
 
 
-def find_qualified(tokens: TokenList, block: Block) -> QualifiedFields:
+def find_qualified(tokens: TokenList, block: BlockText) -> QualifiedFields:
     """The columns that a block with WINDOW BY reads with their relations, after FROM and in predicates."""
     clause = block.clause
     relations = set(relations_of(tokens, block.source))

@@ -12,11 +12,11 @@ from windrow.syntax.expression_nodes import Expression
 from windrow.syntax.nodes import OrderItem, Range, Role, Side, Variable
 from windrow.syntax.sqltext import SqlText
 
-__all__ = ["AggregateCall", "Boundary", "Fragment", "Uses", "Window"]
+__all__ = ["AggregateCall", "Uses", "Window", "WindowBoundary", "WindowFragment"]
 
 
 @dataclass(frozen=True)
-class Fragment:
+class WindowFragment:
     """An expression of the user's: its text for Spark and, where it could be taken apart, its tree.
 
     `part` gives the text of a range inside it. `column` replaces all of these where the Python API was
@@ -31,12 +31,12 @@ class Fragment:
 
 
 @dataclass(frozen=True)
-class Boundary:
+class WindowBoundary:
     """LABEL, START or END, bound to its variables."""
 
     side: Side
     variables: tuple[Variable, ...]
-    when: Fragment | None
+    when: WindowFragment | None
     only: bool
     unbounded: bool
     span: Span
@@ -54,7 +54,7 @@ class AggregateCall:
 
     name: str
     function: str | None
-    argument: Fragment | None
+    argument: WindowFragment | None
     ignore_nulls: bool
     parameters: tuple[float, ...]
     text: SqlText
@@ -87,11 +87,11 @@ class Window:
     tumbling: bool
     prefix: SqlText
     rows: SqlText
-    partition_by: tuple[Fragment, ...]
-    order_by: tuple[tuple[Fragment, OrderItem], ...]
-    label: Boundary | None
-    start: Boundary
-    end: Boundary | None
+    partition_by: tuple[WindowFragment, ...]
+    order_by: tuple[tuple[WindowFragment, OrderItem], ...]
+    label: WindowBoundary | None
+    start: WindowBoundary
+    end: WindowBoundary | None
     aggregates: tuple[AggregateCall, ...]
     uses: tuple[Uses, ...]
     compared: tuple[Variable, ...]
@@ -99,7 +99,7 @@ class Window:
     outer: SqlText
     span: Span
 
-    def boundaries(self) -> tuple[Boundary, ...]:
+    def boundaries(self) -> tuple[WindowBoundary, ...]:
         """Those that are written, in the order LABEL, START, END."""
         return tuple(boundary for boundary in (self.label, self.start, self.end) if boundary is not None)
 

@@ -10,7 +10,7 @@ from windrow.algebra.names import PATTERN_CALL
 from windrow.errors import AnalysisError, NotSupportedError, did_you_mean
 from windrow.syntax.nodes import Range
 from windrow.syntax.patterns.match_nodes import Named, variable_name
-from windrow.syntax.patterns.pattern_windows import Call, PatternBlock, PatternWindow
+from windrow.syntax.patterns.pattern_windows import PatternBlock, PatternWindow, PatternWindowCall
 from windrow.syntax.sqltext import SqlText, quoted
 from windrow.syntax.tokens import TokenList
 
@@ -40,15 +40,15 @@ class WindowCalls:
         names = {token.name.lower() for token in tokens.tokens[slice(*block.range)] if token.is_name}
         self.mentioned = None if self.stars() else frozenset(names | set(self.columns.values()))
 
-    def in_kernel(self) -> list[Call]:
+    def in_kernel(self) -> list[PatternWindowCall]:
         """The calls that read matches."""
         return [call for call in self.block.calls if not self.is_of_partition(call)]
 
-    def by_column(self) -> list[tuple[Call, str]]:
+    def by_column(self) -> list[tuple[PatternWindowCall, str]]:
         """The calls that read matches, and their columns."""
         return [(call, self.columns[call.range]) for call in self.in_kernel()]
 
-    def is_of_partition(self, call: Call) -> bool:
+    def is_of_partition(self, call: PatternWindowCall) -> bool:
         """Whether a function reads the partition, whatever the frame is."""
         return call.measure is None and self.tokens.word(call.function[0]) in _OF_THE_PARTITION
 
@@ -74,7 +74,7 @@ class WindowCalls:
         """
         return tuple(self.measure(call, column) for call, column in self.by_column() if call.window is window)
 
-    def measure(self, call: Call, column: str) -> Named:
+    def measure(self, call: PatternWindowCall, column: str) -> Named:
         """One call as a measure."""
         span = self.tokens.span(*call.function)
         if call.measure is None:
@@ -149,7 +149,7 @@ class WindowCalls:
             parts += [" ", text(block.tail, replaced)]
         return SqlText.of(*parts)
 
-    def order_of(self, call: Call, text: Callable[[Range, Mapping[Range, str]], SqlText]) -> str:
+    def order_of(self, call: PatternWindowCall, text: Callable[[Range, Mapping[Range, str]], SqlText]) -> str:
         """OVER with the keys of the call's window."""
         clause = call.window.clause
         keys = ", ".join(text(item, {}).render() for item in clause.partition_by)

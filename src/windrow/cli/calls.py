@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
     from windrow.session import Session
 
-__all__ = ["Call", "called", "is_kept", "refuse_together", "with_traces"]
+__all__ = ["CommandCall", "called", "is_kept", "refuse_together", "with_traces"]
 
 
-class Call:
+class CommandCall:
     """One call of a command that needs a session: how it is made, and which it is once it exists."""
 
     def __init__(self, factory: SessionFactory | None) -> None:
@@ -53,9 +53,9 @@ class Call:
 
 
 @contextmanager
-def called(context: typer.Context, debug: bool) -> Iterator[Call]:
+def called(context: typer.Context, debug: bool) -> Iterator[CommandCall]:
     """One call of a command: its errors are reported, and what runs is stopped."""
-    call = Call(context.obj)
+    call = CommandCall(context.obj)
     with bridge_silent(), reporting(debug, call.end), terminable():
         from windrow.spark.runtime.version import check_version
 

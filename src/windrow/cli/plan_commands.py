@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from windrow.cli.connection import Connection, SessionFactory, open_session, values
 from windrow.cli.progress import Progress
 from windrow.cli.run import at_its_place
-from windrow.cli.sql_script import Statement
+from windrow.cli.sql_script import ScriptStatement
 from windrow.errors import AnalysisError
 from windrow.syntax.blocks import find_blocks
 from windrow.syntax.patterns.match_recognize import find_matches
@@ -29,7 +29,7 @@ _UNPLANNED = "Error occurred during query planning"
 
 
 def explain_script(
-    statements: list[Statement],
+    statements: list[ScriptStatement],
     asked: Connection,
     factory: SessionFactory | None,
     opened: Callable[[Session], None],
@@ -43,7 +43,7 @@ def explain_script(
 
 
 def check_script(
-    statements: list[Statement],
+    statements: list[ScriptStatement],
     asked: Connection,
     factory: SessionFactory | None,
     opened: Callable[[Session], None],
@@ -67,11 +67,11 @@ def check_script(
 
 
 def _each(
-    statements: list[Statement],
+    statements: list[ScriptStatement],
     asked: Connection,
     factory: SessionFactory | None,
     opened: Callable[[Session], None],
-) -> Iterator[tuple[Session, Statement]]:
+) -> Iterator[tuple[Session, ScriptStatement]]:
     with Progress() as progress:
         progress.begin("starting Spark")
         session = open_session(asked, factory)
@@ -81,7 +81,7 @@ def _each(
             yield session, statement
 
 
-def _plan(session: Session, statement: Statement, asked: Connection, spark: bool) -> str:
+def _plan(session: Session, statement: ScriptStatement, asked: Connection, spark: bool) -> str:
     if statement.is_query:
         with at_its_place(statement, asked):
             return _run(session, statement.padded, asked).plan(spark)
@@ -93,7 +93,7 @@ def _plan(session: Session, statement: Statement, asked: Connection, spark: bool
     return text
 
 
-def _raise_reason(session: Session, statement: Statement, asked: Connection) -> None:
+def _raise_reason(session: Session, statement: ScriptStatement, asked: Connection) -> None:
     """Raise what is wrong with a statement that Spark's EXPLAIN calls wrong and says no more about."""
     with at_its_place(statement, asked):
         if statement.padded_source is not None:
@@ -107,7 +107,7 @@ def _raise_reason(session: Session, statement: Statement, asked: Connection) -> 
         )
 
 
-def _prepare(session: Session, statement: Statement, asked: Connection) -> None:
+def _prepare(session: Session, statement: ScriptStatement, asked: Connection) -> None:
     if statement.is_session_local:
         with at_its_place(statement, asked):
             _run(session, statement.padded, asked)

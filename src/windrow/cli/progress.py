@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Self
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Progress", "Stage", "described", "lines_away"]
+__all__ = ["Progress", "SparkStage", "described", "lines_away"]
 
 _PATIENCE = 1.0
 _INTERVAL = 0.2
@@ -27,7 +27,7 @@ _ERASE = "\r\x1b[2K"
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class SparkStage:
     """The stages that Spark is running: the newest one's number, and the tasks of all.
 
     `seconds` is how long they have been running.
@@ -39,7 +39,7 @@ class Stage:
     seconds: float
 
 
-def described(what: str, stage: Stage | None, rows: int, seconds: float) -> str:
+def described(what: str, stage: SparkStage | None, rows: int, seconds: float) -> str:
     """The line's text.
 
     >>> described("running", Stage(number=3, done=8, tasks=32, seconds=10.0), 12_000, 15.2)
@@ -137,7 +137,7 @@ class Progress:
             sys.stderr.flush()
             self._drawn = False
 
-    def _stage(self) -> Stage | None:
+    def _stage(self) -> SparkStage | None:
         """What the status tracker tells; Spark Connect has none, and a session that ends tells nothing."""
         spark = self._spark
         if spark is None or type(spark).__module__.startswith("pyspark.sql.connect"):
@@ -153,7 +153,7 @@ class Progress:
             return None
         now = time.monotonic()
         since = min(self._first_seen.setdefault(number, now) for number, _ in running)
-        return Stage(
+        return SparkStage(
             number=max(number for number, _ in running) + 1,
             done=sum(info.numCompletedTasks for _, info in running),
             tasks=sum(info.numTasks for _, info in running),

@@ -20,7 +20,7 @@ from windrow.cli.output.terminal import errors_console, is_plain, stdout_console
 from windrow.cli.output.text_tables import ROWS, print_table
 from windrow.cli.output.whole_files import atomically, writing_to
 from windrow.cli.progress import Progress
-from windrow.cli.sql_script import Statement
+from windrow.cli.sql_script import ScriptStatement
 from windrow.errors import AnalysisError, UsageError, WindrowError
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class View:
                 "both --at and --changelog are given", condition="TWO_VIEWS", hint="ask for one of them"
             )
 
-    def of(self, relation: Relation, statement: Statement) -> Relation:
+    def of(self, relation: Relation, statement: ScriptStatement) -> Relation:
         """The relation as it is to be shown."""
         if not statement.is_query:
             return relation
@@ -92,7 +92,7 @@ class Output:
 
 
 def run_script(
-    statements: list[Statement],
+    statements: list[ScriptStatement],
     asked: Connection,
     output: Output,
     factory: SessionFactory | None,
@@ -141,7 +141,7 @@ def run_script(
 
 
 @contextmanager
-def at_its_place(statement: Statement, asked: Connection, inserted: int = 0) -> Iterator[None]:
+def at_its_place(statement: ScriptStatement, asked: Connection, inserted: int = 0) -> Iterator[None]:
     """Raise a statement's errors with their position in the script, and the tables that there are."""
     try:
         yield
@@ -149,7 +149,7 @@ def at_its_place(statement: Statement, asked: Connection, inserted: int = 0) -> 
         raise with_tables(statement.relocated(error, inserted), asked) from error.__cause__
 
 
-def _last_query(statements: list[Statement]) -> Statement:
+def _last_query(statements: list[ScriptStatement]) -> ScriptStatement:
     found = [statement for statement in statements if statement.gives_rows]
     if not found:
         raise UsageError(
@@ -162,7 +162,7 @@ def _last_query(statements: list[Statement]) -> Statement:
 
 def write_rows(
     relation: Relation,
-    statement: Statement,
+    statement: ScriptStatement,
     output: Output,
     path: Path,
     progress: Progress,
@@ -202,7 +202,7 @@ def draw_picture(relation: Relation, picture: Picture) -> None:
         save(chart, temporary, form)
 
 
-def print_rows(relation: Relation, statement: Statement, output: Output, progress: Progress) -> None:
+def print_rows(relation: Relation, statement: ScriptStatement, output: Output, progress: Progress) -> None:
     """Show the rows on stdout."""
     form = Format.TABLE if output.format is Format.PARQUET else output.format
     shown = Output(form, None, output.limit, more=output.more)
@@ -212,7 +212,7 @@ def print_rows(relation: Relation, statement: Statement, output: Output, progres
 
 def _put(
     relation: Relation,
-    statement: Statement,
+    statement: ScriptStatement,
     output: Output,
     file: IO[str],
     progress: Progress,
@@ -245,7 +245,7 @@ def _put(
 
 def _put_table(
     relation: Relation,
-    statement: Statement,
+    statement: ScriptStatement,
     output: Output,
     file: IO[str],
     progress: Progress,

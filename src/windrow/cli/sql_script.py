@@ -11,7 +11,7 @@ from windrow.errors import InputError, Span, UsageError, WindrowError
 from windrow.syntax.blocks import split_statements
 from windrow.syntax.tokens import TokenList, tokenize
 
-__all__ = ["Statement", "read_script", "split_script"]
+__all__ = ["ScriptStatement", "read_script", "split_script"]
 
 _QUERIES = frozenset(
     {"SELECT", "WITH", "FROM", "VALUES", "TABLE", "MAP", "REDUCE", "ISTREAM", "DSTREAM", "RSTREAM"}
@@ -23,7 +23,7 @@ _SESSION_LOCAL = frozenset({"SET", "RESET", "USE", "DECLARE"})
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class ScriptStatement:
     """One statement of a script.
 
     Attributes
@@ -132,7 +132,7 @@ def read_script(file: Path | None, command: str | None) -> str:
         ) from None
 
 
-def split_script(text: str) -> list[Statement]:
+def split_script(text: str) -> list[ScriptStatement]:
     """The statements between semicolons.
 
     Raises
@@ -155,7 +155,7 @@ def _padded(script: str, span: Span) -> str:
     return re.sub(r"[^\n]", " ", script[: span.start]) + script[span.start : span.stop]
 
 
-def _statement(tokens: TokenList, start: int, stop: int) -> Statement:
+def _statement(tokens: TokenList, start: int, stop: int) -> ScriptStatement:
     words = tuple(tokens.word(index) for index in range(start, min(start + 6, stop)))
     # A bracket begins a query: (SELECT …) UNION …
     is_query = words[0] in _QUERIES or tokens.is_symbol(start, "(")
@@ -163,7 +163,7 @@ def _statement(tokens: TokenList, start: int, stop: int) -> Statement:
         tokens.word(index) == "INSERT" and tokens.word(index + 1) in ("INTO", "OVERWRITE")
         for index in tokens.level(start, stop)
     )
-    return Statement(
+    return ScriptStatement(
         script=tokens.sql,
         span=tokens.span(start, stop),
         words=words,

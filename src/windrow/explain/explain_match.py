@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from windrow.explain.explain_text import order, section, shown, text_of, without_keys
 from windrow.kernels.patterns.execution import is_row_only, parts_of, searches_at_once
-from windrow.kernels.patterns.pattern_plan import CLASSIFIER, Condition, Register, register_side
+from windrow.kernels.patterns.pattern_plan import CLASSIFIER, PatternCondition, Register, register_side
 from windrow.kernels.patterns.program import listing
 from windrow.kernels.window_plan import sides_of
 from windrow.spark.clauses.matching import BoundMatch
@@ -137,7 +137,7 @@ def _plan(item: BoundMatch, names: dict[str, str]) -> Lines:
         yield "", f"a slice has {item.halo.before} rows before its own and {item.halo.after} after"
 
 
-def _strategy(conditions: list[Condition]) -> str:
+def _strategy(conditions: list[PatternCondition]) -> str:
     parts = [part for condition in conditions for part in parts_of(condition)]
     asked = [part for part in parts if not is_row_only(part.expression)]
     if not asked:

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from windrow.algebra.names import ROW, as_written
-from windrow.algebra.window_node import Fragment
-from windrow.syntax.sqltext import Relation as Reference
+from windrow.algebra.window_node import WindowFragment
+from windrow.syntax.sqltext import RelationText as Reference
 from windrow.syntax.sqltext import SqlText
 
 __all__ = ["order", "section", "shown", "text_of", "without_keys"]
 
 
-def order(key: Fragment, descending: bool, nulls_first: bool, names: dict[str, str]) -> str:
+def order(key: WindowFragment, descending: bool, nulls_first: bool, names: dict[str, str]) -> str:
     """An ORDER BY key."""
     direction = "DESC" if descending else "ASC"
     return f"{text_of(key, names)} {direction} NULLS {'FIRST' if nulls_first else 'LAST'}"
 
 
-def text_of(fragment: Fragment, names: dict[str, str]) -> str:
+def text_of(fragment: WindowFragment, names: dict[str, str]) -> str:
     """An expression."""
     return "a Column" if fragment.column is not None else shown(fragment.text, names)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from windrow.algebra.bound_statement import Statement
+from windrow.algebra.bound_statement import BoundStatement
 from windrow.algebra.continuous import ChangelogOf, Continuous, StreamQuery, WindowedStream
 from windrow.algebra.names import order_key, partition_key
-from windrow.algebra.physical import Draft, Found
-from windrow.algebra.window_node import Boundary
+from windrow.algebra.physical import FoundBoundary, PlanDraft
+from windrow.algebra.window_node import WindowBoundary
 from windrow.errors import Span
 from windrow.explain.explain_match import explain_match
 from windrow.explain.explain_text import order, section, shown, text_of, without_keys
@@ -27,7 +27,7 @@ _IN_PART = "a part by Spark, over pieces of time"
 _INTERNAL = re.compile(r"\b__(?=[pohamd]\d+\b|aggregate\d+\b)|\b__of_|\b__twin\d+_")
 
 
-def explain(statement: Statement, bound: tuple[Bound, ...]) -> str:
+def explain(statement: BoundStatement, bound: tuple[Bound, ...]) -> str:
     """The plan as text: each window and each pattern, inputs first, then the SQL that reads them."""
     names = {
         item.match.key if isinstance(item, BoundMatch) else item.window.key: (
@@ -87,8 +87,8 @@ def _window(number: int, item: BoundWindow, names: dict[str, str]) -> str:
     return section(f"{number} WINDOW BY {window.name}", lines)
 
 
-def _strategy(boundary: Boundary, draft: Draft) -> str:
-    found: Found | None = draft.search(boundary.side)
+def _strategy(boundary: WindowBoundary, draft: PlanDraft) -> str:
+    found: FoundBoundary | None = draft.search(boundary.side)
     if found is not None:
         return f"strategy: {found.search.strategy} ({found.reason})"
     if boundary.unbounded:
@@ -101,7 +101,7 @@ def _strategy(boundary: Boundary, draft: Draft) -> str:
     return "the rows where it is true"
 
 
-def _boundary(boundary: Boundary, names: dict[str, str]) -> str:
+def _boundary(boundary: WindowBoundary, names: dict[str, str]) -> str:
     words = [f"{variable.role.value} {variable.name}" for variable in boundary.variables]
     if boundary.only:
         words.insert(0, "ONLY")

@@ -1,7 +1,7 @@
 """Evaluates a predicate over rows of several sides, for many windows at once.
 
 Every side is an int64 array of row indices, one per window, −1 where the side has no row. Values come
-as :class:`Values`: data and validity. NULL, NaN, short-circuits and errors are Spark's: NaN equals NaN
+as :class:`PairValues`: data and validity. NULL, NaN, short-circuits and errors are Spark's: NaN equals NaN
 and is greater than any number; the right operand of AND is evaluated only where the left is not FALSE
 (OR: not TRUE), so a guard before a division over several rows holds.
 """
@@ -29,7 +29,7 @@ from windrow.kernels.window_plan import (
     SameRow,
 )
 
-__all__ = ["Array", "Rows", "Values", "evaluate", "holds"]
+__all__ = ["Array", "PairRows", "PairValues", "evaluate", "holds"]
 
 _FAR = 1 << 62  # further than any row, and yet a position can be added to it
 
@@ -38,22 +38,22 @@ Sides = Mapping[str, Array]
 
 
 @dataclass(frozen=True)
-class Values:
+class PairValues:
     """`data[k]` counts where `valid` is None or `valid[k]`."""
 
     data: Array
     valid: Array | None = None
 
-    def take(self, index: Array) -> Values:
+    def take(self, index: Array) -> PairValues:
         """The values at these places."""
-        return Values(self.data[index], None if self.valid is None else self.valid[index])
+        return PairValues(self.data[index], None if self.valid is None else self.valid[index])
 
     def validity(self) -> Array:
         """`valid` as an array."""
         return np.ones(len(self.data), bool) if self.valid is None else self.valid
 
 
-class Rows:
+class PairRows:
     """The kernel's sorted rows as numpy columns, made on first use.
 
     Parameters
@@ -85,22 +85,22 @@ class Rows:
         self.first = np.repeat(bounds[:-1], counts)
         self.stop = np.repeat(bounds[1:], counts)
         self._constants = constants
-        self._columns: dict[tuple[str, int | None], Values] = {}
-        self._lists: dict[str, tuple[Array, Values]] = {}
+        self._columns: dict[tuple[str, int | None], PairValues] = {}
+        self._lists: dict[str, tuple[Array, PairValues]] = {}
         self._ranks(expressions)
 
     def source(self, name: str) -> pa.ChunkedArray:
         """A column as it came."""
         return self.table.column(name)
 
-    def column(self, name: str, rank: int | None) -> Values:
+    def column(self, name: str, rank: int | None) -> PairValues:
         """A whole column of the table."""
         key = (name, rank)
         if key not in self._columns:
             self._columns[key] = _numeric(self.source(name))
         return self._columns[key]
 
-    def lists(self, name: str) -> tuple[Array, Values]:
+    def lists(self, name: str) -> tuple[Array, PairValues]:
         """A column of lists: where each begins, and the values one list after the other."""
         if name not in self._lists:
             chunks = self.source(name)
@@ -109,7 +109,7 @@ class Rows:
             self._lists[name] = starts, _numeric(pa.chunked_array([array.flatten()]))
         return self._lists[name]
 
-    def constant(self, name: str, rank: int | None) -> Values:
+    def constant(self, name: str, rank: int | None) -> PairValues:
         """A constant, as an array of one value."""
         key = (f"constant {name}", rank)
         if key not in self._columns:
@@ -158,7 +158,7 @@ class Rows:
                 self._columns[key] = code
 
 
-def holds(expression: PairExpression | None, rows: Rows, sides: Sides) -> Array:
+def holds(expression: PairExpression | None, rows: PairRows, sides: Sides) -> Array:
     """Where the predicate is TRUE (neither FALSE nor NULL): bool, shape of the sides. None is true."""
     count = len(next(iter(sides.values())))
     if expression is None:
@@ -168,7 +168,7 @@ def holds(expression: PairExpression | None, rows: Rows, sides: Sides) -> Array:
     return truth if result.valid is None else truth & result.valid
 
 
-def evaluate(expression: PairExpression, rows: Rows, sides: Sides) -> Values:
+def evaluate(expression: PairExpression, rows: PairRows, sides: Sides) -> PairValues:
     """The expression's value for every window.
 
     Raises
@@ -183,18 +183,18 @@ def evaluate(expression: PairExpression, rows: Rows, sides: Sides) -> Values:
             count = len(next(iter(sides.values())))
             return rows.constant(name, rank).take(np.zeros(count, np.int64))
         case Number(value=value):
-            return Values(np.full(len(next(iter(sides.values()))), value, np.int64))
+            return PairValues(np.full(len(next(iter(sides.values()))), value, np.int64))
         case PositionRef(side=side):
             index = sides[side]
             found = index >= 0
-            return Values(rows.position(np.where(found, index, 0)), None if found.all() else found)
+            return PairValues(rows.position(np.where(found, index, 0)), None if found.all() else found)
         case SameRow(left=left, right=right, null_safe=null_safe):
             first, first_there = _row(rows, sides, *left)
             second, second_there = _row(rows, sides, *right)
             if null_safe:
-                return Values(first == second)
+                return PairValues(first == second)
             there = first_there & second_there
-            return Values(first == second, None if there.all() else there)
+            return PairValues(first == second, None if there.all() else there)
         case Operation():
             return _OPERATIONS.get(expression.operator, _strict)(expression, rows, sides)
 
@@ -204,7 +204,7 @@ def _gather(values: Array, index: Array) -> Array:
     return gathered
 
 
-def _row(rows: Rows, sides: Sides, side: str, shift: int) -> tuple[Array, Array]:
+def _row(rows: PairRows, sides: Sides, side: str, shift: int) -> tuple[Array, Array]:
     """The index of a side's row, shifted, and whether there is such a row in the partition."""
     base = sides[side]
     there = base >= 0
@@ -215,7 +215,7 @@ def _row(rows: Rows, sides: Sides, side: str, shift: int) -> tuple[Array, Array]
     return np.where(there, index, -1), there
 
 
-def _column(ref: ColumnRef, rows: Rows, sides: Sides) -> Values:
+def _column(ref: ColumnRef, rows: PairRows, sides: Sides) -> PairValues:
     index, there = _row(rows, sides, ref.side, ref.shift)
     column = rows.column(ref.column, ref.rank)
     if there.all():
@@ -223,12 +223,12 @@ def _column(ref: ColumnRef, rows: Rows, sides: Sides) -> Values:
     found = (
         column.take(np.where(there, index, 0))
         if len(column.data) and there.any()
-        else Values(np.zeros(len(index), column.data.dtype))
+        else PairValues(np.zeros(len(index), column.data.dtype))
     )
     if ref.missing is None:
-        return Values(found.data, found.validity() & there)
+        return PairValues(found.data, found.validity() & there)
     instead = rows.constant(ref.missing, ref.rank)
-    return Values(
+    return PairValues(
         np.where(there, found.data, instead.data[0]), np.where(there, found.validity(), instead.validity()[0])
     )
 
@@ -236,15 +236,15 @@ def _column(ref: ColumnRef, rows: Rows, sides: Sides) -> Values:
 # -- operators -----------------------------------------------------------------------------------
 
 
-def _conjunction(expression: Operation, rows: Rows, sides: Sides) -> Values:
+def _conjunction(expression: Operation, rows: PairRows, sides: Sides) -> PairValues:
     return _short_circuit(expression, rows, sides, decided=False)
 
 
-def _disjunction(expression: Operation, rows: Rows, sides: Sides) -> Values:
+def _disjunction(expression: Operation, rows: PairRows, sides: Sides) -> PairValues:
     return _short_circuit(expression, rows, sides, decided=True)
 
 
-def _short_circuit(expression: Operation, rows: Rows, sides: Sides, *, decided: bool) -> Values:
+def _short_circuit(expression: Operation, rows: PairRows, sides: Sides, *, decided: bool) -> PairValues:
     """AND (decided by FALSE) and OR (decided by TRUE), Kleene's logic, operand by operand."""
     count = len(next(iter(sides.values())))
     data = np.full(count, not decided)
@@ -260,10 +260,10 @@ def _short_circuit(expression: Operation, rows: Rows, sides: Sides, *, decided: 
         open_ = open_[~settles]
         if not len(open_):
             break
-    return Values(data, None if valid.all() else valid)
+    return PairValues(data, None if valid.all() else valid)
 
 
-def _coalesce(expression: Operation, rows: Rows, sides: Sides) -> Values:
+def _coalesce(expression: Operation, rows: PairRows, sides: Sides) -> PairValues:
     first = evaluate(expression.operands[0], rows, sides)
     data, valid = first.data.astype(storage(expression.dtype)), first.validity().copy()
     for operand in expression.operands[1:]:
@@ -272,10 +272,10 @@ def _coalesce(expression: Operation, rows: Rows, sides: Sides) -> Values:
             break
         part = evaluate(operand, rows, {side: index[open_] for side, index in sides.items()})
         data[open_], valid[open_] = part.data, part.validity()
-    return Values(data, valid)
+    return PairValues(data, valid)
 
 
-def _case(expression: Operation, rows: Rows, sides: Sides) -> Values:
+def _case(expression: Operation, rows: PairRows, sides: Sides) -> PairValues:
     """CASE: condition, value, condition, value, …, and the value where no condition is TRUE.
 
     A value is evaluated where its condition is TRUE alone.
@@ -294,25 +294,25 @@ def _case(expression: Operation, rows: Rows, sides: Sides) -> Values:
         open_ = open_[~met]
         if not len(open_):
             break
-    return Values(data, valid)
+    return PairValues(data, valid)
 
 
-def _extreme(operator: str) -> Callable[[Operation, Rows, Sides], Values]:
+def _extreme(operator: str) -> Callable[[Operation, PairRows, Sides], PairValues]:
     """GREATEST and LEAST, which leave NULLs out; of equal ones the first."""
 
-    def function(expression: Operation, rows: Rows, sides: Sides) -> Values:
+    def function(expression: Operation, rows: PairRows, sides: Sides) -> PairValues:
         first, *others = (evaluate(operand, rows, sides) for operand in expression.operands)
         data, valid = first.data.astype(storage(expression.dtype)), first.validity()
         for part in others:
             value, known = part.data.astype(data.dtype), part.validity()
             better = known & (~valid | _compare(operator, value, data).astype(bool))
             data, valid = np.where(better, value, data), valid | known
-        return Values(data, valid)
+        return PairValues(data, valid)
 
     return function
 
 
-def _given(expression: Operation, rows: Rows, sides: Sides) -> Values:
+def _given(expression: Operation, rows: PairRows, sides: Sides) -> PairValues:
     """What Spark has found for a row of each side and another one, so many rows before it or missing."""
     lists, distance = expression.operands
     assert isinstance(lists, ColumnRef)
@@ -322,50 +322,50 @@ def _given(expression: Operation, rows: Rows, sides: Sides) -> Values:
     return values.take(starts[sides[lists.side]] + place)
 
 
-def _null(expression: Operation, _rows: Rows, sides: Sides) -> Values:
+def _null(expression: Operation, _rows: PairRows, sides: Sides) -> PairValues:
     count = len(next(iter(sides.values())))
-    return Values(blank(count, expression.dtype), np.zeros(count, bool))
+    return PairValues(blank(count, expression.dtype), np.zeros(count, bool))
 
 
-def _is_null(expression: Operation, rows: Rows, sides: Sides) -> Values:
-    return Values(~evaluate(expression.operands[0], rows, sides).validity())
+def _is_null(expression: Operation, rows: PairRows, sides: Sides) -> PairValues:
+    return PairValues(~evaluate(expression.operands[0], rows, sides).validity())
 
 
-def _null_safe_equal(expression: Operation, rows: Rows, sides: Sides) -> Values:
+def _null_safe_equal(expression: Operation, rows: PairRows, sides: Sides) -> PairValues:
     left, right = (evaluate(operand, rows, sides) for operand in expression.operands)
     both = left.validity() & right.validity()
-    return Values((both & _compare("=", left.data, right.data)) | ~(left.validity() | right.validity()))
+    return PairValues((both & _compare("=", left.data, right.data)) | ~(left.validity() | right.validity()))
 
 
-def _in(expression: Operation, rows: Rows, sides: Sides) -> Values:
+def _in(expression: Operation, rows: PairRows, sides: Sides) -> PairValues:
     first, *others = expression.operands
     return _disjunction(
         Operation("OR", tuple(Operation("=", (first, other)) for other in others)), rows, sides
     )
 
 
-def _between(expression: Operation, rows: Rows, sides: Sides) -> Values:
+def _between(expression: Operation, rows: PairRows, sides: Sides) -> PairValues:
     value, low, high = expression.operands
     return _conjunction(
         Operation("AND", (Operation(">=", (value, low)), Operation("<=", (value, high)))), rows, sides
     )
 
 
-def _strict(expression: Operation, rows: Rows, sides: Sides) -> Values:
+def _strict(expression: Operation, rows: PairRows, sides: Sides) -> PairValues:
     """Operators that are NULL when an operand is: NOT, comparisons, arithmetic."""
     parts = [evaluate(operand, rows, sides) for operand in expression.operands]
     known = [part.valid for part in parts if part.valid is not None]
     valid = reduce(np.logical_and, known) if known else None
     operator = expression.operator
     if operator == "NOT":
-        return Values(~parts[0].data.astype(bool), valid)
+        return PairValues(~parts[0].data.astype(bool), valid)
     if operator in ("=", "<>", "<", "<=", ">", ">="):
-        return Values(_compare(operator, parts[0].data, parts[1].data).astype(bool, copy=False), valid)
+        return PairValues(_compare(operator, parts[0].data, parts[1].data).astype(bool, copy=False), valid)
     if operator in FUNCTIONS:
         used = np.ones(len(parts[0].data), bool) if valid is None else valid
         arguments = Arguments([part.data for part in parts], used, expression.dtype, rows.ansi)
         data, missing = FUNCTIONS[operator](arguments)
-        return Values(data, valid if missing is None else used & ~missing)
+        return PairValues(data, valid if missing is None else used & ~missing)
     return _arithmetic(expression, [part.data for part in parts], valid, rows.ansi)
 
 
@@ -384,7 +384,7 @@ def _compare(operator: str, left: Array, right: Array) -> Array:
     return result
 
 
-def _arithmetic(expression: Operation, parts: list[Array], valid: Array | None, ansi: bool) -> Values:
+def _arithmetic(expression: Operation, parts: list[Array], valid: Array | None, ansi: bool) -> PairValues:
     dtype = np.dtype(expression.dtype)
     operands = [part.astype(dtype, copy=False) for part in parts]
     used = np.ones(len(operands[0]), bool) if valid is None else valid
@@ -407,7 +407,7 @@ def _arithmetic(expression: Operation, parts: list[Array], valid: Array | None, 
         raise _failed(
             "ARITHMETIC_OVERFLOW", "22003", f"{dtype.name} overflow", "cast the operands to a wider type"
         )
-    return Values(result, valid)
+    return PairValues(result, valid)
 
 
 def _overflows(operator: str, operands: list[Array], result: Array, used: Array) -> bool:
@@ -475,7 +475,7 @@ def _leaves(expression: PairExpression) -> list[ColumnRef | ConstantRef]:
             return []
 
 
-def _numeric(column: pa.ChunkedArray) -> Values:
+def _numeric(column: pa.ChunkedArray) -> PairValues:
     """A column as numpy: times in their unit, texts and decimals as Python's objects."""
     array = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
     if pa.types.is_dictionary(array.type):
@@ -483,9 +483,9 @@ def _numeric(column: pa.ChunkedArray) -> Values:
     valid = None if array.null_count == 0 else np.asarray(pc.is_valid(array))
     kind = array.type
     if pa.types.is_null(kind):
-        return Values(np.zeros(len(array), bool), np.zeros(len(array), bool))
+        return PairValues(np.zeros(len(array), bool), np.zeros(len(array), bool))
     if pa.types.is_boolean(kind):
-        return Values(np.asarray(pc.fill_null(array, False)), valid)
+        return PairValues(np.asarray(pc.fill_null(array, False)), valid)
     if pa.types.is_date32(kind) or pa.types.is_time32(kind):
         array = array.view(pa.int32())
     elif pa.types.is_temporal(kind):
@@ -494,11 +494,11 @@ def _numeric(column: pa.ChunkedArray) -> Values:
         missing = Decimal(0) if pa.types.is_decimal(kind) else ""
         objects = np.empty(len(array), object)
         objects[:] = [missing if value is None else value for value in array.to_pylist()]
-        return Values(objects, valid)
-    return Values(np.asarray(array.fill_null(0) if valid is not None else array), valid)
+        return PairValues(objects, valid)
+    return PairValues(np.asarray(array.fill_null(0) if valid is not None else array), valid)
 
 
-def _dense_ranks(columns: list[pa.ChunkedArray]) -> list[Values]:
+def _dense_ranks(columns: list[pa.ChunkedArray]) -> list[PairValues]:
     """Integers that compare as the columns' values do, over all columns together."""
     arrays = [column.combine_chunks() if column.num_chunks != 1 else column.chunk(0) for column in columns]
     typed = [array.type for array in arrays if not pa.types.is_null(array.type)]
@@ -508,7 +508,7 @@ def _dense_ranks(columns: list[pa.ChunkedArray]) -> list[Values]:
         ]
     joined = pa.concat_arrays(arrays)
     if pa.types.is_null(joined.type):
-        return [Values(np.zeros(len(array), np.int64), np.zeros(len(array), bool)) for array in arrays]
+        return [PairValues(np.zeros(len(array), np.int64), np.zeros(len(array), bool)) for array in arrays]
     encoded = joined.dictionary_encode()
     ranks = np.empty(len(encoded.dictionary), np.int64)
     ranks[np.asarray(pc.sort_indices(encoded.dictionary))] = np.arange(len(encoded.dictionary))
@@ -517,5 +517,6 @@ def _dense_ranks(columns: list[pa.ChunkedArray]) -> list[Values]:
     valid = np.asarray(pc.is_valid(joined))
     cuts = np.cumsum([len(array) for array in arrays])[:-1]
     return [
-        Values(code, known) for code, known in zip(np.split(codes, cuts), np.split(valid, cuts), strict=True)
+        PairValues(code, known)
+        for code, known in zip(np.split(codes, cuts), np.split(valid, cuts), strict=True)
     ]

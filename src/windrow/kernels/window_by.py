@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from windrow.errors import ExecutionError, Span
 from windrow.kernels.aggregates import Aggregate, Gaps, aggregate
 from windrow.kernels.compiling.chains import walk
-from windrow.kernels.pairs import Array, Rows, holds
+from windrow.kernels.pairs import Array, PairRows, holds
 from windrow.kernels.strategies import find
 from windrow.kernels.window_plan import (
     FieldOutput,
@@ -89,12 +89,12 @@ def window_by(plan: WindowPlan, table: pa.Table, bounds: Array) -> Iterator[pa.R
     if not table.num_rows:
         return
     table = table.combine_chunks()
-    rows = Rows(table, bounds, plan.constants, plan.expressions(), plan.ansi)
+    rows = PairRows(table, bounds, plan.constants, plan.expressions(), plan.ansi)
     yield from results(plan, rows, find_windows(plan, rows, bounds))
 
 
 def results(
-    plan: WindowPlan, rows: Rows, windows: Windows, gaps: Sequence[Gaps | None] | None = None
+    plan: WindowPlan, rows: PairRows, windows: Windows, gaps: Sequence[Gaps | None] | None = None
 ) -> Iterator[pa.RecordBatch]:
     """What the clause gives for these windows.
 
@@ -125,7 +125,7 @@ def _total(
         raise
 
 
-def find_windows(plan: WindowPlan, rows: Rows, bounds: Array) -> Windows:
+def find_windows(plan: WindowPlan, rows: PairRows, bounds: Array) -> Windows:
     """The boundaries of all windows that the clause makes, in order."""
     every = np.arange(rows.table.num_rows, dtype=np.int64)
     label = bounds[:-1] if plan.first_only else label_rows(plan, rows, every)
@@ -135,14 +135,16 @@ def find_windows(plan: WindowPlan, rows: Rows, bounds: Array) -> Windows:
     return only(plan, windows)
 
 
-def label_rows(plan: WindowPlan, rows: Rows, candidates: Array) -> Array:
+def label_rows(plan: WindowPlan, rows: PairRows, candidates: Array) -> Array:
     """Those of the rows at which the clause makes a window."""
     side = "label" if plan.has_label else "start"
     chosen: Array = candidates[holds(plan.labels, rows, {side: candidates})]
     return chosen
 
 
-def windows_at(plan: WindowPlan, rows: Rows, label: Array, unsearched: tuple[int, int] = (0, 0)) -> Windows:
+def windows_at(
+    plan: WindowPlan, rows: PairRows, label: Array, unsearched: tuple[int, int] = (0, 0)
+) -> Windows:
     """The window of each of these label rows, as a sliding one; without END, to the partition's end.
 
     So many of a partition's last rows are `unsearched` for START and for END.
@@ -228,7 +230,7 @@ def _batches(plan: WindowPlan, windows: Windows) -> Iterator[slice]:
         at = to
 
 
-def _output(output: Output, rows: Rows, windows: Windows, kind: pa.DataType) -> pa.Array:
+def _output(output: Output, rows: PairRows, windows: Windows, kind: pa.DataType) -> pa.Array:
     match output:
         case FieldOutput(side=side, column=column):
             return _taken(rows.table.column(column), getattr(windows, side))
@@ -241,7 +243,7 @@ def _output(output: Output, rows: Rows, windows: Windows, kind: pa.DataType) -> 
             return _structs(rows.table, output.fields, _row_index(rows, getattr(windows, side), shift), kind)
 
 
-def _row_index(rows: Rows, base: Array, shift: int) -> Array:
+def _row_index(rows: PairRows, base: Array, shift: int) -> Array:
     """The rows `shift` rows on, −1 where there is no such row in the partition."""
     index = base + shift
     clipped = np.maximum(base, 0)
@@ -249,7 +251,7 @@ def _row_index(rows: Rows, base: Array, shift: int) -> Array:
     return np.where(there, index, -1)
 
 
-def _window_rows(output: RowsOutput, rows: Rows, windows: Windows, kind: pa.DataType) -> pa.Array:
+def _window_rows(output: RowsOutput, rows: PairRows, windows: Windows, kind: pa.DataType) -> pa.Array:
     leading = windows.open_start & output.markers
     trailing = windows.open_end & output.markers
     low, stop = windows.low - leading, windows.stop + trailing

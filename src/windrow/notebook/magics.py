@@ -15,9 +15,9 @@ from windrow.cli.java_process import Java
 from windrow.cli.output.formats import Format
 from windrow.cli.progress import Progress
 from windrow.cli.run import Output, View, at_its_place, draw_picture, print_rows, write_rows
-from windrow.cli.sql_script import Statement, read_script, split_script
+from windrow.cli.sql_script import ScriptStatement, read_script, split_script
 from windrow.errors import UsageError, WindrowError
-from windrow.notebook.options import Line, help_text, read_line
+from windrow.notebook.options import MagicLine, help_text, read_line
 from windrow.notebook.watching import ROWS, watch
 from windrow.relation import Relation
 from windrow.relation_kinds import LiveRelation
@@ -88,7 +88,7 @@ class WindrowMagics(Magics):
         self._session = given
         return given
 
-    def _opened(self, line: Line) -> Session:
+    def _opened(self, line: MagicLine) -> Session:
         """The session of the notebook with the tables of the line, made where there is none."""
         if self._session is None:
             with Java(is_ours=False).starting():
@@ -110,7 +110,9 @@ class WindrowMagics(Magics):
             self._session.stream(name, path, rowtime=rowtime, unit=unit)
         return self._session
 
-    def _run(self, session: Session, statements: list[Statement], line: Line) -> Relation | LiveQuery | None:
+    def _run(
+        self, session: Session, statements: list[ScriptStatement], line: MagicLine
+    ) -> Relation | LiveQuery | None:
         """Run statements, show all results but the last one's, and give that; or the query, if it is live."""
         parameters = values(session.spark, line.asked.params)
         view = View(line.at, line.envelope if line.live is None else None, line.key)

@@ -18,13 +18,13 @@ from windrow.cli.output.formats import Format, chosen_format
 from windrow.cli.run import Picture
 from windrow.errors import UsageError
 
-__all__ = ["Line", "help_text", "read_line"]
+__all__ = ["MagicLine", "help_text", "read_line"]
 
 _NAME = re.compile(r">>\s*(\S*)\s*$")
 
 
 @dataclass(frozen=True)
-class Line:
+class MagicLine:
     """What a line says.
 
     Attributes
@@ -57,7 +57,7 @@ class Line:
     result: str | None
 
 
-def read_line(line: str) -> Line:
+def read_line(line: str) -> MagicLine:
     """Read the line of a magic.
 
     Raises
@@ -75,7 +75,7 @@ def read_line(line: str) -> Line:
             )
     given = _parsed(line)
     asks_changes = given["changelog"] or given["envelope"] is not None or given["key"] is not None
-    return Line(
+    return MagicLine(
         asked=connection(
             given["master"], given["conf"], given["table"], given["table_format"], given["param"],
             given["streams"], given["rowtime"], given["rowtime_unit"],

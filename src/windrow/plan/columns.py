@@ -10,7 +10,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 from windrow.syntax.expression_nodes import Name
 from windrow.syntax.expressions import parse_expression
 from windrow.syntax.nodes import Range
-from windrow.syntax.sqltext import Relation, SqlText, quoted
+from windrow.syntax.sqltext import RelationText, SqlText, quoted
 from windrow.syntax.tokens import TokenList
 
 __all__ = [
@@ -101,7 +101,7 @@ class Scope:
                 for column, name in zip(part.columns, part.names, strict=True)
             )
             parts.append(f" JOIN LATERAL (SELECT {columns}) AS {quoted(part.alias)}")
-        return SqlText.of(Relation(ROWS), f" AS {ROWS}", *parts)
+        return SqlText.of(RelationText(ROWS), f" AS {ROWS}", *parts)
 
     def select(self, listed: SqlText, conditions: Iterable[SqlText] = ()) -> SqlText:
         """A query over the rows: a SELECT list, and the conditions that rows must satisfy.

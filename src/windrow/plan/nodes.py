@@ -16,10 +16,10 @@ from windrow.kernels.sorting import SortKey
 from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.plan.columns import ROWS, Column, Completeness, Expression, Scope
 from windrow.plan.reasons import Reason
-from windrow.syntax.cql_clauses import StreamWindow as Bracket
+from windrow.syntax.cql_clauses import StreamWindowClause as Bracket
 from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import SqlText
-from windrow.syntax.window_calls import WindowCall
+from windrow.syntax.window_calls import OverCall
 
 __all__ = [
     "TIMES",
@@ -524,7 +524,7 @@ class Over:
     scope: Scope
     partition: tuple[str, ...]
     order: tuple[SortKey, ...]
-    calls: tuple[tuple[Column, WindowCall, Expression], ...]
+    calls: tuple[tuple[Column, OverCall, Expression], ...]
     label: str
     at: Range
     halves: tuple[tuple[SqlText, SqlText], ...]

@@ -13,7 +13,7 @@ from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.plan import nodes as plan
 from windrow.plan.columns import ROWS, Column, Expression, Scope
 from windrow.plan.reader.read_over import AT
-from windrow.syntax.sqltext import Relation, SqlText, quoted
+from windrow.syntax.sqltext import RelationText, SqlText, quoted
 
 __all__ = ["sql_of_plan"]
 
@@ -51,7 +51,7 @@ class _Sql:
                 return _renamed(text, node.columns)
             case plan.Input():
                 shown = ", ".join(f"{quoted(column.name)} AS {column.id}" for column in node.columns)
-                return SqlText.of(f"SELECT {shown} FROM ", Relation(node.key))
+                return SqlText.of(f"SELECT {shown} FROM ", RelationText(node.key))
             case plan.Filter():
                 return self._over(node.input, node.scope.select(SqlText.of(f"{ROWS}.*"), _texts(node)))
             case plan.Project():
@@ -248,4 +248,4 @@ def _renamed(text: SqlText, columns: Sequence[Column]) -> SqlText:
 
 def _put(text: SqlText, rows: SqlText, key: str = ROWS) -> SqlText:
     """A text in which a query stands for rows that it is over."""
-    return SqlText.of(*(rows if part == Relation(key) else part for part in text.parts))
+    return SqlText.of(*(rows if part == RelationText(key) else part for part in text.parts))

@@ -6,7 +6,7 @@ import altair as alt
 
 from windrow.plot.lanes import lanes
 from windrow.plot.panels import Panel, Shared, bars, edges, reach, sequence_picture, values_panel
-from windrow.plot.scene import Sequence, SequenceScene
+from windrow.plot.scene import DrawnSequence, SequenceScene
 from windrow.plot.theme import LINE, NOTHING, VARIABLES, WIDTH, Picture, legend_of
 
 __all__ = ["draw_matches"]
@@ -23,7 +23,7 @@ def draw_matches(scene: SequenceScene, width: int | None = None) -> Picture:
     return sequence_picture(Shared(scene, colours, width or WIDTH), _panel, "match")
 
 
-def _panel(shared: Shared, sequence: Sequence) -> Panel:
+def _panel(shared: Shared, sequence: DrawnSequence) -> Panel:
     matches = sorted(sequence.matches, key=lambda match: (match.rows[0].position, match.number))
     found = lanes([(match.rows[0].position, match.rows[-1].position) for match in matches])
     shown = [(match, lane) for match, lane in zip(matches, found, strict=True) if lane < _LANES]

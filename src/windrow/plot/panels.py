@@ -11,7 +11,7 @@ from typing import Any
 
 import altair as alt
 
-from windrow.plot.scene import Sequence as Drawn
+from windrow.plot.scene import DrawnSequence as Drawn
 from windrow.plot.scene import SequenceScene
 from windrow.plot.theme import FAINT, INK, LINE, Picture, axis_of, heading, legend_of, marks, place, styled
 

@@ -13,12 +13,12 @@ __all__ = [
     "ArrivalScene",
     "Axis",
     "Classified",
+    "DrawnMatch",
+    "DrawnSequence",
+    "DrawnSpan",
     "Interval",
-    "Match",
     "Row",
-    "Sequence",
     "SequenceScene",
-    "Span",
     "VaryingScene",
 ]
 
@@ -42,7 +42,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class DrawnSpan:
     """A window: the positions, from 0, of its first and last row and of its label row.
 
     `opens` and `closes` say whether its start and its end were found.
@@ -64,7 +64,7 @@ class Classified:
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
+class DrawnMatch:
     """A match: its classified rows in order."""
 
     number: int
@@ -72,7 +72,7 @@ class Match:
 
 
 @dataclass(frozen=True, slots=True)
-class Sequence:
+class DrawnSequence:
     """A partition in order: those of its rows that are drawn, and what was found in it.
 
     `row_count` and `found_count` are how many rows, and windows or matches, there are in all; before those
@@ -81,8 +81,8 @@ class Sequence:
 
     title: str
     rows: tuple[Row, ...]
-    windows: tuple[Span, ...] = ()
-    matches: tuple[Match, ...] = ()
+    windows: tuple[DrawnSpan, ...] = ()
+    matches: tuple[DrawnMatch, ...] = ()
     row_count: int = 0
     found_count: int = 0
     skipped: int = 0
@@ -100,7 +100,7 @@ class SequenceScene:
     title: str
     x: Axis
     y: Axis | None
-    sequences: tuple[Sequence, ...]
+    sequences: tuple[DrawnSequence, ...]
     variables: tuple[str, ...] = ()
     more_sequences: bool = False
     by_position: bool = False

@@ -15,7 +15,7 @@ from windrow.plot.panels import (
     sequence_picture,
     values_panel,
 )
-from windrow.plot.scene import Sequence, SequenceScene, Span
+from windrow.plot.scene import DrawnSequence, DrawnSpan, SequenceScene
 from windrow.plot.theme import MARK, NOTHING, OPEN, WIDTH, WINDOW, Picture, legend_of, marks, place
 
 __all__ = ["draw_windows"]
@@ -37,7 +37,7 @@ def draw_windows(scene: SequenceScene, width: int | None = None) -> Picture:
     return sequence_picture(Shared(scene, colours, width or WIDTH), _panel, "window")
 
 
-def _panel(shared: Shared, sequence: Sequence) -> Panel:
+def _panel(shared: Shared, sequence: DrawnSequence) -> Panel:
     spans = sorted(sequence.windows, key=lambda span: (span.start, span.stop))
     found = lanes([(span.start, span.stop) for span in spans])
     shown = [(span, lane) for span, lane in zip(spans, found, strict=True) if lane < _LANES]
@@ -87,7 +87,7 @@ def _panel(shared: Shared, sequence: Sequence) -> Panel:
     return Panel(sequence, top, beneath, f"{hidden:,} more beneath these" if hidden else None)
 
 
-def _groups(sequence: Sequence) -> list[str]:
+def _groups(sequence: DrawnSequence) -> list[str]:
     """What each row is to the windows, of all things that it is the first of these: label, closed, open."""
     groups = [_NONE] * len(sequence.rows)
     for kind in (_OPEN, _CLOSED):
@@ -101,5 +101,5 @@ def _groups(sequence: Sequence) -> list[str]:
     return groups
 
 
-def _group(span: Span) -> str:
+def _group(span: DrawnSpan) -> str:
     return _CLOSED if span.opens and span.closes else _OPEN

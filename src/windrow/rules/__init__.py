@@ -5,7 +5,7 @@ Every rule takes a draft and an analyzer and gives the draft with its part fille
 
 from __future__ import annotations
 
-from windrow.algebra.physical import Analyzer, Draft
+from windrow.algebra.physical import Analyzer, PlanDraft
 from windrow.algebra.window_node import Window
 from windrow.rules.choose_strategies import choose_strategies
 from windrow.rules.hoist_predicates import hoist_predicates
@@ -24,9 +24,9 @@ RULES = (
 )
 
 
-def optimize(window: Window, analyzer: Analyzer) -> Draft:
+def optimize(window: Window, analyzer: Analyzer) -> PlanDraft:
     """Apply every rule in turn."""
-    draft = Draft(window)
+    draft = PlanDraft(window)
     for rule in RULES:
         draft = rule(draft, analyzer)
     return draft

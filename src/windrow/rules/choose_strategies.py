@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from windrow.algebra.physical import Analyzer, Draft, Found, Predicate
-from windrow.algebra.window_node import Boundary
+from windrow.algebra.physical import Analyzer, FoundBoundary, PlanDraft, Predicate
+from windrow.algebra.window_node import WindowBoundary
 from windrow.kernels.strategies import solve
 from windrow.kernels.window_plan import PairExpression, Search, sides_of
 from windrow.syntax.nodes import Side
@@ -16,7 +16,7 @@ from windrow.syntax.nodes import Side
 __all__ = ["choose_strategies"]
 
 
-def choose_strategies(draft: Draft, analyzer: Analyzer) -> Draft:  # noqa: ARG001 - every rule takes it
+def choose_strategies(draft: PlanDraft, analyzer: Analyzer) -> PlanDraft:  # noqa: ARG001 - every rule takes it
     """Fill in `found` for the boundaries that are searched for, and `labels`."""
     window = draft.window
     found = []
@@ -28,15 +28,15 @@ def choose_strategies(draft: Draft, analyzer: Analyzer) -> Draft:  # noqa: ARG00
     return replace(draft, found=tuple(found), labels=chooser.typed if chooser else None)
 
 
-def _found(boundary: Boundary, predicate: Predicate | None) -> Found:
+def _found(boundary: WindowBoundary, predicate: Predicate | None) -> FoundBoundary:
     side = boundary.side
     if boundary.unbounded:
-        return Found(side, Search("unbounded"), "UNBOUNDED: the edge of the partition")
+        return FoundBoundary(side, Search("unbounded"), "UNBOUNDED: the edge of the partition")
     if predicate is None:
-        return Found(side, Search("always"), "no WHEN: the first row searched")
+        return FoundBoundary(side, Search("always"), "no WHEN: the first row searched")
     if predicate.typed is None:
         column = f"__{side.value}_position"
-        return Found(
+        return FoundBoundary(
             side,
             Search("given", column=column),
             f"{predicate.why_not}; Spark tries pairs of rows",
@@ -48,9 +48,9 @@ def _found(boundary: Boundary, predicate: Predicate | None) -> Found:
     return replace(found, search=replace(found.search, place=place))
 
 
-def _typed(side: Side, predicate: PairExpression) -> Found:
+def _typed(side: Side, predicate: PairExpression) -> FoundBoundary:
     search = solve(predicate, side.value)
-    return Found(side, search, _reason(search, side, predicate))
+    return FoundBoundary(side, search, _reason(search, side, predicate))
 
 
 def _reason(search: Search, side: Side, predicate: PairExpression) -> str:

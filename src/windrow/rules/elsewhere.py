@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from windrow.algebra.physical import Analyzer, Columns, Draft, Predicate, find_field
-from windrow.algebra.window_node import Fragment
+from windrow.algebra.physical import Analyzer, DraftColumns, PlanDraft, Predicate, find_field
+from windrow.algebra.window_node import WindowFragment
 from windrow.kernels.window_plan import Elsewhere
 from windrow.rules.share_keys import share_keys
-from windrow.syntax.expression_nodes import Call, Expression, Name, Opaque, Operation
+from windrow.syntax.expression_nodes import Call, Expression, Name, Opaque, OperationNode
 from windrow.syntax.nodes import Role, Variable
 
 __all__ = ["carry_fields", "elsewhere"]
@@ -17,7 +17,7 @@ __all__ = ["carry_fields", "elsewhere"]
 _OF_ROWS = {"IS NULL", "=", "<>", "<=>"}
 
 
-def elsewhere(draft: Draft) -> Elsewhere:
+def elsewhere(draft: PlanDraft) -> Elsewhere:
     """The rows beside those of sides, and whether positions, that conditions read which Spark evaluates."""
     read = [
         variable
@@ -29,7 +29,7 @@ def elsewhere(draft: Draft) -> Elsewhere:
     return Elsewhere(frozenset(shifts), any(variable.role is Role.POSITION for variable in read))
 
 
-def carry_fields(draft: Draft, analyzer: Analyzer) -> tuple[Draft, tuple[tuple[str, str], ...]]:
+def carry_fields(draft: PlanDraft, analyzer: Analyzer) -> tuple[PlanDraft, tuple[tuple[str, str], ...]]:
     """The draft with a column for each field that Spark reads, to which rows that are kept are reduced.
 
     For a condition that the kernel does not have, Spark evaluates those of the boundaries before it, too.
@@ -48,13 +48,13 @@ def carry_fields(draft: Draft, analyzer: Analyzer) -> tuple[Draft, tuple[tuple[s
             if variable.role is not Role.POSITION:
                 names |= set(analyzer.fields) if field is None else {field}
     found = {find_field(analyzer.fields, name) for name in names}
-    columns = Columns(draft)
+    columns = DraftColumns(draft)
     fields = tuple((field, columns.field(field)) for field in analyzer.fields if field in found)
     wider = replace(draft, hoisted=tuple(columns.hoisted.values()))
     return share_keys(wider, analyzer), fields
 
 
-def _reads(draft: Draft, predicate: Predicate) -> Iterator[tuple[Variable, str | None]]:
+def _reads(draft: PlanDraft, predicate: Predicate) -> Iterator[tuple[Variable, str | None]]:
     """The variables that a condition reads, each with the field: None for all, "" where none is needed."""
     visible = {one.name.lower(): one for one in draft.window.visible(predicate.boundary.side)}
     for name, field in _paths(predicate.boundary.when, list(visible)):
@@ -62,7 +62,7 @@ def _reads(draft: Draft, predicate: Predicate) -> Iterator[tuple[Variable, str |
             yield visible[name.lower()], field
 
 
-def _paths(when: Fragment | None, visible: list[str]) -> Iterator[tuple[str, str | None]]:
+def _paths(when: WindowFragment | None, visible: list[str]) -> Iterator[tuple[str, str | None]]:
     if when is None:
         return
     if when.expression is None:  # a Column: what it reads is not known
@@ -73,11 +73,11 @@ def _paths(when: Fragment | None, visible: list[str]) -> Iterator[tuple[str, str
 
 def _names(expression: Expression) -> Iterator[tuple[str, str | None]]:
     match expression:
-        case Operation(operator=operator, operands=operands) if operator in _OF_ROWS and all(
+        case OperationNode(operator=operator, operands=operands) if operator in _OF_ROWS and all(
             isinstance(operand, Name) and len(operand.parts) == 1 for operand in operands
         ):
             yield from ((operand.parts[0], "") for operand in operands if isinstance(operand, Name))
-        case Operation(operands=parts) | Call(arguments=parts):
+        case OperationNode(operands=parts) | Call(arguments=parts):
             for part in parts:
                 yield from _names(part)
         case Name():

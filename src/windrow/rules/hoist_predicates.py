@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from windrow.algebra.physical import Analyzer, Columns, Draft, Predicate
-from windrow.algebra.window_node import Boundary, Fragment
+from windrow.algebra.physical import Analyzer, DraftColumns, PlanDraft, Predicate
+from windrow.algebra.window_node import WindowBoundary, WindowFragment
 from windrow.kernels import window_plan
 from windrow.rules.hoister import NotTypedError, Ranks, RowVariable
 from windrow.rules.pair_conditions import PairConditions
@@ -18,9 +18,9 @@ from windrow.syntax.sqltext import SqlText
 __all__ = ["hoist_predicates"]
 
 
-def hoist_predicates(draft: Draft, analyzer: Analyzer) -> Draft:
+def hoist_predicates(draft: PlanDraft, analyzer: Analyzer) -> PlanDraft:
     """Type the predicates of LABEL, START and END."""
-    columns = Columns(draft)
+    columns = DraftColumns(draft)
     ranks = Ranks()
     predicates = []
     for boundary in draft.window.boundaries():
@@ -35,7 +35,12 @@ def hoist_predicates(draft: Draft, analyzer: Analyzer) -> Draft:
 
 
 def _predicate(
-    draft: Draft, boundary: Boundary, when: Fragment, analyzer: Analyzer, columns: Columns, ranks: Ranks
+    draft: PlanDraft,
+    boundary: WindowBoundary,
+    when: WindowFragment,
+    analyzer: Analyzer,
+    columns: DraftColumns,
+    ranks: Ranks,
 ) -> Predicate:
     scope = {
         variable.name.lower(): _row_variable(variable, boundary)
@@ -59,7 +64,7 @@ def _predicate(
         return Predicate(boundary, None, str(reason))
 
 
-def _row_variable(variable: Variable, boundary: Boundary) -> RowVariable:
+def _row_variable(variable: Variable, boundary: WindowBoundary) -> RowVariable:
     shift = variable.role.shift
     return RowVariable(
         variable.name,

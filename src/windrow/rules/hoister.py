@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from typing import TypeGuard
 
 from windrow.algebra.names import IDENTITY, as_written
-from windrow.algebra.physical import Columns, find_field
-from windrow.algebra.window_node import Fragment
+from windrow.algebra.physical import DraftColumns, find_field
+from windrow.algebra.window_node import WindowFragment
 from windrow.errors import AnalysisError
 from windrow.kernels import window_plan
 from windrow.rules.types import FLOATS, INTEGERS, NUMPY, common_decimal, is_day_interval, is_decimal
@@ -31,7 +31,7 @@ from windrow.syntax.expression_nodes import (
     Literal,
     Name,
     Opaque,
-    Operation,
+    OperationNode,
     names_in,
     parts_of,
 )
@@ -98,10 +98,10 @@ class Hoister:
     def __init__(
         self,
         scope: Mapping[str, RowVariable],
-        when: Fragment,
+        when: WindowFragment,
         types_of: Callable[[list[SqlText]], list[str]],
         fields: Mapping[str, str],
-        columns: Columns,
+        columns: DraftColumns,
         ranks: Ranks,
         *,
         ansi: bool,
@@ -181,13 +181,13 @@ class Hoister:
         """Whether the part is a row variable or compares two: Spark's columns know values, not rows."""
         if self.is_row(expression) is not None:
             return True
-        compares = isinstance(expression, Operation) and expression.operator in _COMPARISONS
+        compares = isinstance(expression, OperationNode) and expression.operator in _COMPARISONS
         if compares and all(self.is_row(operand) is not None for operand in _operands(expression)):
             return True
         return any(
             self.needs_identity(part)
             for part in _operands(expression)
-            if not (isinstance(expression, Operation) and expression.operator == "IS NULL")
+            if not (isinstance(expression, OperationNode) and expression.operator == "IS NULL")
         )
 
     # -- to the kernel's expressions ---------------------------------------------------------------
@@ -208,7 +208,7 @@ class Hoister:
                 if variable.is_position:
                     return window_plan.PositionRef(variable.side)
                 raise NotTypedError(f"row {variable.name} is used as a value")
-            case Operation():
+            case OperationNode():
                 return self.operation(expression, guards)
             case Call(function="coalesce" | "nvl" | "ifnull", arguments=parts):
                 dtype = self.dtype(expression)
@@ -223,7 +223,7 @@ class Hoister:
                 return window_plan.Operation("-", days, "int32")
         raise NotTypedError(f"{self.shown(expression)} reads several rows inside one function")
 
-    def operation(self, expression: Operation, guards: Guards) -> window_plan.PairExpression:
+    def operation(self, expression: OperationNode, guards: Guards) -> window_plan.PairExpression:
         """An operator as the kernel has it."""
         operator, operands = expression.operator, expression.operands
         if operator in ("AND", "OR"):
@@ -295,7 +295,7 @@ class Hoister:
                 parts.append(self.convert(part, guards))
         return window_plan.Operation(operator, tuple(parts))
 
-    def arithmetic(self, expression: Operation, guards: Guards) -> window_plan.PairExpression:
+    def arithmetic(self, expression: OperationNode, guards: Guards) -> window_plan.PairExpression:
         """A computation as the kernel makes it."""
         operator, operands = expression.operator, expression.operands
         kind = self.types[expression.range]
@@ -430,12 +430,12 @@ class Hoister:
         """Whether the kernel has values of this type, other than ranks."""
         return kind in KERNEL_TYPES or is_day_interval(kind)
 
-    def is_plain(self, expression: Expression) -> TypeGuard[Operation]:
+    def is_plain(self, expression: Expression) -> TypeGuard[OperationNode]:
         """Whether the part compares fields that are numbers or times with constants, as the kernel does too.
 
         A field may be carried for other reasons, and a choice of fields is read from files without Spark.
         """
-        if not isinstance(expression, Operation):
+        if not isinstance(expression, OperationNode):
             return False
         if expression.operator in ("AND", "OR", "NOT"):
             return all(self.is_plain(operand) or self.is_number(operand) for operand in expression.operands)
@@ -459,10 +459,10 @@ class Hoister:
         match expression:
             case Name():
                 return len(expression.parts) > 1 or self.field(expression) is not None
-            case Operation(operator="BETWEEN", operands=(value, low, high)):
+            case OperationNode(operator="BETWEEN", operands=(value, low, high)):
                 # one bound that fails decides, whatever the other is
                 return self.is_strict(value) or (self.is_strict(low) and self.is_strict(high))
-            case Operation(operator=operator, operands=operands):
+            case OperationNode(operator=operator, operands=operands):
                 return operator not in ("AND", "OR", "IS NULL", "<=>", "IN") and any(
                     map(self.is_strict, operands)
                 )
@@ -476,7 +476,7 @@ class Hoister:
         match expression:
             case Name() | Literal():
                 return True
-            case Operation(operator=operator, operands=operands):
+            case OperationNode(operator=operator, operands=operands):
                 return operator in _SAFE and all(map(self.is_safe, operands))
             case _:
                 return False
@@ -491,7 +491,7 @@ KERNEL_TYPES = INTEGERS | FLOATS | {"boolean", "date", "timestamp", "timestamp_n
 
 def _operands(expression: Expression) -> tuple[Expression, ...]:
     match expression:
-        case Operation(operands=parts) | Call(arguments=parts):
+        case OperationNode(operands=parts) | Call(arguments=parts):
             return parts
         case Name() | Literal() | Opaque():
             return ()

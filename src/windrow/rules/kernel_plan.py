@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 
 from windrow.algebra.names import QUALIFIED
-from windrow.algebra.physical import Draft, Found
+from windrow.algebra.physical import FoundBoundary, PlanDraft
 from windrow.algebra.window_node import Window
 from windrow.kernels.aggregates import Aggregate
 from windrow.kernels.window_plan import (
@@ -31,7 +31,7 @@ ROWS = "__rows"
 """The column with a window's rows for the aggregates that Spark computes."""
 
 
-def needs_join(draft: Draft) -> bool:
+def needs_join(draft: PlanDraft) -> bool:
     """Whether a predicate of the window is beyond the kernel."""
     return any(predicate.typed is None for predicate in draft.predicates)
 
@@ -42,7 +42,7 @@ def given_position(side: Side) -> str:
 
 
 def kernel_plan(
-    draft: Draft,
+    draft: PlanDraft,
     columns: Mapping[str, pa.DataType],
     aggregates: Mapping[str, pa.DataType],
     constants: pa.Table,
@@ -92,7 +92,7 @@ def kernel_plan(
     )
 
 
-def _outputs(draft: Draft) -> tuple[Output, ...]:
+def _outputs(draft: PlanDraft) -> tuple[Output, ...]:
     variables = {variable.name: variable for variable in draft.window.variables()}
     positions = draft.window.positions()
     outputs: list[Output] = []
@@ -143,7 +143,7 @@ def _struct(fields: tuple[tuple[str, str], ...], columns: Mapping[str, pa.DataTy
     return pa.struct([pa.field(name, columns[column]) for name, column in fields])
 
 
-def _labels(draft: Draft) -> PairExpression | None:
+def _labels(draft: PlanDraft) -> PairExpression | None:
     side = Side.LABEL if draft.window.label is not None else Side.START
     predicate = draft.predicate(side)
     if predicate is not None and predicate.typed is None:
@@ -151,5 +151,5 @@ def _labels(draft: Draft) -> PairExpression | None:
     return draft.labels
 
 
-def _search(found: Found | None) -> Search | None:
+def _search(found: FoundBoundary | None) -> Search | None:
     return None if found is None else found.search

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from windrow.algebra.names import ROW
-from windrow.algebra.physical import Columns, find_field
-from windrow.algebra.window_node import Fragment
+from windrow.algebra.physical import DraftColumns, find_field
+from windrow.algebra.window_node import WindowFragment
 from windrow.kernels import window_plan
 from windrow.kernels.patterns.pattern_plan import LABELS
 from windrow.rules.hoister import KERNEL_TYPES, Guards, NotTypedError, Ranks, RowVariable
@@ -18,14 +18,14 @@ from windrow.syntax.expression_nodes import Name, parts_of
 from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import SqlText
 
-__all__ = ["OF_NAMES", "Conditions", "Source"]
+__all__ = ["OF_NAMES", "ConditionSource", "MatchConditions"]
 
 OF_NAMES = "__n"
 """Prefix of the columns that have a constant for each of the variables."""
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ConditionSource:
     """A row that conditions read, under a name: a struct of fields and arguments, or of the variable's name.
 
     With `value`, an expression over the rows, it is a struct of a value of that type: an aggregate, a number.
@@ -41,7 +41,7 @@ class Source:
         return self.is_classifier or self.value is not None
 
 
-class Conditions(PairConditions):
+class MatchConditions(PairConditions):
     """Types a condition, in which names without a variable are of the row that is tried.
 
     Parameters
@@ -67,11 +67,11 @@ class Conditions(PairConditions):
 
     def __init__(
         self,
-        sources: Sequence[Source],
-        when: Fragment,
+        sources: Sequence[ConditionSource],
+        when: WindowFragment,
         types_of: Callable[[list[SqlText]], list[str]],
         fields: Mapping[str, str],
-        columns: Columns,
+        columns: DraftColumns,
         ranks: Ranks,
         *,
         ansi: bool,

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from decimal import Decimal
 
-from windrow.algebra.match_node import Expression
+from windrow.algebra.match_node import MatchExpression
 from windrow.algebra.names import ROW
 from windrow.algebra.navigations import (
     Aggregation,
@@ -18,20 +18,20 @@ from windrow.algebra.navigations import (
     match_numbers,
     references,
 )
-from windrow.algebra.window_node import Fragment
+from windrow.algebra.window_node import WindowFragment
 from windrow.errors import AnalysisError, NotSupportedError, WindrowError
 from windrow.kernels import window_plan
 from windrow.kernels.aggregates import FUNCTIONS
 from windrow.kernels.patterns.pattern_plan import (
     LABELS,
     NUMBERS,
-    Condition,
     Duration,
+    PatternCondition,
     Register,
     register_side,
 )
 from windrow.rules.hoister import KERNEL_TYPES, NotTypedError, Ranks, RowVariable
-from windrow.rules.match_conditions import Conditions, Source
+from windrow.rules.match_conditions import ConditionSource, MatchConditions
 from windrow.rules.match_draft import Pair, RunningLeaf, neighbour
 from windrow.rules.match_values import RowValues, literal
 from windrow.rules.share_keys import plain_field
@@ -62,23 +62,23 @@ class Definitions:
         self.match, self.analyzer, self.tokens = rows.match, rows.analyzer, rows.tokens
         self.ranks = Ranks()
         self.of_names: dict[str, tuple[str, ...]] = {}
-        self.sources: dict[tuple[str, int, str], Source] = {}
+        self.sources: dict[tuple[str, int, str], ConditionSource] = {}
         self.made_columns: dict[str, tuple[str, bool]] = {}
         self.running: list[RunningLeaf] = []
         self.registers: list[Register] = []
         self.neighbours: set[int] = set()
         self.pairs: list[Pair] = []
 
-    def defined(self) -> list[Condition]:
+    def defined(self) -> list[PatternCondition]:
         """The conditions of DEFINE."""
         conditions = []
         for item in self.match.defines:
             label = self.match.labels.index(item.name)
             typed = self.typed(item, label)
-            conditions.append(Condition(label, typed, (item.span.start, item.span.stop)))
+            conditions.append(PatternCondition(label, typed, (item.span.start, item.span.stop)))
         return conditions
 
-    def typed(self, item: Expression, label: int) -> window_plan.PairExpression:
+    def typed(self, item: MatchExpression, label: int) -> window_plan.PairExpression:
         """A condition of a label as the machine is told."""
         atoms: dict[int, expressions.Expression] = {}
         replaced: dict[Range, str] = {}
@@ -127,7 +127,7 @@ class Definitions:
             words = [*map(literal, self.match.labels), "CAST(NULL AS STRING)"]
             return [self.match.replace(of, replaced | dict.fromkeys(named[name], word)) for word in words]
 
-        when = Fragment(part(item.range), expression, item.span, part)
+        when = WindowFragment(part(item.range), expression, item.span, part)
         return self.converted(when, f"DEFINE {item.name}", with_neighbours, with_names, queries)
 
     def read_at(self, leaf: Navigated, argument: Range) -> Iterator[Leaf]:
@@ -138,7 +138,7 @@ class Definitions:
         for at in self.rows.read_in(argument):
             yield replace(leaf, range=at, argument=None if at in names else at)
 
-    def there(self, leaf: Navigated, label: int) -> tuple[Source, str]:
+    def there(self, leaf: Navigated, label: int) -> tuple[ConditionSource, str]:
         """What is TRUE at the row of a navigation, and missing where there is none."""
         members = self.match.members_of(leaf.variable)
         return self.at_row(leaf, members, label), self.rows.argument(SqlText.of("TRUE"))
@@ -155,7 +155,7 @@ class Definitions:
 
     def converted(
         self,
-        when: Fragment,
+        when: WindowFragment,
         what: str,
         with_neighbours: Callable[[Range], SqlText] | None = None,
         with_names: Callable[[Range, str], list[SqlText]] | None = None,
@@ -167,7 +167,7 @@ class Definitions:
         def types_of(texts: list[SqlText]) -> list[str]:
             return self.analyzer.types_of(texts, self.rows.arguments, sources)
 
-        hoister = Conditions(
+        hoister = MatchConditions(
             sources,
             when,
             types_of,
@@ -211,7 +211,7 @@ class Definitions:
         self.neighbours |= shifts
         return pair.name
 
-    def read(self, leaf: Leaf, label: int) -> tuple[Source, str]:
+    def read(self, leaf: Leaf, label: int) -> tuple[ConditionSource, str]:
         """The source and the field that a leaf of a condition of this label is."""
         if isinstance(leaf, Numbered):
             if self.match.clause.every:
@@ -238,19 +238,19 @@ class Definitions:
         field = self.rows.value(leaf.argument, leaf.variable)
         return self.at_row(leaf, members, label), field
 
-    def at_row(self, leaf: Navigated, members: frozenset[int] | None, label: int) -> Source:
+    def at_row(self, leaf: Navigated, members: frozenset[int] | None, label: int) -> ConditionSource:
         """The row that a navigation finds: the one that is tried, or one that a register holds."""
         if not leaf.from_first and leaf.offset == 0 and (members is None or label in members):
             return self.source("row", leaf.shift)
         register = self.register(Register(members, leaf.from_first, leaf.offset))
         return self.source(register_side(register), leaf.shift)
 
-    def number(self, register: Register) -> Source:
+    def number(self, register: Register) -> ConditionSource:
         """A register that is a number itself."""
         side = register_side(self.register(register))
         return self.made(side, NUMBERS, SqlText.of("CAST(1 AS BIGINT)"), counts=True)
 
-    def running_aggregate(self, leaf: Aggregation) -> Source:
+    def running_aggregate(self, leaf: Aggregation) -> ConditionSource:
         """An aggregate over the rows so far: a count of rows is a register, others are of a list of rows."""
         members = self.match.members_of(leaf.variable)
         if leaf.function == "count_star":
@@ -266,12 +266,12 @@ class Definitions:
         counts = FUNCTIONS[leaf.function].empty == 0
         return self.made(side, name, text, counts=counts)
 
-    def made(self, side: str, column: str, value: SqlText, *, counts: bool) -> Source:
+    def made(self, side: str, column: str, value: SqlText, *, counts: bool) -> ConditionSource:
         """A source that is no row; of counts, there are none where there are no rows."""
         key = (side, 0, column)
         if key not in self.sources:
             variable = RowVariable(f"{_SOURCE}{len(self.sources)}", side)
-            self.sources[key] = Source(variable, value=value)
+            self.sources[key] = ConditionSource(variable, value=value)
             self.made_columns[variable.name] = (column, counts)
         return self.sources[key]
 
@@ -293,24 +293,24 @@ class Definitions:
             self.registers.append(replace(wanted, offset=offset))
         return len(self.registers) - 1
 
-    def shown(self, source: Source, field: str) -> str:
+    def shown(self, source: ConditionSource, field: str) -> str:
         """A source's field or argument as text for Spark."""
         if source.variable.is_there:
             return field if self.rows.is_argument(field) else f"{ROW}.{quoted(field)}"
         return f"{source.variable.name}.{quoted(field)}"
 
-    def source(self, side: str, shift: int, *, is_classifier: bool = False) -> Source:
+    def source(self, side: str, shift: int, *, is_classifier: bool = False) -> ConditionSource:
         """The row that a side is, so many rows on, or its variable's name."""
         key = (side, shift, LABELS if is_classifier else "")
         if key not in self.sources:
             name = f"{_CLASSIFIERS if is_classifier else _SOURCE}{len(self.sources)}"
             variable = RowVariable(name, side, shift, is_there=side == "row" and shift == 0)
-            self.sources[key] = Source(variable, is_classifier)
+            self.sources[key] = ConditionSource(variable, is_classifier)
         return self.sources[key]
 
     # -- WITHIN and DURATION -----------------------------------------------------------------------
 
-    def within(self) -> list[Condition]:
+    def within(self) -> list[PatternCondition]:
         """That a match is shorter than a duration: a condition of every variable."""
         clause = self.match.clause
         if clause.within is None:
@@ -335,14 +335,16 @@ class Definitions:
         sign = "<=" if clause.inclusive else "<"
         texts[whole] = SqlText.of("(", texts[difference], f") {sign} (", texts[at], ")")
         names = Name((later.variable.name, field), left), Name((earlier.variable.name, field), right)
-        length = expressions.Operation("-", names, difference)
-        condition = expressions.Operation(sign, (length, limit), whole)
+        length = expressions.OperationNode("-", names, difference)
+        condition = expressions.OperationNode(sign, (length, limit), whole)
         span = self.tokens.span(*at)
         with self.measured("WITHIN", at):
-            typed = self.converted(Fragment(texts[whole], condition, span, texts.__getitem__), "WITHIN")
-        return [Condition(label, typed, (span.start, span.stop)) for label in range(len(self.match.labels))]
+            typed = self.converted(WindowFragment(texts[whole], condition, span, texts.__getitem__), "WITHIN")
+        return [
+            PatternCondition(label, typed, (span.start, span.stop)) for label in range(len(self.match.labels))
+        ]
 
-    def measuring_key(self, what: str, at: Range) -> tuple[Fragment, bool]:
+    def measuring_key(self, what: str, at: Range) -> tuple[WindowFragment, bool]:
         """The first ORDER BY key, by which times are measured, and whether it falls."""
         if not self.match.is_ordered:
             raise AnalysisError(

@@ -9,8 +9,8 @@ from typing import Protocol
 from windrow.algebra.match_node import Match
 from windrow.algebra.navigations import Aggregation
 from windrow.algebra.physical import Hoisted
-from windrow.kernels.patterns.pattern_plan import Condition, Duration, Navigation, Register
-from windrow.rules.match_conditions import Source
+from windrow.kernels.patterns.pattern_plan import Duration, Navigation, PatternCondition, Register
+from windrow.rules.match_conditions import ConditionSource
 from windrow.syntax.sqltext import SqlText
 
 __all__ = [
@@ -58,7 +58,7 @@ class MatchAnalyzer(Protocol):
         """Whether the kernel computes an aggregate of this expression over the rows and their arguments."""
 
     def types_of(
-        self, texts: Sequence[SqlText], arguments: Sequence[SqlText], sources: Sequence[Source]
+        self, texts: Sequence[SqlText], arguments: Sequence[SqlText], sources: Sequence[ConditionSource]
     ) -> list[str]:
         """The types of expressions over the rows, their arguments, and the sources as structs of both.
 
@@ -121,11 +121,11 @@ class MatchDraft:
 
     match: Match
     arguments: tuple[SqlText, ...]
-    sources: tuple[Source, ...]
+    sources: tuple[ConditionSource, ...]
     hoisted: tuple[Hoisted, ...]
     constants: tuple[tuple[str, SqlText], ...]
     shared: tuple[tuple[str, str], ...]
-    conditions: tuple[Condition, ...]
+    conditions: tuple[PatternCondition, ...]
     registers: tuple[Register, ...]
     neighbours: tuple[int, ...]
     values: tuple[Navigation, ...]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from windrow.algebra.match_node import Expression
+from windrow.algebra.match_node import MatchExpression
 from windrow.algebra.navigations import (
     Aggregation,
     Leaf,
@@ -35,7 +35,7 @@ class Measures:
         self.numbers: list[str] = []
         self.leaves = 0
 
-    def measure(self, item: Expression) -> SqlText:
+    def measure(self, item: MatchExpression) -> SqlText:
         """A measure's text over the values that the kernel gives."""
         replaced = {leaf.range: self.leaf(leaf) for leaf in item.leaves}
         return self.match.replace(item.range, replaced)

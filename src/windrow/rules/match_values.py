@@ -5,7 +5,7 @@ from __future__ import annotations
 from windrow.algebra.match_node import Match
 from windrow.algebra.names import ROW
 from windrow.algebra.navigations import Aggregation, classifiers, match_numbers, references
-from windrow.algebra.physical import Columns, find_field
+from windrow.algebra.physical import DraftColumns, find_field
 from windrow.errors import AnalysisError, NotSupportedError
 from windrow.rules.match_draft import ARGUMENT, MatchAnalyzer
 from windrow.syntax.expression_nodes import Name, names_in
@@ -30,7 +30,7 @@ class RowValues:
     def __init__(self, match: Match, analyzer: MatchAnalyzer) -> None:
         self.match, self.analyzer = match, analyzer
         self.tokens = match.tokens
-        self.columns = Columns()
+        self.columns = DraftColumns()
         self.arguments: list[SqlText] = []
         self.by_label: dict[str, tuple[str, ...]] = {}
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from windrow.algebra.physical import Columns
+from windrow.algebra.physical import DraftColumns
 from windrow.kernels import window_plan
 from windrow.rules.hoister import Guards, Hoister, NotTypedError
 from windrow.rules.typed_pair_functions import Functions
 from windrow.rules.types import is_decimal
-from windrow.syntax.expression_nodes import Call, Expression, Operation
+from windrow.syntax.expression_nodes import Call, Expression, OperationNode
 from windrow.syntax.nodes import Range
 
 __all__ = ["Attempt", "PairConditions"]
@@ -18,7 +18,7 @@ __all__ = ["Attempt", "PairConditions"]
 class Attempt:
     """A context in which a part is typed, or the `reason` why it cannot be kept."""
 
-    def __init__(self, columns: Columns) -> None:
+    def __init__(self, columns: DraftColumns) -> None:
         self.columns, self.reason = columns, ""
         self.before = dict(columns.hoisted), dict(columns.constants)
 
@@ -92,6 +92,6 @@ class PairConditions(Hoister):
 
 def _computes(expression: Expression) -> bool:
     return isinstance(expression, Call) or (
-        isinstance(expression, Operation)
+        isinstance(expression, OperationNode)
         and expression.operator in ("+", "-", "*", "/", "%", "DIV", "NEG", "||", "LIKE")
     )

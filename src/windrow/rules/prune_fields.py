@@ -8,15 +8,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 from windrow.algebra.names import shown_field
-from windrow.algebra.physical import Analyzer, Columns, Draft, find_field
+from windrow.algebra.physical import Analyzer, DraftColumns, PlanDraft, find_field
 from windrow.algebra.window_node import Uses
 
 __all__ = ["prune_fields"]
 
 
-def prune_fields(draft: Draft, analyzer: Analyzer) -> Draft:
+def prune_fields(draft: PlanDraft, analyzer: Analyzer) -> PlanDraft:
     """Fill in `fields`, for each variable that is read, and `spark_fields`, for Spark's aggregates."""
-    columns = Columns(draft)
+    columns = DraftColumns(draft)
     positions = draft.window.positions()
     fields: list[tuple[str, tuple[tuple[str, str], ...]]] = []
     for use in draft.window.uses or _to_count(draft):
@@ -38,7 +38,7 @@ def prune_fields(draft: Draft, analyzer: Analyzer) -> Draft:
     )
 
 
-def _to_count(draft: Draft) -> tuple[Uses, ...]:
+def _to_count(draft: PlanDraft) -> tuple[Uses, ...]:
     """What stands for windows of which nothing is read: they are counted all the same."""
     if draft.window.aggregates:
         return ()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from windrow.algebra.physical import Analyzer, Columns, Draft, find_field
+from windrow.algebra.physical import Analyzer, DraftColumns, PlanDraft, find_field
 from windrow.algebra.window_node import AggregateCall
 from windrow.syntax.expression_nodes import Name
 from windrow.syntax.sqltext import SqlText
@@ -15,9 +15,9 @@ from windrow.syntax.sqltext import SqlText
 __all__ = ["push_aggregates"]
 
 
-def push_aggregates(draft: Draft, analyzer: Analyzer) -> Draft:
+def push_aggregates(draft: PlanDraft, analyzer: Analyzer) -> PlanDraft:
     """Give each aggregate to the kernel or to Spark."""
-    columns = Columns(draft)
+    columns = DraftColumns(draft)
     in_kernel: list[tuple[AggregateCall, str | None]] = []
     in_spark: list[AggregateCall] = []
     for call in draft.window.aggregates:
@@ -41,7 +41,9 @@ def push_aggregates(draft: Draft, analyzer: Analyzer) -> Draft:
     )
 
 
-def _column(text: SqlText, expression: object, draft: Draft, analyzer: Analyzer, columns: Columns) -> str:
+def _column(
+    text: SqlText, expression: object, draft: PlanDraft, analyzer: Analyzer, columns: DraftColumns
+) -> str:
     if isinstance(expression, Name) and len(expression.parts) == 2:
         field = find_field(analyzer.fields, expression.parts[1])
         if field is not None:

@@ -10,14 +10,14 @@ from dataclasses import replace
 
 from windrow.algebra.match_node import Match
 from windrow.algebra.names import of_relation, order_key, partition_key
-from windrow.algebra.physical import Analyzer, Draft, Hoisted, field_of, find_field, is_field
-from windrow.algebra.window_node import Fragment, Window
+from windrow.algebra.physical import Analyzer, Hoisted, PlanDraft, field_of, find_field, is_field
+from windrow.algebra.window_node import Window, WindowFragment
 from windrow.syntax.expression_nodes import Name
 
 __all__ = ["plain_field", "share_keys", "shared_keys"]
 
 
-def share_keys(draft: Draft, analyzer: Analyzer) -> Draft:
+def share_keys(draft: PlanDraft, analyzer: Analyzer) -> PlanDraft:
     """Fill in `shared`: the keys that are hoisted columns, with the column of each."""
     return replace(draft, shared=shared_keys(draft.window, draft.hoisted, analyzer.fields))
 
@@ -37,7 +37,7 @@ def shared_keys(
     return tuple(shared.items())
 
 
-def plain_field(key: Fragment, fields: Mapping[str, str]) -> str | None:
+def plain_field(key: WindowFragment, fields: Mapping[str, str]) -> str | None:
     """The field that a key is, if it is one; it may be written with its relation."""
     match key.expression:
         case Name(parts=(column,)):

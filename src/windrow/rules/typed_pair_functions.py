@@ -14,7 +14,7 @@ from typing import Protocol
 from windrow.kernels import window_plan
 from windrow.rules.hoister import IS_TRUE, NOT_TRUE, Guards, NotTypedError, RowVariable
 from windrow.rules.types import FLOATS, INTEGERS, NUMPY, common_decimal, is_day_interval, is_decimal
-from windrow.syntax.expression_nodes import Call, Expression, Literal, Operation
+from windrow.syntax.expression_nodes import Call, Expression, Literal, OperationNode
 
 __all__ = ["Functions"]
 
@@ -86,7 +86,7 @@ class Functions:
             The kernel has no such function.
         """
         match expression:
-            case Operation(operator=operator, operands=operands):
+            case OperationNode(operator=operator, operands=operands):
                 return self.operator(operator, operands, self.kind(expression), guards)
             case Call(function=function, arguments=arguments):
                 found = self.choice(function, arguments, self.kind(expression), guards)

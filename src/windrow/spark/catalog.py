@@ -13,14 +13,14 @@ from windrow.spark.logs.session_streams import Stream
 if TYPE_CHECKING:
     from windrow.algebra.continuous import Continuous, Reader
     from windrow.spark.logs.clause_view import ClauseView
-    from windrow.spark.logs.named_in_session import Named
+    from windrow.spark.logs.named_in_session import NamedStreamEntry
     from windrow.spark.relations.varying import Varying
 
-__all__ = ["Catalog", "Definition"]
+__all__ = ["Catalog", "CatalogDefinition"]
 
 
 @dataclass(frozen=True)
-class Definition:
+class CatalogDefinition:
     """The query of a view, and the names of its columns."""
 
     reader: Reader
@@ -37,9 +37,9 @@ class Catalog:
 
     streams: dict[str, Stream] = field(default_factory=dict)
     relations: dict[str, Varying] = field(default_factory=dict)
-    definitions: dict[str, Definition] = field(default_factory=dict)
+    definitions: dict[str, CatalogDefinition] = field(default_factory=dict)
     sequences: dict[str, ClauseView] = field(default_factory=dict)
-    named: dict[str, Named] = field(default_factory=dict)
+    named: dict[str, NamedStreamEntry] = field(default_factory=dict)
     functions: dict[str, Callable[..., DataFrame]] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
     gathered: dict[str, str] = field(default_factory=dict)

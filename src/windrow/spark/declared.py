@@ -20,7 +20,7 @@ from windrow.spark.analysis.evaluated_lengths import nanoseconds_of
 from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.input.source import live_stream
-from windrow.spark.logs.table_log import Log
+from windrow.spark.logs.table_log import TableLog
 from windrow.syntax.cql_clauses import alias_after
 from windrow.syntax.sqltext import Piece, SqlText, quoted
 from windrow.syntax.streams.other_dialects import Spelled, Watermark
@@ -103,7 +103,7 @@ def declare(gateway: Gateway, catalog: Catalog, written: Spelled, used: Collecti
                 hint="STREAM is of tables and views over streaming DataFrames",
             )
         column = tokens[source.column]
-        log = Log(column.name, places={column.name.lower(): column.span}, sql=tokens.sql)
+        log = TableLog(column.name, places={column.name.lower(): column.span}, sql=tokens.sql)
         kinds = {field.name.lower(): field.dataType.simpleString() for field in frame.schema}
         clock = Clock.of(kinds.get(column.name.lower(), ""))
         delay = nanoseconds_of(gateway, tokens, source.delay)

@@ -20,7 +20,7 @@ from windrow.spark.jvm.bridge import JavaError
 from windrow.spark.jvm.connect import of_connect
 from windrow.spark.jvm.plans import explained
 from windrow.spark.runtime.quiet import quiet
-from windrow.syntax.sqltext import Piece, Relation, SqlText
+from windrow.syntax.sqltext import Piece, RelationText, SqlText
 from windrow.syntax.streams.cql_spellings import DIALECTS, in_spark
 from windrow.syntax.tokens import tokenize
 
@@ -195,9 +195,9 @@ def _as_written(error: WindrowError, read: SqlText) -> WindrowError:
     return error
 
 
-def _named(part: Piece | Relation, names: Mapping[str, str]) -> Piece:
+def _named(part: Piece | RelationText, names: Mapping[str, str]) -> Piece:
     """A part of a text, of which relations have their names."""
-    return Piece(names.get(part.key, part.key)) if isinstance(part, Relation) else part
+    return Piece(names.get(part.key, part.key)) if isinstance(part, RelationText) else part
 
 
 def check_dialect(name: str) -> str:

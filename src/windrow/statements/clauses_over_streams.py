@@ -19,7 +19,7 @@ from windrow.spark.live import APART, SequenceView, sequence_plan
 from windrow.statements.inserts import insert_into_table
 from windrow.statements.named_streams import insert
 from windrow.statements.naming import forget, is_free, refresh, remember_sequence
-from windrow.statements.statement_context import Asked
+from windrow.statements.statement_context import StatementContext
 from windrow.syntax.cql_clauses import begins_relation, window_at
 from windrow.syntax.nodes import Range
 from windrow.syntax.streams.apart import clauses_apart
@@ -36,7 +36,7 @@ def names_sequence(text: str, catalog: Catalog) -> bool:
     return any(name in lower for name in catalog.sequences)
 
 
-def run_sequence(asked: Asked) -> Relation | None:
+def run_sequence(asked: StatementContext) -> Relation | None:
     """Run a statement whose query is live, or inserts what is live; None for any other."""
     gateway, catalog, execution = asked.gateway, asked.catalog, asked.execution
     tokens, statement, run_query = asked.tokens, asked.statement, asked.run_query

@@ -18,7 +18,7 @@ from windrow.relation_kinds import LiveRelation
 from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
 from windrow.syntax.nodes import Range
-from windrow.syntax.sqltext import Relation as Place
+from windrow.syntax.sqltext import RelationText as Place
 from windrow.syntax.sqltext import SqlText
 from windrow.syntax.streams.emit_clause import clauses_in
 from windrow.syntax.tokens import TokenList, tokenize

@@ -40,7 +40,7 @@ from windrow.statements.emit_statements import (
 from windrow.statements.inserts import insert_into_table
 from windrow.statements.named_streams import insert
 from windrow.statements.naming import refresh
-from windrow.statements.statement_context import Asked
+from windrow.statements.statement_context import StatementContext
 from windrow.statements.stream_statements import has_stream_words, is_continuous, run_continuous
 from windrow.statements.temporal_joins import may_join_versions, with_versions, without_ours
 from windrow.statements.view_expansion import may_read_gathered, with_gathered
@@ -139,14 +139,18 @@ def _run(
 
     if catalog is not None and _may_be_sequence(text, catalog):
         tokens = tokenize(text)
-        found = run_sequence(Asked(gateway, catalog, tokens, _only_statement(tokens), execution, run_query))
+        found = run_sequence(
+            StatementContext(gateway, catalog, tokens, _only_statement(tokens), execution, run_query)
+        )
         if found is not None:
             return found
     if catalog is not None and is_continuous(text, catalog) and _matches_rows(text):
         refresh(gateway, catalog, execution)
     elif catalog is not None and is_continuous(text, catalog):
         tokens = tokenize(text)
-        found = run_continuous(Asked(gateway, catalog, tokens, _only_statement(tokens), execution, run_query))
+        found = run_continuous(
+            StatementContext(gateway, catalog, tokens, _only_statement(tokens), execution, run_query)
+        )
         if found is not None:
             return found
     if not _may_be_ours(text):
@@ -274,7 +278,9 @@ def _check(gateway: Gateway, text: str, catalog: Catalog) -> None:
         tokens = tokenize(text)
         told, gateway.plan_only = gateway.plan_only, True
         if (
-            run_sequence(Asked(gateway, catalog, tokens, _only_statement(tokens), "batch", planned))
+            run_sequence(
+                StatementContext(gateway, catalog, tokens, _only_statement(tokens), "batch", planned)
+            )
             is not None
         ):
             return
@@ -283,7 +289,9 @@ def _check(gateway: Gateway, text: str, catalog: Catalog) -> None:
         gateway.plan_only = True
         tokens = tokenize(text)
         if (
-            run_continuous(Asked(gateway, catalog, tokens, _only_statement(tokens), "batch", planned))
+            run_continuous(
+                StatementContext(gateway, catalog, tokens, _only_statement(tokens), "batch", planned)
+            )
             is not None
         ):
             return

@@ -31,7 +31,7 @@ from windrow.spark.gateway import Gateway
 from windrow.spark.live import IntoStream
 from windrow.spark.live.queries import queries_of
 from windrow.spark.logs.columns_taken import TextPlace, columns_taken
-from windrow.spark.logs.named_in_session import Named
+from windrow.spark.logs.named_in_session import NamedStreamEntry
 from windrow.spark.logs.storable import type_in_spark
 from windrow.statements.inserts import live_of, start_insert
 from windrow.statements.naming import refuse_taken, remember_named
@@ -43,8 +43,8 @@ from windrow.syntax.lengths import TIME_UNITS
 from windrow.syntax.mistakes import unsupported_statement
 from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import SqlText
-from windrow.syntax.streams.create_stream import Column, CreateStream
-from windrow.syntax.streams.punctuate import Condition, parse_conditions, parse_punctuate
+from windrow.syntax.streams.create_stream import CreateStream, DeclaredColumn
+from windrow.syntax.streams.punctuate import PunctuateCondition, parse_conditions, parse_punctuate
 from windrow.syntax.tokens import TokenList
 
 __all__ = ["create_named", "insert", "punctuate"]
@@ -148,7 +148,7 @@ def _folder(gateway: Gateway, tokens: TokenList, create: CreateStream) -> Path:
     return Path(unquote(parts.path)) / f"{create.name.lower()}.stream"
 
 
-def _type(gateway: Gateway, tokens: TokenList, column: Column) -> pa.DataType:
+def _type(gateway: Gateway, tokens: TokenList, column: DeclaredColumn) -> pa.DataType:
     kind = _piece(tokens, column.kind) if column.kind is not None else SqlText.of("BIGINT")
     found = gateway.sql(SqlText.of("SELECT CAST(NULL AS ", kind, ")")).schema[0].dataType
     made = arrow_type(found)
@@ -175,7 +175,7 @@ _ROWTIMES = ("timestamp", "timestamp_ntz", "date", "bigint", "int")
 
 
 def _promises(
-    gateway: Gateway, tokens: TokenList, create: CreateStream, rowtime: Column
+    gateway: Gateway, tokens: TokenList, create: CreateStream, rowtime: DeclaredColumn
 ) -> tuple[Ordering | None, float | None]:
     """What rows say about later ones, and after how many seconds a silent producer is idle."""
     ordering = None
@@ -196,7 +196,7 @@ def _refuse_another(
     create: CreateStream,
     found: Definition,
     columns: pa.Schema,
-    rowtime: Column,
+    rowtime: DeclaredColumn,
     ordering: Ordering | None,
 ) -> None:
     """Refuse a stream that is there and is not as it is declared."""
@@ -317,7 +317,7 @@ class _Told:
             found.append(EndOfEntity(when, self._names(create.ends)))
         return found
 
-    def pattern(self, conditions: tuple[Condition, ...]) -> Pattern:
+    def pattern(self, conditions: tuple[PunctuateCondition, ...]) -> Pattern:
         """The pattern of conditions."""
         found: dict[str, Values] = {}
         for condition in conditions:
@@ -466,7 +466,12 @@ def insert(
 
 
 def _inserted(
-    gateway: Gateway, tokens: TokenList, named: Named, columns: list[str], query: Relation, place: Span
+    gateway: Gateway,
+    tokens: TokenList,
+    named: NamedStreamEntry,
+    columns: list[str],
+    query: Relation,
+    place: Span,
 ) -> Receipt | None:
     if query.is_plan:
         return None
@@ -493,7 +498,7 @@ def _inserted(
         return None if gateway.plan_only else named.insert(typed.toArrow())
 
 
-def _columns(tokens: TokenList, at: int, named: Named) -> tuple[int, list[str]]:
+def _columns(tokens: TokenList, at: int, named: NamedStreamEntry) -> tuple[int, list[str]]:
     """Where the rows begin, and the columns that they are for."""
     known = {name.lower(): name for name in named.stream.definition.columns.names}
     if not tokens.is_symbol(at, "(") or tokens.word(at + 1) in _QUERIES or tokens.is_symbol(at + 1, "("):

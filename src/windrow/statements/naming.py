@@ -11,7 +11,7 @@ from windrow.spark.gateway import Gateway
 from windrow.spark.live import SequenceView
 from windrow.spark.live.input.source import endless
 from windrow.spark.live.plans.runner import live_streams, reads
-from windrow.spark.logs.named_in_session import Named
+from windrow.spark.logs.named_in_session import NamedStreamEntry
 from windrow.spark.logs.session_streams import Stream
 from windrow.spark.recorded.continuous_queries import Runner
 from windrow.spark.relations.varying import Varying
@@ -67,7 +67,7 @@ def refuse_taken(gateway: Gateway, catalog: Catalog, name: str) -> None:
 
 def remember_named(gateway: Gateway, catalog: Catalog, name: str, stream: NamedStream) -> None:
     """Give a named stream a name; under it Spark knows the rows that have been recorded so far."""
-    named = Named(gateway.spark, name, stream)
+    named = NamedStreamEntry(gateway.spark, name, stream)
     remember_stream(gateway, catalog, name, named.as_recorded())
     catalog.named[name.lower()] = named
 

@@ -11,11 +11,11 @@ from windrow.spark.gateway import Gateway
 from windrow.syntax.nodes import Range
 from windrow.syntax.tokens import TokenList
 
-__all__ = ["Asked"]
+__all__ = ["StatementContext"]
 
 
 @dataclass(frozen=True)
-class Asked:
+class StatementContext:
     """A statement, and what running it takes.
 
     Attributes

@@ -18,7 +18,7 @@ from windrow.explain.explained import explain_continuous
 from windrow.relation import Relation
 from windrow.relation_kinds import LiveRelation, StreamRelation, VaryingRelation
 from windrow.spark.analysis.evaluated_lengths import nanoseconds_of
-from windrow.spark.catalog import Catalog, Definition
+from windrow.spark.catalog import Catalog, CatalogDefinition
 from windrow.spark.declared import declare, keys_of, read_by, refuse_mixed
 from windrow.spark.gateway import Gateway
 from windrow.spark.live import (
@@ -29,7 +29,7 @@ from windrow.spark.live import (
     refuse_gathered_changes,
 )
 from windrow.spark.logs.session_streams import Stream
-from windrow.spark.logs.table_log import Log, of_frame
+from windrow.spark.logs.table_log import TableLog, of_frame
 from windrow.spark.logs.text_log import is_text_log, of_text_log, read_text_log
 from windrow.spark.recorded.continuous_queries import Runner
 from windrow.spark.relations.varying import Varying
@@ -39,17 +39,17 @@ from windrow.statements.inserts import insert_into_table
 from windrow.statements.named_streams import create_named, insert, punctuate
 from windrow.statements.naming import forget, is_free, refresh, remember_stream, show_endless
 from windrow.statements.select_stream import misplaced_within, run_blocking
-from windrow.statements.statement_context import Asked
+from windrow.statements.statement_context import StatementContext
 from windrow.statements.view_expansion import remember_gathered
 from windrow.syntax.lengths import Length
 from windrow.syntax.mistakes import unsupported_statement
 from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import Piece, SqlText, quoted
-from windrow.syntax.sqltext import Relation as SourceRelation
-from windrow.syntax.streams.create_stream import Column, CreateStream, parse_create_stream
+from windrow.syntax.sqltext import RelationText as SourceRelation
+from windrow.syntax.streams.create_stream import CreateStream, DeclaredColumn, parse_create_stream
 from windrow.syntax.streams.create_view import View, parse_view
 from windrow.syntax.streams.other_dialects import Spelled, spelled
-from windrow.syntax.tokens import Kind, TokenList
+from windrow.syntax.tokens import TokenKind, TokenList
 
 __all__ = ["has_stream_words", "is_continuous", "run_continuous"]
 
@@ -77,7 +77,7 @@ def is_continuous(text: str, catalog: Catalog) -> bool:
     return any(name in lower for name in catalog.names)
 
 
-def run_continuous(asked: Asked) -> Relation | None:
+def run_continuous(asked: StatementContext) -> Relation | None:
     """Run a statement about streams; None if it is not about any.
 
     With EXPLAIN before it, or if the gateway is to plan only, nothing is made and the relation is its plan.
@@ -201,7 +201,7 @@ def _run_query(
     if view is not None:
         _remember_view(gateway, catalog, tokens, view, result)
         if not isinstance(result, DataFrame):
-            catalog.definitions[view.name.lower()] = Definition(
+            catalog.definitions[view.name.lower()] = CatalogDefinition(
                 reader, query, tuple(view.columns or result.shown)
             )
             show_endless(gateway, catalog, view.name)
@@ -286,7 +286,7 @@ def _created(gateway: Gateway, tokens: TokenList, create: CreateStream) -> Strea
             )
     types = [(column.name, kind(column.kind)) for column in create.columns]
     try:
-        if stop - start == 1 and tokens[start].kind is Kind.STRING:
+        if stop - start == 1 and tokens[start].kind is TokenKind.STRING:
             path = tokens[start].text[1:-1]
             if is_text_log(path):
                 _refuse_parts(tokens, create)
@@ -304,7 +304,7 @@ def _created(gateway: Gateway, tokens: TokenList, create: CreateStream) -> Strea
     chosen = gateway.sql(SqlText.of("SELECT ", columns, " FROM ", SourceRelation(_SOURCE)), {_SOURCE: frame})
     parts = {column.part: column.name for column in create.columns}
     places = {column.name.lower(): tokens.span(*column.tokens) for column in create.columns}
-    entries = Log(
+    entries = TableLog(
         rowtime.name,
         rowtime.unit,
         parts.get("PTIME"),
@@ -338,7 +338,7 @@ def _length_of(gateway: Gateway, tokens: TokenList, length: Length | None) -> De
     return None if length is None else nanoseconds_of(gateway, tokens, length)
 
 
-def _cast(tokens: TokenList, column: Column, known: list[str]) -> SqlText:
+def _cast(tokens: TokenList, column: DeclaredColumn, known: list[str]) -> SqlText:
     """A column of the source in the type that it is given; errors of it are at its definition."""
     span, name = tokens.span(*column.tokens), quoted(column.name)
     if column.name.lower() not in {each.lower() for each in known}:
@@ -369,7 +369,7 @@ def _refuse_parts(tokens: TokenList, create: CreateStream) -> None:
             )
 
 
-def _clock_of(gateway: Gateway, tokens: TokenList, rowtime: Column) -> Clock:
+def _clock_of(gateway: Gateway, tokens: TokenList, rowtime: DeclaredColumn) -> Clock:
     kind = _piece(tokens, *rowtime.kind) if rowtime.kind is not None else SqlText.of("BIGINT")
     simple = gateway.sql(SqlText.of("SELECT CAST(NULL AS ", kind, ")")).schema[0].dataType.simpleString()
     clock = Clock.of(simple, rowtime.unit)

@@ -3,8 +3,8 @@
 It imports numpy, pandas, pyarrow, ``windrow.errors`` and ``windrow.tracebacks`` only.
 """
 
-from windrow.streams.admission.clock import Ordering, State
-from windrow.streams.entries import FOREVER, NO_BOUND, Decision, Kind
+from windrow.streams.admission.clock import ClockState, Ordering
+from windrow.streams.entries import FOREVER, NO_BOUND, Decision, EntryKind
 from windrow.streams.log_position import Batch, Position
 from windrow.streams.producer import Producer, Receipt
 from windrow.streams.stream import NamedStream
@@ -13,12 +13,12 @@ __all__ = [
     "FOREVER",
     "NO_BOUND",
     "Batch",
+    "ClockState",
     "Decision",
-    "Kind",
+    "EntryKind",
     "NamedStream",
     "Ordering",
     "Position",
     "Producer",
     "Receipt",
-    "State",
 ]

@@ -11,7 +11,7 @@ import re
 import zlib
 from dataclasses import dataclass
 
-__all__ = ["BLANK", "START", "Draft", "Link", "Place", "is_whole", "link_of"]
+__all__ = ["BLANK", "START", "FileDraft", "Link", "Place", "is_whole", "link_of"]
 
 _NUMBER, _BEFORE, _MARK = b"windrow.number=", b" windrow.before=", b"windrow.crc32="
 _DIGITS = 10
@@ -79,7 +79,7 @@ def is_whole(content: bytes) -> bool:
     return b"%010d" % zlib.crc32(after, zlib.crc32(b"0" * _DIGITS, zlib.crc32(before))) == said
 
 
-class Draft:
+class FileDraft:
     """A file that can be put at one place of a log after the other, each time at the cost of its last bytes.
 
     Attributes

@@ -30,7 +30,7 @@ __all__ = [
     "SEQUENCE",
     "Decision",
     "Entries",
-    "Kind",
+    "EntryKind",
     "reasons",
 ]
 
@@ -67,7 +67,7 @@ CONTROL = pa.schema(
 number of a row among its producer's, when, the rowtime or bound, and the pattern, as JSON."""
 
 
-class Kind(IntEnum):
+class EntryKind(IntEnum):
     """What an entry is."""
 
     ROW = 0
@@ -129,7 +129,7 @@ class Entries:
     Attributes
     ----------
     kind
-        int8: values of :class:`Kind`.
+        int8: values of :class:`EntryKind`.
     code
         int32: the producer, as a place in `names`.
     at
@@ -196,11 +196,11 @@ class Entries:
         count = len(at)
         names = pa.repeat("", count) if producer is None else producer.cast(pa.string()).fill_null("")
         coded = names.dictionary_encode()
-        kind, code = np.full(count, Kind.ROW, np.int8), coded.indices.to_numpy(zero_copy_only=False)
+        kind, code = np.full(count, EntryKind.ROW, np.int8), coded.indices.to_numpy(zero_copy_only=False)
         code = code.astype(np.int32)
         if bound is not None:
             carriers = np.flatnonzero(bound.is_valid().to_numpy(zero_copy_only=False))
-            kind = np.insert(kind, carriers + 1, Kind.BOUND)
+            kind = np.insert(kind, carriers + 1, EntryKind.BOUND)
             at = np.insert(at, carriers + 1, bound.fill_null(0).to_numpy(zero_copy_only=False)[carriers])
             code, ptime = (np.insert(of, carriers + 1, of[carriers]) for of in (code, ptime))
         return Entries(kind, code, at, ptime, tuple(coded.dictionary.to_pylist()))

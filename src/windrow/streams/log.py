@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 
 from windrow.errors import ExecutionError, InputError, WindrowError
 from windrow.streams.admission.mistimed import when
-from windrow.streams.chain import BLANK, START, Draft, Link, Place, is_whole, link_of
+from windrow.streams.chain import BLANK, START, FileDraft, Link, Place, is_whole, link_of
 from windrow.streams.definition import Definition
 from windrow.streams.durable_files import claim, flush, rewrite, writing, written
 from windrow.streams.entries import GENERATION, PRODUCER, PTIME
@@ -81,7 +81,7 @@ class Log:
         InputError
             Those of :meth:`end`: nothing is added to a log that is damaged at its end.
         """
-        draft = Draft(self._encoded(entries))
+        draft = FileDraft(self._encoded(entries))
         end = self.end(after)
         with writing(self.folder, "entries"), written(self.pending, draft.whole(end)) as path:
             while not claim(path, self.path(end.number + 1)):

@@ -18,7 +18,7 @@ import pyarrow as pa
 from windrow.errors import InputError
 from windrow.punctuations import EVERYTHING
 from windrow.streams.admission.batch_clock import advance
-from windrow.streams.admission.clock import Ordering, State
+from windrow.streams.admission.clock import ClockState, Ordering
 from windrow.streams.chain import START, Place
 from windrow.streams.entries import (
     BEFORE,
@@ -33,8 +33,8 @@ from windrow.streams.entries import (
     SEQUENCE,
     Decision,
     Entries,
+    EntryKind,
     Ints,
-    Kind,
     reasons,
 )
 
@@ -74,7 +74,7 @@ class Position:
     identity: str
     number: int = 0
     ptime: int = 0
-    clock: State = field(default_factory=State)
+    clock: ClockState = field(default_factory=ClockState)
     writers: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     duplicates: int = 0
     fenced: int = 0
@@ -117,7 +117,7 @@ class Position:
                 condition="CLOCK_VERSION",
                 hint="go on with the version of Windrow that wrote it",
             )
-        clock = State.from_json(json.dumps(values.pop("clock")))
+        clock = ClockState.from_json(json.dumps(values.pop("clock")))
         writers = {name: (known[0], known[1]) for name, known in values.pop("writers").items()}
         return Position(clock=clock, writers=writers, **values)
 
@@ -154,7 +154,7 @@ class Batch:
     told: Told = ()
 
     def _rows(self, *decisions: Decision) -> npt.NDArray[np.bool_]:
-        is_row = self.entries.column(KIND).to_numpy() == Kind.ROW
+        is_row = self.entries.column(KIND).to_numpy() == EntryKind.ROW
         chosen: npt.NDArray[np.bool_] = is_row & np.isin(self.decision, decisions)
         return chosen
 
@@ -192,7 +192,7 @@ class Batch:
         return self._refused(Decision.REJECTED)
 
     def _refused(self, *decisions: Decision) -> pa.Table:
-        is_row = self.entries.column(KIND).to_numpy() == Kind.ROW
+        is_row = self.entries.column(KIND).to_numpy() == EntryKind.ROW
         chosen = self._rows(*decisions) | (self.decision == Decision.QUARANTINED)
         whole = self.entries.append_column("__violated", pa.array(self.violated))
         whole = whole.append_column("__number", pa.array(self.number)).filter(pa.array(chosen))
@@ -350,7 +350,7 @@ def judge(
     return Judged(decision, violated, before, ptime, after, tuple(clocks), tuple(patterns))
 
 
-def newly_told(ptime: int, before: State, after: State) -> Told:
+def newly_told(ptime: int, before: ClockState, after: ClockState) -> Told:
     """What a stream has promised by patterns at a processing time; all, where no row follows."""
     if after.shared is before.shared and after.at == before.at:
         return ()
@@ -379,12 +379,12 @@ def _standing(writers: dict[str, tuple[int, int]], table: pa.Table) -> npt.NDArr
     name, generation = table.column(PRODUCER)[0].as_py(), table.column(GENERATION)[0].as_py()
     held, last = writers.get(name, (0, 0))
     decision = np.zeros(table.num_rows, np.int8)
-    if table.column(KIND)[0].as_py() == Kind.TICK:
+    if table.column(KIND)[0].as_py() == EntryKind.TICK:
         return decision
     if generation < held:
         decision[:] = Decision.FENCED
         return decision
-    is_row = table.column(KIND).to_numpy() == Kind.ROW
+    is_row = table.column(KIND).to_numpy() == EntryKind.ROW
     sequence = table.column(SEQUENCE).fill_null(0).to_numpy()
     decision[is_row & (sequence <= last)] = Decision.DUPLICATE
     writers[name] = generation, max(last, int(sequence.max(initial=0)))

@@ -23,7 +23,7 @@ from windrow.punctuations import Cover, Pattern, lines_of
 from windrow.punctuations.schemes import schemes
 from windrow.streams.admission.ahead import told_ahead
 from windrow.streams.admission.batch_clock import advance
-from windrow.streams.admission.clock import Decided, State
+from windrow.streams.admission.clock import ClockState, Decided
 from windrow.streams.admission.mistimed import is_ahead
 from windrow.streams.definition import Definition
 from windrow.streams.entries import (
@@ -39,8 +39,8 @@ from windrow.streams.entries import (
     SEQUENCE,
     Decision,
     Entries,
+    EntryKind,
     Ints,
-    Kind,
 )
 from windrow.streams.leases import Lease, acquire, last
 from windrow.streams.pattern_arguments import pattern_of
@@ -117,7 +117,9 @@ class Producer:
         self._position = stream.position()
         self._place = self._position.place  # that is known to be in the log
         self._last = 0  # the number of the last row that is in
-        self._own = State(started=True)  # of this producer alone: while it is open, it depends on no other
+        self._own = ClockState(
+            started=True
+        )  # of this producer alone: while it is open, it depends on no other
         self._is_attached = True
         self._is_certain = False  # whether all that was tried is known to be in or not
         self._said = time.monotonic()  # when it has last said something
@@ -134,7 +136,7 @@ class Producer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._leave(Kind.CLOSE if kind is None else Kind.IDLE)
+        self._leave(EntryKind.CLOSE if kind is None else EntryKind.IDLE)
 
     @property
     def next_sequence(self) -> int:
@@ -187,7 +189,7 @@ class Producer:
         says = (
             []
             if bound is None
-            else [said(definition, Kind.BOUND, self.name, self._tick(bound, strict=strict))]
+            else [said(definition, EntryKind.BOUND, self.name, self._tick(bound, strict=strict))]
         )
         if sequence is not None and sequence < 1:
             raise _invalid(f"{sequence} is no number of a row", "rows are numbered from 1 on")
@@ -216,11 +218,11 @@ class Producer:
         if not definition.schemes:
             return entries
         is_in = self._decided(entries).decision == Decision.ADMITTED
-        is_in &= entries.column(KIND).to_numpy() == Kind.ROW
+        is_in &= entries.column(KIND).to_numpy() == EntryKind.ROW
         rows = entries.filter(pa.array(is_in)).select(definition.columns.names)
         cover = Cover(lines_of(rows.schema), schemes(definition.schemes, rows))
         told = [Pattern.of_box(box, cover.lines).to_json() for box in cover]
-        says = [said(definition, Kind.PATTERN, self.name, pattern=pattern) for pattern in told]
+        says = [said(definition, EntryKind.PATTERN, self.name, pattern=pattern) for pattern in told]
         return pa.concat_tables([entries, *says])
 
     def bound(self, instant: object, *, strict: bool = False) -> int:
@@ -240,11 +242,11 @@ class Producer:
         int
             The number of the file of the log.
         """
-        return self._say(Kind.BOUND, self._tick(instant, strict=strict))
+        return self._say(EntryKind.BOUND, self._tick(instant, strict=strict))
 
     def watermark(self, instant: object, *, strict: bool = False) -> int:
         """Estimate what :meth:`bound` promises: a row below it is late, and not rejected."""
-        return self._say(Kind.WATERMARK, self._tick(instant, strict=strict))
+        return self._say(EntryKind.WATERMARK, self._tick(instant, strict=strict))
 
     def punctuate(self, patterns: Mapping[str, object] | None = None, **columns: object) -> int:
         """Promise to insert no row that matches a pattern.
@@ -279,29 +281,29 @@ class Producer:
         """
         instant = self.stream.definition.bound_of(pattern)
         if instant is not None:
-            return self._say(Kind.BOUND, instant)
-        entry = said(self.stream.definition, Kind.PATTERN, self.name, pattern=pattern.to_json())
+            return self._say(EntryKind.BOUND, instant)
+        entry = said(self.stream.definition, EntryKind.PATTERN, self.name, pattern=pattern.to_json())
         return self._attached(lambda: self._logged(self._timed(entry))[0])
 
     def finish(self) -> int:
         """Promise to insert no row at all: as far as this producer goes, the stream is complete."""
-        return self._say(Kind.BOUND, FOREVER)
+        return self._say(EntryKind.BOUND, FOREVER)
 
     def idle(self) -> int:
         """Hold the stream back no longer, until the next insert or bound; 0 if it does not do so anyhow."""
         if self._is_attached and self._is_certain and not self._is_open():
             return 0
-        return self._say(Kind.IDLE, 0)
+        return self._say(EntryKind.IDLE, 0)
 
     def close(self) -> None:
         """Leave the stream; doing so twice does nothing."""
-        self._leave(Kind.CLOSE)
+        self._leave(EntryKind.CLOSE)
 
     def leave(self) -> None:
         """Leave the stream as one who may come back: idle, with what it has promised."""
-        self._leave(Kind.IDLE)
+        self._leave(EntryKind.IDLE)
 
-    def _say(self, kind: Kind, tick: int) -> int:
+    def _say(self, kind: EntryKind, tick: int) -> int:
         entry = said(self.stream.definition, kind, self.name, tick)
         return self._attached(lambda: self._logged(self._timed(entry))[0])
 
@@ -395,7 +397,7 @@ class Producer:
         From there on nobody else's entries change what becomes of its own.
         """
         self._is_certain = False
-        entry = self._timed(said(self.stream.definition, Kind.OPEN, self.name))
+        entry = self._timed(said(self.stream.definition, EntryKind.OPEN, self.name))
         self._place = self.stream.log.append(under(entry, lease), self._place)
         self.stream.log.settle()
         self._read(self._place.number)
@@ -415,7 +417,7 @@ class Producer:
         self._last = self._position.writers.get(self.name, (0, 0))[1]
         known = self._position.clock.producers.get(self.name)
         patterns = self._position.clock.patterns.get(self.name)
-        self._own = State(
+        self._own = ClockState(
             started=True,
             producers={} if known is None else {self.name: known},
             patterns={} if patterns is None else {self.name: patterns},
@@ -470,7 +472,7 @@ class Producer:
             self._has_told = True
             warnings.warn(told, RuntimeWarning, stacklevel=2)
 
-    def _leave(self, kind: Kind) -> None:
+    def _leave(self, kind: EntryKind) -> None:
         if os.getpid() != self._process:
             return
         with self._lock:
@@ -521,7 +523,7 @@ class _Heart:
 
 
 def said(
-    definition: Definition, kind: Kind, producer: str, at: int = 0, pattern: str | None = None
+    definition: Definition, kind: EntryKind, producer: str, at: int = 0, pattern: str | None = None
 ) -> pa.Table:
     """An entry without a row."""
     columns = definition.columns.empty_table()
@@ -532,12 +534,12 @@ def said(
 
 
 def _rows(producer: str, ticks: Ints, numbers: Ints, rows: pa.Table) -> pa.Table:
-    return _entries(Kind.ROW, producer, ticks, pa.array(numbers, pa.int64()), rows)
+    return _entries(EntryKind.ROW, producer, ticks, pa.array(numbers, pa.int64()), rows)
 
 
-def _entries(kind: Kind, producer: str, at: Ints, sequence: pa.Array, rows: pa.Table) -> pa.Table:
+def _entries(kind: EntryKind, producer: str, at: Ints, sequence: pa.Array, rows: pa.Table) -> pa.Table:
     count = len(at)
-    has_time = kind in (Kind.ROW, Kind.BOUND, Kind.WATERMARK)
+    has_time = kind in (EntryKind.ROW, EntryKind.BOUND, EntryKind.WATERMARK)
     control = {
         KIND: pa.array(np.full(count, kind, np.int8)),
         PRODUCER: pa.repeat(producer, count),

@@ -21,7 +21,7 @@ import pyarrow as pa
 from windrow.punctuations import Cover, Pattern, lines_of
 from windrow.punctuations.boxes import Box, Lines, meet
 from windrow.punctuations.index import NEVER, Columns, Index
-from windrow.streams.entries import FOREVER, Entries, Ints, Kind
+from windrow.streams.entries import FOREVER, Entries, EntryKind, Ints
 
 __all__ = ["Breaches", "Promised", "breaches", "is_breach", "shared", "told_by_all"]
 
@@ -129,7 +129,7 @@ def breaches(
     if not promising.take(entries):
         return None
     broken = np.zeros(len(entries), bool)
-    is_row = entries.kind == Kind.ROW
+    is_row = entries.kind == EntryKind.ROW
     for stretch in promising.stretches:
         if not (stretch.before or stretch.told):
             continue
@@ -201,15 +201,15 @@ class _Promising:
         names = entries.names
         codes, firsts = np.unique(entries.code, return_index=True)
         present = codes.tolist()
-        is_row = entries.kind == Kind.ROW
+        is_row = entries.kind == EntryKind.ROW
         if (is_row & (entries.at == FOREVER)).any():
             return False
-        says = ~is_row & ~np.isin(entries.kind, (Kind.BOUND, Kind.WATERMARK))
-        says |= (entries.kind == Kind.BOUND) & (entries.at == FOREVER)
+        says = ~is_row & ~np.isin(entries.kind, (EntryKind.BOUND, EntryKind.WATERMARK))
+        says |= (entries.kind == EntryKind.BOUND) & (entries.at == FOREVER)
         enters = [
             at for code, at in zip(present, firsts.tolist(), strict=True) if names[code] not in self.opened
         ]
-        leaves = np.flatnonzero(np.isin(entries.kind, (Kind.IDLE, Kind.CLOSE)))
+        leaves = np.flatnonzero(np.isin(entries.kind, (EntryKind.IDLE, EntryKind.CLOSE)))
         following = _next_of_same(entries.code)[leaves]
         events = sorted({*np.flatnonzero(says).tolist(), *enters, *following[following >= 0].tolist()})
         for code in present:
@@ -220,16 +220,16 @@ class _Promising:
         for at, pattern in itertools.zip_longest(events, told):
             kind, code = int(entries.kind[at]), int(entries.code[at])
             name = names[code]
-            if kind in (Kind.IDLE, Kind.CLOSE):
-                self._leave(name, code, at, is_closed=kind == Kind.CLOSE)
+            if kind in (EntryKind.IDLE, EntryKind.CLOSE):
+                self._leave(name, code, at, is_closed=kind == EntryKind.CLOSE)
                 continue
             if name not in self.opened:
-                if kind == Kind.ROW:
+                if kind == EntryKind.ROW:
                     return False
                 self._open(name, at)
-            if kind == Kind.PATTERN and pattern is not None:
+            if kind == EntryKind.PATTERN and pattern is not None:
                 self._tell(name, at, Pattern.from_json(pattern, self.columns))
-            if kind == Kind.BOUND and entries.at[at] == FOREVER:
+            if kind == EntryKind.BOUND and entries.at[at] == FOREVER:
                 self.finished.add(name)
                 self._share()
         return True

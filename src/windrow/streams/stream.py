@@ -25,12 +25,12 @@ import pyarrow as pa
 from windrow.errors import InputError, UsageError, WindrowError
 from windrow.punctuations import Pattern
 from windrow.punctuations.schemes import Scheme
-from windrow.streams.admission.clock import Ordering, State
+from windrow.streams.admission.clock import ClockState, Ordering
 from windrow.streams.admission.mistimed import FOLDER, Mistimed, is_ahead, mistimed
 from windrow.streams.chain import Place
 from windrow.streams.definition import Definition
 from windrow.streams.durable_files import claim, flush, tidy, writing, written
-from windrow.streams.entries import Kind
+from windrow.streams.entries import EntryKind
 from windrow.streams.leases import Lease, expired, follow_up, latest, lost
 from windrow.streams.log import Log
 from windrow.streams.log_position import Batch, Position, follow
@@ -225,7 +225,7 @@ class NamedStream:
     @property
     def start(self) -> Position:
         """Before the first entry."""
-        return Position(self.definition.identity, clock=State(shared=self.definition.domain))
+        return Position(self.definition.identity, clock=ClockState(shared=self.definition.domain))
 
     def read(
         self, position: Position, files: int = _FILES_AT_ONCE, *, timed: bool = False
@@ -285,7 +285,7 @@ class NamedStream:
             )
             if following is None:
                 continue
-            self.log.append(under(said(self.definition, Kind.IDLE, lease.producer), following), end)
+            self.log.append(under(said(self.definition, EntryKind.IDLE, lease.producer), following), end)
             self.log.settle()
             following.release()
             found.append(lease.producer)
@@ -297,7 +297,7 @@ class NamedStream:
         Entries after it have later processing times, so that what is due before can be given, also where no
         producer says anything.
         """
-        place = self.log.append(said(self.definition, Kind.TICK, ""))
+        place = self.log.append(said(self.definition, EntryKind.TICK, ""))
         self.log.settle()
         return place.number
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from windrow.errors import AnalysisError, ParseError, did_you_mean
-from windrow.syntax.nodes import Block, Cte, Range
-from windrow.syntax.tokens import Kind, TokenList
+from windrow.syntax.nodes import BlockText, Cte, Range
+from windrow.syntax.tokens import TokenKind, TokenList
 from windrow.syntax.window_by import parse_window_by
 
 __all__ = [
@@ -24,7 +24,7 @@ TAIL = {"ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "LIMIT", "OFFSET", "QUALIFY"}
 """Words that begin what stands after the windows of a block."""
 
 
-def find_blocks(tokens: TokenList) -> list[Block]:
+def find_blocks(tokens: TokenList) -> list[BlockText]:
     """Every block with WINDOW BY, in the order of their clauses in the text.
 
     Raises
@@ -82,7 +82,7 @@ def _meant_select(tokens: TokenList, index: int) -> str | None:
     return did_you_mean(tokens.word(index), ["SELECT"], is_word=True)
 
 
-def _block(tokens: TokenList, window: int) -> Block:
+def _block(tokens: TokenList, window: int) -> BlockText:
     level_start, level_stop = level_around(tokens, window)
     level = [
         index
@@ -140,7 +140,7 @@ def _block(tokens: TokenList, window: int) -> Block:
     clause = parse_window_by(tokens, window)
     for read in ((select + 1, marks["FROM"]), (clause_stop, stop)):
         _refuse_misuse(tokens, read, clause.name)
-    return Block(
+    return BlockText(
         range=(select, tail_start if in_set else stop),
         select=(select + 1, marks["FROM"]),
         source=(marks["FROM"], ends[marks["FROM"]]),
@@ -234,7 +234,7 @@ def _refuse_tail_before_window(tokens: TokenList, level: list[int]) -> None:
         word, after = tokens.word(index), index + 1
         sorts = word in ("ORDER", "SORT", "CLUSTER", "DISTRIBUTE") and tokens.word(after) == "BY"
         limits = word in ("LIMIT", "OFFSET") and (
-            tokens[after].kind is Kind.NUMBER
+            tokens[after].kind is TokenKind.NUMBER
             or tokens.is_symbol(after, "?")
             or tokens.is_symbol(after, ":")
             or tokens.word(after) == "ALL"

@@ -14,7 +14,7 @@ from windrow.syntax.tokens import TokenList
 
 __all__ = [
     "TO_STREAM",
-    "StreamWindow",
+    "StreamWindowClause",
     "ToStream",
     "alias_after",
     "begins_relation",
@@ -45,7 +45,7 @@ _ENDS_FROM = {
 
 
 @dataclass(frozen=True, slots=True)
-class StreamWindow:
+class StreamWindowClause:
     """A bracket after a stream: what it says, in ranges of tokens.
 
     Attributes
@@ -221,7 +221,7 @@ def alias_after(tokens: TokenList, index: int, stop: int) -> int | None:
     return None
 
 
-def parse_stream_window(tokens: TokenList, bracket: int) -> StreamWindow:
+def parse_stream_window(tokens: TokenList, bracket: int) -> StreamWindowClause:
     """The window in the bracket that opens at `bracket`.
 
     Raises
@@ -238,25 +238,25 @@ class _WindowParser:
         self.bracket = bracket
         self.at, self.stop = bracket + 1, tokens.partner[bracket]
 
-    def parse(self) -> StreamWindow:
+    def parse(self) -> StreamWindowClause:
         whole = (self.bracket, self.stop + 1)
         if self.take("NOW"):
-            window = StreamWindow(whole, is_now=True)
+            window = StreamWindowClause(whole, is_now=True)
         elif self.take("RANGE"):
             window = self.range(whole)
         elif self.take("ROWS"):
             rows = self.count()
             slide = self.count() if self.take("SLIDE") else None
-            window = StreamWindow(whole, row_length=rows, row_slide_length=slide)
+            window = StreamWindowClause(whole, row_length=rows, row_slide_length=slide)
         else:
             window = self.partitioned(whole)
         if self.at < self.stop:
             raise self.unexpected("]")
         return window
 
-    def range(self, whole: Range) -> StreamWindow:
+    def range(self, whole: Range) -> StreamWindowClause:
         if self.take("UNBOUNDED"):
-            return StreamWindow(whole, is_unbounded=True)
+            return StreamWindowClause(whole, is_unbounded=True)
         inside = self.tokens.level(self.at, self.stop)
         on = next((index for index in inside if self.is_word(index, "ON")), None)
         if on is not None:
@@ -265,12 +265,12 @@ class _WindowParser:
                 self.at = on if distance[0] == distance[1] else self.stop
                 raise self.unexpected("an expression")
             self.at = self.stop
-            return StreamWindow(whole, distance=distance, on=(on + 1, self.stop))
+            return StreamWindowClause(whole, distance=distance, on=(on + 1, self.stop))
         range_ = self.duration()
         slide = self.duration() if self.take("SLIDE") else None
-        return StreamWindow(whole, range_=range_, slide=slide)
+        return StreamWindowClause(whole, range_=range_, slide=slide)
 
-    def partitioned(self, whole: Range) -> StreamWindow:
+    def partitioned(self, whole: Range) -> StreamWindowClause:
         self.expect("PARTITION")
         self.expect("BY")
         inside = self.tokens.level(self.at, self.stop)
@@ -288,7 +288,7 @@ class _WindowParser:
         if self.take("RANGE"):
             range_ = self.duration()
             slide = self.duration() if self.take("SLIDE") else None
-        return StreamWindow(whole, row_length=count, partition_by=keys, range_=range_, slide=slide)
+        return StreamWindowClause(whole, row_length=count, partition_by=keys, range_=range_, slide=slide)
 
     def count(self) -> Length:
         return self.passed(self.reader().rows())

@@ -13,7 +13,7 @@ __all__ = [
     "Literal",
     "Name",
     "Opaque",
-    "Operation",
+    "OperationNode",
     "names_in",
     "parts_of",
     "plain_names",
@@ -36,7 +36,7 @@ class Literal:
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
+class OperationNode:
     """An operator or predicate applied to operands.
 
     `operator` is the canonical name: OR AND NOT = <> < <= > >= <=> + - * / % DIV NEG, IS NULL, IN,
@@ -70,7 +70,7 @@ class Opaque:
     range: Range
 
 
-Expression = Name | Literal | Operation | Call | Opaque
+Expression = Name | Literal | OperationNode | Call | Opaque
 
 
 def names_in(expression: Expression) -> Iterator[Name]:
@@ -80,7 +80,7 @@ def names_in(expression: Expression) -> Iterator[Name]:
             yield expression
         case Opaque(names=names):
             yield from names
-        case Operation(operands=parts) | Call(arguments=parts):
+        case OperationNode(operands=parts) | Call(arguments=parts):
             for part in parts:
                 yield from names_in(part)
         case Literal():
@@ -90,7 +90,7 @@ def names_in(expression: Expression) -> Iterator[Name]:
 def parts_of(expression: Expression) -> list[Expression]:
     """The expression and everything in it."""
     match expression:
-        case Operation(operands=parts) | Call(arguments=parts):
+        case OperationNode(operands=parts) | Call(arguments=parts):
             return [expression, *(inner for part in parts for inner in parts_of(part))]
         case _:
             return [expression]
@@ -101,7 +101,7 @@ def plain_names(expression: Expression) -> Iterator[Name]:
     match expression:
         case Name():
             yield expression
-        case Operation(operands=parts) | Call(arguments=parts):
+        case OperationNode(operands=parts) | Call(arguments=parts):
             for part in parts:
                 yield from plain_names(part)
         case _:

@@ -17,12 +17,12 @@ from windrow.syntax.expression_nodes import (
     Literal,
     Name,
     Opaque,
-    Operation,
+    OperationNode,
     names_in,
 )
 from windrow.syntax.nodes import Range
 from windrow.syntax.subqueries import opens_query
-from windrow.syntax.tokens import Kind, TokenList
+from windrow.syntax.tokens import TokenKind, TokenList
 
 __all__ = ["Atoms", "parse_expression"]
 
@@ -99,8 +99,8 @@ def _is_high(expression: Expression) -> bool:
         level = [
             part
             for one in level
-            if isinstance(one, Operation | Call)
-            for part in (one.operands if isinstance(one, Operation) else one.arguments)
+            if isinstance(one, OperationNode | Call)
+            for part in (one.operands if isinstance(one, OperationNode) else one.arguments)
         ]
     return height > _HIGHEST
 
@@ -133,7 +133,7 @@ def _paths(
         while at + 1 < stop and tokens.is_symbol(at, ".") and tokens[at + 1].is_name:
             parts.append(tokens[at + 1].name)
             at += 2
-        if not (tokens.is_symbol(at, "(") and tokens[at - 1].kind is Kind.WORD and at < stop):
+        if not (tokens.is_symbol(at, "(") and tokens[at - 1].kind is TokenKind.WORD and at < stop):
             yield Name(tuple(parts), (first, at))
 
 
@@ -165,7 +165,7 @@ class _Parser:
         return self.tokens.word(self.at) if self.at < self.stop else ""
 
     def symbol(self) -> str:
-        if self.at >= self.stop or self.tokens[self.at].kind is not Kind.SYMBOL:
+        if self.at >= self.stop or self.tokens[self.at].kind is not TokenKind.SYMBOL:
             return ""
         return self.tokens[self.at].text
 
@@ -193,7 +193,7 @@ class _Parser:
         parts = [operand()]
         while self.take(word):
             parts.append(operand())
-        return parts[0] if len(parts) == 1 else Operation(word, tuple(parts), (start, self.at))
+        return parts[0] if len(parts) == 1 else OperationNode(word, tuple(parts), (start, self.at))
 
     def negation(self) -> Expression:
         words = []
@@ -202,7 +202,7 @@ class _Parser:
             self.at += 1
         found = self.predicate()
         for place in reversed(words):
-            found = Operation("NOT", (found,), (place, self.at))
+            found = OperationNode("NOT", (found,), (place, self.at))
         return found
 
     def predicate(self) -> Expression:
@@ -213,7 +213,7 @@ class _Parser:
                 operator = self.tokens[self.at].text
                 self.at += 1
                 right = self.arithmetic()
-                left = Operation(_CANONICAL.get(operator, operator), (left, right), (start, self.at))
+                left = OperationNode(_CANONICAL.get(operator, operator), (left, right), (start, self.at))
                 continue
             if self.word() in ("IS", "NOT", "IN", "BETWEEN"):
                 left = self.worded_predicate(left, start)
@@ -234,7 +234,7 @@ class _Parser:
         if self.take("ESCAPE"):
             self.at += 1
         elif self.deeply and is_like:
-            return Operation("LIKE", (left, right), (start, self.at))
+            return OperationNode("LIKE", (left, right), (start, self.at))
         return self.opaque(start, self.at)
 
     def worded_predicate(self, left: Expression, start: int) -> Expression:
@@ -242,15 +242,19 @@ class _Parser:
         if negated_word in ("LIKE", "ILIKE", "RLIKE", "REGEXP"):
             self.at += 1
             found = self.pattern(start, left)
-            return Operation("NOT", (found,), (start, self.at)) if isinstance(found, Operation) else found
+            return (
+                OperationNode("NOT", (found,), (start, self.at))
+                if isinstance(found, OperationNode)
+                else found
+            )
         if self.take("IS"):
             negated = self.take("NOT")
             if self.take("NULL"):
-                found = Operation("IS NULL", (left,), (start, self.at))
+                found = OperationNode("IS NULL", (left,), (start, self.at))
             elif self.take("DISTINCT"):
                 self.need("FROM")
                 right = self.arithmetic()
-                found = Operation("<=>", (left, right), (start, self.at))
+                found = OperationNode("<=>", (left, right), (start, self.at))
                 negated = not negated
             elif self.word() in ("TRUE", "FALSE", "UNKNOWN"):
                 self.at += 1
@@ -264,15 +268,15 @@ class _Parser:
                     self.at = self.tokens.partner[self.at] + 1
                     return self.opaque(start, self.at)
                 items = self.arguments()
-                found = Operation("IN", (left, *items), (start, self.at))
+                found = OperationNode("IN", (left, *items), (start, self.at))
             elif self.take("BETWEEN"):
                 low = self.arithmetic()
                 self.need("AND")
                 high = self.arithmetic()
-                found = Operation("BETWEEN", (left, low, high), (start, self.at))
+                found = OperationNode("BETWEEN", (left, low, high), (start, self.at))
             else:
                 raise _UnknownFormError
-        return Operation("NOT", (found,), (start, self.at)) if negated else found
+        return OperationNode("NOT", (found,), (start, self.at)) if negated else found
 
     # -- arithmetic ------------------------------------------------------------------------------
 
@@ -287,7 +291,7 @@ class _Parser:
             right = self.arithmetic(binds + 1)
             if operator in _KNOWN_BINARY or (self.deeply and operator == "||"):
                 left = self.opaque(start, before) if is_opaque else left
-                left, is_opaque = Operation(operator, (left, right), (start, self.at)), False
+                left, is_opaque = OperationNode(operator, (left, right), (start, self.at)), False
             else:
                 is_opaque = True
         return self.opaque(start, self.at) if is_opaque else left
@@ -305,7 +309,7 @@ class _Parser:
             return self.opaque(start, self.at)
         for place, symbol in zip(reversed(signs), reversed(symbols), strict=True):
             to = place, self.at
-            found = Operation("NEG", (found,), to) if symbol == "-" else _widened(found, to)
+            found = OperationNode("NEG", (found,), to) if symbol == "-" else _widened(found, to)
         return found
 
     def postfix(self) -> Expression:
@@ -335,10 +339,12 @@ class _Parser:
             self.at = atom.range[1]
             return atom
         start, token = self.at, self.tokens[self.at]
-        if token.kind in (Kind.NUMBER, Kind.STRING):
+        if token.kind in (TokenKind.NUMBER, TokenKind.STRING):
             self.at += 1
             while (
-                self.at < self.stop and token.kind is Kind.STRING and self.tokens[self.at].kind is Kind.STRING
+                self.at < self.stop
+                and token.kind is TokenKind.STRING
+                and self.tokens[self.at].kind is TokenKind.STRING
             ):
                 self.at += 1
             return Literal((start, self.at))
@@ -363,7 +369,7 @@ class _Parser:
         typed = (
             token.word in _NOT_NAMES
             and self.at + 1 < self.stop
-            and self.tokens[self.at + 1].kind is Kind.STRING
+            and self.tokens[self.at + 1].kind is TokenKind.STRING
         )
         if typed:
             self.at += 2
@@ -475,10 +481,10 @@ class _Parser:
         self.at += 1
         first = self.at
         while self.at < self.stop and (
-            self.tokens[self.at].kind in (Kind.NUMBER, Kind.STRING)
+            self.tokens[self.at].kind in (TokenKind.NUMBER, TokenKind.STRING)
             or (
                 self.symbol() in ("-", "+")
-                and self.tokens[min(self.at + 1, self.stop - 1)].kind in (Kind.NUMBER, Kind.STRING)
+                and self.tokens[min(self.at + 1, self.stop - 1)].kind in (TokenKind.NUMBER, TokenKind.STRING)
             )
         ):
             self.at += 2 if self.symbol() else 1
@@ -508,8 +514,8 @@ def _widened(expression: Expression, to: Range) -> Expression:
             return Name(parts, to)
         case Literal():
             return Literal(to)
-        case Operation(operator=operator, operands=operands):
-            return Operation(operator, operands, to)
+        case OperationNode(operator=operator, operands=operands):
+            return OperationNode(operator, operands, to)
         case Call(function=function, arguments=arguments):
             return Call(function, arguments, to)
         case Opaque(names=names):

@@ -19,7 +19,7 @@ from decimal import Decimal
 
 from windrow.errors import ParseError, did_you_mean
 from windrow.syntax.nodes import Range
-from windrow.syntax.tokens import Kind, TokenList
+from windrow.syntax.tokens import TokenKind, TokenList
 
 __all__ = ["LENGTH_UNITS", "TIME_UNITS", "Length", "LengthReader", "begins_length", "interval_of"]
 
@@ -141,7 +141,7 @@ class LengthReader:
         is_column = self.of_rows and start < stop and tokens[start].is_name
         if not (is_column or begins_length(tokens, start, stop)) or (least is not None and self._is_signed()):
             raise self.unexpected()
-        if tokens[start].kind is Kind.NUMBER and not self._is_operator(start + 1):
+        if tokens[start].kind is TokenKind.NUMBER and not self._is_operator(start + 1):
             found = self._number(least)
             if least is not None and found.number is not None and found.number < least and found.number <= 0:
                 hint = "use [NOW] for rows of one instant"
@@ -197,7 +197,7 @@ class LengthReader:
         if not begins_length(tokens, start, self.stop):
             raise self.unexpected("a number of rows")
         text, after = tokens[start].text, start + 1
-        if tokens[start].kind is Kind.NUMBER and not self._is_operator(after):
+        if tokens[start].kind is TokenKind.NUMBER and not self._is_operator(after):
             if not text.isdigit() or int(text) == 0:
                 raise self.wrong(f"{text} is no number of rows", start, "write a whole number from 1 on")
             return Length((start, after), Decimal(text), counts_rows=True)
@@ -208,7 +208,7 @@ class LengthReader:
         """What is wrong where no length begins."""
         at = self.start
         found = ""
-        if at < self._last or (at < len(self.tokens) and self.tokens[at].kind is Kind.SYMBOL):
+        if at < self._last or (at < len(self.tokens) and self.tokens[at].kind is TokenKind.SYMBOL):
             found = f", found {self.tokens[at].text}"
         sign = " (a sign is none)" if found.endswith(" -") else ""
         return self.wrong(f"expected {expected} {self.place}{found}{sign}", at, None, "PARSE_SYNTAX_ERROR")
@@ -268,7 +268,7 @@ class LengthReader:
         while at < self.stop:
             value = at + (tokens.is_symbol(at, "-") or tokens.is_symbol(at, "+"))
             unit = value + (2 if tokens.is_symbol(value, ":") else 1)
-            is_value = value < self.stop and tokens[value].kind in (Kind.NUMBER, Kind.STRING)
+            is_value = value < self.stop and tokens[value].kind in (TokenKind.NUMBER, TokenKind.STRING)
             if unit >= self.stop or not (is_value or self._is_parameter(value)):
                 break
             if tokens.word(unit).removesuffix("S") not in _OF_INTERVALS:
@@ -276,9 +276,9 @@ class LengthReader:
             at = unit + 1
             if tokens.word(at) == "TO" and at + 1 < self.stop:
                 return at + 2
-            if at < self.stop and tokens[at].kind is Kind.SYMBOL:
+            if at < self.stop and tokens[at].kind is TokenKind.SYMBOL:
                 break  # a sign after a unit is an operator
-        if at == start + 1 and at < self.stop and tokens[at].kind is Kind.STRING:
+        if at == start + 1 and at < self.stop and tokens[at].kind is TokenKind.STRING:
             return at + 1  # INTERVAL '1 day'
         return at if at > start + 1 else start
 
@@ -299,14 +299,14 @@ class LengthReader:
         """Whether it is but a number with a sign, and perhaps a unit."""
         tokens, start = self.tokens, self.start
         has_sign = tokens.is_symbol(start, "-") or tokens.is_symbol(start, "+")
-        is_number = start + 1 < self.stop and tokens[start + 1].kind is Kind.NUMBER
+        is_number = start + 1 < self.stop and tokens[start + 1].kind is TokenKind.NUMBER
         return has_sign and is_number and not self._is_operator(start + 2)
 
     def _is_operator(self, at: int) -> bool:
         if at >= self.stop:
             return False
         token = self.tokens[at]
-        return token.word == "DIV" or (token.kind is Kind.SYMBOL and token.text in _OPERATORS)
+        return token.word == "DIV" or (token.kind is TokenKind.SYMBOL and token.text in _OPERATORS)
 
     def _is_keyword(self, at: int) -> bool:
         """Whether a word is none of a parameter's or a field's name."""
@@ -318,7 +318,7 @@ def begins_length(tokens: TokenList, at: int, stop: int) -> bool:
     if at >= stop:
         return False
     token, after = tokens[at], at + 1
-    if token.kind is Kind.NUMBER or token.is_symbol("?"):
+    if token.kind is TokenKind.NUMBER or token.is_symbol("?"):
         return True
     if token.is_symbol(":"):
         return after < stop and tokens[after].is_name

@@ -12,9 +12,9 @@ from contextlib import suppress
 from windrow.errors import NotSupportedError, ParseError, Span, WindrowError, did_you_mean
 from windrow.syntax.blocks import find_blocks
 from windrow.syntax.lengths import LENGTH_UNITS
-from windrow.syntax.nodes import Block
+from windrow.syntax.nodes import BlockText
 from windrow.syntax.patterns.match_recognize import has_parts
-from windrow.syntax.tokens import Kind, TokenList, tokenize
+from windrow.syntax.tokens import TokenKind, TokenList, tokenize
 
 __all__ = [
     "is_name_of_from",
@@ -245,14 +245,14 @@ def _extra_comma(sql: str, span: Span) -> str | None:
 
 def _ends_value(tokens: TokenList, at: int) -> bool:
     token = tokens[at]
-    if token.kind is Kind.SYMBOL:
+    if token.kind is TokenKind.SYMBOL:
         return token.text in (")", "]", "*")
     return token.word not in _NO_OPERAND or tokens.is_symbol(at - 1, ".")
 
 
 def _begins_value(tokens: TokenList, at: int) -> bool:
     begins_more = tokens.word(at) in _NO_OPERAND or tokens.word(at) in ("WINDOW", "UNION", "END")
-    return tokens[at].kind is not Kind.SYMBOL and not begins_more
+    return tokens[at].kind is not TokenKind.SYMBOL and not begins_more
 
 
 def _at(tokens: TokenList, span: Span) -> int | None:
@@ -325,7 +325,7 @@ def is_name_of_from(sql: str, clause: Span, name: str) -> bool:
     return False
 
 
-def _before_where(tokens: TokenList, block: Block) -> list[int]:
+def _before_where(tokens: TokenList, block: BlockText) -> list[int]:
     level = tokens.level(*block.source)
     where = [index for index in level if tokens.word(index) == "WHERE"]
     return level[: level.index(where[0])] if where else level
@@ -337,7 +337,7 @@ def _tokens(sql: str) -> TokenList:
     return tokenize("")
 
 
-def _blocks(tokens: TokenList) -> list[Block]:
+def _blocks(tokens: TokenList) -> list[BlockText]:
     with suppress(WindrowError):
         return find_blocks(tokens)
     return []

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import Literal as OneOf
 from typing import TypeAlias
 
-from windrow.syntax.expression_nodes import Call, Expression, Literal, Operation
+from windrow.syntax.expression_nodes import Call, Expression, Literal, OperationNode
 from windrow.syntax.expressions import parse_expression
 from windrow.syntax.nodes import Range
 from windrow.syntax.rising import rising
-from windrow.syntax.tokens import Kind, TokenList
+from windrow.syntax.tokens import TokenKind, TokenList
 
 __all__ = ["Family", "Going", "going"]
 
@@ -61,11 +61,11 @@ def going(tokens: TokenList, start: int, stop: int) -> Going | None:
     if inner is not None:
         return Going(inner, "time", "time")
     match parse_expression(tokens, start, stop, deeply=True):
-        case Operation(operator="NEG", operands=(part,)):
+        case OperationNode(operator="NEG", operands=(part,)):
             return Going(part.range, "number", "number", rises=False, differs=True)
-        case Operation(operator="+" | "-" | "*" | "/" | "DIV" as operator, operands=(left, right)):
+        case OperationNode(operator="+" | "-" | "*" | "/" | "DIV" as operator, operands=(left, right)):
             return _computed(tokens, operator, left, right)
-        case Operation(operator="||", operands=parts) | Call(function="concat", arguments=parts):
+        case OperationNode(operator="||", operands=parts) | Call(function="concat", arguments=parts):
             others = [part for part in parts if not _is_text(tokens, part)]
             return Going(others[0].range, "text", "text", differs=True) if len(others) == 1 else None
         case Call(function="cast", arguments=(part,)):
@@ -114,13 +114,13 @@ def _cast(tokens: TokenList, part: Expression, whole: Range) -> Going | None:
 
 def _number(tokens: TokenList, part: Expression) -> tuple[float, bool] | None:
     """A written number, and whether it is a whole one."""
-    if isinstance(part, Operation) and part.operator == "NEG":
+    if isinstance(part, OperationNode) and part.operator == "NEG":
         found = _number(tokens, part.operands[0])
         return None if found is None else (-found[0], found[1])
     start, stop = part.range
     while tokens.is_symbol(start, "(") and tokens.partner[start] == stop - 1:
         start, stop = start + 1, stop - 1
-    if not isinstance(part, Literal) or stop - start != 1 or tokens[start].kind is not Kind.NUMBER:
+    if not isinstance(part, Literal) or stop - start != 1 or tokens[start].kind is not TokenKind.NUMBER:
         return None
     text = tokens[start].text
     if re.fullmatch(r"\d+[LlSsYy]?", text):
@@ -131,4 +131,4 @@ def _number(tokens: TokenList, part: Expression) -> tuple[float, bool] | None:
 
 def _is_text(tokens: TokenList, part: Expression) -> bool:
     start, stop = part.range
-    return isinstance(part, Literal) and all(tokens[at].kind is Kind.STRING for at in range(start, stop))
+    return isinstance(part, Literal) and all(tokens[at].kind is TokenKind.STRING for at in range(start, stop))

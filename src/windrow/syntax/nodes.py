@@ -11,7 +11,17 @@ from enum import Enum
 
 from windrow.errors import Span
 
-__all__ = ["Block", "BoundaryClause", "Cte", "OrderItem", "Range", "Role", "Side", "Variable", "WindowClause"]
+__all__ = [
+    "BlockText",
+    "BoundaryClause",
+    "Cte",
+    "OrderItem",
+    "Range",
+    "Role",
+    "Side",
+    "Variable",
+    "WindowClause",
+]
 
 Range = tuple[int, int]
 
@@ -104,7 +114,7 @@ class Cte:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class BlockText:
     """A query block with a WINDOW BY clause: its token range and its parts.
 
     `source` is FROM … WHERE … as written, without groups with QUALIFY and named windows, which stand in

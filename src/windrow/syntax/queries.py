@@ -16,9 +16,9 @@ from windrow.syntax.tokens import TokenList
 
 __all__ = [
     "FromItem",
-    "Ordered",
+    "OrderedBlock",
     "Select",
-    "SetOperation",
+    "SetOperationText",
     "Shape",
     "UnknownShapeError",
     "conjuncts",
@@ -72,7 +72,7 @@ class Select:
 
 
 @dataclass(frozen=True, slots=True)
-class Ordered:
+class OrderedBlock:
     """The first rows of a query in an order: all from the row `offset` on, or `limit` of them."""
 
     query: Shape
@@ -82,7 +82,7 @@ class Ordered:
 
 
 @dataclass(frozen=True, slots=True)
-class SetOperation:
+class SetOperationText:
     """`operator` is union, intersect or except, of bags if `all`."""
 
     operator: str
@@ -91,7 +91,7 @@ class SetOperation:
     right: Shape
 
 
-Shape = Select | SetOperation | Ordered
+Shape = Select | SetOperationText | OrderedBlock
 
 _SET = {"UNION": "union", "INTERSECT": "intersect", "EXCEPT": "except", "MINUS": "except"}
 _OTHER = {"PIVOT", "UNPIVOT", "TABLESAMPLE", "ASOF"}
@@ -124,9 +124,9 @@ def parse_query(tokens: TokenList, start: int, stop: int, *, wholly: bool = Fals
 
 def _refuse_more(shape: Shape) -> None:
     """Refuse what only some of those who ask for a shape know."""
-    if isinstance(shape, Ordered):
+    if isinstance(shape, OrderedBlock):
         _refuse_more(shape.query)
-    elif isinstance(shape, SetOperation):
+    elif isinstance(shape, SetOperationText):
         _refuse_more(shape.left)
         _refuse_more(shape.right)
     elif not shape.source:
@@ -267,7 +267,7 @@ def is_query(tokens: TokenList, start: int) -> bool:
 
 def _ordered(
     tokens: TokenList, start: int, order: int | None, tails: list[int], stop: int, wholly: bool
-) -> Ordered:
+) -> OrderedBlock:
     ends = [*tails[1:], stop]
     clauses = {tokens.word(at): (at + 1, end) for at, end in zip(tails, ends, strict=True)}
     if len(clauses) < len(tails) or (order is not None and order > tails[0]):
@@ -276,7 +276,7 @@ def _ordered(
     if order is not None:
         items = tuple(order_item(tokens, item) for item in tokens.split(order + 2, tails[0]))
     query = _query(tokens, start, tails[0] if order is None else order, wholly)
-    return Ordered(query, items, clauses.get("LIMIT"), clauses.get("OFFSET"))
+    return OrderedBlock(query, items, clauses.get("LIMIT"), clauses.get("OFFSET"))
 
 
 def _begins_tail(tokens: TokenList, at: int) -> bool:
@@ -291,10 +291,10 @@ def _is_set_operator(tokens: TokenList, at: int) -> bool:
     return (follows or tokens.is_symbol(at + 1, "(")) and not tokens.is_symbol(at - 1, "*")
 
 
-def _set_operation(tokens: TokenList, start: int, at: int, stop: int, wholly: bool) -> SetOperation:
+def _set_operation(tokens: TokenList, start: int, at: int, stop: int, wholly: bool) -> SetOperationText:
     after = at + 1 + (tokens.word(at + 1) in ("ALL", "DISTINCT"))
     left, right = _query(tokens, start, at, wholly), _query(tokens, after, stop, wholly)
-    return SetOperation(_SET[tokens.word(at)], tokens.word(at + 1) == "ALL", left, right)
+    return SetOperationText(_SET[tokens.word(at)], tokens.word(at + 1) == "ALL", left, right)
 
 
 def _marks(tokens: TokenList, level: list[int]) -> dict[str, int]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from windrow.syntax.nodes import Range
-from windrow.syntax.tokens import Kind, TokenList
+from windrow.syntax.tokens import TokenKind, TokenList
 
 __all__ = ["STEADY", "goes_by_zone", "rising"]
 
@@ -45,13 +45,16 @@ def rising(tokens: TokenList, start: int, stop: int) -> Range | None:
 
 def _is_of_length(tokens: TokenList, at: int) -> bool:
     """Whether a token may stand in a length of time behind INTERVAL: a value, a unit, TO."""
-    return tokens[at].kind in (Kind.NUMBER, Kind.STRING) or tokens.word(at).rstrip("S") in (*_UNITS, "TO")
+    return tokens[at].kind in (TokenKind.NUMBER, TokenKind.STRING) or tokens.word(at).rstrip("S") in (
+        *_UNITS,
+        "TO",
+    )
 
 
 def _is_unit(tokens: TokenList, stretch: Range) -> bool:
     """Whether a unit of time is written there: of others there is no time."""
     start, stop = stretch
-    is_text = stop - start == 1 and tokens[start].kind is Kind.STRING
+    is_text = stop - start == 1 and tokens[start].kind is TokenKind.STRING
     return is_text and tokens[start].text[1:-1].upper() in _UNITS
 
 

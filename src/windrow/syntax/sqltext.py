@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 from windrow.errors import Span
 
-__all__ = ["Piece", "Relation", "SqlText", "quoted"]
+__all__ = ["Piece", "RelationText", "SqlText", "quoted"]
 
 
 @dataclass(frozen=True, slots=True)
-class Relation:
+class RelationText:
     """A place in generated SQL where the name of the relation with this key is put in."""
 
     key: str
@@ -39,12 +39,12 @@ class Piece:
 class SqlText:
     """A sequence of pieces and relation references."""
 
-    parts: tuple[Piece | Relation, ...] = ()
+    parts: tuple[Piece | RelationText, ...] = ()
 
     @staticmethod
-    def of(*parts: str | Piece | Relation | SqlText) -> SqlText:
+    def of(*parts: str | Piece | RelationText | SqlText) -> SqlText:
         """Concatenate words of ours (plain strings), pieces, references and whole texts."""
-        flat: list[Piece | Relation] = []
+        flat: list[Piece | RelationText] = []
         for part in parts:
             if isinstance(part, SqlText):
                 flat += part.parts
@@ -76,7 +76,7 @@ class SqlText:
 
     def relations(self) -> list[str]:
         """The keys of the relations that it refers to, in order, each once."""
-        return list(dict.fromkeys(part.key for part in self.parts if isinstance(part, Relation)))
+        return list(dict.fromkeys(part.key for part in self.parts if isinstance(part, RelationText)))
 
     def locate(self, start: int, stop: int, names: dict[str, str] | None = None) -> tuple[str, Span] | None:
         """The user's text and span behind the rendered stretch ``[start, stop)``, if it has one.
@@ -105,7 +105,7 @@ class SqlText:
         >>> SqlText.of("SELECT * FROM ", Relation("s"), " WHERE x").slice(7, 15).render({"s": "t"})
         '* FROM t'
         """
-        found: list[Piece | Relation] = []
+        found: list[Piece | RelationText] = []
         position = 0
         for part in self.parts:
             length = len(part.text if isinstance(part, Piece) else part.key)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from windrow.syntax.cql_clauses import alias_after, begins_relation
 from windrow.syntax.nodes import Range
-from windrow.syntax.tokens import Kind, TokenList
+from windrow.syntax.tokens import TokenKind, TokenList
 
 __all__ = ["opens_query", "own_relations", "subqueries"]
 
@@ -23,7 +23,7 @@ def opens_query(tokens: TokenList, at: int) -> bool:
     """
     if not tokens.is_symbol(at, "(") or tokens.word(at + 1) not in (*_QUERIES, *_ALSO_NAMES):
         return False
-    is_operand = tokens[at + 2].kind is Kind.SYMBOL and not tokens.is_symbol(at + 2, "(")
+    is_operand = tokens[at + 2].kind is TokenKind.SYMBOL and not tokens.is_symbol(at + 2, "(")
     return tokens.word(at + 1) in _QUERIES or not is_operand
 
 

@@ -18,10 +18,10 @@ from sqlglot.errors import TokenError
 
 from windrow.errors import ParseError, Span
 
-__all__ = ["Kind", "Token", "TokenList", "tokenize"]
+__all__ = ["Token", "TokenKind", "TokenList", "tokenize"]
 
 
-class Kind(Enum):
+class TokenKind(Enum):
     """What a token is to a parser that owns only a few clauses."""
 
     WORD = "word"
@@ -61,7 +61,7 @@ _TOKENIZER = _Tokenizer(dialect=Spark())
 class Token:
     """One token: `text` is the stretch ``[start, stop)`` of the query as written."""
 
-    kind: Kind
+    kind: TokenKind
     text: str
     start: int
     stop: int
@@ -74,21 +74,21 @@ class Token:
     @property
     def word(self) -> str:
         """The text in capitals if this is an unquoted word, else the empty string."""
-        return self.text.upper() if self.kind is Kind.WORD else ""
+        return self.text.upper() if self.kind is TokenKind.WORD else ""
 
     @property
     def is_name(self) -> bool:
         """Whether it can stand for the name of a variable, column or table."""
-        return self.kind in (Kind.WORD, Kind.QUOTED)
+        return self.kind in (TokenKind.WORD, TokenKind.QUOTED)
 
     @property
     def name(self) -> str:
         """The name without its backquotes."""
-        return self.text[1:-1].replace("``", "`") if self.kind is Kind.QUOTED else self.text
+        return self.text[1:-1].replace("``", "`") if self.kind is TokenKind.QUOTED else self.text
 
     def is_symbol(self, text: str) -> bool:
         """Whether it is this piece of punctuation."""
-        return self.kind is Kind.SYMBOL and self.text == text
+        return self.kind is TokenKind.SYMBOL and self.text == text
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +121,7 @@ class TokenList:
     def _places(self) -> dict[str, list[int]]:
         found: dict[str, list[int]] = {}
         for index, token in enumerate(self.tokens):
-            if token.kind is Kind.WORD:
+            if token.kind is TokenKind.WORD:
                 found.setdefault(token.word, []).append(index)
         return found
 
@@ -203,7 +203,7 @@ def _read(sql: str) -> list[Token]:
             continue  # the suffix of a number, read as a cast
         kind = _kind(item.token_type, sql[start:stop])
         # sqlglot reads ORDER BY as one token
-        words = re.finditer(r"\S+", sql[start:stop]) if kind is Kind.WORD else ()
+        words = re.finditer(r"\S+", sql[start:stop]) if kind is TokenKind.WORD else ()
         split = [Token(kind, word[0], start + word.start(), start + word.end()) for word in words]
         for token in split or [Token(kind, sql[start:stop], start, stop)]:
             whole = _joined(tokens[-1], token) if tokens else None
@@ -215,25 +215,25 @@ def _read(sql: str) -> list[Token]:
 
 def _joined(left: Token, right: Token) -> Token | None:
     """The one token that two of sqlglot's are in Spark: a shift operator, or .5 with its point."""
-    if left.kind is not Kind.SYMBOL or left.stop != right.start:
+    if left.kind is not TokenKind.SYMBOL or left.stop != right.start:
         return None
     text = left.text + right.text
-    if right.kind is Kind.NUMBER and left.text == "." and "." not in right.text:
-        return Token(Kind.NUMBER, text, left.start, right.stop)
-    if right.kind is Kind.SYMBOL and (left.text, right.text) in _JOINED:
-        return Token(Kind.SYMBOL, text, left.start, right.stop)
+    if right.kind is TokenKind.NUMBER and left.text == "." and "." not in right.text:
+        return Token(TokenKind.NUMBER, text, left.start, right.stop)
+    if right.kind is TokenKind.SYMBOL and (left.text, right.text) in _JOINED:
+        return Token(TokenKind.SYMBOL, text, left.start, right.stop)
     return None
 
 
-def _kind(token_type: TokenType, text: str) -> Kind:
+def _kind(token_type: TokenType, text: str) -> TokenKind:
     if text[0] == "`":
-        return Kind.QUOTED
+        return TokenKind.QUOTED
     if token_type in _STRINGS:
-        return Kind.STRING
+        return TokenKind.STRING
     if token_type is TokenType.NUMBER:
-        return Kind.NUMBER
+        return TokenKind.NUMBER
     # Spark's names may begin with a digit
-    return Kind.WORD if text[0].isalnum() or text[0] == "_" else Kind.SYMBOL
+    return TokenKind.WORD if text[0].isalnum() or text[0] == "_" else TokenKind.SYMBOL
 
 
 def _pair(sql: str, tokens: list[Token]) -> tuple[dict[int, int], tuple[int, ...]]:
@@ -241,7 +241,7 @@ def _pair(sql: str, tokens: list[Token]) -> tuple[dict[int, int], tuple[int, ...
     parent: list[int] = []
     opened: list[int] = []
     for index, token in enumerate(tokens):
-        closing = token.kind is Kind.SYMBOL and token.text in _OPENING.values()
+        closing = token.kind is TokenKind.SYMBOL and token.text in _OPENING.values()
         if closing:
             if not opened or _OPENING[tokens[opened[-1]].text] != token.text:
                 raise ParseError(
@@ -254,7 +254,7 @@ def _pair(sql: str, tokens: list[Token]) -> tuple[dict[int, int], tuple[int, ...
             partner[index], partner[opened[-1]] = opened[-1], index
             opened.pop()
         parent.append(opened[-1] if opened else -1)
-        if token.kind is Kind.SYMBOL and token.text in _OPENING:
+        if token.kind is TokenKind.SYMBOL and token.text in _OPENING:
             opened.append(index)
             if len(opened) > _DEEPEST:
                 raise ParseError(

@@ -21,7 +21,7 @@ from windrow.errors import AnalysisError, ParseError, did_you_mean
 from windrow.syntax.cursor import Cursor
 from windrow.syntax.nodes import BoundaryClause, OrderItem, Range, Role, Side, Variable, WindowClause
 from windrow.syntax.ordering import order_item
-from windrow.syntax.tokens import Kind, TokenList
+from windrow.syntax.tokens import TokenKind, TokenList
 
 __all__ = ["parse_window_by"]
 
@@ -240,7 +240,7 @@ class _Parser(Cursor):
             self.tokens.word(index + 1) if index + 1 < self.stop else "",
         )
         after_operator = before.word in _OPERATORS and not self.is_qualified(index - 1)
-        if after_operator or (before.kind is Kind.SYMBOL and before.text not in (")", "]", "?")):
+        if after_operator or (before.kind is TokenKind.SYMBOL and before.text not in (")", "]", "?")):
             return before.text not in (".", ":") and self.begins_no_expression(index)
         ends = index + 1 == self.stop
         if word in ("START", "END"):

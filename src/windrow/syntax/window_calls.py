@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from windrow.syntax.nodes import OrderItem, Range
 from windrow.syntax.ordering import order_item
 from windrow.syntax.queries import UnknownShapeError
-from windrow.syntax.tokens import Kind, TokenList
+from windrow.syntax.tokens import TokenKind, TokenList
 
-__all__ = ["WindowCall", "is_over", "window_calls"]
+__all__ = ["OverCall", "is_over", "window_calls"]
 
 _RANKS = {"ROW_NUMBER", "RANK", "DENSE_RANK"}
 _OF_PARTITIONS = {"LEAD", "NTILE", "PERCENT_RANK", "CUME_DIST"}
@@ -19,7 +19,7 @@ _OTHERS = {"DISTRIBUTE", "SORT", "CLUSTER"}
 
 
 @dataclass(frozen=True, slots=True)
-class WindowCall:
+class OverCall:
     """A function over a window.
 
     Attributes
@@ -47,7 +47,7 @@ class WindowCall:
     reach: int | None
 
 
-def window_calls(tokens: TokenList, stretches: Iterable[Range], named: Range | None) -> list[WindowCall]:
+def window_calls(tokens: TokenList, stretches: Iterable[Range], named: Range | None) -> list[OverCall]:
     """The functions over windows in some stretches; `named` are the definitions of WINDOW.
 
     Raises
@@ -76,7 +76,7 @@ def is_over(tokens: TokenList, at: int) -> bool:
     return tokens.word(at) == "OVER" and tokens.is_symbol(at - 3 if after_nulls else at - 1, ")")
 
 
-def _call(tokens: TokenList, over: int, definitions: dict[str, Range]) -> WindowCall:
+def _call(tokens: TokenList, over: int, definitions: dict[str, Range]) -> OverCall:
     if tokens.is_symbol(over + 1, "("):
         stop = tokens.partner[over + 1] + 1
         definition = (over + 2, stop - 1)
@@ -116,7 +116,7 @@ def _call(tokens: TokenList, over: int, definitions: dict[str, Range]) -> Window
     if order:
         function = tokens[bracket - 1].name.upper()  # also between backticks
         looks_back, reach = _reads(tokens, function, (bracket + 1, tokens.partner[bracket]), (frame_at, last))
-    return WindowCall(
+    return OverCall(
         (start, stop), over, definition, partition, order, looks_back, None if skips_nulls else reach
     )
 
@@ -161,5 +161,5 @@ def _is_past(tokens: TokenList, bound: Range) -> bool:
 def _count(tokens: TokenList, stretch: Range) -> int | None:
     """A number of rows that is written as one."""
     start, stop = stretch
-    is_number = stop - start == 1 and tokens[start].kind is Kind.NUMBER and tokens[start].text.isdigit()
+    is_number = stop - start == 1 and tokens[start].kind is TokenKind.NUMBER and tokens[start].text.isdigit()
     return int(tokens[start].text) if is_number else None

@@ -15,7 +15,7 @@ from typing import TypeVar
 from pyspark.sql import Column, DataFrame
 
 from windrow.algebra.bind import bind
-from windrow.algebra.bound_statement import Statement
+from windrow.algebra.bound_statement import BoundStatement
 from windrow.errors import NotSupportedError, ParseError, UsageError, WindrowError
 from windrow.explain.explained import explain
 from windrow.relation import Relation
@@ -27,8 +27,8 @@ from windrow.syntax.sqltext import quoted
 from windrow.syntax.tokens import tokenize
 
 __all__ = [
-    "Clause", "Given", "Items", "Rows", "as_name", "as_sql", "check_rows", "name_in_from", "named_item",
-    "numbered", "order_item", "refuse_direction", "run",
+    "ClauseArguments", "Given", "Items", "Rows", "as_name", "as_sql", "check_rows", "name_in_from",
+    "named_item", "numbered", "order_item", "refuse_direction", "run",
 ]  # fmt: skip
 
 _INPUT = "__input"
@@ -39,7 +39,7 @@ Rows = TypeVar("Rows", DataFrame, Relation)
 
 
 @dataclass
-class Clause:
+class ClauseArguments:
     """SQL of which it is known what each part was given as."""
 
     parts: list[tuple[str, str | None]] = field(default_factory=list)
@@ -120,9 +120,9 @@ def name_in_from(rows: DataFrame | Relation) -> str:
 
 def run(
     rows: Rows,
-    clause: Clause,
+    clause: ClauseArguments,
     columns: Mapping[str, Column],
-    change: Callable[[Statement], Statement],
+    change: Callable[[BoundStatement], BoundStatement],
 ) -> Rows:
     """Run a clause over rows; `columns` are added to these, and `change` has a part in what is bound."""
     with clause.named():
@@ -134,7 +134,7 @@ def run(
 
 
 def _run(
-    df: DataFrame, sql: str, columns: Mapping[str, Column], change: Callable[[Statement], Statement]
+    df: DataFrame, sql: str, columns: Mapping[str, Column], change: Callable[[BoundStatement], BoundStatement]
 ) -> Relation:
     gateway = Gateway(df.sparkSession)
     gateway.frames[_INPUT] = df.withColumns(dict(columns)) if columns else df

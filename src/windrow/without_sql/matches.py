@@ -9,7 +9,7 @@ from typing import Literal, get_args
 from windrow.errors import UsageError, did_you_mean
 from windrow.tracebacks import brief
 from windrow.without_sql.clause_arguments import (
-    Clause,
+    ClauseArguments,
     Given,
     Items,
     Rows,
@@ -127,7 +127,7 @@ def match_recognize(
             hint=did_you_mean(str(rows_per_match), _ROWS_PER_MATCH) or f"there are {known}",
         )
     refuse_direction(partition_by)
-    clause = Clause()
+    clause = ClauseArguments()
     chosen = [(named_item(item, argument, _LATER), argument) for item, argument in numbered(select, "select")]
     clause.listed("SELECT", chosen)
     clause.add(f" FROM {name_in_from(df)} MATCH_RECOGNIZE (")

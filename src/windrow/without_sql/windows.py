@@ -11,7 +11,7 @@ from typing import Literal
 from pyspark.sql import Column
 
 from windrow.algebra import window_node
-from windrow.algebra.bound_statement import Statement
+from windrow.algebra.bound_statement import BoundStatement
 from windrow.algebra.window_node import Window
 from windrow.errors import UsageError, did_you_mean
 from windrow.relation import Relation
@@ -21,7 +21,7 @@ from windrow.spark.jvm.columns import sort_order
 from windrow.syntax.sqltext import Piece, SqlText, quoted
 from windrow.tracebacks import brief
 from windrow.without_sql.clause_arguments import (
-    Clause,
+    ClauseArguments,
     Given,
     Items,
     Rows,
@@ -152,7 +152,7 @@ def window_by(
             "only_end is given without end", condition="MISSING_END", hint="give end, or leave only_end out"
         )
     opaque = _Opaque(is_possible=not isinstance(df, Relation) or df.named is None)
-    clause = Clause()
+    clause = ClauseArguments()
     clause.listed(
         "SELECT",
         [(named_item(item, argument, _LATER), argument) for item, argument in numbered(select, "select")],
@@ -217,7 +217,7 @@ class _Opaque:
             words.append(f"WHEN {as_sql(when, side)}")
         return " ".join(words)
 
-    def put(self, statement: Statement) -> Statement:
+    def put(self, statement: BoundStatement) -> BoundStatement:
         """The statement with these Columns."""
         window = statement.windows[0]
         assert isinstance(window, Window)
@@ -230,12 +230,12 @@ class _Opaque:
         )
         return replace(statement, windows=(window,))
 
-    def condition(self, given: window_node.Boundary | None) -> window_node.Boundary | None:
+    def condition(self, given: window_node.WindowBoundary | None) -> window_node.WindowBoundary | None:
         """A boundary with its Column, if it has one."""
         if given is None or given.side.value not in self.conditions:
             return given
         column = self.conditions[given.side.value]
-        return replace(given, when=window_node.Fragment(SqlText(), span=given.span, column=column))
+        return replace(given, when=window_node.WindowFragment(SqlText(), span=given.span, column=column))
 
 
 def _rows(window: Window, keys: dict[str, Column]) -> SqlText:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from windrow.errors import NotSupportedError
 from windrow.syntax.nodes import Range
-from windrow.syntax.tokens import Kind, TokenList
+from windrow.syntax.tokens import TokenKind, TokenList
 
 __all__ = ["reads_clock", "refuse_changing", "varies_by_run"]
 
@@ -17,7 +17,11 @@ _WITH_BRACKETS = {"now", "curdate"}
 def reads_clock(tokens: TokenList, index: int) -> bool:
     """Whether a token begins a call of the system clock."""
     token = tokens[index]
-    if token.kind is not Kind.WORD or token.text.lower() not in _CLOCK or tokens.is_symbol(index - 1, "."):
+    if (
+        token.kind is not TokenKind.WORD
+        or token.text.lower() not in _CLOCK
+        or tokens.is_symbol(index - 1, ".")
+    ):
         return False
     return not tokens.is_symbol(index + 1, ".")
 
@@ -25,7 +29,7 @@ def reads_clock(tokens: TokenList, index: int) -> bool:
 def varies_by_run(tokens: TokenList, index: int) -> bool:
     """Whether a token begins a call of a function that gives another value in each run."""
     token = tokens[index]
-    return token.kind is Kind.WORD and token.text.lower() in _BY_RUN and tokens.is_symbol(index + 1, "(")
+    return token.kind is TokenKind.WORD and token.text.lower() in _BY_RUN and tokens.is_symbol(index + 1, "(")
 
 
 def refuse_changing(tokens: TokenList, query: Range) -> None:

@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 
 from windrow.algebra.names import QUALIFIED, of_relation
 from windrow.algebra.qualified import relations_of, written
-from windrow.algebra.window_node import Boundary, Fragment, Uses
+from windrow.algebra.window_node import Uses, WindowBoundary, WindowFragment
 from windrow.syntax.blocks import is_set_operator, level_around
-from windrow.syntax.expression_nodes import Expression, Operation, names_in
+from windrow.syntax.expression_nodes import Expression, OperationNode, names_in
 from windrow.syntax.expressions import parse_expression
-from windrow.syntax.nodes import Block, Range, Role, Side, Variable
+from windrow.syntax.nodes import BlockText, Range, Role, Side, Variable
 from windrow.syntax.sqltext import SqlText, quoted
 from windrow.syntax.tokens import TokenList
 
@@ -49,7 +49,7 @@ class Correlated:
         where = [SqlText.of("(", text(*part), ")") for part in others]
         return SqlText.of(text(*source), " WHERE " if where else "", SqlText.join(" AND ", where))
 
-    def columns(self, keys: tuple[Fragment, ...]) -> list[SqlText]:
+    def columns(self, keys: tuple[WindowFragment, ...]) -> list[SqlText]:
         """The keys as fields of the rows."""
         return [
             SqlText.of("(", keys[at].text, ") AS ", quoted(_field(at)))
@@ -63,7 +63,7 @@ class Correlated:
         known = next((use.fields for use in uses if use.name == name), None)
         return (*(use for use in uses if use.name != name), Uses(name, fields | (known or frozenset())))
 
-    def with_row(self, boundary: Boundary) -> Boundary:
+    def with_row(self, boundary: WindowBoundary) -> WindowBoundary:
         """The boundary of the row, with its variable."""
         if self.row in boundary.variables or self.row.side is not boundary.side:
             return boundary
@@ -80,7 +80,7 @@ def _field(number: int) -> str:
     return of_relation("outer", str(number))
 
 
-def find_correlated(tokens: TokenList, block: Block) -> Correlated | None:
+def find_correlated(tokens: TokenList, block: BlockText) -> Correlated | None:
     """The conditions of a block that compare its keys with columns of the query around; None without any."""
     start, stop = block.source
     where = next((at for at in tokens.level(start, stop) if tokens.word(at) == "WHERE"), None)
@@ -90,11 +90,11 @@ def find_correlated(tokens: TokenList, block: Block) -> Correlated | None:
     own = set(relations_of(tokens, block.source))
     keys = [written(tokens, key, own) for key in block.clause.partition_by]
     condition = parse_expression(tokens, where + 1, stop)
-    is_and = isinstance(condition, Operation) and condition.operator == "AND"
-    parts = condition.operands if is_and and isinstance(condition, Operation) else (condition,)
+    is_and = isinstance(condition, OperationNode) and condition.operator == "AND"
+    parts = condition.operands if is_and and isinstance(condition, OperationNode) else (condition,)
     found: list[tuple[Range, int, Range]] = []
     for part in parts:
-        if not isinstance(part, Operation) or part.operator not in ("=", "<=>"):
+        if not isinstance(part, OperationNode) or part.operator not in ("=", "<=>"):
             continue
         for key, other in (part.operands, part.operands[::-1]):
             said = written(tokens, key.range, own)
@@ -108,7 +108,7 @@ def find_correlated(tokens: TokenList, block: Block) -> Correlated | None:
     return Correlated(((start, where), others), tuple(found), _row(block))
 
 
-def _row(block: Block) -> Variable:
+def _row(block: BlockText) -> Variable:
     """A row that every window has: the label row, or the first."""
     clause = block.clause
     side, boundary = (Side.START, clause.start) if clause.label is None else (Side.LABEL, clause.label)
@@ -122,7 +122,7 @@ def _is_of(expression: Expression, relations: set[str]) -> bool:
     return bool(names) and all(len(name.parts) > 1 and name.parts[0].lower() in relations for name in names)
 
 
-def _relations_around(tokens: TokenList, block: Block) -> set[str]:
+def _relations_around(tokens: TokenList, block: BlockText) -> set[str]:
     """The names of the relations of the queries in which a block stands."""
     found: set[str] = set()
     inside = tokens.parent[block.range[0]]

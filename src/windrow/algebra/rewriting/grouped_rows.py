@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from windrow.algebra.qualified import relations_of, written
 from windrow.errors import NotSupportedError, ParseError
 from windrow.syntax.blocks import grouping_keys
-from windrow.syntax.nodes import Block
+from windrow.syntax.nodes import BlockText
 from windrow.syntax.sqltext import SqlText
 from windrow.syntax.tokens import TokenList
 
@@ -15,7 +15,7 @@ __all__ = ["groups"]
 
 
 def groups(
-    tokens: TokenList, block: Block, text: Callable[[int, int], SqlText], qualified: Sequence[SqlText]
+    tokens: TokenList, block: BlockText, text: Callable[[int, int], SqlText], qualified: Sequence[SqlText]
 ) -> SqlText:
     """The grouped rows: the keys, the LET names, and columns that are read with their relations."""
     assert block.group_by is not None
@@ -65,7 +65,7 @@ def groups(
     return SqlText.of(*parts, SqlText.join(", ", keys), *having, *over)
 
 
-def _that_may_be_left_out(tokens: TokenList, block: Block) -> set[str]:
+def _that_may_be_left_out(tokens: TokenList, block: BlockText) -> set[str]:
     """The relations of FROM with which a column is the same as without: none beside a column of several."""
     merges = any(tokens.word(at) in ("USING", "NATURAL") for at in tokens.level(*block.source))
     return set() if merges else set(relations_of(tokens, block.source))

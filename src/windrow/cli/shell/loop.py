@@ -21,7 +21,7 @@ from windrow.cli.shell.text import as_command, is_complete
 from windrow.errors import UsageError, WindrowError
 
 if TYPE_CHECKING:
-    from windrow.cli.sql_script import Statement
+    from windrow.cli.sql_script import ScriptStatement
     from windrow.relation import Relation
     from windrow.session import Session
     from windrow.spark.live import LiveQuery
@@ -166,7 +166,7 @@ class Shell:
             tables[name] = columns
         self.names.tables = tables
 
-    def _run_all(self, session: Session, statements: list[Statement]) -> None:
+    def _run_all(self, session: Session, statements: list[ScriptStatement]) -> None:
         """In the worker's thread."""
         from windrow.cli.progress import Progress
         from windrow.cli.run import at_its_place
@@ -180,7 +180,7 @@ class Shell:
                     self._show(relation, statement, progress)
                 progress.pause()
 
-    def _show(self, relation: Relation, statement: Statement, progress: Any) -> None:
+    def _show(self, relation: Relation, statement: ScriptStatement, progress: Any) -> None:
         from windrow.cli.run import Output, print_rows
         from windrow.relation_kinds import LiveRelation, StartedRelation, VaryingRelation
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from windrow.kernels.pairs import Rows, holds
+from windrow.kernels.pairs import PairRows, holds
 from windrow.kernels.window_plan import ColumnRef, Operation, PairExpression
 
 __all__ = ["Frontier", "holds_from", "reads_only"]
@@ -54,7 +54,7 @@ def holds_from(
     count = table.num_rows
     names = frontier.column_names
     both = pa.concat_tables([table.select(names), frontier.cast(table.select(names).schema)]).combine_chunks()
-    rows = Rows(both, np.array([0, both.num_rows], np.int64), constants, (expression,), ansi)
+    rows = PairRows(both, np.array([0, both.num_rows], np.int64), constants, (expression,), ansi)
     every = np.arange(count, dtype=np.int64)
     later = np.full(count, count, np.int64) if frontier.num_rows == 1 else count + every
     return holds(expression, rows, {sides[0]: later, sides[1]: every})

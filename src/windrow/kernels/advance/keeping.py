@@ -8,8 +8,8 @@ from windrow.kernels.advance.frontier import Frontier
 from windrow.kernels.advance.matches import limits_of
 from windrow.kernels.advance.starts import bounding, rows_before
 from windrow.kernels.advance.timeouts import ends_by_time, has_timeouts
-from windrow.kernels.patterns.pattern_plan import Frame, MatchPlan
-from windrow.kernels.patterns.program import END, JUMP, MATCH, SPLIT, Program
+from windrow.kernels.patterns.pattern_plan import MatchPlan, PatternFrame
+from windrow.kernels.patterns.program import END, JUMP, MATCH, SPLIT, PatternProgram
 from windrow.kernels.window_plan import Search, WindowPlan
 
 __all__ = ["Holds", "holds", "keeping"]
@@ -104,7 +104,7 @@ def _matches(plan: MatchPlan, frontier: Frontier) -> tuple[str, str]:
     return given, "rows of matches that may go on: not bounded, as the pattern and WITHIN do not bound them"
 
 
-def _of_frame(plan: MatchPlan, frame: Frame, frontier: Frontier) -> str:
+def _of_frame(plan: MatchPlan, frame: PatternFrame, frontier: Frontier) -> str:
     """Which rows windows with patterns keep."""
     longest = None if frame.seek else _longest(plan.program)
     count = min((most for most in (frame.following, longest) if most is not None), default=None)
@@ -117,7 +117,7 @@ def _of_frame(plan: MatchPlan, frame: Frame, frontier: Frontier) -> str:
     return "rows whose match may go on: not bounded, as the frame, the pattern and WITHIN do not bound them"
 
 
-def _longest(program: Program) -> int | None:
+def _longest(program: PatternProgram) -> int | None:
     """How many rows a match has at most; None if there is no most."""
     least: dict[int, int] = {}
     stack = [(0, 0)]

@@ -10,7 +10,7 @@ import pyarrow as pa
 from windrow.errors import ExecutionError
 from windrow.kernels.advance.frontier import Frontier, holds_from
 from windrow.kernels.advance.suffix import DONE, SEARCHED, TAKEN, Suffix
-from windrow.kernels.pairs import Rows
+from windrow.kernels.pairs import PairRows
 from windrow.kernels.patterns.execution import Matches, SoFar, find_matches, parts_of
 from windrow.kernels.patterns.match_recognize import rows_of_matches
 from windrow.kernels.patterns.measures import Written
@@ -101,7 +101,7 @@ def _bound(plan: MatchPlan, frontier: Frontier | None) -> object:
     if key is None or frontier is None or key not in frontier.values.column_names:
         return None
     values = frontier.values.select([key])
-    return Rows(values, np.array([0, 1]), plan.constants, ()).column(key, None).data[0]
+    return PairRows(values, np.array([0, 1]), plan.constants, ()).column(key, None).data[0]
 
 
 def limits_of(plan: MatchPlan, known: frozenset[str]) -> tuple[PairExpression, ...]:

@@ -27,7 +27,7 @@ from windrow.kernels.advance.matches import Settled, advance_matches, seen_besid
 from windrow.kernels.advance.suffix import DONE, SEARCHED, STATE, TAKEN, Suffix
 from windrow.kernels.patterns.pattern_plan import MatchNumber, MatchPlan
 
-__all__ = ["Followed", "Reached", "follow", "guess", "is_followed", "numbered", "settled_slices"]
+__all__ = ["FollowedSlices", "Reached", "follow", "guess", "is_followed", "numbered", "settled_slices"]
 
 _GUESSED_FROM = 100_000  # rows at least, or a quarter of the slice
 _NOTHING_KNOWN = Frontier(pa.table({"__nothing": [0]}))
@@ -54,7 +54,7 @@ class Reached:
 
 
 @dataclass(frozen=True)
-class Followed:
+class FollowedSlices:
     """What a slice gives, and leaves open: rows with `STATE`."""
 
     given: pa.Table
@@ -92,7 +92,7 @@ def guess(plan: MatchPlan, rows: pa.Table, *, is_first: bool) -> pa.Table:
         return _open(suffix, None)
 
 
-def follow(plan: MatchPlan, opened: pa.Table | None, rows: pa.Table, *, is_last: bool) -> Followed:
+def follow(plan: MatchPlan, opened: pa.Table | None, rows: pa.Table, *, is_last: bool) -> FollowedSlices:
     """The rows of the result from what is open before a slice and its rows; None before the first.
 
     Matches are numbered from 1.
@@ -104,7 +104,7 @@ def follow(plan: MatchPlan, opened: pa.Table | None, rows: pa.Table, *, is_last:
     suffix = _suffix(rows, state)
     given, settled = advance_matches(plan, suffix, None if is_last else _NOTHING_KNOWN)
     (matches,) = settled.given
-    return Followed(pa.Table.from_batches(given, plan.result), _open(suffix, settled), int(matches))
+    return FollowedSlices(pa.Table.from_batches(given, plan.result), _open(suffix, settled), int(matches))
 
 
 def settled_slices(reached: Mapping[int, Reached], slices: range) -> int:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from windrow.kernels.advance.steps import Ended, Frontier, Growing, advance
 from windrow.kernels.packing.cells import Layout
 from windrow.kernels.packing.chunks import pack, unpack, written
-from windrow.kernels.packing.messages import CELL, CHUNK, KIND, NUMBER, Kind, message
+from windrow.kernels.packing.messages import CELL, CHUNK, KIND, NUMBER, MessageKind, message
 
 __all__ = ["GrowingStage", "unpacked"]
 
@@ -28,7 +28,7 @@ class GrowingStage:
 
     def pack(self, batches: Batches, task: int, *, are_kept: bool) -> Iterator[pa.RecordBatch]:
         """Rows that came, or were kept, as chunks of cells."""
-        kind = Kind.RIGHT if are_kept else Kind.ROWS
+        kind = MessageKind.RIGHT if are_kept else MessageKind.ROWS
         growing = self.growing
         return pack(batches, self.layout, growing.partition, growing.order, None, task, kind)
 
@@ -42,11 +42,13 @@ class GrowingStage:
                     if key.column not in came.column_names:
                         came = came.append_column(key.column, pa.nulls(0))
             given, kept = advance(self.growing, kept, came, self.frontier, self.ended)
-            yield message(cell, Kind.ROWS, 0, written(pa.Table.from_batches(given, self.growing.plan.result)))
-            yield message(cell, Kind.RIGHT, 0, written(kept))
+            yield message(
+                cell, MessageKind.ROWS, 0, written(pa.Table.from_batches(given, self.growing.plan.result))
+            )
+            yield message(cell, MessageKind.RIGHT, 0, written(kept))
 
 
-def unpacked(batches: Batches, kind: Kind) -> Iterator[pa.RecordBatch]:
+def unpacked(batches: Batches, kind: MessageKind) -> Iterator[pa.RecordBatch]:
     """The rows in messages of a kind."""
     for batch in batches:
         for found, chunk in zip(batch.column(KIND).to_pylist(), batch.column(CHUNK), strict=True):
@@ -60,11 +62,11 @@ def _cells(batches: Batches) -> Iterator[tuple[int, pa.Table | None, pa.Table | 
     for batch in batches:
         cells, kinds, numbers = (batch.column(name).to_pylist() for name in (CELL, KIND, NUMBER))
         for cell, kind, number, chunk in zip(cells, kinds, numbers, batch.column(CHUNK), strict=True):
-            held = found.setdefault(cell, {Kind.ROWS: [], Kind.RIGHT: []})
+            held = found.setdefault(cell, {MessageKind.ROWS: [], MessageKind.RIGHT: []})
             held[kind].append((number, chunk.as_buffer()))
     for cell, held in found.items():
         came, kept = (
             unpack(chunk for _, chunk in sorted(held[kind], key=lambda one: one[0]))
-            for kind in (Kind.ROWS, Kind.RIGHT)
+            for kind in (MessageKind.ROWS, MessageKind.RIGHT)
         )
         yield cell, came, kept

@@ -8,7 +8,7 @@ import pyarrow as pa
 from windrow.errors import ExecutionError
 from windrow.kernels.advance.frontier import Frontier, holds_from, reads_only
 from windrow.kernels.advance.suffix import Suffix
-from windrow.kernels.pairs import Rows, holds
+from windrow.kernels.pairs import PairRows, holds
 from windrow.kernels.slices.expressions import columns
 from windrow.kernels.strategies.monotone import computes_integers, conjuncts, direction
 from windrow.kernels.window_plan import (
@@ -94,7 +94,7 @@ def first_starts(plan: WindowPlan, suffix: Suffix, undone: Array, frontier: Fron
 
 def _holds_of_itself(part: PairExpression, plan: WindowPlan, frontier: Frontier) -> bool:
     """Whether a label row's window may begin at the row itself: a difference tells it of all rows alike."""
-    rows = Rows(frontier.values, np.array([0, 1], np.int64), plan.constants, (part,), plan.ansi)
+    rows = PairRows(frontier.values, np.array([0, 1], np.int64), plan.constants, (part,), plan.ansi)
     here = np.zeros(1, np.int64)
     return bool(holds(part, rows, {"label": here, "start": here})[0])
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from windrow.kernels.pairs import Rows
+from windrow.kernels.pairs import PairRows
 from windrow.kernels.sorting import SortKey, sorted_partitions
 from windrow.kernels.window_plan import WindowPlan
 
@@ -73,7 +73,7 @@ class Suffix:
         return counted
 
 
-class CountedRows(Rows):
+class CountedRows(PairRows):
     """The rows of windows, which know their positions in the whole partitions."""
 
     def __init__(self, plan: WindowPlan, table: pa.Table, bounds: Array, at: Array) -> None:

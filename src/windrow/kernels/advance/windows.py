@@ -11,7 +11,7 @@ from windrow.kernels.advance.frontier import Frontier
 from windrow.kernels.advance.starts import first_starts
 from windrow.kernels.advance.suffix import DONE, TAKEN, CountedRows, Suffix
 from windrow.kernels.advance.timeouts import timed_out
-from windrow.kernels.pairs import Rows
+from windrow.kernels.pairs import PairRows
 from windrow.kernels.slices.expressions import leaves, own_side, reads_positions
 from windrow.kernels.window_by import (
     Windows,
@@ -108,7 +108,7 @@ def _known(suffix: Suffix, after: int) -> Array:
     return known
 
 
-def _labels(plan: WindowPlan, rows: Rows, suffix: Suffix, may_be: Array) -> Array:
+def _labels(plan: WindowPlan, rows: PairRows, suffix: Suffix, may_be: Array) -> Array:
     """The rows, of those that may be, at which a window is made."""
     if plan.first_only:
         first = suffix.bounds[:-1]
@@ -117,7 +117,7 @@ def _labels(plan: WindowPlan, rows: Rows, suffix: Suffix, may_be: Array) -> Arra
     return label_rows(plan, rows, np.flatnonzero(may_be))
 
 
-def _all_left(plan: WindowPlan, rows: Rows, suffix: Suffix) -> Windows:
+def _all_left(plan: WindowPlan, rows: PairRows, suffix: Suffix) -> Windows:
     """The windows that have not been given, where no more rows will come."""
     windows = windows_at(plan, rows, _labels(plan, rows, suffix, ~suffix.is_done))
     if plan.tumbling:
@@ -135,7 +135,7 @@ def _sliding(plan: WindowPlan, may_be: Array, windows: Windows) -> tuple[Windows
 
 
 def _tumbling(
-    plan: WindowPlan, rows: Rows, suffix: Suffix, may_be: Array, windows: Windows
+    plan: WindowPlan, rows: PairRows, suffix: Suffix, may_be: Array, windows: Windows
 ) -> tuple[Windows, Array]:
     """The same; one that is not final holds up those after it."""
     if plan.end is None:
@@ -155,7 +155,7 @@ def _tumbling(
 
 def _tumbling_labels(
     plan: WindowPlan,
-    rows: Rows,
+    rows: PairRows,
     suffix: Suffix,
     may_be: Array,
     windows: Windows,

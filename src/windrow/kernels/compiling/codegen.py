@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from windrow.kernels.pair_functions import FUNCTIONS, is_object
-from windrow.kernels.pairs import Array, Rows, Sides, evaluate
+from windrow.kernels.pairs import Array, PairRows, Sides, evaluate
 from windrow.kernels.window_plan import (
     ColumnRef,
     ConstantRef,
@@ -34,7 +34,7 @@ from windrow.kernels.window_plan import (
     SameRow,
 )
 
-__all__ = ["OPTIONS", "NoFormError", "Program", "Translator", "translate"]
+__all__ = ["OPTIONS", "GeneratedProgram", "NoFormError", "Translator", "translate"]
 
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 """How numba is to compile a program."""
@@ -48,7 +48,7 @@ _NUMBERS = frozenset(map(np.dtype, ("int8", "int16", "int32", "int64", "float32"
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class GeneratedProgram:
     """A function's source, its name, unique to the source, and its arguments from the sixth on."""
 
     name: str
@@ -56,7 +56,9 @@ class Program:
     arguments: tuple[Array | np.generic, ...]
 
 
-def translate(predicate: PairExpression, rows: Rows, sides: Sides, target: str) -> Program | None:
+def translate(
+    predicate: PairExpression, rows: PairRows, sides: Sides, target: str
+) -> GeneratedProgram | None:
     """The search for side `target`; None where a part has no compiled form or the whole is too long."""
     try:
         return Translator(rows, sides, target).program(predicate)
@@ -105,7 +107,7 @@ class _Block:
 class Translator:
     """Translates one predicate: a method adds the statements that a part needs and gives its value."""
 
-    def __init__(self, rows: Rows, sides: Sides, target: str) -> None:
+    def __init__(self, rows: PairRows, sides: Sides, target: str) -> None:
         self.rows, self.sides, self.target = rows, sides, target
         self.parameters: dict[Hashable, str] = {}
         self.arguments: list[Array | np.generic] = []
@@ -115,7 +117,7 @@ class Translator:
         self.window_values: dict[ColumnRef, _Value] = {}
         self.variables = 0
 
-    def program(self, predicate: PairExpression) -> Program:
+    def program(self, predicate: PairExpression) -> GeneratedProgram:
         """The search as a function."""
         value = self.value(predicate)
         with self.per_row.inside(f"if {_all(value.truth, value.known)}:"):
@@ -139,7 +141,7 @@ class Translator:
         )
         # numba tells functions apart by their names
         name = f"search_{hashlib.sha256((_HEAD + body).encode()).hexdigest()[:24]}"
-        return Program(name, f"{_HEAD}def {name}{body}", tuple(self.arguments))
+        return GeneratedProgram(name, f"{_HEAD}def {name}{body}", tuple(self.arguments))
 
     def parameter(self, key: Hashable, value: Array | np.generic) -> str:
         """The name of an argument; what is asked for again is passed once."""

@@ -21,7 +21,7 @@ import numpy as np
 
 from windrow.caches import cache_directory
 from windrow.kernels.compiling.codegen import OPTIONS, translate
-from windrow.kernels.pairs import Array, Rows, Sides, holds
+from windrow.kernels.pairs import Array, PairRows, Sides, holds
 from windrow.kernels.window_plan import PairExpression
 
 __all__ = ["compiled", "count", "loaded", "patience", "plain", "search"]
@@ -49,7 +49,7 @@ def count(predicate: PairExpression, steps: int) -> None:
 
 
 def search(
-    predicate: PairExpression, rows: Rows, sides: Sides, target: str, low: Array, stop: Array
+    predicate: PairExpression, rows: PairRows, sides: Sides, target: str, low: Array, stop: Array
 ) -> Array | None:
     """The first row of each ``[low, stop)`` that satisfies the predicate, −1 if none; None if not compiled.
 

@@ -9,15 +9,15 @@ from typing import Protocol
 import pyarrow as pa
 
 from windrow.kernels.computed import computed_values
-from windrow.kernels.computed.computed_values import Column, Rows, Value, whole
+from windrow.kernels.computed.computed_values import ComputedColumn, ComputedRows, Value, whole
 
-__all__ = ["Choice", "Columns", "Computed", "Step", "of_codes", "only"]
+__all__ = ["Choice", "Computed", "ComputedColumns", "ComputedStep", "of_codes", "only"]
 
 
-class Step(Protocol):
+class ComputedStep(Protocol):
     """What is done with rows."""
 
-    def of(self, rows: Rows) -> Rows:
+    def of(self, rows: ComputedRows) -> ComputedRows:
         """What it makes of these."""
 
 
@@ -27,25 +27,25 @@ class Choice:
 
     condition: Value
 
-    def of(self, rows: Rows) -> Rows:
+    def of(self, rows: ComputedRows) -> ComputedRows:
         """Those of which the condition is true."""
         return rows.where(self.condition(rows))
 
 
 @dataclass(frozen=True)
-class Columns:
+class ComputedColumns:
     """Values of each row, by the numbers by which plans tell them."""
 
     values: Mapping[int, Value]
 
-    def of(self, rows: Rows) -> Rows:
+    def of(self, rows: ComputedRows) -> ComputedRows:
         """The values; columns stay coded where they are."""
         columns = {number: _column(value, rows) for number, value in self.values.items()}
-        return Rows(columns, rows.count, rows.known)
+        return ComputedRows(columns, rows.count, rows.known)
 
 
-def _column(value: Value, rows: Rows) -> pa.Array:
-    return rows.columns[value.number] if isinstance(value, Column) else whole(value(rows), rows.count)
+def _column(value: Value, rows: ComputedRows) -> pa.Array:
+    return rows.columns[value.number] if isinstance(value, ComputedColumn) else whole(value(rows), rows.count)
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Computed:
     """
 
     columns: Mapping[int, str]
-    steps: Sequence[Step]
+    steps: Sequence[ComputedStep]
     result: Sequence[int]
     schema: pa.Schema
 
@@ -81,9 +81,9 @@ class Computed:
             return None
         return pa.Table.from_arrays(found, schema=self.schema)
 
-    def rows(self, columns: Mapping[str, pa.Array], count: int) -> Rows:
+    def rows(self, columns: Mapping[str, pa.Array], count: int) -> ComputedRows:
         """What it makes of columns of so many rows."""
-        rows = Rows({number: columns[name] for number, name in self.columns.items()}, count)
+        rows = ComputedRows({number: columns[name] for number, name in self.columns.items()}, count)
         for step in self.steps:
             rows = step.of(rows)
         return rows
@@ -92,9 +92,9 @@ class Computed:
         """The column that is given under a name as it is; None for one that is computed, or looked up."""
         number = self.result[self.schema.names.index(name)]
         for step in reversed(self.steps):
-            if isinstance(step, Columns):
+            if isinstance(step, ComputedColumns):
                 value = step.values[number]
-                if not isinstance(value, Column):
+                if not isinstance(value, ComputedColumn):
                     return None
                 number = value.number
         return self.columns.get(number)
@@ -104,16 +104,16 @@ def only(made: Computed, names: Sequence[str]) -> Computed:
     """The same rows with these of their columns; of one that chooses rows and computes of each alone."""
     result = [made.result[made.schema.names.index(name)] for name in names]
     needed = frozenset(result)
-    steps: list[Step] = []
+    steps: list[ComputedStep] = []
     for step in reversed(made.steps):
         match step:
             case Choice():
                 needed |= step.condition.reads
                 steps.append(step)
-            case Columns():
+            case ComputedColumns():
                 kept = {number: value for number, value in step.values.items() if number in needed}
                 needed = frozenset[int]().union(*(value.reads for value in kept.values()))
-                steps.append(Columns(kept))
+                steps.append(ComputedColumns(kept))
             case _:
                 raise TypeError(step)
     columns = {number: name for number, name in made.columns.items() if number in needed}
@@ -124,19 +124,21 @@ def only(made: Computed, names: Sequence[str]) -> Computed:
 def of_codes(made: Computed, coded: frozenset[str]) -> Computed:
     """The same, computed of codes where these columns are dictionary-coded."""
     numbers = frozenset(number for number, name in made.columns.items() if name in coded)
-    steps: list[Step] = []
+    steps: list[ComputedStep] = []
     for step in made.steps:
         match step:
             case Choice():
                 steps.append(Choice(computed_values.of_codes(step.condition, numbers)))
-            case Columns():
+            case ComputedColumns():
                 steps.append(
-                    Columns({n: computed_values.of_codes(value, numbers) for n, value in step.values.items()})
+                    ComputedColumns(
+                        {n: computed_values.of_codes(value, numbers) for n, value in step.values.items()}
+                    )
                 )
                 numbers = frozenset(
                     n
                     for n, value in step.values.items()
-                    if isinstance(value, Column) and value.number in numbers
+                    if isinstance(value, ComputedColumn) and value.number in numbers
                 )
             case _:
                 raise TypeError(step)

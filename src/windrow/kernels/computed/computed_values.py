@@ -11,12 +11,12 @@ import pyarrow.compute as pc
 
 __all__ = [
     "Applied",
-    "Column",
+    "ComputedColumn",
+    "ComputedRows",
     "Constant",
     "Function",
     "OfCodes",
     "Once",
-    "Rows",
     "Value",
     "of_codes",
     "whole",
@@ -27,7 +27,7 @@ Function = Callable[..., pa.Array]
 
 
 @dataclass
-class Rows:
+class ComputedRows:
     """Rows that are computed with.
 
     Attributes
@@ -44,14 +44,14 @@ class Rows:
     count: int
     known: dict[str, pa.Array] = field(default_factory=dict)
 
-    def where(self, condition: pa.Array) -> Rows:
+    def where(self, condition: pa.Array) -> ComputedRows:
         """The rows of which it is true."""
         stays = whole(pc.fill_null(condition, False), self.count)
         if pc.all(stays, min_count=0).as_py():
             return self
         columns = {number: column.filter(stays) for number, column in self.columns.items()}
         known = {key: column.filter(stays) for key, column in self.known.items()}
-        return Rows(columns, pc.sum(stays, min_count=0).as_py(), known)
+        return ComputedRows(columns, pc.sum(stays, min_count=0).as_py(), known)
 
 
 def whole(value: pa.Array, count: int) -> pa.Array:
@@ -60,7 +60,7 @@ def whole(value: pa.Array, count: int) -> pa.Array:
 
 
 @dataclass(frozen=True)
-class Column:
+class ComputedColumn:
     """A column."""
 
     number: int
@@ -70,7 +70,7 @@ class Column:
         """The numbers of the columns that it reads."""
         return frozenset([self.number])
 
-    def __call__(self, rows: Rows) -> pa.Array:
+    def __call__(self, rows: ComputedRows) -> pa.Array:
         """It, as plain values."""
         found = rows.columns[self.number]
         return found.cast(found.type.value_type) if pa.types.is_dictionary(found.type) else found
@@ -87,7 +87,7 @@ class Constant:
         """None."""
         return frozenset()
 
-    def __call__(self, _: Rows) -> pa.Scalar:
+    def __call__(self, _: ComputedRows) -> pa.Scalar:
         """It, once."""
         return self.value
 
@@ -104,7 +104,7 @@ class Applied:
         """The numbers of the columns that it reads."""
         return frozenset[int]().union(*(operand.reads for operand in self.operands))
 
-    def __call__(self, rows: Rows) -> pa.Array:
+    def __call__(self, rows: ComputedRows) -> pa.Array:
         """Of each row."""
         return self.function(*(operand(rows) for operand in self.operands))
 
@@ -121,7 +121,7 @@ class Once:
         """The numbers of the columns that it reads."""
         return self.value.reads
 
-    def __call__(self, rows: Rows) -> pa.Array:
+    def __call__(self, rows: ComputedRows) -> pa.Array:
         """Of each row."""
         if self.key not in rows.known:
             rows.known[self.key] = whole(self.value(rows), rows.count)
@@ -140,7 +140,7 @@ class OfCodes:
         """The number of the column."""
         return frozenset([self.number])
 
-    def __call__(self, rows: Rows) -> pa.Array:
+    def __call__(self, rows: ComputedRows) -> pa.Array:
         """Of each row."""
         column = rows.columns[self.number]
         if not pa.types.is_dictionary(column.type) or len(column.dictionary) >= len(column):
@@ -148,11 +148,11 @@ class OfCodes:
         count = len(column.dictionary)
         # what it is of NULL too
         values = pa.concat_arrays([column.dictionary, pa.nulls(1, column.dictionary.type)])
-        found = whole(self.value(Rows({self.number: values}, count + 1)), count + 1)
+        found = whole(self.value(ComputedRows({self.number: values}, count + 1)), count + 1)
         return found.take(pc.fill_null(column.indices, pa.scalar(count, column.indices.type)))
 
 
-Value = Column | Constant | Applied | Once | OfCodes
+Value = ComputedColumn | Constant | Applied | Once | OfCodes
 """What gives a value for each row; constants give scalars."""
 
 

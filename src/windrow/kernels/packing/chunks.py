@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow.kernels.packing.cells import Layout, cells_of
-from windrow.kernels.packing.messages import Kind, message
+from windrow.kernels.packing.messages import MessageKind, message
 from windrow.kernels.slices.halo import Halo
 from windrow.kernels.sorting import SortKey, cut_codes, one_array, sorted_partitions
 
@@ -33,7 +33,7 @@ def pack(
     order: tuple[SortKey, ...],
     halo: Halo | None = None,
     task: int = 0,
-    kind: Kind = Kind.ROWS,
+    kind: MessageKind = MessageKind.ROWS,
 ) -> Iterator[pa.RecordBatch]:
     """Divide rows by their cell.
 
@@ -145,7 +145,7 @@ class Borders:
                 assert both is not None
                 kept[cell] = self._near(cell, both, count, is_last=is_last)
 
-    def around(self) -> Iterator[tuple[int, Kind, pa.Table]]:
+    def around(self) -> Iterator[tuple[int, MessageKind, pa.Table]]:
         """The cells of slices with the rows before or after them."""
         for number in range(len(self.layout.sequences)):
             cells = self.layout.slices_of(number)
@@ -153,12 +153,12 @@ class Borders:
                 after = [self.first[other] for other in cells if other > cell and other in self.first]
                 before = [self.last[other] for other in cells if other < cell and other in self.last]
                 for kind, parts, count in (
-                    (Kind.AFTER, after, self.halo.after),
-                    (Kind.BEFORE, before, self.halo.before),
+                    (MessageKind.AFTER, after, self.halo.after),
+                    (MessageKind.BEFORE, before, self.halo.before),
                 ):
                     rows = joined(parts)
                     if rows is not None:
-                        is_last = kind is Kind.BEFORE
+                        is_last = kind is MessageKind.BEFORE
                         yield cell, kind, self._near(cell + 1, rows, count, is_last=is_last)
 
     def _near(self, cell: int, rows: pa.Table, count: int, *, is_last: bool) -> pa.Table:

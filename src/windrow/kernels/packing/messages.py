@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-__all__ = ["CELL", "CHUNK", "KIND", "MESSAGE", "NUMBER", "Kind", "message"]
+__all__ = ["CELL", "CHUNK", "KIND", "MESSAGE", "NUMBER", "MessageKind", "message"]
 
 CELL = "__cell"
 KIND = "__kind"
@@ -16,7 +16,7 @@ CHUNK = "__chunk"
 MESSAGE = pa.schema({CELL: pa.int32(), KIND: pa.int32(), NUMBER: pa.int64(), CHUNK: pa.binary()})
 
 
-class Kind(IntEnum):
+class MessageKind(IntEnum):
     """What a message holds, and what its number is.
 
     Rows as they were packed, and those before and after a slice (`ROWS`, `BEFORE`, `AFTER`): the task that
@@ -41,7 +41,7 @@ class Kind(IntEnum):
     FOUND = 10
 
 
-def message(cell: int, kind: Kind, number: int, chunk: Any) -> pa.RecordBatch:
+def message(cell: int, kind: MessageKind, number: int, chunk: Any) -> pa.RecordBatch:
     """One message."""
     value = chunk.to_pybytes() if isinstance(chunk, pa.Buffer) else chunk
     columns = [[cell], [int(kind)], [number], [value]]

@@ -13,13 +13,13 @@ import pyarrow.parquet as pq
 from windrow.errors import ExecutionError
 from windrow.kernels.computed.computed_steps import Computed, only
 
-__all__ = ["FileScan", "Part"]
+__all__ = ["FilePart", "FileScan"]
 
 _BATCH_ROWS = 1 << 17
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class FilePart:
     """Row groups of a file, and what the file was like when they were chosen: `os.stat`.
 
     `values` are what its directory says of columns; of dates and times days and microseconds.
@@ -62,7 +62,7 @@ class FileScan:
         Columns of what is given that are nowhere NULL, as far as the files tell.
     """
 
-    tasks: tuple[tuple[Part, ...], ...]
+    tasks: tuple[tuple[FilePart, ...], ...]
     rows: int
     longest: float
     columns: pa.Schema
@@ -112,7 +112,7 @@ class FileScan:
             some = np.flatnonzero(chosen.random(batch.num_rows) < share)
             yield batch.take(pa.array(some)).cast(self.schema)
 
-    def _rows(self, part: Part) -> Iterator[pa.RecordBatch]:
+    def _rows(self, part: FilePart) -> Iterator[pa.RecordBatch]:
         part.check()
         read = frozenset(self.made.columns.values())
         of_directory = [

@@ -22,7 +22,7 @@ import numpy as np
 from windrow.kernels.compiling.chains import walk
 from windrow.kernels.patterns.tree import Choice, Edge, Label, Repeat, Sequence, Tree, is_nullable
 
-__all__ = ["Found", "is_simple", "matches_at_once"]
+__all__ = ["FoundMatches", "is_simple", "matches_at_once"]
 
 _MOST_RUNS = 40
 Array = np.ndarray
@@ -47,7 +47,7 @@ Part = _Run | Edge | tuple["Part", ...] | list["Part"]
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundMatches:
     """The matches: first rows and lengths; the labels of all their rows, and which of these are excluded.
 
     `kept` is of each partition the first row from which a match may begin that is not known yet.
@@ -118,7 +118,7 @@ def _runs(part: Part) -> int:
 
 def matches_at_once(
     tree: Tree, holds: Array, bounds: Array, skip: str, begin: Array, limit: Array, complete: Array
-) -> Found:
+) -> FoundMatches:
     """The matches of all partitions.
 
     Parameters
@@ -161,7 +161,7 @@ def matches_at_once(
     taken = np.stack(counts, axis=1).ravel() if counts else np.zeros(0, np.int64)
     labels = np.repeat(np.tile(np.array(places.labels, np.int64), len(start)), taken)
     excluded = np.repeat(np.tile(np.array(places.excluded, bool), len(start)), taken)
-    return Found(places.row[start], end - start, labels, excluded, kept)
+    return FoundMatches(places.row[start], end - start, labels, excluded, kept)
 
 
 class _Places:

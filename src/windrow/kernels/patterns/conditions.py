@@ -18,9 +18,9 @@ import numpy as np
 
 from windrow.kernels.compiling.codegen import OPTIONS, NoFormError, Translator
 from windrow.kernels.compiling.compiled import compiled, plain
-from windrow.kernels.pairs import Array, Rows
+from windrow.kernels.pairs import Array, PairRows
 from windrow.kernels.patterns import machine
-from windrow.kernels.patterns.pattern_plan import Condition
+from windrow.kernels.patterns.pattern_plan import PatternCondition
 from windrow.kernels.window_plan import Operation
 
 __all__ = ["compiled_run"]
@@ -31,7 +31,7 @@ _searched: dict[str, int] = {}
 
 
 def compiled_run(
-    parts: list[Condition], rows: Rows, arguments: tuple[Any, ...], *, worth: int = 0
+    parts: list[PatternCondition], rows: PairRows, arguments: tuple[Any, ...], *, worth: int = 0
 ) -> Callable[..., Any] | None:
     """The machine as machine code, which takes `arguments`; None where a part or numba does not allow it.
 
@@ -92,7 +92,7 @@ def _machine() -> tuple[str, str]:
     return source.replace("def run(", f"def {name}(condition, "), name
 
 
-def _condition(parts: list[Condition], rows: Rows) -> tuple[str, tuple[Array | np.generic, ...]]:
+def _condition(parts: list[PatternCondition], rows: PairRows) -> tuple[str, tuple[Array | np.generic, ...]]:
     """The function and its data."""
     data: list[Array | np.generic] = []
     places: dict[Hashable, str] = {}
@@ -118,7 +118,7 @@ class _Branch(Translator):
     """The statements of one label's condition."""
 
     def __init__(
-        self, rows: Rows, label: int, data: list[Array | np.generic], places: dict[Hashable, str]
+        self, rows: PairRows, label: int, data: list[Array | np.generic], places: dict[Hashable, str]
     ) -> None:
         super().__init__(rows, {}, "row")
         self.label, self.arguments, self.parameters = label, data, places

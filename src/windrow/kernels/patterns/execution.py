@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.errors import ExecutionError, Span, WindrowError
-from windrow.kernels.pairs import Rows, Values, holds
+from windrow.kernels.pairs import PairRows, PairValues, holds
 from windrow.kernels.patterns import machine
 from windrow.kernels.patterns.at_once import is_simple, matches_at_once
 from windrow.kernels.patterns.conditions import compiled_run
@@ -26,8 +26,8 @@ from windrow.kernels.patterns.limits import limits_of
 from windrow.kernels.patterns.pattern_plan import (
     LABELS,
     NUMBERS,
-    Condition,
     MatchPlan,
+    PatternCondition,
     Register,
     register_side,
 )
@@ -187,7 +187,7 @@ def find_matches(plan: MatchPlan, table: pa.Table, bounds: Array, so_far: SoFar 
     return Matches(partition, start, length, origin, labels, excluded, low, high, kept, so_far.given)
 
 
-def searches_at_once(tree: Tree, conditions: Sequence[Condition], skip: str) -> bool:
+def searches_at_once(tree: Tree, conditions: Sequence[PatternCondition], skip: str) -> bool:
     """Whether the matches in FROM are found at all rows at once."""
     alone = all(is_row_only(condition.expression) for condition in conditions)
     return alone and skip in ("past last", "next") and is_simple(tree)
@@ -235,7 +235,7 @@ def _edges(plan: MatchPlan, conditions: list[PairExpression]) -> tuple[int, int]
 
 def _matrix(
     plan: MatchPlan,
-    parts: list[Condition],
+    parts: list[PatternCondition],
     rows: _MatchRows,
     edge: tuple[int, int],
     searched: Array | None,
@@ -260,7 +260,7 @@ def _matrix(
 
 
 def _found(
-    asked: list[Condition],
+    asked: list[PatternCondition],
     rows: _MatchRows,
     lists: RunningAggregates,
     arguments: tuple[Any, ...],
@@ -285,26 +285,28 @@ class _LongWorkError(Exception):
     """Conditions were asked so often that compiling them pays."""
 
 
-def parts_of(condition: Condition) -> list[Condition]:
+def parts_of(condition: PatternCondition) -> list[PatternCondition]:
     """The operands of AND, each a condition of its own."""
     match condition.expression:
         case Operation(operator="AND", operands=operands):
             return [
                 part
                 for operand in operands
-                for part in parts_of(Condition(condition.label, operand, condition.place))
+                for part in parts_of(PatternCondition(condition.label, operand, condition.place))
             ]
         case _:
             return [condition]
 
 
-def _together(parts: list[Condition]) -> list[Condition]:
+def _together(parts: list[PatternCondition]) -> list[PatternCondition]:
     """One condition for the parts of a stretch of the query: none is evaluated after one that is FALSE."""
     found: dict[tuple[int, tuple[int, int] | None], list[PairExpression]] = {}
     for part in parts:
         found.setdefault((part.label, part.place), []).append(part.expression)
     return [
-        Condition(label, operands[0] if len(operands) == 1 else Operation("AND", tuple(operands)), place)
+        PatternCondition(
+            label, operands[0] if len(operands) == 1 else Operation("AND", tuple(operands)), place
+        )
         for (label, place), operands in found.items()
     ]
 
@@ -314,7 +316,7 @@ def is_row_only(expression: PairExpression) -> bool:
     return sides_of(expression) <= {"row"}
 
 
-class _MatchRows(Rows):
+class _MatchRows(PairRows):
     """The rows, and the labels as a column of their own."""
 
     def __init__(
@@ -347,7 +349,7 @@ class _MatchRows(Rows):
             return pa.chunked_array([pa.array(np.arange(self.table.num_rows + 2))])
         return super().source(name)
 
-    def column(self, name: str, rank: int | None) -> Values:
+    def column(self, name: str, rank: int | None) -> PairValues:
         if self.running is not None and name in self.running.names:
             return self.running.column(name)
         return super().column(name, rank)
@@ -394,10 +396,12 @@ def _interpreted(condition: Callable[..., int], lists: RunningAggregates) -> Cal
     return FunctionType(machine.run.__code__, names)
 
 
-def _asked(parts: list[Condition], rows: _MatchRows, patience: int | None = None) -> Callable[..., int]:
+def _asked(
+    parts: list[PatternCondition], rows: _MatchRows, patience: int | None = None
+) -> Callable[..., int]:
     """The conditions evaluated for one thread at a time, `patience` times at most."""
     left = count() if patience is None else iter(range(patience))
-    by_label: dict[int, list[Condition]] = {}
+    by_label: dict[int, list[PatternCondition]] = {}
     for part in parts:
         by_label.setdefault(part.label, []).append(part)
 
@@ -422,7 +426,7 @@ def _sides(row: int, registers: Array) -> dict[str, Array]:
 
 
 def _fail(
-    plan: MatchPlan, parts: list[Condition], rows: Rows, status: int, place: int, registers: Array
+    plan: MatchPlan, parts: list[PatternCondition], rows: PairRows, status: int, place: int, registers: Array
 ) -> None:
     if status >= 3:
         sides = _sides(place, registers)
@@ -457,7 +461,7 @@ def _fail(
 class _located:  # noqa: N801 - used as a context manager, like a function
     """Tells an error in a condition where the condition stands."""
 
-    def __init__(self, part: Condition, plan: MatchPlan) -> None:
+    def __init__(self, part: PatternCondition, plan: MatchPlan) -> None:
         self.part, self.plan = part, plan
 
     def __enter__(self) -> None:

@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from windrow.kernels.pairs import Rows
-from windrow.kernels.patterns.pattern_plan import Duration, Frame, MatchPlan
+from windrow.kernels.pairs import PairRows
+from windrow.kernels.patterns.pattern_plan import Duration, MatchPlan, PatternFrame
 
 __all__ = ["limits_of"]
 
 Array = np.ndarray
 
 
-def limits_of(plan: MatchPlan, rows: Rows, bounds: Array, complete: Array | None, bound: Any) -> Array:
+def limits_of(plan: MatchPlan, rows: PairRows, bounds: Array, complete: Array | None, bound: Any) -> Array:
     """The row before which the search from each row ends: int64, (rows,), or empty where none is limited.
 
     Parameters
@@ -51,7 +51,7 @@ def limits_of(plan: MatchPlan, rows: Rows, bounds: Array, complete: Array | None
     return np.empty(0, np.int64)
 
 
-def _of_frame(frame: Frame, rows: Rows, more: Array) -> Array:
+def _of_frame(frame: PatternFrame, rows: PairRows, more: Array) -> Array:
     stop: Array = rows.stop.astype(np.int64) + more
     if frame.following is None:
         return stop
@@ -59,7 +59,7 @@ def _of_frame(frame: Frame, rows: Rows, more: Array) -> Array:
     return here + np.minimum(frame.following + 1, stop - here)
 
 
-def _of_duration(duration: Duration, rows: Rows) -> Array:
+def _of_duration(duration: Duration, rows: PairRows) -> Array:
     """Bisection for all rows at once; a row without a key has no rows within the time, nor is it one."""
     key, due = rows.column(duration.key, None), rows.column(duration.due, None)
     known = key.validity()

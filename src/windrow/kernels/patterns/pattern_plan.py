@@ -12,13 +12,25 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from windrow.kernels.aggregates import Aggregate
-from windrow.kernels.patterns.program import Program
+from windrow.kernels.patterns.program import PatternProgram
 from windrow.kernels.patterns.tree import Tree
 from windrow.kernels.window_plan import PairExpression
 
 __all__ = [
-    "CLASSIFIER", "LABELS", "NUMBERS", "STATE", "Aggregated", "Condition", "Duration", "Frame", "MatchNumber",
-    "MatchPlan", "Measure", "Navigation", "Register", "register_side",
+    "CLASSIFIER",
+    "LABELS",
+    "NUMBERS",
+    "STATE",
+    "Aggregated",
+    "Duration",
+    "MatchNumber",
+    "MatchPlan",
+    "Measure",
+    "Navigation",
+    "PatternCondition",
+    "PatternFrame",
+    "Register",
+    "register_side",
 ]  # fmt: skip
 
 CLASSIFIER = "__classifier"
@@ -64,7 +76,7 @@ class Register:
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class PatternCondition:
     """The condition of a label, and its stretch of the query, for errors."""
 
     label: int
@@ -121,7 +133,7 @@ class Duration:
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class PatternFrame:
     """A match for each row that is not skipped, which takes and reads rows from there on alone.
 
     `following` is how many rows after the row it may reach, None for all. A match begins at the row or, with
@@ -145,9 +157,9 @@ class MatchPlan:
     of the table for each label, `of_names` columns of conditions with a constant for each label.
     """
 
-    program: Program
+    program: PatternProgram
     labels: tuple[str, ...]
-    conditions: tuple[Condition, ...]
+    conditions: tuple[PatternCondition, ...]
     registers: tuple[Register, ...]
     skip: str
     targets: frozenset[int]
@@ -164,7 +176,7 @@ class MatchPlan:
     constants: pa.Table = field(default_factory=lambda: pa.table({}))
     every: bool = False
     duration: Duration | None = None
-    frame: Frame | None = None
+    frame: PatternFrame | None = None
     tree: Tree | None = None
     by_label: tuple[tuple[str, tuple[str, ...]], ...] = ()
     of_names: tuple[tuple[str, tuple[str, ...]], ...] = ()

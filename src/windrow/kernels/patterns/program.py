@@ -22,7 +22,7 @@ from windrow.errors import AnalysisError
 from windrow.kernels.patterns.tree import Choice, Edge, Label, Repeat, Sequence, Tree, is_nullable
 
 __all__ = [
-    "CHECK", "DONE", "END", "JUMP", "MARK", "MATCH", "SPLIT", "START", "Program", "compile_pattern",
+    "CHECK", "DONE", "END", "JUMP", "MARK", "MATCH", "SPLIT", "START", "PatternProgram", "compile_pattern",
     "first_labels", "listing",
 ]  # fmt: skip
 
@@ -33,7 +33,7 @@ _MOST_MARKS = 30
 
 
 @dataclass(frozen=True)
-class Program:
+class PatternProgram:
     """Instructions: `op` and its arguments `x` and `y`, int64 arrays of one length.
 
     The arguments of ``match`` are the label and whether the row is excluded.
@@ -47,7 +47,7 @@ class Program:
         return len(self.op)
 
 
-def compile_pattern(tree: Tree) -> Program:
+def compile_pattern(tree: Tree) -> PatternProgram:
     """The program of a pattern.
 
     Raises
@@ -59,10 +59,10 @@ def compile_pattern(tree: Tree) -> Program:
     compiler.add_tree(tree)
     compiler.add(DONE)
     columns = np.array(compiler.code, np.int64).T
-    return Program(*(np.ascontiguousarray(column) for column in columns))
+    return PatternProgram(*(np.ascontiguousarray(column) for column in columns))
 
 
-def listing(program: Program, names: tuple[str, ...]) -> list[str]:
+def listing(program: PatternProgram, names: tuple[str, ...]) -> list[str]:
     """The program as text, a line an instruction; `names` are those of the labels.
 
     >>> tree = Sequence((Label(0), Repeat(Label(1), 0, None)))
@@ -88,7 +88,7 @@ def listing(program: Program, names: tuple[str, ...]) -> list[str]:
     return lines
 
 
-def first_labels(program: Program) -> frozenset[int] | None:
+def first_labels(program: PatternProgram) -> frozenset[int] | None:
     """The labels that the first row of a match may have; None if there may be no row.
 
     >>> first_labels(compile_pattern(Sequence((Repeat(Label(0), 0, 1), Label(1)))))

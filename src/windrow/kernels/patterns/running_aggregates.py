@@ -19,7 +19,7 @@ import pyarrow as pa
 from windrow.errors import ExecutionError
 from windrow.kernels.aggregates import Aggregate, aggregate
 from windrow.kernels.pair_functions import blank
-from windrow.kernels.pairs import Array, Values
+from windrow.kernels.pairs import Array, PairValues
 
 __all__ = ["RunningAggregates"]
 
@@ -59,12 +59,12 @@ class RunningAggregates:
             self.lists.append(key)
         return self.numbers[key]
 
-    def column(self, name: str) -> Values:
+    def column(self, name: str) -> PairValues:
         """The aggregate's values, by the numbers of lists."""
         return self.aggregates[name]
 
 
-class _Running(Values):
+class _Running(PairValues):
     """One aggregate over the lists, computed for those that conditions read.
 
     Lists are numbered through all aggregates, so others may be of rows for which this one has no value.
@@ -81,14 +81,14 @@ class _Running(Values):
         self.states: dict[int, State] = {-1: (0, None)}
         self.found: dict[int, Any] = {}
 
-    def take(self, index: Array) -> Values:
+    def take(self, index: Array) -> PairValues:
         """The values of lists, by their numbers."""
         found = [self.value(int(number)) for number in index]
         data = blank(len(found), self.dtype)
         for place, value in enumerate(found):
             if value is not None:
                 data[place] = value
-        return Values(data, np.array([value is not None for value in found], bool))
+        return PairValues(data, np.array([value is not None for value in found], bool))
 
     def value(self, number: int) -> Any:
         """The value of one list; None for NULL."""

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.kernels.aggregates import Gaps
-from windrow.kernels.pairs import Array, Rows
+from windrow.kernels.pairs import Array, PairRows
 from windrow.kernels.slices.expressions import positions_as_column, rising
 from windrow.kernels.slices.sequence import Sequence
 from windrow.kernels.window_plan import Search, WindowPlan
@@ -43,7 +43,7 @@ class Assembly:
     """
 
     plan: WindowPlan
-    rows: Rows
+    rows: PairRows
     own: Array
     later: Array
     gaps: list[Gaps | None]
@@ -87,7 +87,7 @@ def assemble(
     table = table.append_column(_POSITION, pa.array(position)).append_column(_WHOLE, pa.array(is_whole))
     adapted = _adapted(plan, sequence, guarded=bool(gaps))
     expressions = adapted.expressions()
-    rows = Rows(table, np.array([0, length], np.int64), plan.constants, expressions, plan.ansi, position)
+    rows = PairRows(table, np.array([0, length], np.int64), plan.constants, expressions, plan.ansi, position)
     own_rows = np.arange(own_at, own_at + own.num_rows)
     later = np.flatnonzero(is_whole[own_at + own.num_rows :]) + own_at + own.num_rows
     return Assembly(adapted, rows, own_rows, later, _gaps(plan, sequence, gaps))

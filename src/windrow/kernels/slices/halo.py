@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.errors import ExecutionError
-from windrow.kernels.pairs import Array, Rows, holds
+from windrow.kernels.pairs import Array, PairRows, holds
 from windrow.kernels.slices.expressions import columns, own_side, reads_positions, shifts
 from windrow.kernels.sorting import SortKey, array_of_codes
 from windrow.kernels.strategies.monotone import computes_integers, conjuncts, direction
@@ -34,14 +34,14 @@ from windrow.kernels.window_plan import (
     sides_of,
 )
 
-__all__ = ["MOST", "Halo", "Reach", "finish_alone", "halo_of"]
+__all__ = ["MOST", "Halo", "HaloReach", "finish_alone", "halo_of"]
 
 MOST = 10_000
 """Rows that each task sends to each slice."""
 
 
 @dataclass(frozen=True)
-class Reach:
+class HaloReach:
     """How far windows reach by the values of a key of integers, dates or times, which is never NULL.
 
     A window that begins at a row ends before the first row for which `ends` is true of both. It rises with
@@ -59,7 +59,7 @@ class Reach:
         """
         both = pa.concat_arrays([keys, array_of_codes([edge], keys.type)])
         bounds = np.array([0, len(both)], np.int64)
-        rows = Rows(pa.table({self.key: both}), bounds, self.constants, (self.ends,))
+        rows = PairRows(pa.table({self.key: both}), bounds, self.constants, (self.ends,))
         sides = {side: np.full(len(keys), len(keys), np.int64) for side in sides_of(self.ends)}
         try:
             return holds(self.ends, rows, {**sides, "end": np.arange(len(keys), dtype=np.int64)})
@@ -80,7 +80,7 @@ class Halo:
 
     before: int
     after: int
-    reach: Reach | None = None
+    reach: HaloReach | None = None
 
 
 def halo_of(plan: WindowPlan, key: SortKey | None = None) -> Halo | None:
@@ -110,7 +110,7 @@ def halo_of(plan: WindowPlan, key: SortKey | None = None) -> Halo | None:
     return Halo(before + looks_around, (1 if after is None else after) + looks_around, reach)
 
 
-def _reach(plan: WindowPlan, own: str, key: SortKey) -> Reach | None:
+def _reach(plan: WindowPlan, own: str, key: SortKey) -> HaloReach | None:
     """How far windows reach that end where comparisons of the key turn true."""
     search = plan.end
     if search is None or search.strategy != "monotone" or search.guard or key.descending:
@@ -129,7 +129,7 @@ def _reach(plan: WindowPlan, own: str, key: SortKey) -> Reach | None:
     parts = conjuncts(ends)
     if any(direction(part, "end") != 1 or direction(part, own) != -1 for part in parts):
         return None
-    return Reach(key.column, _unshifted(ends), plan.constants)
+    return HaloReach(key.column, _unshifted(ends), plan.constants)
 
 
 def _unshifted(expression: PairExpression) -> PairExpression:
@@ -155,6 +155,6 @@ def _rows_to(search: Search, base: str, way: int) -> int | None:
 def finish_alone(plan: WindowPlan, table: pa.Table, first: int, count: int) -> Iterator[pa.RecordBatch]:
     """The windows of a slice, from its rows and those around it: `count` are its own, from `first` on."""
     bounds = np.array([0, table.num_rows], np.int64)
-    rows = Rows(table, bounds, plan.constants, plan.expressions(), plan.ansi)
+    rows = PairRows(table, bounds, plan.constants, plan.expressions(), plan.ansi)
     label = label_rows(plan, rows, np.arange(first, first + count, dtype=np.int64))
     yield from results(plan, rows, only(plan, windows_at(plan, rows, label)))

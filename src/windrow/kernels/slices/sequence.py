@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from windrow.kernels import aggregates
 from windrow.kernels.aggregates import FUNCTIONS, Aggregate, Gaps
-from windrow.kernels.pairs import Array, Rows, holds
+from windrow.kernels.pairs import Array, PairRows, holds
 from windrow.kernels.slices.bounds import Range, outward
 from windrow.kernels.slices.expressions import columns, leaves, own_side, predicates, shifts
 from windrow.kernels.slices.summary import Summary
@@ -80,9 +80,9 @@ class Sequence:
         return self.fences.take(pa.array(np.searchsorted(self.fence_rows, rows)))
 
     @cached_property
-    def _fence_rows(self) -> Rows:
+    def _fence_rows(self) -> PairRows:
         bounds = np.array([0, len(self.fence_rows)], np.int64)
-        return Rows(self.fences, bounds, self.plan.constants, self.plan.expressions(), self.plan.ansi)
+        return PairRows(self.fences, bounds, self.plan.constants, self.plan.expressions(), self.plan.ansi)
 
     def true(self, name: str) -> Array | None:
         """For each chunk, whether a row satisfies this predicate; None if the slices could not tell."""
@@ -133,7 +133,7 @@ class Sequence:
     # -- where values lie ------------------------------------------------------------------------
 
     @cached_property
-    def _zones(self) -> Rows:
+    def _zones(self) -> PairRows:
         """As columns: the least values of all chunks, the greatest, then those at fences."""
         table = {}
         expressions: list[PairExpression] = []
@@ -151,7 +151,7 @@ class Sequence:
             expressions += _constants(search.predicate)
         lengths = 2 * self.chunks + len(self.fence_rows)
         made = pa.table(table) if table else pa.table({"": pa.nulls(lengths)})
-        return Rows(
+        return PairRows(
             made, np.array([0, lengths], np.int64), self.plan.constants, tuple(expressions), self.plan.ansi
         )
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow.kernels import aggregates
-from windrow.kernels.pairs import Array, Rows, holds
+from windrow.kernels.pairs import Array, PairRows, holds
 from windrow.kernels.slices.cutting import CHUNK_ROWS, chunk_offsets
 from windrow.kernels.slices.expressions import columns, own_side, predicates, reads_positions, rising, shifts
 from windrow.kernels.strategies.monotone import ascends
@@ -89,7 +89,7 @@ def summarise(plan: WindowPlan, table: pa.Table, chunk_rows: int = CHUNK_ROWS) -
     fence_rows = np.unique(
         np.concatenate([low, np.minimum(low + 1, stop - 1), np.maximum(stop - 2, low), stop - 1])
     )
-    rows = Rows(table, np.array([0, count], np.int64), plan.constants, plan.expressions(), plan.ansi)
+    rows = PairRows(table, np.array([0, count], np.int64), plan.constants, plan.expressions(), plan.ansi)
     true: dict[str, Array] = {}
     zones: dict[tuple[str, int], Zone] = {}
     rises: dict[tuple[str, int | None], bool] = {}
@@ -120,7 +120,7 @@ def _compact(table: pa.Table) -> pa.Table:
     return table
 
 
-def _any_true(predicate: PairExpression, rows: Rows, side: str, offsets: Array) -> Array:
+def _any_true(predicate: PairExpression, rows: PairRows, side: str, offsets: Array) -> Array:
     """Whether the predicate holds at any row of each chunk that has in the slice all the rows it reads."""
     around = shifts(predicate)
     candidates = np.arange(max(0, -min(around)), len(rows.first) - max(around), dtype=np.int64)

@@ -16,7 +16,7 @@ A file's ``solve`` says whether it applies to a predicate, ``find`` finds (:mod:
 from __future__ import annotations
 
 from windrow.errors import ExecutionError, Span
-from windrow.kernels.pairs import Array, Rows, Sides
+from windrow.kernels.pairs import Array, PairRows, Sides
 from windrow.kernels.strategies import edges, first_of, first_true, given, monotone, position, scan
 from windrow.kernels.strategies.task import Task
 from windrow.kernels.window_plan import PairExpression, Search
@@ -38,7 +38,7 @@ def _solved(predicate: PairExpression, target: str) -> Search | None:
     )
 
 
-def find(search: Search, rows: Rows, sides: Sides, target: str, low: Array, stop: Array) -> Array:
+def find(search: Search, rows: PairRows, sides: Sides, target: str, low: Array, stop: Array) -> Array:
     """Find the boundary of every window: :mod:`windrow.kernels.strategies.task` has the contract.
 
     Raises

@@ -17,7 +17,7 @@ import numpy as np
 
 from windrow.errors import ExecutionError
 from windrow.kernels.compiling import compiled
-from windrow.kernels.pairs import Array, Rows, Sides, holds
+from windrow.kernels.pairs import Array, PairRows, Sides, holds
 from windrow.kernels.strategies import scan
 from windrow.kernels.strategies.task import Task, next_of
 from windrow.kernels.window_plan import (
@@ -141,7 +141,7 @@ def computes_integers(expression: PairExpression) -> bool:
     return own or any(map(computes_integers, expression.operands))
 
 
-def _stays_finite(expression: PairExpression, rows: Rows, *, added: bool = False) -> bool:
+def _stays_finite(expression: PairExpression, rows: PairRows, *, added: bool = False) -> bool:
     """Whether no sum of floats can be infinite: what rises is then finite too."""
     match expression:
         case Operation(operator=operator, operands=operands, dtype=dtype):
@@ -169,7 +169,7 @@ def _columns(expression: PairExpression, target: str) -> list[ColumnRef]:
             return []
 
 
-def ascends(rows: Rows, ref: ColumnRef) -> bool:
+def ascends(rows: PairRows, ref: ColumnRef) -> bool:
     """Whether the column has no NULLs, NaNs or infinities and never falls within a partition."""
     column = rows.column(ref.column, ref.rank)
     if column.valid is not None and not column.valid.all():
@@ -214,7 +214,7 @@ def _bisect(
 
 
 def _turning_points(
-    rising: list[PairExpression], rows: Rows, sides: Sides, target: str, begin: Array, end: Array
+    rising: list[PairExpression], rows: PairRows, sides: Sides, target: str, begin: Array, end: Array
 ) -> Array:
     """The first row of each ``[begin, end)`` at which all parts hold, `end` if they hold at none."""
     if rising:
@@ -228,7 +228,7 @@ def _turning_points(
 
 
 def _halved(
-    rising: list[PairExpression], rows: Rows, sides: Sides, target: str, begin: Array, end: Array
+    rising: list[PairExpression], rows: PairRows, sides: Sides, target: str, begin: Array, end: Array
 ) -> Array:
     here, beyond = begin.copy(), end.copy()
     while (open_ := np.flatnonzero(here < beyond)).size:
@@ -240,7 +240,7 @@ def _halved(
 
 
 def _two_pointers(
-    rising: list[PairExpression], rows: Rows, sides: Sides, target: str, begin: Array, end: Array
+    rising: list[PairExpression], rows: PairRows, sides: Sides, target: str, begin: Array, end: Array
 ) -> Array | None:
     """The same by a compiled search that goes on where the windows before it ended; None if that is long.
 
@@ -260,7 +260,7 @@ def _two_pointers(
     return None if found is None else np.where(found < 0, end, found)
 
 
-def _ends_rise(rising: list[PairExpression], rows: Rows, sides: Sides, begin: Array) -> bool:
+def _ends_rise(rising: list[PairExpression], rows: PairRows, sides: Sides, begin: Array) -> bool:
     """Whether no window's turning point is before that of a window before it in its partition."""
     if (np.diff(begin) < 0).any():
         return False
@@ -282,7 +282,7 @@ def _conjunction(parts: list[PairExpression]) -> PairExpression:
 
 
 def _at(
-    parts: list[PairExpression], rows: Rows, sides: Sides, target: str, row: Array, where: Array
+    parts: list[PairExpression], rows: PairRows, sides: Sides, target: str, row: Array, where: Array
 ) -> Array:
     """Whether all parts hold at these rows, tried only where asked."""
     result = np.zeros(len(row), bool)
@@ -294,7 +294,7 @@ def _at(
     return result
 
 
-def _all(parts: list[PairExpression], rows: Rows, sides: Sides, target: str, row: Array) -> Array:
+def _all(parts: list[PairExpression], rows: PairRows, sides: Sides, target: str, row: Array) -> Array:
     true = np.ones(len(row), bool)
     for part in parts:
         true &= holds(part, rows, {**sides, target: row})

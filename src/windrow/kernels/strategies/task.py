@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from windrow.kernels.pairs import Array, Rows, Sides, holds
+from windrow.kernels.pairs import Array, PairRows, Sides, holds
 from windrow.kernels.window_plan import ColumnRef, Operation, PairExpression, Search
 
 __all__ = ["Task", "next_of"]
@@ -24,7 +24,7 @@ class Task:
     """One boundary of many windows; the module has the contract."""
 
     search: Search
-    rows: Rows
+    rows: PairRows
     sides: Sides
     target: str
     low: Array

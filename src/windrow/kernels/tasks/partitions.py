@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from windrow.kernels.patterns.match_recognize import match_recognize
 from windrow.kernels.patterns.pattern_plan import MatchPlan
-from windrow.kernels.tasks.task_stage import Stage
+from windrow.kernels.tasks.task_stage import TaskStage
 from windrow.kernels.window_by import window_by
 
 __all__ = ["by_partitions"]
@@ -17,7 +17,7 @@ __all__ = ["by_partitions"]
 _ROWS_AT_ONCE = 1 << 17
 
 
-def by_partitions(stage: Stage, rows: pa.Table) -> Iterator[pa.RecordBatch]:
+def by_partitions(stage: TaskStage, rows: pa.Table) -> Iterator[pa.RecordBatch]:
     """The kernel over whole partitions, so many at once that what it makes of them stays in the cache."""
     table, bounds = stage.sorted(rows, stage.coded)
     at = 0

@@ -18,14 +18,14 @@ from windrow.kernels.slices.expressions import columns as expression_columns
 from windrow.kernels.sorting import SortKey, has_values_of_codes, sorted_partitions
 from windrow.kernels.window_plan import WindowPlan
 
-__all__ = ["Batches", "Stage", "halo_for", "only_put_out"]
+__all__ = ["Batches", "TaskStage", "halo_for", "only_put_out"]
 
 _MOST_AROUND = 1 << 20  # rows that a task sends to all slices together
 Batches = Iterable[pa.RecordBatch]
 
 
 @dataclass(frozen=True)
-class Stage:
+class TaskStage:
     """What the tasks are told: the kernel's plan, how rows are sorted, which cells there are.
 
     `partition` and `order` name columns of the rows; `columns` are those that the kernel reads, and of

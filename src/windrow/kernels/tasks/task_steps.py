@@ -15,23 +15,23 @@ import pyarrow as pa
 from windrow.kernels import slices
 from windrow.kernels.packing import chunks
 from windrow.kernels.packing.chunks import joined, unpack
-from windrow.kernels.packing.messages import Kind
+from windrow.kernels.packing.messages import MessageKind
 from windrow.kernels.patterns.pattern_plan import MatchPlan
 from windrow.kernels.patterns.pattern_slices import matches_alone
 from windrow.kernels.tasks import match_steps, window_steps
 from windrow.kernels.tasks.held_messages import cells_of
 from windrow.kernels.tasks.partitions import by_partitions
-from windrow.kernels.tasks.task_stage import Batches, Stage
+from windrow.kernels.tasks.task_stage import Batches, TaskStage
 
 __all__ = ["STEPS", "steps"]
 
 
-def pack(stage: Stage, batches: Batches, task: int = 0) -> Iterator[pa.RecordBatch]:
+def pack(stage: TaskStage, batches: Batches, task: int = 0) -> Iterator[pa.RecordBatch]:
     """Rows as chunks of cells: see :func:`windrow.kernels.packing.chunks.pack`."""
     return chunks.pack(batches, stage.layout, stage.partition, stage.order, stage.halo, task)
 
 
-def read(stage: Stage, batches: Batches, task: int = 0) -> Iterator[pa.RecordBatch]:
+def read(stage: TaskStage, batches: Batches, task: int = 0) -> Iterator[pa.RecordBatch]:
     """Rows that tasks read themselves as chunks of cells, from rows (task)."""
     scan = stage.scan
     assert scan is not None
@@ -39,19 +39,19 @@ def read(stage: Stage, batches: Batches, task: int = 0) -> Iterator[pa.RecordBat
     return pack(stage, (rows for number in numbers for rows in scan.read(number)), task)
 
 
-def whole(stage: Stage, batches: Batches) -> Iterator[pa.RecordBatch]:
+def whole(stage: TaskStage, batches: Batches) -> Iterator[pa.RecordBatch]:
     """The results of whole partitions."""
     for held in cells_of(batches, stage):
-        rows = unpack(held.in_order(Kind.ROWS))
+        rows = unpack(held.in_order(MessageKind.ROWS))
         if rows is not None:
             yield from by_partitions(stage, rows)
 
 
-def alone(stage: Stage, batches: Batches) -> Iterator[pa.RecordBatch]:
+def alone(stage: TaskStage, batches: Batches) -> Iterator[pa.RecordBatch]:
     """The results of whole partitions, and of slices that have all the rows around them that they need."""
     assert stage.halo is not None
     for held in cells_of(batches, stage):
-        rows = unpack(held.in_order(Kind.ROWS))
+        rows = unpack(held.in_order(MessageKind.ROWS))
         if rows is None:
             continue
         if not held.is_slice:
@@ -61,7 +61,7 @@ def alone(stage: Stage, batches: Batches) -> Iterator[pa.RecordBatch]:
         # every task has sent as many as are needed of its own, and all that are in reach
         before, after = (
             None if some is None else stage.sorted_slice(some, stage.coded)
-            for some in (unpack(held.in_order(Kind.BEFORE)), unpack(held.in_order(Kind.AFTER)))
+            for some in (unpack(held.in_order(MessageKind.BEFORE)), unpack(held.in_order(MessageKind.AFTER)))
         )
         before = None if before is None else before.slice(max(before.num_rows - stage.halo.before, 0))
         if after is not None and stage.halo.reach is None:
@@ -75,7 +75,7 @@ def alone(stage: Stage, batches: Batches) -> Iterator[pa.RecordBatch]:
             yield from slices.finish_alone(stage.plan, around, first, own.num_rows)
 
 
-def steps(stage: Stage) -> list[str]:
+def steps(stage: TaskStage) -> list[str]:
     """The steps after packing, by their names in `STEPS`, with an exchange after each but the last."""
     if not stage.layout.sequences:
         return ["whole"]

@@ -17,25 +17,25 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from windrow.kernels import slices
-from windrow.kernels.packing.messages import Kind, message
-from windrow.kernels.tasks.held_messages import Held, cells_of, of_slices, own_chunks
+from windrow.kernels.packing.messages import MessageKind, message
+from windrow.kernels.tasks.held_messages import HeldMessages, cells_of, of_slices, own_chunks
 from windrow.kernels.tasks.partitions import by_partitions
-from windrow.kernels.tasks.task_stage import Batches, Stage
+from windrow.kernels.tasks.task_stage import Batches, TaskStage
 
 __all__ = ["chain", "compose", "finish", "share", "summarise"]
 
 
 @of_slices
-def summarise(stage: Stage, held: Held, cells: range) -> Iterator[pa.RecordBatch]:
+def summarise(stage: TaskStage, held: HeldMessages, cells: range) -> Iterator[pa.RecordBatch]:
     """From packed rows: every slice's sorted chunks to itself, and its summary to all slices."""
     table = stage.sorted_slice(held.rows(), frozenset())
     yield from own_chunks(held.cell, table)
     summary = pickle.dumps(slices.summarise(stage.windows, table))
     for other in cells:
-        yield message(other, Kind.SUMMARY, held.cell, summary)
+        yield message(other, MessageKind.SUMMARY, held.cell, summary)
 
 
-def share(stage: Stage, batches: Batches) -> Iterator[pa.RecordBatch]:
+def share(stage: TaskStage, batches: Batches) -> Iterator[pa.RecordBatch]:
     """Every slice's chunks to the slices that want them; what a cell has stays with it."""
     for held in cells_of(batches, stage):
         yield from held.again()
@@ -44,37 +44,37 @@ def share(stage: Stage, batches: Batches) -> Iterator[pa.RecordBatch]:
         summaries = held.summaries()
         first = sum(len(summary.offsets) - 1 for summary in summaries[: held.place])
         for place, numbers in enumerate(slices.wanted(stage.windows, summaries)):
-            for at, chunk in held.chunks[Kind.OWN].items():
+            for at, chunk in held.chunks[MessageKind.OWN].items():
                 if place != held.place and first + at in numbers:
-                    yield message(held.present()[place], Kind.REMOTE, first + at, chunk)
+                    yield message(held.present()[place], MessageKind.REMOTE, first + at, chunk)
 
 
-def chain(stage: Stage, batches: Batches) -> Iterator[pa.RecordBatch]:
+def chain(stage: TaskStage, batches: Batches) -> Iterator[pa.RecordBatch]:
     """Every slice's windows that could follow each other, to the sequence's first slice."""
     for held in cells_of(batches, stage):
         yield from held.again()
         if held.is_slice:
             found = slices.chain(stage.windows, held.place, held.summaries(), held.own(), held.remote())
-            yield message(held.present()[0], Kind.CHAIN, held.place, pickle.dumps(found))
+            yield message(held.present()[0], MessageKind.CHAIN, held.place, pickle.dumps(found))
 
 
-def compose(stage: Stage, batches: Batches) -> Iterator[pa.RecordBatch]:
+def compose(stage: TaskStage, batches: Batches) -> Iterator[pa.RecordBatch]:
     """From the sequence's first slice to every slice: the row from which its windows follow those before."""
     for held in cells_of(batches, stage):
-        chains = held.in_order(Kind.CHAIN)
-        held.chunks[Kind.CHAIN].clear()
+        chains = held.in_order(MessageKind.CHAIN)
+        held.chunks[MessageKind.CHAIN].clear()
         yield from held.again()
         if chains:
             entries = slices.compose([pickle.loads(chunk) for chunk in chains])
             for cell, entry in zip(held.present(), entries, strict=True):
-                yield message(cell, Kind.ENTRY, 0, pickle.dumps(entry))
+                yield message(cell, MessageKind.ENTRY, 0, pickle.dumps(entry))
 
 
-def finish(stage: Stage, batches: Batches) -> Iterator[pa.RecordBatch]:
+def finish(stage: TaskStage, batches: Batches) -> Iterator[pa.RecordBatch]:
     """The results."""
     for held in cells_of(batches, stage):
         if held.is_slice:
-            entries = [pickle.loads(chunk) for chunk in held.in_order(Kind.ENTRY)]
+            entries = [pickle.loads(chunk) for chunk in held.in_order(MessageKind.ENTRY)]
             yield from slices.finish(
                 stage.windows, held.place, held.summaries(), held.own(), held.remote(), *entries
             )

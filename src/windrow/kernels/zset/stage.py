@@ -17,7 +17,7 @@ from windrow.kernels.aggregates import Aggregate
 from windrow.kernels.aggregates.windows import by_length, expanded
 from windrow.kernels.packing.cells import Layout
 from windrow.kernels.packing.chunks import pack, unpack
-from windrow.kernels.packing.messages import CHUNK, KIND, NUMBER, Kind
+from windrow.kernels.packing.messages import CHUNK, KIND, NUMBER, MessageKind
 from windrow.kernels.packing.numbering import numbered_in_order
 from windrow.kernels.sorting import SortKey, sorted_partitions
 from windrow.kernels.zset.counts import COUNTS, counted
@@ -83,7 +83,7 @@ class Keyed:
 
     def pack(self, batches: Batches, task: int, *, right: bool = False) -> Iterator[pa.RecordBatch]:
         """Rows of one side as chunks of cells."""
-        kind = Kind.RIGHT if right else Kind.ROWS
+        kind = MessageKind.RIGHT if right else MessageKind.ROWS
         return pack(batches, self.layout, self.keys, _TIME, None, task, kind)
 
     def run(self, batches: Batches) -> Iterator[pa.RecordBatch]:
@@ -256,12 +256,15 @@ def _ints(table: pa.Table, name: str) -> Array:
 
 def _sides(batches: Batches) -> Iterator[tuple[pa.Table | None, pa.Table | None]]:
     """The rows of a task of either side; the keys of several cells may be told apart like those of one."""
-    chunks: dict[Kind, dict[tuple[int, int], pa.Buffer]] = {Kind.ROWS: {}, Kind.RIGHT: {}}
+    chunks: dict[MessageKind, dict[tuple[int, int], pa.Buffer]] = {
+        MessageKind.ROWS: {},
+        MessageKind.RIGHT: {},
+    }
     for batch in batches:
         kinds, numbers = (batch.column(name).to_pylist() for name in (KIND, NUMBER))
         for at, (kind, number) in enumerate(zip(kinds, numbers, strict=True)):
             cell = batch.column(0)[at].as_py()
-            chunks[Kind(kind)][number, cell] = batch.column(CHUNK)[at].as_buffer()
+            chunks[MessageKind(kind)][number, cell] = batch.column(CHUNK)[at].as_buffer()
     left, right = (
         _decoded(unpack([chunk for _, chunk in sorted(held.items(), key=lambda item: item[0])]))
         for held in chunks.values()

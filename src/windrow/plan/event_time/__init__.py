@@ -14,18 +14,18 @@ row, by which a row is late for its group. What is not understood is refused; no
 | UNION, DISTINCT | those that are so in all of its sides, alike |
 """
 
-from windrow.plan.event_time.derivation import EventTimes, Source
+from windrow.plan.event_time.derivation import EventTimes, EventTimeSource
 from windrow.plan.event_time.facts import (
     HIDDEN,
     UNTIL,
     Closed,
-    Closing,
+    ClosedKeys,
     Completeness,
     Ending,
     Judging,
     Occurrence,
     Plain,
-    Sessions,
+    SessionFacts,
     Timed,
 )
 
@@ -33,14 +33,14 @@ __all__ = [
     "HIDDEN",
     "UNTIL",
     "Closed",
-    "Closing",
+    "ClosedKeys",
     "Completeness",
     "Ending",
+    "EventTimeSource",
     "EventTimes",
     "Judging",
     "Occurrence",
     "Plain",
-    "Sessions",
-    "Source",
+    "SessionFacts",
     "Timed",
 ]

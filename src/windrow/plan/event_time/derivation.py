@@ -8,14 +8,14 @@ from dataclasses import replace
 from windrow.algebra.rewriting.time_windows_as_sql import TimeWindow
 from windrow.errors import Span
 from windrow.plan import nodes as plan
-from windrow.plan.event_time.deriving import Derived, Deriving, Source, Typed, number_id
+from windrow.plan.event_time.deriving import Derived, Deriving, EventTimeSource, Typed, number_id
 from windrow.plan.event_time.facts import (
     HIDDEN,
     UNTIL,
     EventColumn,
     Facts,
     Plain,
-    Sessions,
+    SessionFacts,
     Timed,
 )
 from windrow.plan.event_time.finality import spanned, until
@@ -35,7 +35,7 @@ from windrow.plan.format import tree
 from windrow.plan.shown import chosen
 from windrow.syntax.tokens import TokenList
 
-__all__ = ["EventTimes", "Source"]
+__all__ = ["EventTimeSource", "EventTimes"]
 
 
 class EventTimes:
@@ -60,7 +60,7 @@ class EventTimes:
     def __init__(
         self,
         tokens: TokenList,
-        sources: Mapping[str, Source],
+        sources: Mapping[str, EventTimeSource],
         watermark: Span | None,
         place: tuple[str, Span | None],
         typed: Typed,
@@ -140,13 +140,13 @@ class EventTimes:
 
     def _told_sessions(
         self, made: plan.Node, place: int, end: str, begins: str, window: TimeWindow | None
-    ) -> Sessions:
+    ) -> SessionFacts:
         """Which session each row is in, as a plan of its own."""
         occurrence = replace(self._deriving.occurrences[place], is_numbered=True)
         number = number_id(place)
         shown = chosen(self._deriving.shown.showing(made, [number]), [number, end], ["number", "end"])
         self._deriving.occurrences[place] = occurrence
-        return Sessions(shown, occurrence.stream, begins, window)
+        return SessionFacts(shown, occurrence.stream, begins, window)
 
 
 def _derived(deriving: Deriving, node: plan.Node, judged: bool) -> Derived:

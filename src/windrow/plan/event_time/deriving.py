@@ -23,14 +23,14 @@ from windrow.plan.shown import Shown
 from windrow.syntax.sqltext import SqlText
 from windrow.syntax.tokens import TokenList
 
-__all__ = ["Derived", "Deriving", "Source", "number_id", "watermark_id"]
+__all__ = ["Derived", "Deriving", "EventTimeSource", "number_id", "watermark_id"]
 
 Typed = Callable[[SqlText, Scope, Sequence[Column]], DataType]
 Derived = tuple[plan.Node, Facts]
 
 
 @dataclass(frozen=True)
-class Source:
+class EventTimeSource:
     """What an input of a plan is.
 
     Attributes
@@ -85,7 +85,7 @@ class Deriving:
         self,
         derive: Callable[[Deriving, plan.Node, bool], Derived],
         tokens: TokenList,
-        sources: Mapping[str, Source],
+        sources: Mapping[str, EventTimeSource],
         waits: bool,
         place: tuple[str, Span | None],
         typed: Typed,

@@ -13,7 +13,7 @@ __all__ = [
     "HIDDEN",
     "UNTIL",
     "Closed",
-    "Closing",
+    "ClosedKeys",
     "Completeness",
     "Ending",
     "EventColumn",
@@ -21,7 +21,7 @@ __all__ = [
     "Judging",
     "Occurrence",
     "Plain",
-    "Sessions",
+    "SessionFacts",
     "Settling",
     "Timed",
     "number_at",
@@ -167,7 +167,7 @@ class Judging:
 
 
 @dataclass(frozen=True)
-class Closing:
+class ClosedKeys:
     """Says which groups a row is in are complete: those of which `greatest` of it is below `least`.
 
     Both are SQL in which ``{t}`` stands for an instant: the row's rowtime, or the end of the session that it
@@ -197,12 +197,12 @@ class Closed:
     by: tuple[tuple[int, tuple[tuple[str, str], ...]], ...]
 
 
-Ending = Closing | Closed
+Ending = ClosedKeys | Closed
 """What says that groups are over."""
 
 
 @dataclass(frozen=True)
-class Sessions:
+class SessionFacts:
     """Sessions of a stream's rows, by which these are needed until a session cannot grow any more.
 
     Attributes
@@ -274,7 +274,7 @@ class Timed:
     streams: frozenset[str]
     closes: tuple[tuple[Ending, ...], ...] = ()
     holds: str | None = None
-    sessions: tuple[Sessions, ...] = ()
+    sessions: tuple[SessionFacts, ...] = ()
     lines: tuple[str, ...] = ()
     has_lives: bool = False
     calls_own: bool = False

@@ -15,12 +15,12 @@ from windrow.plan.event_time.expression_times import event_of, mapped
 from windrow.plan.event_time.facts import UNTIL, EventColumn, Facts
 from windrow.plan.event_time.finality import lacking_in, spanned
 from windrow.plan.event_time.join_times import instead
-from windrow.syntax.expression_nodes import Literal, Name, Operation
+from windrow.syntax.expression_nodes import Literal, Name, OperationNode
 from windrow.syntax.expressions import parse_expression
 from windrow.syntax.nodes import Range
 from windrow.syntax.queries import conjuncts
 from windrow.syntax.sqltext import SqlText
-from windrow.syntax.tokens import Kind, TokenList, tokenize
+from windrow.syntax.tokens import TokenKind, TokenList, tokenize
 
 __all__ = ["as_of", "bounded"]
 
@@ -70,10 +70,10 @@ def as_of(facts: Facts, conditions: Iterable[Expression], scope: Scope) -> Facts
 def _compared(tokens: TokenList, start: int, stop: int) -> Iterator[tuple[Range, Range]]:
     """What is less than something in one of the alternatives of a condition."""
     match parse_expression(tokens, start, stop):
-        case Operation("OR", operands):
+        case OperationNode("OR", operands):
             for operand in operands:
                 yield from _compared(tokens, *operand.range)
-        case Operation("<", (less, greater)):
+        case OperationNode("<", (less, greater)):
             yield less.range, greater.range
 
 
@@ -98,9 +98,9 @@ def _ordered(tokens: TokenList) -> Iterator[tuple[Range, Range]]:
     """The expressions of a condition of which one is at most the other in all rows."""
     for part in conjuncts(tokens, 0, len(tokens)):
         match parse_expression(tokens, *part):
-            case Operation("<" | "<=", (less, greater)) | Operation(">" | ">=", (greater, less)):
+            case OperationNode("<" | "<=", (less, greater)) | OperationNode(">" | ">=", (greater, less)):
                 yield less.range, greater.range
-            case Operation("BETWEEN", (value, low, high)):
+            case OperationNode("BETWEEN", (value, low, high)):
                 yield low.range, value.range
                 yield value.range, high.range
 
@@ -127,5 +127,5 @@ def _is_length(tokens: TokenList, start: int, stop: int) -> bool:
     """Whether an interval or a whole number is written there."""
     if tokens.word(start) == "INTERVAL":
         return not any(tokens.is_symbol(at, ".") or tokens.is_symbol(at, "(") for at in range(start, stop))
-    is_number = stop == start + 1 and tokens[start].kind is Kind.NUMBER and tokens[start].text.isdigit()
+    is_number = stop == start + 1 and tokens[start].kind is TokenKind.NUMBER and tokens[start].text.isdigit()
     return is_number and isinstance(parse_expression(tokens, start, stop), Literal)

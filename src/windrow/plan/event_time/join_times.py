@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from windrow.plan.event_time.facts import Closing, Completeness, EventColumn, Facts
+from windrow.plan.event_time.facts import ClosedKeys, Completeness, EventColumn, Facts
 
 __all__ = [
     "closing_by",
@@ -26,7 +26,7 @@ _ALONE = {"inner": (0, 1), "left": (0,), "semi": (0,), "anti": (0,), "right": (1
 """The sides of which a join shows rows without regard to the other, or only pairs."""
 
 
-def closing_by(events: Iterable[EventColumn | None]) -> tuple[Closing, ...]:
+def closing_by(events: Iterable[EventColumn | None]) -> tuple[ClosedKeys, ...]:
     """What says that a group of a row is complete, by the keys of event time that it has.
 
     Of keys of several streams all must be below the watermark: only those tell that are equal to one of each.
@@ -41,8 +41,8 @@ def closing_by(events: Iterable[EventColumn | None]) -> tuple[Closing, ...]:
         if event.greatest is None or event.is_optional or not origins <= equal:
             continue
         least = event.settled or event.mapped
-        found.append(Closing(event.greatest, least, event.origin, event.sessions))
-        found += [Closing(last, least, origin) for origin, last in event.peers if last is not None]
+        found.append(ClosedKeys(event.greatest, least, event.origin, event.sessions))
+        found += [ClosedKeys(last, least, origin) for origin, last in event.peers if last is not None]
     return tuple(found)
 
 
@@ -117,7 +117,7 @@ def instead(facts: Facts, event: EventColumn, new: EventColumn) -> Facts:
     return marked(facts, lambda each: new if each == event else each)
 
 
-def meeting_in_time(left: Facts, right: Facts) -> tuple[Closing, ...]:
+def meeting_in_time(left: Facts, right: Facts) -> tuple[ClosedKeys, ...]:
     """What says of rows of both sides that they meet no others: the values that are equal are complete.
 
     Nothing, if the sides have no column of event time in common, or it is not said of all their streams.

@@ -18,7 +18,7 @@ from windrow.plan.columns import ROWS, Column, Expression
 from windrow.plan.nodes import Aggregate, Session
 from windrow.plan.reader.read_over import AT
 from windrow.plan.shown import Shown, passing, with_columns
-from windrow.syntax.sqltext import Relation, SqlText
+from windrow.syntax.sqltext import RelationText, SqlText
 
 __all__ = ["LIFE", "with_lives"]
 
@@ -63,7 +63,7 @@ def with_lives(
     lengths = {"gap": length, "maxdur": length}
     window = TimeWindow("SESSION", time, time_type, clock, lengths, LIFE, tuple(dict.fromkeys(keys)))
     read = ", ".join(dict.fromkeys([*keys, time, AT]))
-    data = SqlText.of(f"(SELECT {read} FROM ", Relation(ROWS), ")")
+    data = SqlText.of(f"(SELECT {read} FROM ", RelationText(ROWS), ")")
     listed = f"SELECT {', '.join(LIFE)}, {AT} FROM ("
     bound = LongType() if kind == "int" else kinds[time]
     bounds = (Column(begin, LIFE[0], bound), Column(end, LIFE[1], bound))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from windrow.plan.event_time.facts import HIDDEN, Closed, Closing, Ending, EventColumn, Facts
+from windrow.plan.event_time.facts import HIDDEN, Closed, ClosedKeys, Ending, EventColumn, Facts
 from windrow.plan.event_time.lifetimes import LIFE
 from windrow.plan.nodes import Node
 
@@ -25,7 +25,7 @@ def note(node: Node, facts: Facts, keeps: str | None = None) -> str:
 def kept_of_joins(meeting: Sequence[Sequence[Ending]]) -> str:
     """What joins keep, where that is known."""
     kinds = {type(each) for grouping in meeting for each in grouping}
-    by = {Closing: "the watermark has passed what is equal", Closed: "no row of what is equal is to come"}
+    by = {ClosedKeys: "the watermark has passed what is equal", Closed: "no row of what is equal is to come"}
     return f"rows until {' or '.join(by[kind] for kind in by if kind in kinds)}" if kinds else ALL_ROWS
 
 

@@ -10,7 +10,7 @@ from windrow.plan import nodes as plan
 from windrow.plan.columns import Scope
 from windrow.plan.event_time.deriving import Derived, Deriving
 from windrow.plan.event_time.facts import (
-    Closing,
+    ClosedKeys,
     EventColumn,
     Facts,
     Judging,
@@ -109,7 +109,7 @@ def _in_sessions(
     if event is not None and end in added and judged and facts.raw and len(facts.watermarks) == 1:
         least, number = settled(window, event.mapped), len(deriving.sessions)
         added[end] = replace(added[end], greatest="{t}", sessions=number, settled=least)
-        closes = (*closes, (Closing("{t}", least, event.origin, number),))
+        closes = (*closes, (ClosedKeys("{t}", least, event.origin, number),))
         deriving.sessions.append((made, event.origin, end, event.mapped, window if is_plain else None))
     else:
         holds = holds or "of sessions, which may grow"

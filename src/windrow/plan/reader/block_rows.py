@@ -10,7 +10,7 @@ from pyspark.sql.types import BooleanType, DataType, IntegralType, StructType
 from windrow.plan.columns import ROWS, Column, Expression, Part, Scope, resolve, sql_of
 from windrow.plan.nodes import Filter, Node, Project
 from windrow.plan.reader.monotone_columns import cast_follows, follows, rises_with
-from windrow.plan.reader.statement_text import Statement
+from windrow.plan.reader.statement_text import StatementText
 from windrow.syntax.expression_nodes import Name, names_in
 from windrow.syntax.expressions import parse_expression
 from windrow.syntax.nodes import Range
@@ -18,7 +18,7 @@ from windrow.syntax.queries import is_query
 from windrow.syntax.sqltext import SqlText
 
 __all__ = [
-    "Rows",
+    "BlockRows",
     "cast",
     "column_of",
     "expression",
@@ -33,7 +33,7 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class Rows:
+class BlockRows:
     """The rows of a block so far, and the relations in them.
 
     Attributes
@@ -87,9 +87,9 @@ class Rows:
         own = (replace(part, qualified=True) for part in self.own)
         return (*self.parts, *own, *self.around)
 
-    def by_ids(self) -> Rows:
+    def by_ids(self) -> BlockRows:
         """The rows without names: what reads them stands in the text by ids."""
-        return Rows(self.node, ())
+        return BlockRows(self.node, ())
 
     def _inside(self, name: Name) -> str | None:
         found = resolve(name, self.parts)
@@ -109,7 +109,7 @@ def _path(kind: DataType, names: Sequence[str]) -> str | None:
     return ".".join(found)
 
 
-def source_of(statement: Statement, stretch: Range, rows: Rows) -> str | None:
+def source_of(statement: StatementText, stretch: Range, rows: BlockRows) -> str | None:
     """The column that an expression is; None for what is computed."""
     if stretch in statement.columns_at:
         return statement.columns_at[stretch]
@@ -117,7 +117,9 @@ def source_of(statement: Statement, stretch: Range, rows: Rows) -> str | None:
     return rows.resolved(parsed) if isinstance(parsed, Name) else None
 
 
-def expression(statement: Statement, stretch: Range, rows: Rows, type_: DataType | None = None) -> Expression:
+def expression(
+    statement: StatementText, stretch: Range, rows: BlockRows, type_: DataType | None = None
+) -> Expression:
     """An expression over the rows; its type is asked of Spark where it is not known."""
     text = statement.text(stretch)
     if type_ is None:
@@ -141,7 +143,7 @@ def expression(statement: Statement, stretch: Range, rows: Rows, type_: DataType
     )
 
 
-def _reads(statement: Statement, stretch: Range, rows: Rows) -> frozenset[str] | None:
+def _reads(statement: StatementText, stretch: Range, rows: BlockRows) -> frozenset[str] | None:
     """The columns that an expression reads; None where a name in it is none of theirs."""
     start, stop = stretch
     standing = {at: own for at, own in statement.columns_at.items() if start <= at[0] and at[1] <= stop}
@@ -154,7 +156,7 @@ def _reads(statement: Statement, stretch: Range, rows: Rows) -> frozenset[str] |
     return known if len(known) == len(found) else None
 
 
-def reads_only(statement: Statement, stretch: Range, rows: Rows) -> bool:
+def reads_only(statement: StatementText, stretch: Range, rows: BlockRows) -> bool:
     """Whether an expression reads columns of these rows, and nothing else."""
     start, stop = stretch
     standing = {at: own for at, own in statement.columns_at.items() if start <= at[0] and at[1] <= stop}
@@ -169,7 +171,7 @@ def reads_only(statement: Statement, stretch: Range, rows: Rows) -> bool:
     )
 
 
-def name_around(statement: Statement, stretches: Iterable[Range], rows: Rows) -> None:
+def name_around(statement: StatementText, stretches: Iterable[Range], rows: BlockRows) -> None:
     """Let columns stand for the names in a block's text that only the query around it knows."""
     tokens = statement.tokens
     for stretch in stretches if rows.around else ():
@@ -191,7 +193,11 @@ def passed(columns: Sequence[Column]) -> Iterator[tuple[Column, Expression]]:
 
 
 def renamed(
-    statement: Statement, node: Node, names: Sequence[str], label: str, sources: Sequence[str] | None = None
+    statement: StatementText,
+    node: Node,
+    names: Sequence[str],
+    label: str,
+    sources: Sequence[str] | None = None,
 ) -> Project:
     """Some columns, or all, under ids and names of their own."""
     known = {column.id: column for column in node.columns}
@@ -203,7 +209,9 @@ def renamed(
     return Project(node, Scope(), tuple(outputs), SqlText.join(", ", [one.text for _, one in outputs]), label)
 
 
-def extended(rows: Rows, prefix: SqlText, further: Sequence[tuple[Column, Expression]], label: str) -> Rows:
+def extended(
+    rows: BlockRows, prefix: SqlText, further: Sequence[tuple[Column, Expression]], label: str
+) -> BlockRows:
     """The rows with further columns."""
     own = [SqlText.of(f"{ROWS}.{column.id}") for column in rows.node.columns]
     listed = [SqlText.of("(", one.text, f") AS {column.id}") for column, one in further]
@@ -212,7 +220,7 @@ def extended(rows: Rows, prefix: SqlText, further: Sequence[tuple[Column, Expres
     return replace(rows, node=Project(rows.node, rows.scope(prefix), outputs, whole, label))
 
 
-def column_of(statement: Statement, rows: Rows, stretch: Range) -> tuple[Rows, str]:
+def column_of(statement: StatementText, rows: BlockRows, stretch: Range) -> tuple[BlockRows, str]:
     """The rows with a column that holds an expression, and that column."""
     found = source_of(statement, stretch, rows)
     if found is not None:
@@ -224,7 +232,9 @@ def column_of(statement: Statement, rows: Rows, stretch: Range) -> tuple[Rows, s
     return extended(rows, statement.prefix(stretch[0]), further, label), made
 
 
-def filtered(statement: Statement, rows: Rows, conditions: Sequence[Range], clause: str) -> Rows:
+def filtered(
+    statement: StatementText, rows: BlockRows, conditions: Sequence[Range], clause: str
+) -> BlockRows:
     """The rows that satisfy all of some conditions."""
     if not conditions:
         return rows
@@ -241,7 +251,7 @@ def filtered(statement: Statement, rows: Rows, conditions: Sequence[Range], clau
 
 
 def cast(
-    statement: Statement, column: Column, to: DataType, made: str, *, is_beside: bool
+    statement: StatementText, column: Column, to: DataType, made: str, *, is_beside: bool
 ) -> tuple[Column, Expression]:
     """A column in another type; it `is_beside` the column that it is a cast of, or stands in its place."""
     text = SqlText.of(f"CAST({ROWS}.{column.id} AS {sql_of(to)})")

@@ -25,17 +25,17 @@ from windrow.kernels.aggregates import FUNCTIONS
 from windrow.kernels.sorting import SortKey
 from windrow.plan.columns import ROWS, Column, Expression, Part
 from windrow.plan.nodes import Aggregate, Distinct, Join, Mark, Node, Over, Project, Sort, Value
-from windrow.plan.reader.block_rows import Rows, column_of, extended, filtered, passed, renamed
+from windrow.plan.reader.block_rows import BlockRows, column_of, extended, filtered, passed, renamed
 from windrow.plan.reader.groups import grouped, is_grouped
 from windrow.plan.reader.read_joins import paired
 from windrow.plan.reader.read_over import named_in, over_of
-from windrow.plan.reader.reader_state import Reading
+from windrow.plan.reader.reader_state import ReaderState
 from windrow.plan.reader.select import each
-from windrow.plan.reader.statement_text import NotPlannedError, Statement
+from windrow.plan.reader.statement_text import NotPlannedError, StatementText
 from windrow.syntax.expression_nodes import Name, names_in
 from windrow.syntax.expressions import parse_expression
 from windrow.syntax.nodes import OrderItem, Range
-from windrow.syntax.queries import Ordered, Select, SetOperation, Shape
+from windrow.syntax.queries import OrderedBlock, Select, SetOperationText, Shape
 from windrow.syntax.select_list import alias_of
 from windrow.syntax.sqltext import SqlText
 
@@ -61,7 +61,7 @@ class Dependent:
     columns: tuple[str, ...]
 
 
-def dependent(reading: Reading, rows: Rows, bracket: Range) -> Dependent:
+def dependent(reading: ReaderState, rows: BlockRows, bracket: Range) -> Dependent:
     """A subquery that reads these rows.
 
     Raises
@@ -90,14 +90,16 @@ def dependent(reading: Reading, rows: Rows, bracket: Range) -> Dependent:
     return replace(found, keys=tuple((mine, column.id) for (mine, _), column in pairs))
 
 
-def _may_read(statement: Statement, rows: Rows, bracket: Range) -> list[str]:
+def _may_read(statement: StatementText, rows: BlockRows, bracket: Range) -> list[str]:
     """The columns of the rows that a subquery may name."""
     names = names_in(parse_expression(statement.tokens, *bracket, deeply=True))
     found = dict.fromkeys(rows.resolved(Name(name.parts[:2], name.range)) for name in names)
     return [column for column in found if column is not None]
 
 
-def _around(statement: Statement, rows: Rows, wanted: Sequence[str]) -> tuple[Rows, list[tuple[str, str]]]:
+def _around(
+    statement: StatementText, rows: BlockRows, wanted: Sequence[str]
+) -> tuple[BlockRows, list[tuple[str, str]]]:
     """Each combination of some columns of the rows, under names of the query around."""
     known = {column.id: column.name for column in rows.node.columns}
     made = renamed(statement, _below(rows.node, wanted), [known[one] for one in wanted], "columns", wanted)
@@ -113,7 +115,7 @@ def _around(statement: Statement, rows: Rows, wanted: Sequence[str]) -> tuple[Ro
             names, columns = zip(*pairs, strict=True)
             parts.append(Part(part.alias, names, columns, part.qualified))
     node = Distinct(made, f"DISTINCT {', '.join(known[one] for one in wanted)}", len(made.columns))
-    return Rows(node, (), (), tuple(parts)), list(ids.items())
+    return BlockRows(node, (), (), tuple(parts)), list(ids.items())
 
 
 def _below(node: Node, wanted: Sequence[str]) -> Node:
@@ -136,17 +138,17 @@ def _below(node: Node, wanted: Sequence[str]) -> Node:
     return node
 
 
-def _read(reading: Reading, shape: Shape, around: Rows, bracket: Range) -> Dependent:
+def _read(reading: ReaderState, shape: Shape, around: BlockRows, bracket: Range) -> Dependent:
     """The rows of a subquery beside those around it."""
     statement = reading.statement
-    if isinstance(shape, SetOperation):
+    if isinstance(shape, SetOperationText):
         sides = [_read(reading, side, around, bracket) for side in (shape.left, shape.right)]
         node = reading.united(shape, sides[0].node, sides[1].node)
         return Dependent(node, (), tuple(one.id for one in node.columns[len(around.node.columns) :]))
     order: Sequence[OrderItem] = ()
     bounds: tuple[int, int | None] = 0, None
     query: Shape = shape
-    if isinstance(query, Ordered):
+    if isinstance(query, OrderedBlock):
         order, bounds, query = query.order, reading.bounds(query), query.query
     if not isinstance(query, Select):
         raise NotPlannedError("ORDER BY of a set operator that reads the query around it", bracket)
@@ -165,13 +167,13 @@ def _read(reading: Reading, shape: Shape, around: Rows, bracket: Range) -> Depen
 
 
 def _groups(
-    reading: Reading,
+    reading: ReaderState,
     select: Select,
-    rows: Rows,
+    rows: BlockRows,
     conditions: Sequence[Range],
-    around: Rows,
+    around: BlockRows,
     bracket: Range,
-) -> tuple[Rows, list[str]]:
+) -> tuple[BlockRows, list[str]]:
     """The groups of a subquery, and the columns in them of the query around."""
     statement = reading.statement
     own = [column.id for column in around.node.columns]
@@ -198,7 +200,7 @@ def _groups(
     return groups, keys
 
 
-def _rename(statement: Statement, ids: dict[str, str], select: Select) -> None:
+def _rename(statement: StatementText, ids: dict[str, str], select: Select) -> None:
     """Have columns of groups stand where those of their rows stood."""
     stretches = [*select.items, *([] if select.having is None else [select.having])]
     for at, own in list(statement.columns_at.items()):
@@ -207,7 +209,7 @@ def _rename(statement: Statement, ids: dict[str, str], select: Select) -> None:
             statement.instead[at] = f"{ROWS}.{ids[own]}"
 
 
-def count_nothing(statement: Statement, groups: Rows) -> None:
+def count_nothing(statement: StatementText, groups: BlockRows) -> None:
     """Have what aggregates are of no rows stand for those of groups that are not there."""
     assert isinstance(groups.node, Aggregate)
     for call in groups.node.calls:
@@ -220,8 +222,8 @@ def count_nothing(statement: Statement, groups: Rows) -> None:
 
 
 def _ordered(
-    statement: Statement, select: Select, rows: Rows, order: Sequence[OrderItem]
-) -> tuple[Rows, list[str]]:
+    statement: StatementText, select: Select, rows: BlockRows, order: Sequence[OrderItem]
+) -> tuple[BlockRows, list[str]]:
     """The rows with the columns of ORDER BY."""
     tokens, found = statement.tokens, []
     named = {alias_of(tokens, item) for item in select.items} - {None}
@@ -237,9 +239,9 @@ def _ordered(
 
 
 def _selected(
-    statement: Statement,
+    statement: StatementText,
     select: Select,
-    rows: Rows,
+    rows: BlockRows,
     keys: Sequence[str],
     order: Sequence[tuple[OrderItem, str]],
     bounds: tuple[int, int | None],
@@ -279,23 +281,23 @@ def _selected(
 
 
 def joined_back(
-    statement: Statement,
-    left: Rows,
-    right: Rows,
+    statement: StatementText,
+    left: BlockRows,
+    right: BlockRows,
     pairs: Sequence[tuple[str, str]],
     kind: str,
     label: str,
     at: Range,
     conditions: Sequence[Range] = (),
-) -> Rows:
+) -> BlockRows:
     """The rows with what belongs to them; NULL belongs to NULL."""
     one, other, keys = null_safe(statement, left, right, pairs, at)
     return paired(statement, one, other, keys, kind, label, at, conditions)
 
 
 def null_safe(
-    statement: Statement, left: Rows, right: Rows, pairs: Sequence[tuple[str, str]], at: Range
-) -> tuple[Rows, Rows, list[tuple[str, str]]]:
+    statement: StatementText, left: BlockRows, right: BlockRows, pairs: Sequence[tuple[str, str]], at: Range
+) -> tuple[BlockRows, BlockRows, list[tuple[str, str]]]:
     """Both sides with keys that are equal where these columns are, or are both NULL."""
     keys: list[tuple[str, str]] = []
     for mine, theirs in pairs:
@@ -305,7 +307,9 @@ def null_safe(
     return left, right, keys
 
 
-def _without_null(statement: Statement, rows: Rows, column: str, at: Range) -> tuple[Rows, list[str]]:
+def _without_null(
+    statement: StatementText, rows: BlockRows, column: str, at: Range
+) -> tuple[BlockRows, list[str]]:
     """The rows with a column that is never NULL, and one that says where the column was."""
     kind = rows.type_of(column)
     name = next(one.name for one in rows.node.columns if one.id == column)

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from windrow.plan.columns import ROWS, Column, Expression, Part
 from windrow.plan.nodes import Project
-from windrow.plan.reader.block_rows import Rows, passed
-from windrow.plan.reader.statement_text import NotPlannedError, Statement
+from windrow.plan.reader.block_rows import BlockRows, passed
+from windrow.plan.reader.statement_text import NotPlannedError, StatementText
 from windrow.syntax.queries import FromItem
 from windrow.syntax.sqltext import SqlText
 
@@ -18,7 +18,7 @@ _OUTER = {"explode", "posexplode", "inline", "variant_explode"}
 _KNOWN = {*_OUTER, *(f"{name}_outer" for name in _OUTER), "stack", "json_tuple"}
 
 
-def generated(statement: Statement, rows: Rows, item: FromItem) -> Rows:
+def generated(statement: StatementText, rows: BlockRows, item: FromItem) -> BlockRows:
     """Each of the rows, beside each of those that a function gives of it.
 
     The rows of a projection come from those of its input, one or several or none from each::

@@ -10,15 +10,15 @@ from windrow.errors import WindrowError
 from windrow.kernels.aggregates import FUNCTIONS
 from windrow.plan.columns import ROWS, Column, Expression, Part
 from windrow.plan.nodes import Aggregate, Call, Project
-from windrow.plan.reader.block_rows import Rows, expression, filtered, passed, source_of
-from windrow.plan.reader.statement_text import NotPlannedError, Statement
+from windrow.plan.reader.block_rows import BlockRows, expression, filtered, passed, source_of
+from windrow.plan.reader.statement_text import NotPlannedError, StatementText
 from windrow.syntax.expression_nodes import Name
 from windrow.syntax.expressions import parse_expression
 from windrow.syntax.nodes import Range
 from windrow.syntax.queries import Select, is_query
 from windrow.syntax.select_list import alias_of, without_alias
 from windrow.syntax.sqltext import SqlText
-from windrow.syntax.tokens import Kind, TokenList
+from windrow.syntax.tokens import TokenKind, TokenList
 from windrow.syntax.window_calls import window_calls
 
 __all__ = ["grouped", "groups_by_all", "is_grouped", "key_places", "keys_of"]
@@ -42,12 +42,12 @@ def groups_by_all(tokens: TokenList, select: Select) -> bool:
 
 
 def grouped(
-    statement: Statement,
+    statement: StatementText,
     select: Select,
-    rows: Rows,
+    rows: BlockRows,
     conditions: Sequence[Range],
     further: Sequence[str] = (),
-) -> Rows:
+) -> BlockRows:
     """The groups of a block as rows: in its text columns stand for keys and aggregates.
 
     `further` columns of the rows are keys too; they come first.
@@ -120,7 +120,7 @@ def grouped(
         for name, column in zip(one.names, one.columns, strict=True)
         if column == sources[read_key]
     )
-    return Rows(node, (part,) if shown else (), (), around)
+    return BlockRows(node, (part,) if shown else (), (), around)
 
 
 def _is_known(call: AggregateCall) -> bool:
@@ -130,7 +130,7 @@ def _is_known(call: AggregateCall) -> bool:
     return not FUNCTIONS[call.function].is_arbitrary
 
 
-def keys_of(statement: Statement, select: Select, rows: Rows) -> list[Range] | None:
+def keys_of(statement: StatementText, select: Select, rows: BlockRows) -> list[Range] | None:
     """The expressions of GROUP BY, where they stand: in SELECT for numbers and aliases.
 
     None for ROLLUP and its kin, by which a row is in several groups.
@@ -147,7 +147,7 @@ def keys_of(statement: Statement, select: Select, rows: Rows) -> list[Range] | N
     keys = []
     for key in tokens.split(start, stop):
         first, last = key
-        if last - first == 1 and tokens[first].kind is Kind.NUMBER and tokens[first].text.isdigit():
+        if last - first == 1 and tokens[first].kind is TokenKind.NUMBER and tokens[first].text.isdigit():
             number = int(tokens[first].text)
             if not 1 <= number <= len(select.items):
                 raise NotPlannedError("a number in GROUP BY that is of no item", key)
@@ -163,7 +163,7 @@ def keys_of(statement: Statement, select: Select, rows: Rows) -> list[Range] | N
     return keys
 
 
-def _item_expression(statement: Statement, rows: Rows, item: Range) -> Range:
+def _item_expression(statement: StatementText, rows: BlockRows, item: Range) -> Range:
     """An item of SELECT without its alias."""
     for key in (item, without_alias(statement.tokens, item)):
         if _is_expression(statement, rows, key):
@@ -171,7 +171,7 @@ def _item_expression(statement: Statement, rows: Rows, item: Range) -> Range:
     raise NotPlannedError("an item of SELECT in GROUP BY", item)
 
 
-def _is_expression(statement: Statement, rows: Rows, key: Range) -> bool:
+def _is_expression(statement: StatementText, rows: BlockRows, key: Range) -> bool:
     if source_of(statement, key, rows) is not None:
         return True
     try:
@@ -183,7 +183,7 @@ def _is_expression(statement: Statement, rows: Rows, key: Range) -> bool:
 
 
 def _replace(
-    statement: Statement,
+    statement: StatementText,
     select: Select,
     keys: Sequence[Range],
     key_ids: Sequence[str],

@@ -17,7 +17,7 @@ from pyspark.sql.types import (
 
 from windrow.algebra.rewriting.time_windows_as_sql import OF_WINDOWS, TICKS
 from windrow.plan.columns import Column, Follows
-from windrow.plan.reader.statement_text import Statement
+from windrow.plan.reader.statement_text import StatementText
 from windrow.syntax.monotone import Family, going
 from windrow.syntax.nodes import Range
 from windrow.syntax.rising import STEADY, goes_by_zone, rising
@@ -28,7 +28,7 @@ ColumnOf = Callable[[Range], "str | None"]
 TypeOf = Callable[[str], DataType]
 
 
-def rises_with(statement: Statement, stretch: Range, column: ColumnOf, type_of: TypeOf) -> str | None:
+def rises_with(statement: StatementText, stretch: Range, column: ColumnOf, type_of: TypeOf) -> str | None:
     """The column with which an expression that is none itself rises."""
     tokens, (start, stop) = statement.tokens, stretch
     while tokens.is_symbol(start, "(") and tokens.partner[start] == stop - 1:
@@ -49,7 +49,7 @@ def rises_with(statement: Statement, stretch: Range, column: ColumnOf, type_of: 
     return source if not is_of_time or _family(type_of(source)) == "time" else None
 
 
-def follows(statement: Statement, stretch: Range, column: ColumnOf, type_of: TypeOf) -> Follows | None:
+def follows(statement: StatementText, stretch: Range, column: ColumnOf, type_of: TypeOf) -> Follows | None:
     """How an expression goes with one column."""
     found = []
     part, source = stretch, None
@@ -75,7 +75,7 @@ def follows(statement: Statement, stretch: Range, column: ColumnOf, type_of: Typ
     return Follows(source, None if family == "text" else rises, differs)
 
 
-def cast_follows(statement: Statement, column: Column, to: DataType) -> Follows | None:
+def cast_follows(statement: StatementText, column: Column, to: DataType) -> Follows | None:
     """How a column in another type goes with it."""
     kind = column.type
     is_steady = statement.analyser.zone in STEADY and isinstance(kind, DateType)
@@ -86,7 +86,7 @@ def cast_follows(statement: Statement, column: Column, to: DataType) -> Follows 
     return Follows(column.id, rises=True, differs=differs)
 
 
-def _is_set_back(statement: Statement, start: int, stop: int) -> bool:
+def _is_set_back(statement: StatementText, start: int, stop: int) -> bool:
     """Whether a computed time may fall where its time rises, as clocks are set back."""
     return statement.analyser.zone not in STEADY and goes_by_zone(statement.tokens, start, stop)
 

@@ -15,18 +15,18 @@ from windrow.errors import WindrowError
 from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.plan.columns import ROWS, Column, Scope
 from windrow.plan.nodes import TIMES, Node, Pieces
-from windrow.plan.reader.block_rows import Rows, column_of, filtered
+from windrow.plan.reader.block_rows import BlockRows, column_of, filtered
 from windrow.plan.reader.groups import groups_by_all, is_grouped, key_places, keys_of
 from windrow.plan.reader.read_over import over_of
-from windrow.plan.reader.reader_state import Reading
+from windrow.plan.reader.reader_state import ReaderState
 from windrow.plan.reader.select import listed, sources_of
 from windrow.plan.reader.sources import input_of
-from windrow.plan.reader.statement_text import NotPlannedError, Statement, reason_of
+from windrow.plan.reader.statement_text import NotPlannedError, StatementText, reason_of
 from windrow.plan.reader.subqueries_as_joins import alone, has_subquery, subqueries
 from windrow.syntax.nodes import Range
 from windrow.syntax.queries import Select, UnknownShapeError, conjuncts
 from windrow.syntax.select_list import without_alias
-from windrow.syntax.sqltext import Piece, Relation, SqlText, quoted
+from windrow.syntax.sqltext import Piece, RelationText, SqlText, quoted
 from windrow.syntax.tokens import TokenList
 from windrow.syntax.window_calls import is_over
 
@@ -39,7 +39,7 @@ _AFTER_KEYS = ("ORDER", "SORT", "ROWS", "RANGE")
 _TIMES = Column(ENTER, ENTER, LongType()), Column(LEAVE, LEAVE, LongType())
 
 
-def whole_pieces(reading: Reading, text: SqlText, at: Range, why: Refused) -> Pieces:
+def whole_pieces(reading: ReaderState, text: SqlText, at: Range, why: Refused) -> Pieces:
     """A query that has no nodes of its own; `text` is it with the keys of what it reads.
 
     Raises
@@ -53,7 +53,7 @@ def whole_pieces(reading: Reading, text: SqlText, at: Range, why: Refused) -> Pi
     read = {key: input_of(reading, inputs[places[key]], places[key]) for key in text.relations()}
     then = SqlText.of(*(_then(part, read) for part in text.parts))
     before = SqlText.of("SELECT __q.*")
-    after = SqlText.of(" FROM ", Relation(ROWS), f" AS {ROWS} JOIN LATERAL (", then, ") AS __q")
+    after = SqlText.of(" FROM ", RelationText(ROWS), f" AS {ROWS} JOIN LATERAL (", then, ") AS __q")
     whole = SqlText.of(before, f", {TIMES}", after)
     known = {key: (*node.columns, *_TIMES) for key, node in read.items()}
     try:
@@ -68,21 +68,21 @@ def whole_pieces(reading: Reading, text: SqlText, at: Range, why: Refused) -> Pi
     )
 
 
-def _then(part: Piece | Relation, read: dict[str, Node]) -> Piece | Relation | SqlText:
+def _then(part: Piece | RelationText, read: dict[str, Node]) -> Piece | RelationText | SqlText:
     """A part of a text, in which a relation is its rows at the time of a piece."""
-    if not isinstance(part, Relation):
+    if not isinstance(part, RelationText):
         return part
     shown = ", ".join(f"__r.{column.id} AS {quoted(column.name)}" for column in read[part.key].columns)
     return SqlText.of(f"(SELECT {shown} FROM ", part, f" AS __r WHERE __r.{ENTER} = {ROWS}.{ENTER})")
 
 
-def asks(statement: Statement, select: Select) -> bool:
+def asks(statement: StatementText, select: Select) -> bool:
     """Whether a block that only looks at each row has subqueries over what varies."""
     stretches = [*select.items, *([] if select.where is None else [select.where])]
     return over_of(statement, select) is None and any(has_subquery(statement, one) for one in stretches)
 
 
-def asking_pieces(reading: Reading, select: Select, why: Refused) -> Pieces:
+def asking_pieces(reading: ReaderState, select: Select, why: Refused) -> Pieces:
     """A block of which Spark computes with subqueries that do not read it."""
     statement = reading.statement
     rows, _ = reading.from_where(reading, replace(select, where=None))
@@ -95,7 +95,7 @@ def asking_pieces(reading: Reading, select: Select, why: Refused) -> Pieces:
                 raise NotPlannedError("a subquery that reads the query around it", bracket)
             key = f"__asked{bracket[0]}"
             beside[key] = inner
-            statement.instead[bracket] = SqlText.of(_then(Relation(key), beside))
+            statement.instead[bracket] = SqlText.of(_then(RelationText(key), beside))
     scope = rows.scope(statement.prefix(select.items[0][0]))
     halves = _halves(scope, listed(statement, select, rows), [statement.text(one) for one in where])
     passes = [one for item in select.items for one in sources_of(statement, item, rows)]
@@ -103,7 +103,7 @@ def asking_pieces(reading: Reading, select: Select, why: Refused) -> Pieces:
 
 
 def grouped_pieces(
-    statement: Statement, select: Select, rows: Rows, conditions: Sequence[Range], why: Refused
+    statement: StatementText, select: Select, rows: BlockRows, conditions: Sequence[Range], why: Refused
 ) -> Pieces:
     """A block with groups."""
     tokens = statement.tokens
@@ -141,7 +141,7 @@ def _key_at(tokens: TokenList, place: Range, keys: Mapping[Range, str]) -> str |
 
 
 def framed_pieces(
-    statement: Statement, select: Select, rows: Rows, conditions: Sequence[Range], why: Refused
+    statement: StatementText, select: Select, rows: BlockRows, conditions: Sequence[Range], why: Refused
 ) -> Pieces:
     """A block with functions over frames."""
     brackets = _definitions(statement, select)
@@ -165,7 +165,7 @@ def _halves(
     return before, SqlText.of(scope.source(conditions), after or SqlText())
 
 
-def _part_by_times(statement: Statement, brackets: Sequence[Range]) -> None:
+def _part_by_times(statement: StatementText, brackets: Sequence[Range]) -> None:
     """Have the rows of each piece of time apart in the partitions of functions over frames."""
     tokens = statement.tokens
     for start, stop in brackets:
@@ -175,7 +175,7 @@ def _part_by_times(statement: Statement, brackets: Sequence[Range]) -> None:
             statement.instead[start, start] = f" PARTITION BY {TIMES} "
 
 
-def _windows(statement: Statement, select: Select) -> SqlText:
+def _windows(statement: StatementText, select: Select) -> SqlText:
     """The clauses of a block about functions over frames."""
     text = SqlText()
     for word, clause in (("WINDOW", select.window), ("QUALIFY", select.qualify)):
@@ -185,8 +185,8 @@ def _windows(statement: Statement, select: Select) -> SqlText:
 
 
 def _made(
-    statement: Statement,
-    rows: Rows,
+    statement: StatementText,
+    rows: BlockRows,
     keys: Sequence[str],
     halves: tuple[SqlText, SqlText],
     empty: SqlText | None,
@@ -220,7 +220,7 @@ def _made(
     )
 
 
-def _sets(statement: Statement, select: Select) -> SqlText:
+def _sets(statement: StatementText, select: Select) -> SqlText:
     """What GROUP BY says where it is ROLLUP or one of its kin, beside columns of ours."""
     assert select.group_by is not None
     tokens, (start, stop) = statement.tokens, select.group_by
@@ -245,7 +245,7 @@ def _sets(statement: Statement, select: Select) -> SqlText:
     return text
 
 
-def _definitions(statement: Statement, select: Select) -> list[Range]:
+def _definitions(statement: StatementText, select: Select) -> list[Range]:
     """What is in the brackets of OVER and of named windows."""
     tokens, found = statement.tokens, []
     clauses = [clause for clause in (select.qualify, select.window) if clause is not None]
@@ -263,7 +263,7 @@ def _definitions(statement: Statement, select: Select) -> list[Range]:
     return found
 
 
-def _common_keys(statement: Statement, brackets: Sequence[Range]) -> list[Range]:
+def _common_keys(statement: StatementText, brackets: Sequence[Range]) -> list[Range]:
     """The expressions by which all frames are partitioned."""
     tokens = statement.tokens
     common: dict[str, Range] | None = None

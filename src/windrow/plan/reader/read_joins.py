@@ -17,9 +17,9 @@ from pyspark.sql.types import (
 from windrow.errors import WindrowError
 from windrow.plan.columns import ROWS, Column, Expression, Part
 from windrow.plan.nodes import Join, JoinKind
-from windrow.plan.reader.block_rows import Rows, cast, column_of, extended, filtered, reads_only
-from windrow.plan.reader.statement_text import NotPlannedError, Statement
-from windrow.syntax.expression_nodes import Name, Operation
+from windrow.plan.reader.block_rows import BlockRows, cast, column_of, extended, filtered, reads_only
+from windrow.plan.reader.statement_text import NotPlannedError, StatementText
+from windrow.syntax.expression_nodes import Name, OperationNode
 from windrow.syntax.expressions import parse_expression
 from windrow.syntax.nodes import Range
 from windrow.syntax.queries import FromItem, conjuncts, is_query
@@ -32,8 +32,14 @@ USING = "__using"
 
 
 def joined(
-    statement: Statement, left: Rows, right: Rows, item: FromItem, where: list[Range], *, is_padded: bool
-) -> tuple[Rows, list[Range]]:
+    statement: StatementText,
+    left: BlockRows,
+    right: BlockRows,
+    item: FromItem,
+    where: list[Range],
+    *,
+    is_padded: bool,
+) -> tuple[BlockRows, list[Range]]:
     """Both sides, and the conditions of WHERE that are still to be held against each pair.
 
     Of an inner join WHERE is as good as ON, but `is_padded` says that an outer join comes after it.
@@ -64,18 +70,18 @@ def joined(
 
 
 def paired(
-    statement: Statement,
-    left: Rows,
-    right: Rows,
+    statement: StatementText,
+    left: BlockRows,
+    right: BlockRows,
     keys: Sequence[tuple[str, str]],
     kind: str,
     label: str,
     at: Range,
     conditions: Sequence[Range] = (),
-) -> Rows:
+) -> BlockRows:
     """The rows of a join."""
     own = (*left.relations, *right.relations) if left.own or right.own else ()
-    both = Rows(left.node, (*left.parts, *right.parts), own, (*left.around, *right.around))
+    both = BlockRows(left.node, (*left.parts, *right.parts), own, (*left.around, *right.around))
     scope = both.scope(statement.prefix(at[0]))
     found = conditions_of(statement, left, right, conditions)
     joins: JoinKind = kind  # type: ignore[assignment]
@@ -84,7 +90,7 @@ def paired(
 
 
 def conditions_of(
-    statement: Statement, left: Rows, right: Rows, conditions: Sequence[Range]
+    statement: StatementText, left: BlockRows, right: BlockRows, conditions: Sequence[Range]
 ) -> tuple[Expression, ...]:
     """Conditions over both sides.
 
@@ -99,7 +105,7 @@ def conditions_of(
     if mine & theirs:
         what = "a subquery that reads the query around it and names its relations alike"
         raise NotPlannedError(what, conditions[0])
-    scope = Rows(left.node, (*left.parts, *right.parts)).scope(statement.prefix(conditions[0][0]))
+    scope = BlockRows(left.node, (*left.parts, *right.parts)).scope(statement.prefix(conditions[0][0]))
     texts = [statement.text(one) for one in conditions]
     try:
         statement.analyser.schema(
@@ -113,17 +119,17 @@ def conditions_of(
     return tuple(Expression(text, BooleanType(), at=one) for text, one in zip(texts, conditions, strict=True))
 
 
-def _computes(statement: Statement, part: Range) -> bool:
+def _computes(statement: StatementText, part: Range) -> bool:
     """Whether a condition is an equality with something that is computed."""
     parsed = parse_expression(statement.tokens, *part)
-    if not isinstance(parsed, Operation) or parsed.operator != "=":
+    if not isinstance(parsed, OperationNode) or parsed.operator != "=":
         return False
     return not all(isinstance(one, Name) for one in parsed.operands)
 
 
 def _guarded(
-    statement: Statement, left: Rows, right: Rows, before: Sequence[Range]
-) -> tuple[Rows, Rows, list[Range]]:
+    statement: StatementText, left: BlockRows, right: BlockRows, before: Sequence[Range]
+) -> tuple[BlockRows, BlockRows, list[Range]]:
     """The sides without the rows that the conditions before another leave out, for which something that is
     computed may fail; and the conditions that are of both.
     """
@@ -140,13 +146,13 @@ def _guarded(
     return left, right, both
 
 
-def _has_query(statement: Statement, part: Range) -> bool:
+def _has_query(statement: StatementText, part: Range) -> bool:
     """Whether a query stands in a condition."""
     tokens = statement.tokens
     return any(tokens.is_symbol(at, "(") and is_query(tokens, at) for at in range(*part))
 
 
-def using(statement: Statement, left: Rows, right: Rows, item: FromItem) -> Rows:
+def using(statement: StatementText, left: BlockRows, right: BlockRows, item: FromItem) -> BlockRows:
     """A join whose columns of one name are one, in a relation of their own before the others."""
     theirs = {name.lower() for part in right.parts for name in part.names}
     mine = [name for part in left.parts for name in part.names]
@@ -187,11 +193,11 @@ def using(statement: Statement, left: Rows, right: Rows, item: FromItem) -> Rows
 
 
 def equality(
-    statement: Statement, left: Rows, right: Rows, part: Range
-) -> tuple[Rows, Rows, tuple[str, str]] | None:
+    statement: StatementText, left: BlockRows, right: BlockRows, part: Range
+) -> tuple[BlockRows, BlockRows, tuple[str, str]] | None:
     """The sides with the columns that an equality of both compares; None if it is none."""
     parsed = parse_expression(statement.tokens, *part)
-    if not isinstance(parsed, Operation) or parsed.operator != "=":
+    if not isinstance(parsed, OperationNode) or parsed.operator != "=":
         return None
     one, other = (operand.range for operand in parsed.operands)
     if reads_only(statement, other, left) and reads_only(statement, one, right):
@@ -209,8 +215,8 @@ def equality(
 
 
 def alike(
-    statement: Statement, left: Rows, right: Rows, pair: tuple[str, str], at: Range
-) -> tuple[Rows, Rows, tuple[str, str]]:
+    statement: StatementText, left: BlockRows, right: BlockRows, pair: tuple[str, str], at: Range
+) -> tuple[BlockRows, BlockRows, tuple[str, str]]:
     """Two columns that are compared, in the type in which Spark compares them."""
     sides, columns = [left, right], [*pair]
     kinds = [side.type_of(column) for side, column in zip(sides, columns, strict=True)]
@@ -231,7 +237,7 @@ def alike(
     return sides[0], sides[1], (columns[0], columns[1])
 
 
-def _common_type(statement: Statement, kinds: Sequence[DataType]) -> DataType | None:
+def _common_type(statement: StatementText, kinds: Sequence[DataType]) -> DataType | None:
     """The type of both numbers, or both times; None for what is compared in other ways."""
     for family in ((NumericType,), (DateType, TimestampType, TimestampNTZType)):
         if all(isinstance(kind, family) for kind in kinds):
@@ -241,8 +247,8 @@ def _common_type(statement: Statement, kinds: Sequence[DataType]) -> DataType | 
 
 
 def _pushed(
-    statement: Statement, left: Rows, right: Rows, item: FromItem, rest: Sequence[Range]
-) -> tuple[Rows, Rows, list[Range]]:
+    statement: StatementText, left: BlockRows, right: BlockRows, item: FromItem, rest: Sequence[Range]
+) -> tuple[BlockRows, BlockRows, list[Range]]:
     """The sides of a join that is no inner one without the rows that no condition of ON lets in, and the
     conditions that are of both.
     """
@@ -257,7 +263,7 @@ def _pushed(
     return left, right, both
 
 
-def _equalities(left: Rows, right: Rows, keys: Sequence[tuple[str, str]]) -> str:
+def _equalities(left: BlockRows, right: BlockRows, keys: Sequence[tuple[str, str]]) -> str:
     named = {column.id: column.name for side in (left, right) for column in side.node.columns}
     aliases = {own: part.alias for side in (left, right) for part in side.parts for own in part.columns}
 

@@ -10,15 +10,15 @@ from pyspark.sql.types import LongType
 from windrow.kernels.sorting import SortKey
 from windrow.plan.columns import ROWS, Column, Expression
 from windrow.plan.nodes import Over
-from windrow.plan.reader.block_rows import Rows, column_of, filtered
-from windrow.plan.reader.statement_text import NotPlannedError, Statement
+from windrow.plan.reader.block_rows import BlockRows, column_of, filtered
+from windrow.plan.reader.statement_text import NotPlannedError, StatementText
 from windrow.syntax.expression_nodes import Name
 from windrow.syntax.expressions import parse_expression
 from windrow.syntax.nodes import Range
 from windrow.syntax.queries import Select
 from windrow.syntax.select_list import alias_of, without_alias
 from windrow.syntax.sqltext import SqlText
-from windrow.syntax.window_calls import WindowCall, is_over, window_calls
+from windrow.syntax.window_calls import OverCall, is_over, window_calls
 
 __all__ = ["AT", "named_in", "over_of", "with_windows"]
 
@@ -26,7 +26,7 @@ AT = "__at"
 """The column that numbers rows whose windows Spark computes."""
 
 
-def over_of(statement: Statement, select: Select) -> Range | None:
+def over_of(statement: StatementText, select: Select) -> Range | None:
     """Where a block looks at several rows by OVER."""
     for start, stop in select.items:
         for at in range(start, stop):
@@ -35,14 +35,16 @@ def over_of(statement: Statement, select: Select) -> Range | None:
     return select.window or select.qualify
 
 
-def with_windows(statement: Statement, select: Select, rows: Rows, conditions: Sequence[Range]) -> Rows:
+def with_windows(
+    statement: StatementText, select: Select, rows: BlockRows, conditions: Sequence[Range]
+) -> BlockRows:
     """The rows that WHERE and QUALIFY let through, with a column for each function over a window."""
     clauses = [] if select.qualify is None else [select.qualify]
     calls = window_calls(statement.tokens, [*select.items, *clauses], select.window)
     rows = filtered(statement, rows, conditions, "WHERE")
     if select.qualify is not None:
         named_in(statement, select, select.qualify, rows)
-    together: dict[tuple[object, ...], list[WindowCall]] = {}
+    together: dict[tuple[object, ...], list[OverCall]] = {}
     for call in calls:
         together.setdefault(_alike(statement, call), []).append(call)
     for alike in together.values():
@@ -53,14 +55,14 @@ def with_windows(statement: Statement, select: Select, rows: Rows, conditions: S
     return filtered(statement, rows, clauses, "QUALIFY")
 
 
-def _alike(statement: Statement, call: WindowCall) -> tuple[object, ...]:
+def _alike(statement: StatementText, call: OverCall) -> tuple[object, ...]:
     """What functions have in common that are evaluated together."""
     text = statement.tokens.text
     order = tuple((text(*item.expression), item.descending, item.nulls_first) for item in call.order)
     return tuple(text(*key) for key in call.partition), order
 
 
-def _over(statement: Statement, select: Select, rows: Rows, calls: Sequence[WindowCall]) -> Rows:
+def _over(statement: StatementText, select: Select, rows: BlockRows, calls: Sequence[OverCall]) -> BlockRows:
     """The rows with columns for functions over one partition and order."""
     first = calls[0]
     partition, order = [], []
@@ -95,7 +97,7 @@ def _over(statement: Statement, select: Select, rows: Rows, calls: Sequence[Wind
     return replace(rows, node=node)
 
 
-def named_in(statement: Statement, select: Select, clause: Range, rows: Rows) -> None:
+def named_in(statement: StatementText, select: Select, clause: Range, rows: BlockRows) -> None:
     """Let names that SELECT gives stand for what they name, unless that is over a window still unknown.
 
     Of a name that the rows have too it depends on what stands around it, to Spark, which of them it is.

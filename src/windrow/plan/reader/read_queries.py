@@ -12,7 +12,7 @@ from windrow.errors import AnalysisError, ParseError, WindrowError
 from windrow.kernels.sorting import SortKey
 from windrow.plan.columns import Column, Scope
 from windrow.plan.nodes import Distinct, Filter, Node, Project, SetOperation, Sort, TimeWindows
-from windrow.plan.reader.block_rows import Rows, cast, filtered, passed, renamed
+from windrow.plan.reader.block_rows import BlockRows, cast, filtered, passed, renamed
 from windrow.plan.reader.groups import grouped, is_grouped
 from windrow.plan.reader.pieces import (
     asking_pieces,
@@ -22,11 +22,11 @@ from windrow.plan.reader.pieces import (
     whole_pieces,
 )
 from windrow.plan.reader.read_over import named_in, over_of, with_windows
-from windrow.plan.reader.reader_state import Known, Reading
+from windrow.plan.reader.reader_state import KnownNames, ReaderState
 from windrow.plan.reader.select import each, shown_names
 from windrow.plan.reader.sessions import session_lengths, sessions
 from windrow.plan.reader.sources import from_where, relation_of
-from windrow.plan.reader.statement_text import Analyser, NotPlannedError, Statement
+from windrow.plan.reader.statement_text import Analyser, NotPlannedError, StatementText
 from windrow.plan.reader.subqueries_as_joins import unnested
 from windrow.syntax.expression_nodes import Name
 from windrow.syntax.expressions import parse_expression
@@ -34,17 +34,17 @@ from windrow.syntax.nodes import OrderItem, Range
 from windrow.syntax.ordering import order_item
 from windrow.syntax.queries import (
     FromItem,
-    Ordered,
+    OrderedBlock,
     Select,
     Shape,
     UnknownShapeError,
     parse_query,
     parse_select,
 )
-from windrow.syntax.queries import SetOperation as SetShape
+from windrow.syntax.queries import SetOperationText as SetShape
 from windrow.syntax.select_list import alias_of, without_alias
 from windrow.syntax.sqltext import SqlText
-from windrow.syntax.tokens import Kind, TokenList
+from windrow.syntax.tokens import TokenKind, TokenList
 
 __all__ = ["QueryReader", "order_at"]
 
@@ -67,15 +67,15 @@ class QueryReader:
     analyser, known
         What Spark says of texts, and what names stand for.
     numbers
-        As :class:`Statement` has them: the plan of a view goes on with those of the query that reads it.
+        As :class:`StatementText` has them: the plan of a view goes on with those of the query that reads it.
     """
 
     def __init__(
-        self, reader: Reader, analyser: Analyser, known: Known, numbers: list[int] | None = None
+        self, reader: Reader, analyser: Analyser, known: KnownNames, numbers: list[int] | None = None
     ) -> None:
-        self.statement = Statement(reader, analyser, numbers)
+        self.statement = StatementText(reader, analyser, numbers)
         self.tokens = reader.tokens
-        self._reading = Reading(
+        self._reading = ReaderState(
             self.statement,
             known,
             self.query,
@@ -101,7 +101,7 @@ class QueryReader:
         shape = parse_query(self.tokens, body, stop, wholly=True)
         items: Sequence[OrderItem] = ()
         bounds: tuple[int, int | None] = 0, None
-        if isinstance(shape, Ordered):
+        if isinstance(shape, OrderedBlock):
             items, bounds, stop = shape.order, self._bounds(shape), _tail(shape)
             order = _head(shape) if order is None else order
             shape = shape.query
@@ -177,7 +177,7 @@ class QueryReader:
 
     def query(self, shape: Shape) -> Node:
         """The plan of a query inside of another."""
-        if isinstance(shape, Ordered):
+        if isinstance(shape, OrderedBlock):
             bounds = self._bounds(shape)
             first = shape.order[0].expression[0] - 2 if shape.order else _head(shape)
             node, keys, shown = self._with_keys(shape.query, shape.order)
@@ -187,7 +187,7 @@ class QueryReader:
             return renamed(self.statement, node, names, "columns", ids)
         return self._set(shape) if isinstance(shape, SetShape) else self._with_keys(shape, [])[0]
 
-    def _inside(self, reader: Reader) -> Reading:
+    def _inside(self, reader: Reader) -> ReaderState:
         """Reads the text of a view, whose columns are of the same plan."""
         statement = self.statement
         inside = QueryReader(reader, statement.analyser, self._reading.known, statement.numbers)
@@ -238,7 +238,7 @@ class QueryReader:
         return self._with_hidden(shape, items, lambda select: self._framed(select, rows, conditions, found))
 
     def _each(
-        self, select: Select, rows: Rows, conditions: Sequence[Range], items: Sequence[OrderItem]
+        self, select: Select, rows: BlockRows, conditions: Sequence[Range], items: Sequence[OrderItem]
     ) -> tuple[Node, list[SortKey], int]:
         """SELECT without groups."""
         if over_of(self.statement, select) is not None:
@@ -253,7 +253,7 @@ class QueryReader:
         return node, *self._keys(node, items, hidden)
 
     def _grouped(
-        self, select: Select, rows: Rows, conditions: Sequence[Range], items: Sequence[OrderItem]
+        self, select: Select, rows: BlockRows, conditions: Sequence[Range], items: Sequence[OrderItem]
     ) -> tuple[Node, list[SortKey], int]:
         """SELECT with groups."""
         return self._with_hidden(select, items, lambda select: self._groups(select, rows, conditions))
@@ -304,7 +304,7 @@ class QueryReader:
         time = columns[found.time.lower()]
         return TimeWindows(node, rows, found.kind, found.lengths, time, keys)
 
-    def _groups(self, select: Select, rows: Rows, conditions: Sequence[Range]) -> Node:
+    def _groups(self, select: Select, rows: BlockRows, conditions: Sequence[Range]) -> Node:
         """SELECT with groups, of which it may look at several by OVER."""
         reason: NotPlannedError | UnknownShapeError
         try:
@@ -321,7 +321,7 @@ class QueryReader:
     def _framed(
         self,
         select: Select,
-        rows: Rows,
+        rows: BlockRows,
         conditions: Sequence[Range],
         reason: NotPlannedError | UnknownShapeError,
     ) -> Node:
@@ -336,7 +336,7 @@ class QueryReader:
         except NotPlannedError:
             raise reason from None
 
-    def _known_groups(self, select: Select, rows: Rows, conditions: Sequence[Range]) -> Node:
+    def _known_groups(self, select: Select, rows: BlockRows, conditions: Sequence[Range]) -> Node:
         """SELECT over the columns of keys and aggregates."""
         groups = grouped(self.statement, select, rows, conditions)
         if select.having is not None:
@@ -411,7 +411,7 @@ class QueryReader:
         token = self.tokens[start]
         if stop - start > 1:
             return None
-        if token.kind is Kind.NUMBER and token.text.isdigit():
+        if token.kind is TokenKind.NUMBER and token.text.isdigit():
             return int(token.text) - 1 if 0 < int(token.text) <= len(names) else None
         found = [at for at, name in enumerate(names) if token.is_name and name.lower() == token.name.lower()]
         return found[0] if len(found) == 1 else None
@@ -434,7 +434,7 @@ class QueryReader:
                 what = "ORDER BY of something computed with what SELECT gives a name"
                 raise NotPlannedError(what, expression, "select it, and order by its name")
 
-    def _bounds(self, shape: Ordered) -> tuple[int, int | None]:
+    def _bounds(self, shape: OrderedBlock) -> tuple[int, int | None]:
         """How many rows of an order are left out, and how many come then."""
         limit = None if shape.limit is None else self._count(shape.limit)
         return 0 if shape.offset is None else self._count(shape.offset) or 0, limit
@@ -453,12 +453,12 @@ class QueryReader:
         return value
 
 
-def _head(shape: Ordered) -> int:
+def _head(shape: OrderedBlock) -> int:
     """Where LIMIT or OFFSET begin."""
     return min(stretch[0] for stretch in (shape.limit, shape.offset) if stretch is not None) - 1
 
 
-def _tail(shape: Ordered) -> int:
+def _tail(shape: OrderedBlock) -> int:
     """Where LIMIT and OFFSET end."""
     return max(stretch[1] for stretch in (shape.limit, shape.offset) if stretch is not None)
 

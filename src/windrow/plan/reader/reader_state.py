@@ -11,15 +11,15 @@ from pyspark.sql.types import StructField, StructType
 from windrow.algebra.continuous import Continuous, Reader
 from windrow.algebra.continuous import Input as Given
 from windrow.plan.nodes import Node
-from windrow.plan.reader.block_rows import Rows
-from windrow.plan.reader.statement_text import Statement
+from windrow.plan.reader.block_rows import BlockRows
+from windrow.plan.reader.statement_text import StatementText
 from windrow.syntax.nodes import Range
-from windrow.syntax.queries import Ordered, Select, SetOperation, Shape
+from windrow.syntax.queries import OrderedBlock, Select, SetOperationText, Shape
 
-__all__ = ["Known", "Reading", "View"]
+__all__ = ["KnownNames", "PlannedView", "ReaderState"]
 
 
-class View(Protocol):
+class PlannedView(Protocol):
     """A view of a continuous query: its text, the query in it, and the names of its columns."""
 
     @property
@@ -35,13 +35,13 @@ class View(Protocol):
         """Of its columns."""
 
 
-class Known(Protocol):
+class KnownNames(Protocol):
     """What names stand for."""
 
     def stream(self, name: str) -> StructType | None:
         """The columns of a stream whose rows come; None for a view of one."""
 
-    def view(self, name: str) -> View | None:
+    def view(self, name: str) -> PlannedView | None:
         """The view of this name, if it is one of a stream."""
 
     def given(self, item: Given) -> tuple[Sequence[StructField], bool] | None:
@@ -52,13 +52,13 @@ class FromWhere(Protocol):
     """Reads FROM and WHERE of a block."""
 
     def __call__(
-        self, reading: Reading, select: Select, around: Rows | None = None
-    ) -> tuple[Rows, list[Range]]:
+        self, reading: ReaderState, select: Select, around: BlockRows | None = None
+    ) -> tuple[BlockRows, list[Range]]:
         """The rows, beside those `around` that a subquery reads, and conditions still to be held."""
 
 
 @dataclass
-class Reading:
+class ReaderState:
     """A query that is read.
 
     Attributes
@@ -87,15 +87,15 @@ class Reading:
         The brackets directly around what the query gives.
     """
 
-    statement: Statement
-    known: Known
+    statement: StatementText
+    known: KnownNames
     query: Callable[[Shape], Node]
     shape: Callable[[Range], Shape]
     bracket: Callable[[Range], Node]
-    united: Callable[[SetOperation, Node, Node], Node]
-    bounds: Callable[[Ordered], tuple[int, int | None]]
+    united: Callable[[SetOperationText, Node, Node], Node]
+    bounds: Callable[[OrderedBlock], tuple[int, int | None]]
     from_where: FromWhere
-    unnested: Callable[[Reading, Select, Rows, Iterable[Range]], Rows]
-    inside: Callable[[Reader], Reading]
+    unnested: Callable[[ReaderState, Select, BlockRows, Iterable[Range]], BlockRows]
+    inside: Callable[[Reader], ReaderState]
     named: dict[Range, Node] = field(default_factory=dict)
     outside: frozenset[int] = frozenset()

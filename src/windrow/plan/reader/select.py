@@ -8,10 +8,10 @@ from pyspark.sql.types import StructType
 
 from windrow.plan.columns import ROWS, Column, Expression, Part, Scope, column_named
 from windrow.plan.nodes import Project
-from windrow.plan.reader.block_rows import Rows, expression, source_of
+from windrow.plan.reader.block_rows import BlockRows, expression, source_of
 from windrow.plan.reader.read_joins import USING
-from windrow.plan.reader.statement_text import NotPlannedError, Statement
-from windrow.syntax.expression_nodes import Name, Operation
+from windrow.plan.reader.statement_text import NotPlannedError, StatementText
+from windrow.syntax.expression_nodes import Name, OperationNode
 from windrow.syntax.expressions import parse_expression
 from windrow.syntax.nodes import Range
 from windrow.syntax.queries import Select
@@ -21,7 +21,7 @@ from windrow.syntax.sqltext import SqlText, quoted
 __all__ = ["each", "listed", "shown_names", "sources_of"]
 
 
-def each(statement: Statement, select: Select, rows: Rows, further: Sequence[Range]) -> Project:
+def each(statement: StatementText, select: Select, rows: BlockRows, further: Sequence[Range]) -> Project:
     """SELECT without groups, with further columns after its own."""
     scope = rows.scope(statement.prefix(select.items[0][0]))
     whole = SqlText.join(", ", [listed(statement, select, rows), *(statement.text(item) for item in further)])
@@ -70,12 +70,12 @@ def each(statement: Statement, select: Select, rows: Rows, further: Sequence[Ran
     return Project(rows.node, scope, tuple(outputs), whole, label, is_whole)
 
 
-def _count(statement: Statement, scope: Scope, item: Range, rows: Rows) -> int:
+def _count(statement: StatementText, scope: Scope, item: Range, rows: BlockRows) -> int:
     """How many columns an item of SELECT gives."""
     return len(statement.analyser.schema(scope.select(statement.item(item)), rows.node.columns))
 
 
-def listed(statement: Statement, select: Select, rows: Rows) -> SqlText:
+def listed(statement: StatementText, select: Select, rows: BlockRows) -> SqlText:
     """The SELECT list, in which a star stands for the relations of FROM alone."""
     items = []
     for start, stop in select.items:
@@ -107,7 +107,7 @@ def listed(statement: Statement, select: Select, rows: Rows) -> SqlText:
     return SqlText.join(", ", items)
 
 
-def _own_star(statement: Statement, item: Range, rows: Rows) -> Part | None:
+def _own_star(statement: StatementText, item: Range, rows: BlockRows) -> Part | None:
     """The relation of USING of which an item of SELECT is all columns, also those that have become one."""
     tokens, (start, stop) = statement.tokens, item
     is_star = stop - start == 3 and tokens.is_symbol(start + 1, ".") and tokens.is_symbol(start + 2, "*")
@@ -122,7 +122,7 @@ def _own_star(statement: Statement, item: Range, rows: Rows) -> Part | None:
     return Part(named[0].alias, tuple(name for name, _ in pairs), tuple(column for _, column in pairs))
 
 
-def _left_out(statement: Statement, item: Range, parts: Sequence[Part]) -> set[str | None]:
+def _left_out(statement: StatementText, item: Range, parts: Sequence[Part]) -> set[str | None]:
     """The columns that a star of these relations leaves out: ``* EXCEPT (a, s.b)``, ``s.* EXCEPT (a)``.
 
     None is among them where a name is none of these columns, or of several.
@@ -132,7 +132,7 @@ def _left_out(statement: Statement, item: Range, parts: Sequence[Part]) -> set[s
     return {column_named(statement.tokens, each, scope) for each in listed}
 
 
-def _exceptions(statement: Statement, item: Range) -> list[Range]:
+def _exceptions(statement: StatementText, item: Range) -> list[Range]:
     """What stands in the brackets of a star with EXCEPT."""
     tokens, (start, stop) = statement.tokens, item
     at = next((at for at in range(start, stop) if tokens.word(at) == "EXCEPT"), None)
@@ -141,7 +141,7 @@ def _exceptions(statement: Statement, item: Range) -> list[Range]:
     return tokens.split(at + 2, tokens.partner[at + 1])
 
 
-def _fields(statement: Statement, item: Range, rows: Rows) -> list[tuple[str, str] | None]:
+def _fields(statement: StatementText, item: Range, rows: BlockRows) -> list[tuple[str, str] | None]:
     """Of ``a.*``, where `a` is a column of structs: its fields, as expressions have them."""
     start, stop = item
     if stop - start < 3 or not statement.tokens.is_symbol(stop - 1, "*"):
@@ -154,24 +154,24 @@ def _fields(statement: Statement, item: Range, rows: Rows) -> list[tuple[str, st
     return [(column, one.name) for one in kind.fields] if column and isinstance(kind, StructType) else []
 
 
-def shown_names(statement: Statement, select: Select, rows: Rows) -> tuple[str, ...]:
+def shown_names(statement: StatementText, select: Select, rows: BlockRows) -> tuple[str, ...]:
     """The names of the columns that SELECT gives."""
     scope = rows.scope(statement.prefix(select.items[0][0]))
     found = statement.analyser.schema(scope.select(listed(statement, select, rows)), rows.node.columns)
     return tuple(found.names)
 
 
-def _is_star(statement: Statement, item: Range) -> bool:
+def _is_star(statement: StatementText, item: Range) -> bool:
     """Whether an item of SELECT is all columns, or all but some."""
     if statement.tokens.is_symbol(item[0], "*"):
         return True
     if _exceptions(statement, item):
         return True
     is_last = statement.tokens.is_symbol(item[1] - 1, "*")
-    return is_last and not isinstance(parse_expression(statement.tokens, *item), Operation)
+    return is_last and not isinstance(parse_expression(statement.tokens, *item), OperationNode)
 
 
-def sources_of(statement: Statement, item: Range, rows: Rows) -> list[str | None]:
+def sources_of(statement: StatementText, item: Range, rows: BlockRows) -> list[str | None]:
     """Of each column that an item of SELECT gives, the one that it passes on."""
     tokens = statement.tokens
     if not _is_star(statement, item):

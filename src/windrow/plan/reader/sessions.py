@@ -11,9 +11,9 @@ from windrow.plan.columns import ROWS, Column
 from windrow.plan.nodes import Node, Session
 from windrow.plan.reader.block_rows import renamed
 from windrow.plan.reader.read_over import AT
-from windrow.plan.reader.statement_text import Statement
+from windrow.plan.reader.statement_text import StatementText
 from windrow.syntax.queries import Select, Shape, parse_query
-from windrow.syntax.sqltext import Relation, SqlText, quoted
+from windrow.syntax.sqltext import RelationText, SqlText, quoted
 from windrow.syntax.window_calls import window_calls
 
 __all__ = ["session_lengths", "sessions"]
@@ -25,7 +25,7 @@ def session_lengths(select: Select) -> tuple[int, int | None] | None:
 
 
 def sessions(
-    statement: Statement, select: Select, lengths: tuple[int, int | None], query: Callable[[Shape], Node]
+    statement: StatementText, select: Select, lengths: tuple[int, int | None], query: Callable[[Shape], Node]
 ) -> Node:
     """The rows with their sessions, which the text numbers by how often a row comes after a gap."""
     tokens, reader = statement.tokens, statement.reader
@@ -48,7 +48,7 @@ def sessions(
         " FROM ",
         reader.text(inner[0], timed[0]),
         f"(SELECT {listed}, {AT} FROM ",
-        Relation(ROWS),
+        RelationText(ROWS),
         ") ",
         reader.text(timed[1], inner[1]),
         ")",
@@ -65,7 +65,7 @@ def sessions(
     return renamed(statement, node, [one.name for one in shown], "columns", [one.id for one in shown])
 
 
-def _inside(statement: Statement, select: Select) -> Select:
+def _inside(statement: StatementText, select: Select) -> Select:
     """The block of which a block reads the rows."""
     found = parse_query(statement.tokens, *select.source[0].source)
     assert isinstance(found, Select)

@@ -10,10 +10,10 @@ from windrow.algebra.continuous import Input as Given
 from windrow.algebra.continuous import StreamQuery, WindowedStream
 from windrow.plan.columns import ROWS, Column, Part
 from windrow.plan.nodes import Input, Node, Scan, StreamWindow
-from windrow.plan.reader.block_rows import Rows, name_around, renamed
+from windrow.plan.reader.block_rows import BlockRows, name_around, renamed
 from windrow.plan.reader.read_joins import equality, joined, paired, using
-from windrow.plan.reader.reader_state import Reading, View
-from windrow.plan.reader.statement_text import NotPlannedError, Statement
+from windrow.plan.reader.reader_state import PlannedView, ReaderState
+from windrow.plan.reader.statement_text import NotPlannedError, StatementText
 from windrow.plan.reader.subqueries_as_joins import asked_in_on, decided, has_subquery, lateral, reads_around
 from windrow.syntax.expression_nodes import Name
 from windrow.syntax.expressions import parse_expression
@@ -25,7 +25,9 @@ from windrow.syntax.sqltext import SqlText, quoted
 __all__ = ["from_where", "input_of", "relation_of"]
 
 
-def from_where(reading: Reading, select: Select, around: Rows | None = None) -> tuple[Rows, list[Range]]:
+def from_where(
+    reading: ReaderState, select: Select, around: BlockRows | None = None
+) -> tuple[BlockRows, list[Range]]:
     """The rows of FROM, and the conditions of WHERE that are still to be held against each.
 
     In a subquery that reads the query around it each of its rows is beside those `around`.
@@ -34,7 +36,7 @@ def from_where(reading: Reading, select: Select, around: Rows | None = None) -> 
     where = [] if select.where is None else conjuncts(statement.tokens, *select.where)
     asked = [part for part in where if has_subquery(statement, part)]
     where = [part for part in where if part not in asked]
-    rows: Rows | None = None
+    rows: BlockRows | None = None
     is_beside = around is not None and bool(select.source) and reads_around(reading, select.source[0])
     if around is not None and is_beside:
         if any(item.join in ("right", "full") for item in select.source):
@@ -59,7 +61,7 @@ def from_where(reading: Reading, select: Select, around: Rows | None = None) -> 
             rows, one = asked_in_on(reading, select, rows, one, item)
             rows, where = joined(statement, rows, one, item, where, is_padded=is_padded)
     if rows is None:
-        rows = Rows(_one_row(statement, select.items[0]), ())
+        rows = BlockRows(_one_row(statement, select.items[0]), ())
     aliases = [part.alias.lower() for part in rows.relations]
     for number, alias in enumerate(aliases):
         if alias in aliases[:number]:
@@ -76,15 +78,15 @@ def from_where(reading: Reading, select: Select, around: Rows | None = None) -> 
     return rows, sorted(where)
 
 
-def _name_around(statement: Statement, select: Select, rows: Rows) -> None:
+def _name_around(statement: StatementText, select: Select, rows: BlockRows) -> None:
     clauses = [select.where, select.group_by, select.having, select.window, select.qualify]
     stretches = [without_alias(statement.tokens, item) for item in select.items]
     name_around(statement, [*stretches, *(clause for clause in clauses if clause is not None)], rows)
 
 
 def _beside(
-    statement: Statement, select: Select, around: Rows, rows: Rows, where: list[Range]
-) -> tuple[Rows, list[Range]]:
+    statement: StatementText, select: Select, around: BlockRows, rows: BlockRows, where: list[Range]
+) -> tuple[BlockRows, list[Range]]:
     """The rows of a subquery beside those of the query around it, by the equalities of WHERE."""
     _name_around(statement, select, replace(rows, around=around.around))
     keys, rest = [], []
@@ -101,7 +103,7 @@ def _beside(
     return replace(both, around=around.around), rest
 
 
-def relation_of(reading: Reading, item: FromItem) -> Rows:
+def relation_of(reading: ReaderState, item: FromItem) -> BlockRows:
     """The rows of a relation in FROM."""
     node = _node_of(reading, item)
     names = item.columns or tuple(column.name for column in node.columns)
@@ -112,10 +114,10 @@ def relation_of(reading: Reading, item: FromItem) -> Rows:
     ):
         node = renamed(reading.statement, node, names, "columns")
     alias = item.alias or f"__t{reading.statement.numbers[0]}"
-    return Rows(node, (Part(alias, tuple(names), tuple(column.id for column in node.columns)),))
+    return BlockRows(node, (Part(alias, tuple(names), tuple(column.id for column in node.columns)),))
 
 
-def _node_of(reading: Reading, item: FromItem) -> Node:
+def _node_of(reading: ReaderState, item: FromItem) -> Node:
     statement = reading.statement
     known = statement.reader.inputs.get(item.source)
     if known is not None:
@@ -132,7 +134,7 @@ def _node_of(reading: Reading, item: FromItem) -> Node:
     return _table(statement, item.source)
 
 
-def _named_query(reading: Reading, cte: Cte, source: Range) -> Node:
+def _named_query(reading: ReaderState, cte: Cte, source: Range) -> Node:
     tokens = reading.statement.tokens
     if cte.recursive:
         raise NotPlannedError("WITH RECURSIVE", source)
@@ -147,7 +149,7 @@ def _named_query(reading: Reading, cte: Cte, source: Range) -> Node:
     return renamed(reading.statement, node, names, "columns")
 
 
-def input_of(reading: Reading, item: Given, source: Range) -> Node:
+def input_of(reading: ReaderState, item: Given, source: Range) -> Node:
     """A relation that is given, a stream, with or without a window, or a view of one."""
     given = reading.known.given(item)
     if given is not None:
@@ -179,14 +181,14 @@ def input_of(reading: Reading, item: Given, source: Range) -> Node:
     return StreamWindow(scan, item.key, item.window, tuple(partition), label, source)
 
 
-def _scan(statement: Statement, name: str, kinds: StructType, table: SqlText | None, at: Range) -> Scan:
+def _scan(statement: StatementText, name: str, kinds: StructType, table: SqlText | None, at: Range) -> Scan:
     ids = statement.fresh(len(kinds))
     columns = tuple(Column(made, one.name, one.dataType) for made, one in zip(ids, kinds, strict=True))
     label = name if table is None else statement.written(at)
     return Scan(name, columns, tuple(kinds.names), table, label, at)
 
 
-def _view(reading: Reading, name: str, view: View, query: StreamQuery, source: Range) -> Node:
+def _view(reading: ReaderState, name: str, view: PlannedView, query: StreamQuery, source: Range) -> Node:
     """The rows of a view of streams without windows, read from its own text."""
     (start, stop), reader = query.query.tokens, view.reader
     inside = reading.inside(reader)
@@ -198,21 +200,21 @@ def _view(reading: Reading, name: str, view: View, query: StreamQuery, source: R
     return renamed(reading.statement, node, [column.name for column in columns], "columns")
 
 
-def _table(statement: Statement, source: Range) -> Node:
+def _table(statement: StatementText, source: Range) -> Node:
     """A table beside the streams: all of it is there when the query starts."""
     text = SqlText.of(statement.prefix(source[0]), "SELECT * FROM ", statement.reader.text(*source))
     kinds = statement.analyser.schema(text)
     return _scan(statement, f"__table{statement.numbers[0]}_{source[0]}", kinds, text, source)
 
 
-def _one_row(statement: Statement, at: Range) -> Scan:
+def _one_row(statement: StatementText, at: Range) -> Scan:
     """The one row of a block without FROM."""
     text = SqlText.of("SELECT 1 AS one")
     scan = _scan(statement, f"__row{statement.numbers[0]}", statement.analyser.schema(text), text, at)
     return replace(scan, label="of one row")
 
 
-def _spell_stars(statement: Statement, select: Select, rows: Rows) -> None:
+def _spell_stars(statement: StatementText, select: Select, rows: BlockRows) -> None:
     """Let stars inside of expressions stand for the relations of FROM alone: ``struct(*)``."""
     tokens = statement.tokens
     clauses = [select.where, select.group_by, select.having, select.window, select.qualify]
@@ -229,7 +231,7 @@ def _spell_stars(statement: Statement, select: Select, rows: Rows) -> None:
             at += 1
 
 
-def _name_own(statement: Statement, select: Select, rows: Rows) -> None:
+def _name_own(statement: StatementText, select: Select, rows: BlockRows) -> None:
     """Let columns stand for those of USING that are named with their relations.
 
     Raises
@@ -257,7 +259,7 @@ def _name_own(statement: Statement, select: Select, rows: Rows) -> None:
                     what = "all columns of one of the relations of USING"
                     raise NotPlannedError(what, (at, at + 3), "name the columns")
                 path = Name((tokens[at].name, tokens[at + 2].name), (at, at + 3))
-                known, column = Rows(rows.node, rows.parts).resolved(path), rows.resolved(path)
+                known, column = BlockRows(rows.node, rows.parts).resolved(path), rows.resolved(path)
                 if known is None and column is not None:
                     statement.instead[path.range] = f"{ROWS}.{column}"
                     statement.columns_at[path.range] = column

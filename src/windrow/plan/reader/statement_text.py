@@ -19,7 +19,7 @@ from windrow.syntax.queries import UnknownShapeError
 from windrow.syntax.sqltext import SqlText
 from windrow.syntax.window_calls import is_over
 
-__all__ = ["Analyser", "NotPlannedError", "Statement", "Texts", "reason_of"]
+__all__ = ["Analyser", "NotPlannedError", "StatementText", "Texts", "reason_of"]
 
 Standing: TypeAlias = "tuple[dict[Range, str | SqlText], set[int], dict[Range, str]]"
 
@@ -173,7 +173,7 @@ def _order(stretch: Range) -> tuple[int, bool, int]:
     return first, last > first, -last
 
 
-class Statement(Texts):
+class StatementText(Texts):
     """A statement that is read into a plan.
 
     Parameters

@@ -17,18 +17,18 @@ from windrow.algebra.window_node import AggregateCall
 from windrow.errors import WindrowError
 from windrow.plan.columns import ROWS, Column, Part
 from windrow.plan.nodes import Aggregate, Call, Join, Mark, Node, OneRow, Value
-from windrow.plan.reader.block_rows import Rows, column_of, filtered, name_around, reads_only, renamed
+from windrow.plan.reader.block_rows import BlockRows, column_of, filtered, name_around, reads_only, renamed
 from windrow.plan.reader.dependent import count_nothing, dependent, joined_back, null_safe
 from windrow.plan.reader.generated import generated
 from windrow.plan.reader.groups import grouped, is_grouped
 from windrow.plan.reader.read_joins import alike, conditions_of, equality, paired
 from windrow.plan.reader.read_over import over_of
-from windrow.plan.reader.reader_state import Reading
-from windrow.plan.reader.statement_text import NotPlannedError, Statement
-from windrow.syntax.expression_nodes import Opaque, Operation
+from windrow.plan.reader.reader_state import ReaderState
+from windrow.plan.reader.statement_text import NotPlannedError, StatementText
+from windrow.syntax.expression_nodes import Opaque, OperationNode
 from windrow.syntax.expressions import parse_expression
 from windrow.syntax.nodes import Range
-from windrow.syntax.queries import FromItem, Ordered, Select, Shape, UnknownShapeError, conjuncts
+from windrow.syntax.queries import FromItem, OrderedBlock, Select, Shape, UnknownShapeError, conjuncts
 from windrow.syntax.select_list import without_alias
 from windrow.syntax.sqltext import SqlText
 
@@ -49,12 +49,12 @@ _BEFORE_OPERAND = ("AND", "OR", "NOT", "WHEN", "THEN", "ELSE", "CASE")
 _BOOLEAN = ("AND", "OR", "NOT", "=", "<>", "<", "<=", ">", ">=", "<=>", "IS NULL", "IN", "BETWEEN")
 
 
-def has_subquery(statement: Statement, part: Range) -> bool:
+def has_subquery(statement: StatementText, part: Range) -> bool:
     """Whether a stretch has a subquery over something that varies."""
     return any(True for _ in subqueries(statement, part))
 
 
-def subqueries(statement: Statement, part: Range) -> Iterator[Range]:
+def subqueries(statement: StatementText, part: Range) -> Iterator[Range]:
     """The brackets of the subqueries over what varies in a stretch, of which none is inside another."""
     tokens, (at, stop) = statement.tokens, part
     while at < stop:
@@ -69,7 +69,9 @@ def subqueries(statement: Statement, part: Range) -> Iterator[Range]:
 # -- conditions ------------------------------------------------------------------------------------------
 
 
-def decided(reading: Reading, select: Select, rows: Rows, part: Range) -> tuple[Rows, Range | None]:
+def decided(
+    reading: ReaderState, select: Select, rows: BlockRows, part: Range
+) -> tuple[BlockRows, Range | None]:
     """The rows for which a condition with subqueries holds; or the rows, and the condition that they are
     still to satisfy, in whose text columns stand for the subqueries.
     """
@@ -90,8 +92,13 @@ def decided(reading: Reading, select: Select, rows: Rows, part: Range) -> tuple[
 
 
 def unnested(
-    reading: Reading, select: Select, rows: Rows, stretches: Iterable[Range], *, is_condition: bool = False
-) -> Rows:
+    reading: ReaderState,
+    select: Select,
+    rows: BlockRows,
+    stretches: Iterable[Range],
+    *,
+    is_condition: bool = False,
+) -> BlockRows:
     """The rows with a column for each subquery over what varies in these stretches of a block."""
     tokens = reading.statement.tokens
     for stretch in stretches:
@@ -100,7 +107,9 @@ def unnested(
     return rows
 
 
-def _stood(reading: Reading, select: Select, rows: Rows, stretch: Range, *, is_condition: bool) -> Rows:
+def _stood(
+    reading: ReaderState, select: Select, rows: BlockRows, stretch: Range, *, is_condition: bool
+) -> BlockRows:
     """The rows with columns that stand in a stretch in place of its subqueries."""
     statement = reading.statement
     tokens = statement.tokens
@@ -127,7 +136,9 @@ def _stood(reading: Reading, select: Select, rows: Rows, stretch: Range, *, is_c
     return rows
 
 
-def _marked(statement: Statement, rows: Rows, found: _Partners, at: Range, before: str = "") -> Rows:
+def _marked(
+    statement: StatementText, rows: BlockRows, found: _Partners, at: Range, before: str = ""
+) -> BlockRows:
     """The rows with a column that says whether they have partners, which stands in the text."""
     (made,) = statement.fresh(1)
     label = statement.written(at)
@@ -148,7 +159,7 @@ def _marked(statement: Statement, rows: Rows, found: _Partners, at: Range, befor
     return replace(rows, node=node)
 
 
-def _with_value(reading: Reading, rows: Rows, bracket: Range) -> Rows:
+def _with_value(reading: ReaderState, rows: BlockRows, bracket: Range) -> BlockRows:
     """The rows with the one value that a subquery has at any time."""
     statement = reading.statement
     inner = alone(reading, bracket)
@@ -167,7 +178,7 @@ def _with_value(reading: Reading, rows: Rows, bracket: Range) -> Rows:
     return replace(rows, node=node)
 
 
-def _with_value_of(reading: Reading, rows: Rows, bracket: Range) -> Rows:
+def _with_value_of(reading: ReaderState, rows: BlockRows, bracket: Range) -> BlockRows:
     """The rows with the value of a subquery that reads them."""
     statement = reading.statement
     shape = reading.shape(bracket)
@@ -187,7 +198,7 @@ def _with_value_of(reading: Reading, rows: Rows, bracket: Range) -> Rows:
     # an aggregate without GROUP BY has a row for each
     is_there = isinstance(shape, Select) and shape.having is None and _is_one(reading, shape)
     kind = "inner" if is_there else "left"
-    rows = _of_subquery(joined_back(statement, rows, Rows(node, ()), found.keys, kind, label, bracket))
+    rows = _of_subquery(joined_back(statement, rows, BlockRows(node, ()), found.keys, kind, label, bracket))
     _stand(statement, bracket, value)
     return rows
 
@@ -196,16 +207,16 @@ def _renumbered(keys: Sequence[tuple[str, str]], node: Node) -> tuple[tuple[str,
     return tuple((mine, column.id) for (mine, _), column in zip(keys, node.columns, strict=False))
 
 
-def _is_one(reading: Reading, shape: Shape) -> bool:
+def _is_one(reading: ReaderState, shape: Shape) -> bool:
     """Whether a query gives one row at most."""
-    if isinstance(shape, Ordered):
+    if isinstance(shape, OrderedBlock):
         return reading.bounds(shape)[1] in (0, 1) or _is_one(reading, shape.query)
     return (
         isinstance(shape, Select) and shape.group_by is None and is_grouped(reading.statement.tokens, shape)
     )
 
 
-def _only(statement: Statement, node: Node, keys: Sequence[str], value: Column, bracket: Range) -> OneRow:
+def _only(statement: StatementText, node: Node, keys: Sequence[str], value: Column, bracket: Range) -> OneRow:
     """The one row of each key, of which there may not be more."""
     names = [column.name for column in node.columns if column.id in keys]
     inside = renamed(statement, node, [*names, value.name], "columns", [*keys, value.id])
@@ -228,13 +239,13 @@ def _only(statement: Statement, node: Node, keys: Sequence[str], value: Column, 
     return OneRow(groups, count.id, only, statement.written(bracket), bracket)
 
 
-def _stand(statement: Statement, at: Range, column: str) -> None:
+def _stand(statement: StatementText, at: Range, column: str) -> None:
     """Have a column stand in the text."""
     statement.instead[at] = f"{ROWS}.{column}"
     statement.columns_at[at] = column
 
 
-def _with_aggregate_of(reading: Reading, rows: Rows, select: Shape, bracket: Range) -> Rows:
+def _with_aggregate_of(reading: ReaderState, rows: BlockRows, select: Shape, bracket: Range) -> BlockRows:
     """The rows with the value that an aggregate has over those rows of the subquery that equal each.
 
     They are joined with groups by what is equal; what the aggregates are of no rows is known of those here.
@@ -270,8 +281,8 @@ def _with_aggregate_of(reading: Reading, rows: Rows, select: Shape, bracket: Ran
 
 
 def asked_in_on(
-    reading: Reading, select: Select, left: Rows, right: Rows, item: FromItem
-) -> tuple[Rows, Rows]:
+    reading: ReaderState, select: Select, left: BlockRows, right: BlockRows, item: FromItem
+) -> tuple[BlockRows, BlockRows]:
     """The sides of a join with columns that stand for the subqueries in its condition.
 
     A subquery stands beside the rows that it, or what it is compared with, reads.
@@ -293,7 +304,7 @@ def asked_in_on(
     return left, right
 
 
-def reads_around(reading: Reading, item: FromItem) -> bool:
+def reads_around(reading: ReaderState, item: FromItem) -> bool:
     """Whether a relation in FROM is a query that reads the one around the block."""
     is_query = reading.statement.tokens.is_symbol(item.source[0], "(") and item.source not in (
         reading.statement.reader.inputs
@@ -301,7 +312,7 @@ def reads_around(reading: Reading, item: FromItem) -> bool:
     return is_query and reading.statement.varies(item.source) and alone(reading, item.source) is None
 
 
-def lateral(reading: Reading, rows: Rows, item: FromItem) -> tuple[Rows, list[Range]]:
+def lateral(reading: ReaderState, rows: BlockRows, item: FromItem) -> tuple[BlockRows, list[Range]]:
     """The rows with those of a query in FROM that reads them, and conditions still to be held."""
     statement = reading.statement
     label = f"{item.join.upper()} JOIN LATERAL"
@@ -323,7 +334,7 @@ def lateral(reading: Reading, rows: Rows, item: FromItem) -> tuple[Rows, list[Ra
         raise NotPlannedError("other names for the columns than there are columns", item.source)
     alias = item.alias or f"__t{statement.numbers[0]}"
     part = Part(alias, tuple(names), tuple(column.id for column in columns))
-    right, of_both = Rows(inner, (part,)), []
+    right, of_both = BlockRows(inner, (part,)), []
     if item.join == "inner":
         on, further = [], on
     else:
@@ -347,13 +358,15 @@ class _Partners:
     The last of the keys is that of IN.
     """
 
-    rows: Rows
+    rows: BlockRows
     keys: tuple[tuple[str, str], ...] = ()
     conditions: tuple[Range, ...] = ()
     unknown: tuple[str, str] | None = None
 
 
-def _partners(reading: Reading, rows: Rows, bracket: Range, operand: Range | None) -> tuple[Rows, _Partners]:
+def _partners(
+    reading: ReaderState, rows: BlockRows, bracket: Range, operand: Range | None
+) -> tuple[BlockRows, _Partners]:
     """The partners in a subquery: any of EXISTS, those with the value of what stands before IN."""
     statement = reading.statement
     shape = reading.shape(bracket)
@@ -363,7 +376,7 @@ def _partners(reading: Reading, rows: Rows, bracket: Range, operand: Range | Non
     if inner is None:
         return _partners_of(reading, rows, bracket, operand)
     made = renamed(statement, inner, [column.name for column in inner.columns], "columns")
-    found = _Partners(Rows(made, ()))
+    found = _Partners(BlockRows(made, ()))
     if operand is None:
         return rows, found
     if len(inner.columns) != 1:
@@ -374,8 +387,8 @@ def _partners(reading: Reading, rows: Rows, bracket: Range, operand: Range | Non
 
 
 def _partners_of(
-    reading: Reading, rows: Rows, bracket: Range, operand: Range | None
-) -> tuple[Rows, _Partners]:
+    reading: ReaderState, rows: BlockRows, bracket: Range, operand: Range | None
+) -> tuple[BlockRows, _Partners]:
     """The partners in a subquery that may read the query around it."""
     statement = reading.statement
     shape = reading.shape(bracket)
@@ -384,7 +397,7 @@ def _partners_of(
         if simply is not None:
             return simply
     found = dependent(reading, rows, bracket)
-    rows, other, keys = null_safe(statement, rows, Rows(found.node, ()), found.keys, bracket)
+    rows, other, keys = null_safe(statement, rows, BlockRows(found.node, ()), found.keys, bracket)
     if operand is not None:
         if len(found.columns) != 1:
             raise NotPlannedError("IN a subquery of several columns", bracket, "select one")
@@ -394,7 +407,7 @@ def _partners_of(
     return rows, _Partners(other, tuple(keys))
 
 
-def _tried(statement: Statement, read: Callable[[], Found]) -> Found | None:
+def _tried(statement: StatementText, read: Callable[[], Found]) -> Found | None:
     """What is found in the simple way; None where a subquery is not of that form."""
     try:
         with statement.tried():
@@ -408,8 +421,8 @@ def _tried(statement: Statement, read: Callable[[], Found]) -> Found | None:
 
 
 def _correlated(
-    reading: Reading, rows: Rows, select: Select, operand: Range | None
-) -> tuple[Rows, _Partners]:
+    reading: ReaderState, rows: BlockRows, select: Select, operand: Range | None
+) -> tuple[BlockRows, _Partners]:
     """The partners in a block that may read the query around it in WHERE."""
     statement = reading.statement
     keys: list[tuple[str, str]] = []
@@ -446,25 +459,25 @@ def _correlated(
     return rows, _Partners(inside, tuple(keys), tuple(both))
 
 
-def _paired(reading: Reading, rows: Rows, found: _Partners, kind: str, part: Range) -> Rows:
+def _paired(reading: ReaderState, rows: BlockRows, found: _Partners, kind: str, part: Range) -> BlockRows:
     statement = reading.statement
     label = statement.written(part)
     pairs = paired(statement, rows.by_ids(), found.rows, found.keys, kind, label, part, found.conditions)
     return replace(rows, node=_of_subquery(pairs).node)
 
 
-def _of_subquery(rows: Rows) -> Rows:
+def _of_subquery(rows: BlockRows) -> BlockRows:
     """The rows of a join with a subquery in an expression."""
     assert isinstance(rows.node, Join)
     return replace(rows, node=replace(rows.node, is_of_subquery=True))
 
 
-def _is_plain(statement: Statement, select: Select) -> bool:
+def _is_plain(statement: StatementText, select: Select) -> bool:
     """Whether a block only looks at each row by itself."""
     return not is_grouped(statement.tokens, select) and over_of(statement, select) is None
 
 
-def alone(reading: Reading, bracket: Range) -> Node | None:
+def alone(reading: ReaderState, bracket: Range) -> Node | None:
     """The plan of a subquery; None if it reads what is around it."""
     try:
         with reading.statement.tried():
@@ -477,7 +490,7 @@ def alone(reading: Reading, bracket: Range) -> Node | None:
         return reading.bracket(bracket)
 
 
-def _reads_beyond(statement: Statement, condition: Range, around: Rows) -> bool:
+def _reads_beyond(statement: StatementText, condition: Range, around: BlockRows) -> bool:
     """Whether a condition in a subquery reads a column that only the query around it has."""
     start, stop = condition
     ids = {column.id for column in around.node.columns}
@@ -487,7 +500,7 @@ def _reads_beyond(statement: Statement, condition: Range, around: Rows) -> bool:
 # -- where IN stands -------------------------------------------------------------------------------------
 
 
-def _operand(statement: Statement, start: int, stop: int) -> Range:
+def _operand(statement: StatementText, start: int, stop: int) -> Range:
     """What stands before IN."""
     tokens = statement.tokens
     parent = tokens.parent[stop]
@@ -497,13 +510,13 @@ def _operand(statement: Statement, start: int, stop: int) -> Range:
         if begins and tokens.parent[at] == parent and not tokens.is_symbol(at - 1, "."):
             first = at + 1
     found = parse_expression(tokens, first, stop)
-    is_value = isinstance(found, Operation) and found.operator not in _BOOLEAN
-    if first >= stop or not (is_value or not isinstance(found, Operation | Opaque)):
+    is_value = isinstance(found, OperationNode) and found.operator not in _BOOLEAN
+    if first >= stop or not (is_value or not isinstance(found, OperationNode | Opaque)):
         raise NotPlannedError("what stands before IN", (first, stop + 1))
     return first, stop
 
 
-def _decides(statement: Statement, stretch: Range, condition: Range) -> bool:
+def _decides(statement: StatementText, stretch: Range, condition: Range) -> bool:
     """Whether a condition is shown, or decides with no more than AND, OR, NOT and brackets around it.
 
     Of what is computed with it otherwise, Spark says now that unknown is false, and now that it is not.
@@ -520,7 +533,7 @@ def _decides(statement: Statement, stretch: Range, condition: Range) -> bool:
     return begins and ends and (not inner or _decides(statement, stretch, (bracket, end + 1)))
 
 
-def _is_negated(statement: Statement, start: int, at: int) -> bool:
+def _is_negated(statement: StatementText, start: int, at: int) -> bool:
     """Whether what begins at a token counts the other way round in the condition that it is in."""
     tokens = statement.tokens
     negated = tokens.word(at - 1) == "NOT" and at > start

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from windrow.plan.columns import Expression, Scope, named
 from windrow.plan.nodes import Filter, Node, Over, Project, Sort
-from windrow.syntax.expression_nodes import Literal, Name, Operation
+from windrow.syntax.expression_nodes import Literal, Name, OperationNode
 from windrow.syntax.expressions import parse_expression
 from windrow.syntax.tokens import tokenize
 
@@ -59,7 +59,7 @@ def _bound(condition: Expression, scope: Scope) -> tuple[str, int] | None:
     """
     tokens = tokenize(condition.text.render())
     found = parse_expression(tokens, 0, len(tokens))
-    if not isinstance(found, Operation) or len(found.operands) != 2:
+    if not isinstance(found, OperationNode) or len(found.operands) != 2:
         return None
     name, number = found.operands
     operator: str | None = found.operator

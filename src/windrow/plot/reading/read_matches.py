@@ -12,7 +12,7 @@ from windrow.algebra.match_node import Match as Node
 from windrow.algebra.names import ROW, order_key, partition_key, verbatim
 from windrow.plot.reading.chart_options import Options
 from windrow.plot.reading.sequences import ID, POSITION, Sequences, read_sequences
-from windrow.plot.scene import Classified, Match, SequenceScene
+from windrow.plot.scene import Classified, DrawnMatch, SequenceScene
 from windrow.spark.clauses.batch import build_window, run_statement
 from windrow.spark.clauses.matching import BoundMatch
 from windrow.spark.gateway import Gateway
@@ -47,7 +47,9 @@ def read_matches(bound: BoundMatch, options: Options) -> SequenceScene:
     for name, sequence in sequences.drawn.items():
         own = found.get(name, {})
         matches = tuple(
-            Match(number, rows) for number, rows in own.items() if 0 <= rows[0].position < len(sequence.rows)
+            DrawnMatch(number, rows)
+            for number, rows in own.items()
+            if 0 <= rows[0].position < len(sequence.rows)
         )
         drawn.append(replace(sequence, matches=matches, found_count=len(own)))
     return SequenceScene(

@@ -8,14 +8,14 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from windrow.algebra.names import as_written
-from windrow.algebra.window_node import Boundary, Uses, Window
+from windrow.algebra.window_node import Uses, Window, WindowBoundary
 from windrow.plot.reading.chart_options import Options
 from windrow.plot.reading.sequences import ID, POSITION, Sequences, by_position, read_sequences
-from windrow.plot.scene import SequenceScene, Span
+from windrow.plot.scene import DrawnSpan, SequenceScene
 from windrow.spark.clauses.batch import BoundWindow, bind_window, build_window
 from windrow.spark.gateway import Gateway
 from windrow.syntax.nodes import Role, Side, Variable
-from windrow.syntax.sqltext import Relation, SqlText
+from windrow.syntax.sqltext import RelationText, SqlText
 
 __all__ = ["read_windows"]
 
@@ -44,7 +44,7 @@ def read_windows(bound: BoundWindow, options: Options) -> SequenceScene:
         return _windows(gateway, window, frame).select(F.col("id").alias(ID), first)
 
     sequences = read_sequences(gateway, window, analyzer.rows, [*conditions, *calls], options, firsts)
-    found: dict[str, list[Span]] = {name: [] for name in sequences.drawn}
+    found: dict[str, list[DrawnSpan]] = {name: [] for name in sequences.drawn}
     counts = dict.fromkeys(sequences.drawn, 0)
     for name, span, count in _found(gateway, window, sequences):
         counts[name] = count
@@ -82,7 +82,7 @@ def _windows(gateway: Gateway, window: Window, frame: DataFrame) -> DataFrame:
         f"SELECT {_AT}.{ID} AS id, {positions}, (",
         kept,
         ") AS kept FROM ",
-        Relation(window.key),
+        RelationText(window.key),
     )
     windows = gateway.sql(query, {window.key: build_window(gateway, bound)})
     first = "coalesce(label, start)" if window.label is not None else "start"
@@ -94,7 +94,7 @@ def _windows(gateway: Gateway, window: Window, frame: DataFrame) -> DataFrame:
     return windows.where("kept")
 
 
-def _found(gateway: Gateway, window: Window, sequences: Sequences) -> list[tuple[str, Span, int]]:
+def _found(gateway: Gateway, window: Window, sequences: Sequences) -> list[tuple[str, DrawnSpan, int]]:
     """Each window's sequence, its span, and how many windows the sequence has."""
     windows = _windows(gateway, window, sequences.frame).selectExpr(
         "*",
@@ -111,7 +111,7 @@ def _found(gateway: Gateway, window: Window, sequences: Sequences) -> list[tuple
     return given
 
 
-def _moved(span: Span, skipped: int) -> Span:
+def _moved(span: DrawnSpan, skipped: int) -> DrawnSpan:
     """The window's place among rows before which some are not drawn."""
     label = None if span.label is None else span.label - skipped
     return replace(span, start=max(span.start - skipped, 0), stop=span.stop - skipped, label=label)
@@ -119,12 +119,12 @@ def _moved(span: Span, skipped: int) -> Span:
 
 def _span(
     window: Window, start: int | None, end: int | None, label: int | None, implied: int | None, count: int
-) -> Span:
+) -> DrawnSpan:
     """The window over rows numbered from 0; what was not found is the partition's first or last row."""
     opens = start is not None or window.start.unbounded
     closes = end is not None or window.end is None or window.end.unbounded
     last = end if end is not None else implied if implied is not None else count
-    return Span(
+    return DrawnSpan(
         (start or 1) - 1,
         last - 1,
         None if window.label is None or label is None else label - 1,
@@ -140,7 +140,7 @@ def _has(window: Window, side: Side) -> bool:
 def _with_positions(window: Window) -> Window:
     """The window with the positions of its boundaries and its first row, and what HAVING reads of it."""
 
-    def told(boundary: Boundary | None) -> Boundary | None:
+    def told(boundary: WindowBoundary | None) -> WindowBoundary | None:
         if boundary is None or boundary.unbounded:
             return boundary
         at = Variable(f"{_AT}_{boundary.side.value}", boundary.side, Role.POSITION, boundary.span)

@@ -14,12 +14,12 @@ from pyspark.sql.window import WindowSpec
 
 from windrow.algebra.match_node import Match
 from windrow.algebra.names import ROW, order_key, partition_key, shown_field
-from windrow.algebra.window_node import Fragment, Window
+from windrow.algebra.window_node import Window, WindowFragment
 from windrow.errors import AnalysisError, UsageError, did_you_mean
 from windrow.plot.reading.chart_options import Options
 from windrow.plot.reading.places import as_place, is_time
 from windrow.plot.scene import Axis, Row
-from windrow.plot.scene import Sequence as Drawn
+from windrow.plot.scene import DrawnSequence as Drawn
 from windrow.spark.analysis.keyed_rows import sort_key
 from windrow.spark.clauses.join_plan import tie_break
 from windrow.spark.gateway import Gateway
@@ -180,13 +180,13 @@ def _begins_in_all(
 
 def by_position(
     node: Window | Match, frame: DataFrame
-) -> tuple[tuple[tuple[Fragment, OrderItem], ...], DataFrame]:
+) -> tuple[tuple[tuple[WindowFragment, OrderItem], ...], DataFrame]:
     """The clause's order with the position as its last key, and the rows with it as one and in the row.
 
     So rows with equal keys are everywhere in the order in which they are drawn.
     """
     last = order_key(len(node.order_by))
-    order = (*node.order_by, (Fragment(SqlText.of(POSITION)), OrderItem((0, 0))))
+    order = (*node.order_by, (WindowFragment(SqlText.of(POSITION)), OrderItem((0, 0))))
     row = F.struct(f"{ROW}.*", ID, POSITION).alias(ROW)
     keys = [name for name in frame.columns if name not in (ROW, ID, POSITION)]
     return order, frame.select(row, *keys, F.col(POSITION).alias(last))
@@ -200,7 +200,7 @@ def _order(node: Window | Match, keys: list[str], row: T.StructType) -> WindowSp
     return SparkWindow.partitionBy(*keys).orderBy(*order, tie_break(row))
 
 
-def _named(fragment: Fragment) -> str:
+def _named(fragment: WindowFragment) -> str:
     """A key as its column is called, without the table's name before it."""
     text = fragment.text.render().strip()
     found = re.fullmatch(r"(?:\w+\s*\.\s*)?(`[^`]+`|\w+)", text)

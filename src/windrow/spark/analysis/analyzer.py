@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructType
 
 from windrow.algebra.names import IDENTITY, ROW
-from windrow.algebra.window_node import AggregateCall, Boundary, Fragment, Window
+from windrow.algebra.window_node import AggregateCall, Window, WindowBoundary, WindowFragment
 from windrow.errors import AnalysisError, NotSupportedError, WindrowError
 from windrow.kernels.aggregates import supports
 from windrow.rules.types import INTEGERS
@@ -25,7 +25,7 @@ from windrow.spark.gateway import Gateway, is_ansi
 from windrow.spark.jvm.plans import changes_by_run
 from windrow.spark.runtime.quiet import quiet
 from windrow.syntax.nodes import Role, Side
-from windrow.syntax.sqltext import Relation, SqlText
+from windrow.syntax.sqltext import RelationText, SqlText
 
 __all__ = ["SparkAnalyzer"]
 
@@ -49,7 +49,7 @@ class SparkAnalyzer:
             raise in_window_terms(error, self.window, self.fields, side) from None
         return [field.dataType.simpleString() for field in schema.fields]
 
-    def column_scope(self, column: Any, boundary: Boundary) -> str | None:
+    def column_scope(self, column: Any, boundary: WindowBoundary) -> str | None:
         """See the protocol: the variable is found by trying each alone."""
         for variable in boundary.variables:
             if variable.role is Role.POSITION:
@@ -103,7 +103,7 @@ class SparkAnalyzer:
         found = arrow_type(kind)
         return found is not None and supports(function, found)
 
-    def argument_type(self, argument: Fragment) -> str:
+    def argument_type(self, argument: WindowFragment) -> str:
         """The type of an aggregate's argument: ``integer`` for any whole number, else Spark's name."""
         kind = self._argument(argument.text).simpleString()
         return "integer" if kind in INTEGERS else kind
@@ -126,7 +126,8 @@ class SparkAnalyzer:
         relation = one.select(*columns)
         items = SqlText.join(", ", (SqlText.of(text, f" AS `{name}`") for name, text in texts.items()))
         frame = self.gateway.sql(
-            SqlText.of(self.window.prefix, "SELECT ", items, " FROM ", Relation("scope")), {"scope": relation}
+            SqlText.of(self.window.prefix, "SELECT ", items, " FROM ", RelationText("scope")),
+            {"scope": relation},
         )
         with self.gateway.translated():
             return frame.toArrow()
@@ -150,5 +151,5 @@ class SparkAnalyzer:
     def analyse(self, texts: Sequence[SqlText], scope: DataFrame) -> StructType:
         """The schema of these expressions over a relation."""
         items = SqlText.join(", ", (SqlText.of(text, f" AS x{number}") for number, text in enumerate(texts)))
-        query = SqlText.of(self.window.prefix, "SELECT ", items, " FROM ", Relation("scope"))
+        query = SqlText.of(self.window.prefix, "SELECT ", items, " FROM ", RelationText("scope"))
         return self.gateway.sql(query, {"scope": scope}).schema

@@ -9,16 +9,16 @@ from pyspark.sql import Column
 
 from windrow.spark.jvm.columns import (
     Aliased,
-    Call,
     Case,
     Cast,
+    ColumnCall,
+    ColumnPart,
     ColumnTree,
     Lambda,
-    Named,
-    Part,
+    LambdaVariable,
+    NamedColumn,
     Star,
-    Variable,
-    Written,
+    WrittenColumn,
     column_tree,
     parts_of_name,
 )
@@ -60,24 +60,24 @@ def column_text(column: Column) -> str | None:
 
 def _text(tree: ColumnTree) -> str:
     match tree:
-        case Named(parts):
+        case NamedColumn(parts):
             return _path(parts)
-        case Written(sql, is_whole):
+        case WrittenColumn(sql, is_whole):
             return sql if is_whole else f"({sql})"
         case Star(written):
             return written
-        case Call(name, arguments, is_distinct):
+        case ColumnCall(name, arguments, is_distinct):
             return _call(name, arguments, is_distinct)
         case Cast(value, kind, tries):
             return f"{'TRY_CAST' if tries else 'CAST'}({_text(value)} AS {kind})"
         case Case(branches, otherwise):
             return _case(branches, otherwise)
-        case Part(whole, part):
+        case ColumnPart(whole, part):
             return _part(whole, part)
         case Lambda(variables, body):
             names = ", ".join(map(_text, variables))
             return f"{f'({names})' if len(variables) > 1 else names} -> {_text(body)}"
-        case Variable(name):
+        case LambdaVariable(name):
             return name
     raise _NoTextError
 
@@ -91,7 +91,7 @@ def _path(parts: Sequence[str]) -> str:
 def _part(whole: ColumnTree, extraction: ColumnTree) -> str:
     """A field of a struct, or an element of an array or a map."""
     value, part = _text(whole), _text(extraction)
-    named = re.fullmatch(r"'([A-Za-z_]\w*)'", part, re.ASCII) if isinstance(whole, Named) else None
+    named = re.fullmatch(r"'([A-Za-z_]\w*)'", part, re.ASCII) if isinstance(whole, NamedColumn) else None
     return f"{value}[{part}]" if named is None else f"{value}.{_path([named[1]])}"
 
 

@@ -13,12 +13,12 @@ from itertools import count
 
 import pyarrow as pa
 
-from windrow.kernels.computed.computed_steps import Choice, Columns, Computed, Step
-from windrow.kernels.computed.computed_values import Column, Value
-from windrow.spark.analysis.expressions import Scope, Span, Struct, Typed, Unread, read
-from windrow.spark.analysis.plan_tree import Node
+from windrow.kernels.computed.computed_steps import Choice, Computed, ComputedColumns, ComputedStep
+from windrow.kernels.computed.computed_values import ComputedColumn, Value
+from windrow.spark.analysis.expressions import ColumnScope, Span, Struct, Typed, Unread, read
+from windrow.spark.analysis.plan_tree import SparkNode
 
-__all__ = ["PASS", "Reading", "columns_read", "condition_of", "not_in_arrow", "wanted"]
+__all__ = ["PASS", "ComputedReading", "columns_read", "condition_of", "not_in_arrow", "wanted"]
 
 PASS = ("Filter", "Window", "WindowGroupLimit")
 """What has the columns of what is below, and more."""
@@ -41,7 +41,7 @@ def not_in_arrow(made: Computed, columns: pa.Schema) -> str | None:
     return None if is_made else "a type that a constant does not have"
 
 
-class Reading:
+class ComputedReading:
     """Reads a plan of one operator above the other.
 
     Parameters
@@ -60,7 +60,7 @@ class Reading:
 
     def __init__(
         self,
-        operators: Sequence[Node],
+        operators: Sequence[SparkNode],
         names: Mapping[int, str],
         kinds: Mapping[int, pa.DataType],
         spans: Mapping[int, Span] | None = None,
@@ -89,7 +89,7 @@ class Reading:
         columns = {number: self.names[number] for number in wanted(self.operators, self.names)}
         return Computed(columns, steps, self.given, result)
 
-    def steps(self, at: int) -> list[Step]:
+    def steps(self, at: int) -> list[ComputedStep]:
         """What the operator at a place does."""
         operator = self.operators[at]
         match operator.name:
@@ -102,14 +102,14 @@ class Reading:
                 return [Choice(condition.value)]
         raise Unread
 
-    def read(self, node: Node, place: str = "the query") -> Typed:
+    def read(self, node: SparkNode, place: str = "the query") -> Typed:
         """An expression over the columns that there are."""
         try:
             return read(node, self._scope())
         except Unread as unread:
             raise Unread(f"{place} has {unread}") from None
 
-    def _columns(self, at: int) -> Columns:
+    def _columns(self, at: int) -> ComputedColumns:
         items = {node.number: node for node in self.operators[at].trees("projectList")}
         self.given = [*items]
         scope = self._scope()
@@ -127,10 +127,10 @@ class Reading:
         self.kinds = {number: one.kind for number, one in made.items()}
         self.spans = {number: one.span for number, one in made.items() if one.span is not None}
         self.structs = structs
-        return Columns(values)
+        return ComputedColumns(values)
 
-    def _scope(self) -> Scope:
-        return Scope(self.kinds, self.again, self.spans, self.structs, self.certain)
+    def _scope(self) -> ColumnScope:
+        return ColumnScope(self.kinds, self.again, self.spans, self.structs, self.certain)
 
 
 class _Fields:
@@ -144,21 +144,21 @@ class _Fields:
         Of that step, which gets the fields.
     """
 
-    def __init__(self, node: Node, scope: Scope, values: dict[int, Value]) -> None:
+    def __init__(self, node: SparkNode, scope: ColumnScope, values: dict[int, Value]) -> None:
         self.node, self.scope, self.values = node, scope, values
         self.known: dict[int, Typed] = {}
 
     def field(self, place: int) -> Typed:
         """One of the fields, as a column."""
         if place not in self.known:
-            found = read(Node("GetStructField", {"ordinal": place}, (self.node,)), self.scope)
+            found = read(SparkNode("GetStructField", {"ordinal": place}, (self.node,)), self.scope)
             number = next(_OWN)
             self.values[number] = found.value
-            self.known[place] = replace(found, value=Column(number))
+            self.known[place] = replace(found, value=ComputedColumn(number))
         return self.known[place]
 
 
-def condition_of(operator: Node) -> Node:
+def condition_of(operator: SparkNode) -> SparkNode:
     """What a filter or a join has rows satisfy."""
     found = operator.tree("condition")
     if found is None:
@@ -166,7 +166,7 @@ def condition_of(operator: Node) -> Node:
     return found
 
 
-def _expressions(operator: Node) -> list[Node]:
+def _expressions(operator: SparkNode) -> list[SparkNode]:
     match operator.name:
         case "Project":
             return operator.trees("projectList")
@@ -178,14 +178,14 @@ def _expressions(operator: Node) -> list[Node]:
     return [condition_of(operator)]
 
 
-def _again(operators: Sequence[Node]) -> frozenset[str]:
+def _again(operators: Sequence[SparkNode]) -> frozenset[str]:
     """The keys of expressions that are in these operators more than once."""
     nodes = [node for operator in operators for tree in _expressions(operator) for node in tree.walk()]
     counts = Counter(node.key for node in nodes if node.children and node.name != "Alias")
     return frozenset(key for key, count in counts.items() if count > 1)
 
 
-def wanted(operators: Sequence[Node], below: Iterable[int]) -> list[int]:
+def wanted(operators: Sequence[SparkNode], below: Iterable[int]) -> list[int]:
     """Which of the columns below these operators they read or give."""
     if all(operator.name in PASS for operator in operators):
         return list(below)
@@ -194,6 +194,6 @@ def wanted(operators: Sequence[Node], below: Iterable[int]) -> list[int]:
     return [number for number in below if number in found]
 
 
-def columns_read(tree: Node) -> frozenset[int]:
+def columns_read(tree: SparkNode) -> frozenset[int]:
     """The numbers of the columns that an expression reads."""
     return frozenset(node.number for node in tree.walk() if node.name == "AttributeReference")

@@ -21,10 +21,10 @@ import pyarrow.compute as pc
 
 from windrow.kernels.computed import computed_functions, texts
 from windrow.kernels.computed.computed_functions import DAY, INSTANT, YEARS
-from windrow.kernels.computed.computed_values import Applied, Column, Constant, Function, Once, Value
-from windrow.spark.analysis.plan_tree import Node
+from windrow.kernels.computed.computed_values import Applied, ComputedColumn, Constant, Function, Once, Value
+from windrow.spark.analysis.plan_tree import SparkNode
 
-__all__ = ["Scope", "Span", "Struct", "Typed", "Unread", "kind_of", "read"]
+__all__ = ["ColumnScope", "Span", "Struct", "Typed", "Unread", "kind_of", "read"]
 
 _HOUR = 3_600_000_000
 _UTC = ("UTC", "Etc/UTC", "GMT", "Z")
@@ -86,7 +86,7 @@ class Struct(Protocol):
 
 
 @dataclass(frozen=True)
-class Scope:
+class ColumnScope:
     """What expressions are read in.
 
     Attributes
@@ -110,7 +110,7 @@ class Scope:
     certain: bool = False
 
 
-def read(node: Node, scope: Scope) -> Typed:
+def read(node: SparkNode, scope: ColumnScope) -> Typed:
     """How an expression is computed.
 
     Raises
@@ -122,7 +122,7 @@ def read(node: Node, scope: Scope) -> Typed:
         number = node.number
         if number not in scope.kinds:
             raise Unread(_shown(node))
-        return Typed(Column(number), scope.kinds[number], span=scope.spans.get(number))
+        return Typed(ComputedColumn(number), scope.kinds[number], span=scope.spans.get(number))
     if node.name == "GetStructField":
         (of,), place = node.children, int(node.fields["ordinal"])
         if of.name == "CreateNamedStruct":
@@ -145,7 +145,7 @@ def read(node: Node, scope: Scope) -> Typed:
     return found
 
 
-def _shown(node: Node) -> str:
+def _shown(node: SparkNode) -> str:
     """An expression as plans name it, and the columns that it reads."""
     names = dict.fromkeys(str(one.fields["name"]) for one in node.walk() if one.name == "AttributeReference")
     if node.name == "AttributeReference":
@@ -178,7 +178,7 @@ def kind_of(name: object) -> pa.DataType:
     return _KINDS[name]
 
 
-def _literal(node: Node) -> Typed:
+def _literal(node: SparkNode) -> Typed:
     kind, text = kind_of(node.fields["dataType"]), node.fields["value"]
     try:
         literal = pa.scalar(None if text is None else _parsed(text, kind), kind)
@@ -210,7 +210,7 @@ def _parsed(text: str, kind: pa.DataType) -> object:
 
 # -- one function of several values ----------------------------------------------------------------------
 
-_Handler = Callable[[Node, Sequence[Typed]], Typed]
+_Handler = Callable[[SparkNode, Sequence[Typed]], Typed]
 
 
 def _over(
@@ -236,7 +236,7 @@ def _known(operand: Typed) -> Any:
 
 
 def _booleans(function: Function) -> _Handler:
-    def handler(_: Node, operands: Sequence[Typed]) -> Typed:
+    def handler(_: SparkNode, operands: Sequence[Typed]) -> Typed:
         _only(all(pa.types.is_boolean(operand.kind) for operand in operands))
         return _over(function, operands, pa.bool_())
 
@@ -262,7 +262,7 @@ def _is_compared(kind: pa.DataType) -> bool:
 def _compared(function: Function, of_floats: Function, *, turned: bool = False) -> _Handler:
     """A comparison, and that of floats, which may have its sides turned."""
 
-    def handler(_: Node, operands: Sequence[Typed]) -> Typed:
+    def handler(_: SparkNode, operands: Sequence[Typed]) -> Typed:
         left, right = operands
         _only(left.kind == right.kind)
         if pa.types.is_floating(left.kind):
@@ -273,7 +273,7 @@ def _compared(function: Function, of_floats: Function, *, turned: bool = False) 
     return handler
 
 
-def _in(_: Node, operands: Sequence[Typed]) -> Typed:
+def _in(_: SparkNode, operands: Sequence[Typed]) -> Typed:
     value, *others = operands
     _only(_is_compared(value.kind) and all(other.kind == value.kind for other in others))
     among = pa.array(list(map(_known, others)), value.kind)
@@ -283,7 +283,7 @@ def _in(_: Node, operands: Sequence[Typed]) -> Typed:
 def _arithmetic(function: Function, ends: Callable[..., Sequence[int]]) -> _Handler:
     """Of whole numbers, with what it may give at the ends of what its operands are within."""
 
-    def handler(node: Node, operands: Sequence[Typed]) -> Typed:
+    def handler(node: SparkNode, operands: Sequence[Typed]) -> Typed:
         kinds = {operand.kind for operand in operands}
         if any(map(pa.types.is_decimal, kinds)):
             return _decimals(node.name, function, operands)
@@ -342,7 +342,7 @@ def _decimals(name: str, function: Function, operands: Sequence[Typed]) -> Typed
     return _over(function, operands, pa.decimal128(*kind))
 
 
-def _divided(_: Node, operands: Sequence[Typed]) -> Typed:
+def _divided(_: SparkNode, operands: Sequence[Typed]) -> Typed:
     """A float by a literal that is not zero."""
     value, by = operands
     _only(value.kind == by.kind == pa.float64() and _known(by) != 0)
@@ -352,7 +352,7 @@ def _divided(_: Node, operands: Sequence[Typed]) -> Typed:
 def _by_literal(function: Function, *, is_remainder: bool) -> _Handler:
     """The quotient or the rest by a positive literal."""
 
-    def handler(_: Node, operands: Sequence[Typed]) -> Typed:
+    def handler(_: SparkNode, operands: Sequence[Typed]) -> Typed:
         value, by = operands
         kind, divisor = value.kind, _known(by)
         _only(pa.types.is_signed_integer(kind) and by.kind == kind and divisor > 0)
@@ -372,7 +372,7 @@ def _joined(operands: Sequence[Typed]) -> Span | None:
     return min(least for least, _ in known), max(most for _, most in known)
 
 
-def _case(_: Node, operands: Sequence[Typed]) -> Typed:
+def _case(_: SparkNode, operands: Sequence[Typed]) -> Typed:
     """``CASE WHEN … THEN … ELSE … END``, and ``IF``."""
     conditions, values = operands[:-1:2], operands[1::2]
     kind = values[0].kind
@@ -383,13 +383,13 @@ def _case(_: Node, operands: Sequence[Typed]) -> Typed:
     return _over(computed_functions.cases, [*conditions, *values, last], kind, _joined([*values, last]))
 
 
-def _coalesce(_: Node, operands: Sequence[Typed]) -> Typed:
+def _coalesce(_: SparkNode, operands: Sequence[Typed]) -> Typed:
     kind = operands[0].kind
     _only(all(operand.kind == kind for operand in operands))
     return _over(pc.coalesce, operands, kind, _joined(operands))
 
 
-def _cast(node: Node, operands: Sequence[Typed]) -> Typed:
+def _cast(node: SparkNode, operands: Sequence[Typed]) -> Typed:
     (value,) = operands
     old, new = value.kind, kind_of(node.fields["dataType"])
     if old == new:
@@ -416,14 +416,14 @@ def _cast(node: Node, operands: Sequence[Typed]) -> Typed:
 # -- times -----------------------------------------------------------------------------------------------
 
 
-def _is_utc(node: Node) -> bool:
+def _is_utc(node: SparkNode) -> bool:
     return node.fields.get("timeZoneId") in _UTC
 
 
 def _part(unit: int, of: int) -> _Handler:
     """The hour of the day, or the like."""
 
-    def handler(node: Node, operands: Sequence[Typed]) -> Typed:
+    def handler(node: SparkNode, operands: Sequence[Typed]) -> Typed:
         (value,) = operands
         _only(value.kind == _LOCAL or (value.kind == INSTANT and _is_utc(node)))
         return _over(partial(computed_functions.of_day, unit, of), operands, pa.int32(), (0, of - 1))
@@ -434,7 +434,7 @@ def _part(unit: int, of: int) -> _Handler:
 def _of_calendar(function: Function, span: Span) -> _Handler:
     """The year of a date, or the like."""
 
-    def handler(_: Node, operands: Sequence[Typed]) -> Typed:
+    def handler(_: SparkNode, operands: Sequence[Typed]) -> Typed:
         (value,) = operands
         _only(pa.types.is_date32(value.kind))
         return _over(
@@ -454,7 +454,7 @@ def _beyond(value: Typed, span: Span) -> str | None:
     return None if span[0] <= least and most <= span[1] else "of years that calendars tell in different ways"
 
 
-def _formatted(node: Node, operands: Sequence[Typed]) -> Typed:
+def _formatted(node: SparkNode, operands: Sequence[Typed]) -> Typed:
     value, pattern = operands
     shape = texts.time_shape(_known(pattern))
     if shape is None or value.kind != INSTANT or not _is_utc(node):
@@ -464,7 +464,7 @@ def _formatted(node: Node, operands: Sequence[Typed]) -> Typed:
     return _over(partial(texts.formatted, shape), [value], pa.string(), doubt=doubt)
 
 
-def _plus_interval(node: Node, operands: Sequence[Typed]) -> Typed:
+def _plus_interval(node: SparkNode, operands: Sequence[Typed]) -> Typed:
     value, length = operands
     _only(value.kind == INSTANT and _is_utc(node) and length.kind == pa.duration("us"))
     (least, most), (shortest, longest) = map(_span, operands)
@@ -473,7 +473,7 @@ def _plus_interval(node: Node, operands: Sequence[Typed]) -> Typed:
 
 
 def _converted(old: pa.DataType, new: pa.DataType) -> _Handler:
-    def handler(_: Node, operands: Sequence[Typed]) -> Typed:
+    def handler(_: SparkNode, operands: Sequence[Typed]) -> Typed:
         _only(operands[0].kind == old)
         return _over(partial(computed_functions.to_type, new), operands, new, operands[0].span)
 
@@ -495,7 +495,7 @@ def _text(
 ) -> _Handler:
     """A function of one text, made by literals; None where Spark has to know."""
 
-    def handler(_: Node, operands: Sequence[Typed]) -> Typed:
+    def handler(_: SparkNode, operands: Sequence[Typed]) -> Typed:
         function = made(*_text_of(operands, literals))
         if function is None:
             raise Unread
@@ -512,12 +512,12 @@ def _ascii(made: Callable[..., Function | None], kind: pa.DataType, literals: in
     )
 
 
-def _concat(_: Node, operands: Sequence[Typed]) -> Typed:
+def _concat(_: SparkNode, operands: Sequence[Typed]) -> Typed:
     _only(all(pa.types.is_string(operand.kind) for operand in operands))
     return _over(texts.concatenated, operands, pa.string())
 
 
-def _element(node: Node, operands: Sequence[Typed]) -> Typed:
+def _element(node: SparkNode, operands: Sequence[Typed]) -> Typed:
     """``split_part``: an element of a list, or else a text."""
     parts, place = operands
     default = node.tree("defaultValueOutOfBound")

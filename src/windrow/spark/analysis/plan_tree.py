@@ -18,7 +18,7 @@ from windrow.errors import WindrowError
 from windrow.spark.gateway import Gateway
 from windrow.spark.jvm.plans import optimized_json, zoned_times
 
-__all__ = ["Choice", "Node", "choice_of", "optimized_tree", "with_above"]
+__all__ = ["SparkChoice", "SparkNode", "choice_of", "optimized_tree", "with_above"]
 
 _OF_NO_MEANING = frozenset(
     {"exprId", "qualifier", "metadata", "explicitMetadata", "nonInheritableMetadataKeys"}
@@ -26,7 +26,7 @@ _OF_NO_MEANING = frozenset(
 
 
 @dataclass(frozen=True, eq=False)
-class Node:
+class SparkNode:
     """An operator or an expression.
 
     Attributes
@@ -41,13 +41,13 @@ class Node:
 
     name: str
     fields: Mapping[str, Any]
-    children: tuple[Node, ...]
+    children: tuple[SparkNode, ...]
 
-    def trees(self, field: str) -> list[Node]:
+    def trees(self, field: str) -> list[SparkNode]:
         """The expressions of a field that has several."""
         return [_tree(nodes) for nodes in self.fields[field]]
 
-    def tree(self, field: str) -> Node | None:
+    def tree(self, field: str) -> SparkNode | None:
         """The expression of a field, if there is one."""
         nodes = self.fields.get(field)
         return _tree(nodes) if nodes else None
@@ -77,7 +77,7 @@ class Node:
         own = json.dumps(said, sort_keys=True)
         return f"{self.name}{own}({', '.join(child.key for child in self.children)})"
 
-    def walk(self) -> Iterator[Node]:
+    def walk(self) -> Iterator[SparkNode]:
         """It, and all below it."""
         yield self
         for child in self.children:
@@ -85,7 +85,7 @@ class Node:
 
 
 @dataclass(frozen=True)
-class Choice:
+class SparkChoice:
     """What a plan chooses and renames of what the operator below gives, where it does no more.
 
     Attributes
@@ -97,18 +97,18 @@ class Choice:
         column itself.
     """
 
-    below: Node
+    below: SparkNode
     columns: list[tuple[int, int | None]]
 
 
-def choice_of(plan: Node) -> Choice | None:
+def choice_of(plan: SparkNode) -> SparkChoice | None:
     """What a plan chooses; None where it does more."""
     below = plan.children[0] if plan.name == "Project" else plan
     output = below.output
     if output is None:
         return None
     if below is plan:
-        return Choice(plan, [(place, None) for place in range(len(output))])
+        return SparkChoice(plan, [(place, None) for place in range(len(output))])
     columns = []
     for item in plan.trees("projectList"):
         value, field = item.children[0] if item.name == "Alias" else item, None
@@ -117,17 +117,19 @@ def choice_of(plan: Node) -> Choice | None:
         if value.name != "AttributeReference" or value.number not in output:
             return None
         columns.append((output.index(value.number), field))
-    return Choice(below, columns)
+    return SparkChoice(below, columns)
 
 
-def with_above(plan: Node, above: tuple[Node, ...] = ()) -> Iterator[tuple[Node, tuple[Node, ...]]]:
+def with_above(
+    plan: SparkNode, above: tuple[SparkNode, ...] = ()
+) -> Iterator[tuple[SparkNode, tuple[SparkNode, ...]]]:
     """Each operator of a plan, with those above it from the nearest on."""
     yield plan, above
     for child in plan.children:
         yield from with_above(child, (plan, *above))
 
 
-def optimized_tree(gateway: Gateway, frame: DataFrame) -> Node | None:
+def optimized_tree(gateway: Gateway, frame: DataFrame) -> SparkNode | None:
     """The optimized plan of a DataFrame; None on Spark Connect, and where Spark fails to make one.
 
     What fails here fails again, and is told, when the query is run.
@@ -137,7 +139,7 @@ def optimized_tree(gateway: Gateway, frame: DataFrame) -> Node | None:
     return None
 
 
-def _optimized(frame: DataFrame) -> Node | None:
+def _optimized(frame: DataFrame) -> SparkNode | None:
     said = optimized_json(frame)
     if said is None:
         return None
@@ -164,12 +166,12 @@ def _literals(said: Any) -> Iterator[dict[str, Any]]:
             yield from _literals(each)
 
 
-def _tree(nodes: Sequence[Mapping[str, Any]]) -> Node:
+def _tree(nodes: Sequence[Mapping[str, Any]]) -> SparkNode:
     rest = iter(nodes)
 
-    def next_tree() -> Node:
+    def next_tree() -> SparkNode:
         said = dict(next(rest))
         name, count = said.pop("class").rpartition(".")[2], said.pop("num-children")
-        return Node(name, said, tuple(next_tree() for _ in range(count)))
+        return SparkNode(name, said, tuple(next_tree() for _ in range(count)))
 
     return next_tree()

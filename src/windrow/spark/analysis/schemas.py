@@ -9,7 +9,7 @@ from pyspark.sql.types import StructType
 
 from windrow.plan.columns import ROWS, Column, schema_of
 from windrow.spark.gateway import Gateway, is_ansi
-from windrow.syntax.sqltext import Relation, SqlText
+from windrow.syntax.sqltext import RelationText, SqlText
 
 __all__ = ["SparkAnalyser"]
 
@@ -51,7 +51,7 @@ class SparkAnalyser:
 
     def union(self, left: Sequence[Column], right: Sequence[Column]) -> StructType:
         """The types in which Spark puts both together."""
-        both = SqlText.of("SELECT * FROM ", Relation("l"), " UNION ALL SELECT * FROM ", Relation("r"))
+        both = SqlText.of("SELECT * FROM ", RelationText("l"), " UNION ALL SELECT * FROM ", RelationText("r"))
         frames = {"l": self._none(left), "r": self._none(right)}
         return self._gateway.sql(both, frames).schema
 

@@ -17,15 +17,15 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, LongType, StructField, StructType
 
-from windrow.algebra.bound_statement import Statement
+from windrow.algebra.bound_statement import BoundStatement
 from windrow.algebra.match_node import Match
 from windrow.algebra.names import QUALIFIED, ROW, shown_field
-from windrow.algebra.physical import Draft, Hoisted, field_of
+from windrow.algebra.physical import Hoisted, PlanDraft, field_of
 from windrow.algebra.window_node import Window
 from windrow.errors import NotSupportedError, WindrowError
 from windrow.kernels import slices, window_plan
 from windrow.kernels.sorting import SortKey
-from windrow.kernels.tasks.task_stage import Stage, halo_for, only_put_out
+from windrow.kernels.tasks.task_stage import TaskStage, halo_for, only_put_out
 from windrow.rules import optimize
 from windrow.rules.kernel_plan import (
     IS_LABEL,
@@ -50,7 +50,7 @@ from windrow.spark.scan.file_scan import file_scan
 from windrow.spark.tasks.exchange import run_stage
 from windrow.spark.tasks.layout import survey
 from windrow.syntax.nodes import Side
-from windrow.syntax.sqltext import Relation, SqlText, quoted
+from windrow.syntax.sqltext import RelationText, SqlText, quoted
 
 __all__ = [
     "Bound",
@@ -74,7 +74,7 @@ class BoundWindow:
     """
 
     window: Window
-    draft: Draft
+    draft: PlanDraft
     analyzer: SparkAnalyzer
     made: Made | None = None
     reads: tuple[str, ...] = ()
@@ -85,7 +85,7 @@ class Made:
     """A stage, the rows that it is run over, and what it gives: the schema and the rows."""
 
     rows: DataFrame
-    stage: Stage
+    stage: TaskStage
     result: StructType
     given: DataFrame
 
@@ -95,7 +95,7 @@ Builder = Callable[[Gateway, Bound], DataFrame]
 
 
 def run_statement(
-    gateway: Gateway, statement: Statement, build: Builder
+    gateway: Gateway, statement: BoundStatement, build: Builder
 ) -> tuple[DataFrame, tuple[Bound, ...]]:
     """The DataFrame of a statement, and its bound windows."""
     bound, frames = bind_statement(gateway, statement, build)
@@ -128,7 +128,7 @@ def _straight(gateway: Gateway, frame: DataFrame, bound: Bound) -> DataFrame | N
 
 
 def bind_statement(
-    gateway: Gateway, statement: Statement, build: Builder
+    gateway: Gateway, statement: BoundStatement, build: Builder
 ) -> tuple[tuple[Bound, ...], dict[str, DataFrame]]:
     """Bind and build every window of a statement, inputs first."""
     bound: list[Bound] = []
@@ -159,7 +159,7 @@ class explained:  # noqa: N801 - used as a context manager, like a function
             inside = any(
                 part.source is not None and part.offset <= error.span.start < part.offset + len(part.text)
                 for part in item.window.outer.parts
-                if not isinstance(part, Relation)
+                if not isinstance(part, RelationText)
             )
             if inside:
                 better = in_window_terms(error, item.window, item.analyzer.fields, None)
@@ -238,7 +238,7 @@ class WindowStage(KeyedRows):
         may_be_null = key.nullable and (scan is None or not scan.is_full(key.name))
         column = pa.field(key.name, arrow_of(key.dataType), may_be_null)
         coded, halo = only_put_out(plan, read), halo_for(plan, layout, self.order[0], column)
-        stage = Stage(plan, self.partition, self.order, read, coded, layout, scan, halo)
+        stage = TaskStage(plan, self.partition, self.order, read, coded, layout, scan, halo)
         given = run_stage(keyed, stage, travelling_schema(result))
         self.bound.made = Made(keyed, stage, travelling_schema(result), given)
         return self.finished(given, result)
@@ -278,7 +278,7 @@ class WindowStage(KeyedRows):
         items = SqlText.join(
             ", ", [*map(SqlText.of, kept), *(SqlText.of(item.text, f" AS {item.name}") for item in texts)]
         )
-        query = SqlText.of(self.window.prefix, "SELECT ", items, " FROM ", Relation("scope"))
+        query = SqlText.of(self.window.prefix, "SELECT ", items, " FROM ", RelationText("scope"))
         return self.gateway.sql(query, {"scope": scope})
 
     def read(self, keyed: DataFrame, types: Mapping[str, DataType]) -> tuple[str, ...]:

@@ -19,8 +19,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructType
 
 from windrow.algebra.names import IDENTITY, ROW, order_key, partition_key
-from windrow.algebra.physical import Draft
-from windrow.algebra.window_node import Boundary, Window
+from windrow.algebra.physical import PlanDraft
+from windrow.algebra.window_node import Window, WindowBoundary
 from windrow.rules.kernel_plan import IS_LABEL, given_position
 from windrow.spark.analysis.analyzer import SparkAnalyzer
 from windrow.spark.analysis.keyed_rows import sort_key
@@ -28,7 +28,7 @@ from windrow.spark.analysis.row_fields import as_variable, row_type
 from windrow.spark.arrow import is_orderable
 from windrow.spark.gateway import Gateway
 from windrow.syntax.nodes import Role, Side
-from windrow.syntax.sqltext import Relation, SqlText
+from windrow.syntax.sqltext import RelationText, SqlText
 
 __all__ = ["POSITION", "add_positions", "found_positions", "numbered", "one_order", "tie_break"]
 
@@ -37,7 +37,7 @@ _AT_EDGES = ("unbounded", "always")
 _NEIGHBOURS = {-1: ("__previous", "__previous_position"), 1: ("__next", "__next_position")}
 
 
-def add_positions(gateway: Gateway, window: Window, draft: Draft, analyzer: SparkAnalyzer) -> DataFrame:
+def add_positions(gateway: Gateway, window: Window, draft: PlanDraft, analyzer: SparkAnalyzer) -> DataFrame:
     """The rows with their position, whether each is a label row, and where its window starts and ends.
 
     Adds the row's position, whether it is a label row, and the positions of the boundaries whose predicates
@@ -68,7 +68,7 @@ def numbered(rows: DataFrame, keys: Sequence[str], position: Column) -> DataFram
 def found_positions(
     gateway: Gateway,
     window: Window,
-    draft: Draft,
+    draft: PlanDraft,
     rows: DataFrame,
     keys: Sequence[str],
     columns: Sequence[str],
@@ -99,7 +99,7 @@ class _JoinPlan:
         self,
         gateway: Gateway,
         window: Window,
-        draft: Draft,
+        draft: PlanDraft,
         numbered: DataFrame,
         keys: Sequence[str],
         may_be: Column | None,
@@ -143,7 +143,7 @@ class _JoinPlan:
             same = same & F.col(f"__{side}_{key}").eqNullSafe(F.col(f"__{other}_{key}" if other else key))
         return same
 
-    def side(self, letter: str, boundary: Boundary, may_be: Column | None = None) -> DataFrame:
+    def side(self, letter: str, boundary: WindowBoundary, may_be: Column | None = None) -> DataFrame:
         """The rows as candidates for a boundary, with the boundary's variables as columns."""
         rows = self.numbered if may_be is None else self.numbered.filter(may_be)
         columns = [F.col(key).alias(f"__{letter}_{key}") for key in self.keys] + [
@@ -159,14 +159,14 @@ class _JoinPlan:
                 columns.append(F.col(position).alias(IDENTITY + variable.name))
         return rows.select(*columns)
 
-    def filtered(self, frame: DataFrame, boundary: Boundary) -> DataFrame:
+    def filtered(self, frame: DataFrame, boundary: WindowBoundary) -> DataFrame:
         """The candidates, or pairs of them, for which the boundary's predicate is true."""
         if boundary.when is None:
             return frame
         if boundary.when.column is not None:
             return frame.filter(boundary.when.column)
         query = SqlText.of(
-            self.window.prefix, "SELECT * FROM ", Relation("pairs"), " WHERE ", boundary.when.text
+            self.window.prefix, "SELECT * FROM ", RelationText("pairs"), " WHERE ", boundary.when.text
         )
         return self.gateway.sql(query, {"pairs": frame})
 

@@ -21,7 +21,7 @@ from windrow.algebra.names import ROW, order_key, partition_key
 from windrow.rules.match_draft import ARGUMENT, MatchDraft, Pair, neighbour
 from windrow.spark.analysis.keyed_rows import sort_key
 from windrow.spark.clauses.join_plan import POSITION, tie_break
-from windrow.syntax.sqltext import Relation, SqlText, quoted
+from windrow.syntax.sqltext import RelationText, SqlText, quoted
 
 __all__ = ["beside", "needs_positions"]
 
@@ -89,7 +89,7 @@ def _found(
     names = SqlText.join(", ", [SqlText.of(quoted(name)) for name in [*keys, POSITION]])
     query = SqlText.of(
         match.prefix, "SELECT ", names, f", {POSITION} - {_OTHER} AS {_BACK}, (", pair.text,
-        f") AS {_VALUE} FROM ", Relation(_SCOPE),
+        f") AS {_VALUE} FROM ", RelationText(_SCOPE),
     )  # fmt: skip
     in_order = F.sort_array(F.collect_list(F.struct(_BACK, _VALUE)))
     values = F.transform(in_order, lambda one: one[_VALUE]).alias(pair.name)

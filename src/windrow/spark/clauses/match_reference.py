@@ -10,7 +10,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql.types import DataType, LongType, StringType
 
-from windrow.algebra.match_node import Expression
+from windrow.algebra.match_node import MatchExpression
 from windrow.algebra.names import ROW, order_key, partition_key
 from windrow.algebra.navigations import (
     Aggregation,
@@ -126,7 +126,7 @@ class MatchReference:
 
     # -- DEFINE and WITHIN -------------------------------------------------------------------------
 
-    def condition(self, item: Expression) -> Callable[[Seen], Any]:
+    def condition(self, item: MatchExpression) -> Callable[[Seen], Any]:
         """A condition over what was taken."""
         names = {leaf.range: f"__l{number}" for number, leaf in enumerate(item.leaves)}
         queries = list(subqueries(self.match.tokens, item.range))

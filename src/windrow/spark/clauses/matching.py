@@ -27,17 +27,17 @@ from windrow.kernels.patterns.pattern_plan import (
     CLASSIFIER,
     STATE,
     Aggregated,
-    Frame,
     MatchNumber,
     MatchPlan,
     Measure,
     Navigation,
+    PatternFrame,
 )
 from windrow.kernels.patterns.pattern_slices import matches_halo
 from windrow.kernels.slices import Halo
 from windrow.kernels.sorting import SortKey
-from windrow.kernels.tasks.task_stage import Stage, halo_for
-from windrow.rules.match_conditions import Source
+from windrow.kernels.tasks.task_stage import TaskStage, halo_for
+from windrow.rules.match_conditions import ConditionSource
 from windrow.rules.match_draft import ARGUMENT, AggregateLeaf, MatchDraft
 from windrow.rules.match_rows import draft_match
 from windrow.spark.analysis.keyed_rows import (
@@ -54,7 +54,7 @@ from windrow.spark.gateway import Gateway, is_ansi
 from windrow.spark.scan.file_scan import file_scan
 from windrow.spark.tasks.exchange import run_stage
 from windrow.spark.tasks.layout import survey
-from windrow.syntax.sqltext import Relation, SqlText, quoted
+from windrow.syntax.sqltext import RelationText, SqlText, quoted
 from windrow.syntax.subqueries import opens_query
 
 __all__ = [
@@ -126,13 +126,13 @@ class MatchTypes:
         return found is not None and not odd and supports(function, found)
 
     def types_of(
-        self, texts: Sequence[SqlText], arguments: Sequence[SqlText], sources: Sequence[Source]
+        self, texts: Sequence[SqlText], arguments: Sequence[SqlText], sources: Sequence[ConditionSource]
     ) -> list[str]:
         """See the protocol."""
         schema = self.analyse(texts, self.scope(arguments, sources)).schema
         return [item.dataType.simpleString() for item in schema.fields]
 
-    def scope(self, arguments: Sequence[SqlText], sources: Sequence[Source] = ()) -> DataFrame:
+    def scope(self, arguments: Sequence[SqlText], sources: Sequence[ConditionSource] = ()) -> DataFrame:
         """The rows: fields, the row as a struct, the arguments, and the sources as structs of all these."""
         scope = self.rows.select(f"{ROW}.*", "*") if self.row.fields else self.rows
         if arguments:
@@ -140,7 +140,7 @@ class MatchTypes:
                 SqlText.of("(", text, f") AS {ARGUMENT}{number}") for number, text in enumerate(arguments)
             ]
             query = SqlText.of(
-                self.match.prefix, "SELECT *, ", SqlText.join(", ", items), " FROM ", Relation(_SCOPE)
+                self.match.prefix, "SELECT *, ", SqlText.join(", ", items), " FROM ", RelationText(_SCOPE)
             )
             scope = self.run(query, scope)
         columns = [F.col(f"{ROW}.{quoted(name)}") for name in self.fields]
@@ -159,7 +159,7 @@ class MatchTypes:
     def analyse(self, texts: Sequence[SqlText], scope: DataFrame) -> DataFrame:
         """These expressions over a relation."""
         items = SqlText.join(", ", (SqlText.of(text, f" AS x{number}") for number, text in enumerate(texts)))
-        query = SqlText.of(self.match.prefix, "SELECT ", items, " FROM ", Relation(_SCOPE))
+        query = SqlText.of(self.match.prefix, "SELECT ", items, " FROM ", RelationText(_SCOPE))
         return self.run(query, scope)
 
     def run(self, query: SqlText, scope: DataFrame) -> DataFrame:
@@ -267,7 +267,7 @@ class MatchStage(KeyedRows):
         key = pa.field(self.order[0].column, pa.null())
         halo = halo_for(plan, layout, self.order[0], key)
         read = tuple(name for name in keyed.columns if name in types) or (keyed.columns[0],)
-        stage = Stage(plan, self.partition, self.order, read, frozenset(), layout, scan, halo)
+        stage = TaskStage(plan, self.partition, self.order, read, frozenset(), layout, scan, halo)
         given = run_stage(keyed, stage, travelling_schema(result))
         return self.finished(given, result)
 
@@ -291,7 +291,7 @@ class MatchStage(KeyedRows):
         kept = [SqlText.of(quoted(name)) for name in [*self.rows.columns, POSITION] if name in sorting]
         items = [*kept, *(SqlText.of(item.text, f" AS {item.name}") for item in self.draft.hoisted)]
         query = SqlText.of(
-            self.match.prefix, "SELECT ", SqlText.join(", ", items), " FROM ", Relation(_SCOPE)
+            self.match.prefix, "SELECT ", SqlText.join(", ", items), " FROM ", RelationText(_SCOPE)
         )
         return self.analyzer.run(query, scope)
 
@@ -321,7 +321,7 @@ class MatchStage(KeyedRows):
             tuple(self.running()), schema,
             self.analyzer.ansi, self.match.sql, (clause.skip.span.start, clause.skip.span.stop),
             self.analyzer.constants(draft), clause.every, draft.duration,
-            None if clause.frame is None else Frame(clause.frame.following, clause.frame.seek),
+            None if clause.frame is None else PatternFrame(clause.frame.following, clause.frame.seek),
             self.match.tree, draft.by_label, draft.of_names,
         )  # fmt: skip
 
@@ -398,7 +398,7 @@ def selected(bound: BoundMatch, given: DataFrame) -> DataFrame:
         measures.append(SqlText.of(whole, f" AS {quoted(name)}"))
     split = len(draft.before)
     items = [*columns[:split], *measures, *columns[split:], SqlText.of(STATE)]
-    query = SqlText.of(match.prefix, "SELECT ", SqlText.join(", ", items), " FROM ", Relation(_SCOPE))
+    query = SqlText.of(match.prefix, "SELECT ", SqlText.join(", ", items), " FROM ", RelationText(_SCOPE))
     return bound.analyzer.run(query, scope).drop(STATE)
 
 

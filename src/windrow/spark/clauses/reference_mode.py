@@ -107,7 +107,7 @@ class _Reference:
             label=self.boundary(window.label) if window.label is not None else None,
         )
 
-    def boundary(self, boundary: window_node.Boundary) -> Boundary:
+    def boundary(self, boundary: window_node.WindowBoundary) -> Boundary:
         names = {variable.role: variable.name for variable in boundary.variables}
         return Boundary(
             as_=names.get(Role.ROW),
@@ -119,7 +119,7 @@ class _Reference:
             unbounded=boundary.unbounded,
         )
 
-    def written(self, fragment: window_node.Fragment) -> str:
+    def written(self, fragment: window_node.WindowFragment) -> str:
         """The user's text of an expression."""
         if fragment.column is not None or fragment.span is None:
             raise NotSupportedError(

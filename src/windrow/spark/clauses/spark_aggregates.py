@@ -20,7 +20,7 @@ from windrow.rules.kernel_plan import ROWS
 from windrow.rules.match_draft import ELEMENT, MatchDraft
 from windrow.spark.analysis.row_fields import as_variable
 from windrow.spark.gateway import Gateway
-from windrow.syntax.sqltext import Relation, SqlText, quoted
+from windrow.syntax.sqltext import RelationText, SqlText, quoted
 
 __all__ = ["aggregate_in_spark", "aggregate_lists"]
 
@@ -48,7 +48,7 @@ def aggregate_in_spark(
     results = SqlText.join(", ", (SqlText.of(call.text, f" AS {quoted(call.name)}") for call in calls))
     kept = "".join(f"{item}, " for item in carried)
     query = SqlText.of(
-        window.prefix, "SELECT ", kept, results, " FROM ", Relation("exploded"), " GROUP BY __number"
+        window.prefix, "SELECT ", kept, results, " FROM ", RelationText("exploded"), " GROUP BY __number"
     )
     frame = gateway.sql(query, {"exploded": exploded})
     for name in keys:
@@ -77,7 +77,7 @@ def aggregate_lists(
         "SELECT ",
         SqlText.join(", ", items),
         " FROM ",
-        Relation("scope"),
+        RelationText("scope"),
         " GROUP BY __number",
     )
     return run(query, exploded)

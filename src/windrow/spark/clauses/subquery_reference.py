@@ -11,7 +11,7 @@ from pyspark.sql.types import DataType, StructField, StructType
 from windrow.errors import ExecutionError
 from windrow.kernels.reference.values import Column
 from windrow.spark.gateway import Gateway
-from windrow.syntax.sqltext import Relation, SqlText
+from windrow.syntax.sqltext import RelationText, SqlText
 from windrow.syntax.subqueries import subqueries
 from windrow.syntax.tokens import TokenList, tokenize
 
@@ -67,7 +67,7 @@ class _Subquery:
             schema = StructType([StructField(name, kind) for name, kind in self.around.items()])
             one = self.gateway.spark.createDataFrame([tuple(values.values())], schema)
             query = SqlText.of(
-                self.prefix, "SELECT q.* FROM ", Relation(_AROUND), ", LATERAL ", self.text, " AS q"
+                self.prefix, "SELECT q.* FROM ", RelationText(_AROUND), ", LATERAL ", self.text, " AS q"
             )
             with self.gateway.translated():
                 self.known[key] = [plain(row[0]) for row in self.gateway.sql(query, {_AROUND: one}).collect()]

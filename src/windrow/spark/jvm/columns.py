@@ -28,17 +28,17 @@ from windrow.spark.jvm.connect import of_connect
 
 __all__ = [
     "Aliased",
-    "Call",
     "Case",
     "Cast",
+    "ColumnCall",
+    "ColumnPart",
     "ColumnTree",
     "Lambda",
-    "Named",
+    "LambdaVariable",
+    "NamedColumn",
     "Other",
-    "Part",
     "Star",
-    "Variable",
-    "Written",
+    "WrittenColumn",
     "alias_of",
     "column_tree",
     "parts_of_name",
@@ -49,14 +49,14 @@ _SUFFIXES = {"ByteType": "Y", "ShortType": "S", "IntegerType": "", "LongType": "
 
 
 @dataclass(frozen=True)
-class Named:
+class NamedColumn:
     """A column, or a field of one."""
 
     parts: list[str]
 
 
 @dataclass(frozen=True)
-class Written:
+class WrittenColumn:
     """SQL; `is_whole` where nothing need be put around it, as with a constant."""
 
     sql: str
@@ -71,7 +71,7 @@ class Star:
 
 
 @dataclass(frozen=True)
-class Call:
+class ColumnCall:
     """A function, or an operator by its name."""
 
     name: str
@@ -97,7 +97,7 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Part:
+class ColumnPart:
     """A field of a struct, or an element of an array or a map."""
 
     whole: ColumnTree
@@ -113,7 +113,7 @@ class Lambda:
 
 
 @dataclass(frozen=True)
-class Variable:
+class LambdaVariable:
     """A variable of one."""
 
     name: str
@@ -132,7 +132,8 @@ class Other:
 
 
 ColumnTree: TypeAlias = (
-    "Named | Written | Star | Call | Cast | Case | Part | Lambda | Variable | Aliased | Other"
+    "NamedColumn | WrittenColumn | Star | ColumnCall | Cast | Case | ColumnPart | Lambda"
+    " | LambdaVariable | Aliased | Other"
 )
 
 
@@ -185,16 +186,16 @@ def parts_of_name(written: str) -> list[str]:
 def _java_tree(node: Any) -> ColumnTree:
     match class_of(node):
         case "UnresolvedAttribute":
-            return Named(items_of(node.nameParts()))
+            return NamedColumn(items_of(node.nameParts()))
         case "Literal":
-            return Written(_java_constant(node.value()), is_whole=True)
+            return WrittenColumn(_java_constant(node.value()), is_whole=True)
         case "SqlExpression":
-            return Written(node.expression())
+            return WrittenColumn(node.expression())
         case "UnresolvedStar":
             target = node.unparsedTarget()
             return Star("*" if target.isEmpty() else str(target.get()))
         case "UnresolvedFunction" if not node.isInternal():
-            return Call(node.functionName(), _java_trees(node.arguments()), node.isDistinct())
+            return ColumnCall(node.functionName(), _java_trees(node.arguments()), node.isDistinct())
         case "Cast":
             mode = node.evalMode()
             tries = mode.isDefined() and "try" in str(mode.get()).lower()
@@ -204,11 +205,11 @@ def _java_tree(node: Any) -> ColumnTree:
             otherwise = node.otherwise()
             return Case(branches, _java_tree(otherwise.get()) if otherwise.isDefined() else None)
         case "UnresolvedExtractValue":
-            return Part(_java_tree(node.child()), _java_tree(node.extraction()))
+            return ColumnPart(_java_tree(node.child()), _java_tree(node.extraction()))
         case "LambdaFunction":
             return Lambda(_java_trees(node.arguments()), _java_tree(node.function()))
         case "UnresolvedNamedLambdaVariable":
-            return Variable(str(node.name()))
+            return LambdaVariable(str(node.name()))
         case "Alias":
             return Aliased(_java_tree(node.child()))
     return Other()
@@ -234,18 +235,18 @@ def _java() -> Any:
 def _connect_tree(node: Any) -> ColumnTree:
     match type(node).__name__:
         case "ColumnReference":
-            return Named(parts_of_name(node._unparsed_identifier))
+            return NamedColumn(parts_of_name(node._unparsed_identifier))
         case "LiteralExpression":
             text = _connect_constant(node._value, node._dataType)
-            return Other() if text is None else Written(text, is_whole=True)
+            return Other() if text is None else WrittenColumn(text, is_whole=True)
         case "SQLExpression":
-            return Written(node._expr)
+            return WrittenColumn(node._expr)
         case "UnresolvedStar":
             return Star(str(node._unparsed_target or "*"))
         case "UnresolvedFunction":
-            return Call(node._name, _connect_trees(node._args), node._is_distinct)
+            return ColumnCall(node._name, _connect_trees(node._args), node._is_distinct)
         case "CallFunction":
-            return Call(node._name, _connect_trees(node._args))
+            return ColumnCall(node._name, _connect_trees(node._args))
         case "CastExpression":
             kind = node._data_type
             told = kind if isinstance(kind, str) else kind.simpleString()
@@ -255,11 +256,11 @@ def _connect_tree(node: Any) -> ColumnTree:
             otherwise = node._else_value
             return Case(branches, None if otherwise is None else _connect_tree(otherwise))
         case "UnresolvedExtractValue":
-            return Part(_connect_tree(node._child), _connect_tree(node._extraction))
+            return ColumnPart(_connect_tree(node._child), _connect_tree(node._extraction))
         case "LambdaFunction":
             return Lambda(_connect_trees(node._arguments), _connect_tree(node._function))
         case "UnresolvedNamedLambdaVariable":
-            return Variable(".".join(node._name_parts))
+            return LambdaVariable(".".join(node._name_parts))
         case "ColumnAlias":
             return Aliased(_connect_tree(node._child))
     return Other()

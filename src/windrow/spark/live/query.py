@@ -34,7 +34,7 @@ from windrow.spark.live.plans.live_plan import LivePlan
 from windrow.spark.live.reports.failures import failure, of_a_worker
 from windrow.spark.live.reports.progress_report import described, in_words
 from windrow.spark.live.reports.rows_set_aside import SetAside, counted
-from windrow.spark.live.reports.state_table import State, StateRow
+from windrow.spark.live.reports.state_table import QueryState, StateRow
 from windrow.spark.live.sinks.into_stream import IntoStream, refuse_other
 from windrow.spark.live.sinks.sink import uri
 from windrow.spark.live.sinks.targets import in_mode, sink_of
@@ -185,7 +185,7 @@ class LiveQuery:
         that the query has got no further. Of a query with EMIT there is a row for what is kept of each stream
         (``rows``), with ``why``; and one for what its operators hold in place of rows (``operators``).
         """
-        return State(self.kept()).frame(self._spark)
+        return QueryState(self.kept()).frame(self._spark)
 
     def kept(self) -> tuple[StateRow, ...]:
         """The rows of :meth:`state`, without a job of Spark's."""

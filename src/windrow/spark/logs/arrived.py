@@ -23,8 +23,8 @@ from windrow.spark.logs.session_streams import (
     PROMISE,
     PTIME,
     ROWTIME,
-    Arrivals,
     Stream,
+    StreamArrivals,
 )
 from windrow.streams.entries import BEFORE
 from windrow.syntax.sqltext import quoted
@@ -78,7 +78,7 @@ def arrived(
         told = steps.select(shown, PTIME, F.lit("").alias(PRODUCER), nothing.alias(ROWTIME), PROMISE)
         came = came.unionByName(told)
     judged = came.withColumn(IS_LATE, F.lit(False))
-    arrivals = Arrivals(came, judged, stream.clock, "ptime", PTIMES, (watermark, ends))
+    arrivals = StreamArrivals(came, judged, stream.clock, "ptime", PTIMES, (watermark, ends))
     if stream.live is not None and stream.live.has_patterns:
         arrivals = replace(arrivals, promised=(*((0, text) for text in stream.live.domain), *promised))
     return replace(stream, frame=frame, ties=(ARRIVED,), arrivals=arrivals)

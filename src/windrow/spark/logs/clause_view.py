@@ -9,7 +9,7 @@ from typing import Protocol, TypeAlias
 from windrow.spark.logs.micro_batch import Coming, MicroBatch
 from windrow.spark.logs.session_streams import Stream
 
-__all__ = ["ClauseView", "Ends", "Feed", "Source", "Unbounded"]
+__all__ = ["ClauseSource", "ClauseView", "Ends", "Feed", "Unbounded"]
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Feed:
 
 
 @dataclass(frozen=True)
-class Source:
+class ClauseSource:
     """A stream whose rows come to a clause, and what ends partitions there.
 
     Attributes
@@ -55,7 +55,7 @@ class Source:
         return f"{self.name} on {', '.join(self.columns)}"
 
 
-Ends: TypeAlias = tuple[Source, ...]
+Ends: TypeAlias = tuple[ClauseSource, ...]
 """What ends the partitions of a clause: all of these have to be closed for a key."""
 
 

@@ -14,11 +14,11 @@ from windrow.kernels.advance import Ended
 from windrow.spark.logs.session_streams import Stream
 from windrow.streams import FOREVER
 
-__all__ = ["Coming", "Given", "Kept", "MicroBatch", "Span", "upwards"]
+__all__ = ["Coming", "Given", "InstantSpan", "MicroBatch", "RetainedRows", "upwards"]
 
 
 @dataclass(frozen=True)
-class Kept:
+class RetainedRows:
     """Rows to keep, and whether they are known to be few."""
 
     frame: DataFrame
@@ -31,7 +31,7 @@ class Kept:
 
 
 @dataclass(frozen=True)
-class Span:
+class InstantSpan:
     """The instants of a step.
 
     Attributes
@@ -61,7 +61,7 @@ class Span:
     origin: int
     arrived: Mapping[str, Stream]
     before: Callable[[str], DataFrame | None]
-    keep: dict[str, Kept] = field(default_factory=dict)
+    keep: dict[str, RetainedRows] = field(default_factory=dict)
     are_few: bool = False
     marks: dict[str, int] = field(default_factory=dict)
     cached: list[DataFrame] = field(default_factory=list)
@@ -122,7 +122,7 @@ class MicroBatch(Protocol):
     """What is known in a micro-batch: its instants, and the streams that are evaluated in it, each once."""
 
     @property
-    def span(self) -> Span:
+    def span(self) -> InstantSpan:
         """The instants."""
 
     def coming(self, name: str) -> Coming:

@@ -28,14 +28,14 @@ from windrow.spark.logs.log_source import FORMAT, LogSource
 from windrow.spark.logs.session_streams import ARRIVED, REASON, ROWTIME, Stream
 from windrow.spark.logs.storable import clock_of, in_spark, in_types
 from windrow.spark.runtime.interpreter import register_source
-from windrow.streams import FOREVER, NO_BOUND, Kind, NamedStream, Position, Producer, Receipt
+from windrow.streams import FOREVER, NO_BOUND, EntryKind, NamedStream, Position, Producer, Receipt
 from windrow.streams.admission.ahead import told_ahead
 from windrow.streams.admission.reordering import too_late
 from windrow.streams.entries import AT, BEFORE, KIND, SEQUENCE
 from windrow.streams.row_arguments import to_table
 from windrow.syntax.sqltext import quoted
 
-__all__ = ["Named"]
+__all__ = ["NamedStreamEntry"]
 
 _FILES_AT_ONCE = 1000
 _TIES = {"__tie0": PTIME, "__tie1": PRODUCER, "__tie2": SEQUENCE}
@@ -57,7 +57,7 @@ class _Log:
 
 
 @dataclass
-class Named:
+class NamedStreamEntry:
     """A named stream as a session has it: what it has read of the log, and its own producer.
 
     Attributes
@@ -226,10 +226,10 @@ class Named:
         source = self.spark.readStream.format(FORMAT).schema(in_spark(self.stream))
         entries = source.option("folder", folder).load()
         kind = F.col(KIND)
-        is_bound = kind.isin(int(Kind.BOUND), int(Kind.WATERMARK))
+        is_bound = kind.isin(int(EntryKind.BOUND), int(EntryKind.WATERMARK))
         made = (
             *(F.col(quoted(name)) for name in self.stream.definition.columns.names),
-            F.when(kind == int(Kind.ROW), F.col(AT)).alias(ROWTIME),
+            F.when(kind == int(EntryKind.ROW), F.col(AT)).alias(ROWTIME),
             F.col(PRODUCER),
             F.col(PTIME),
             F.when(is_bound, F.col(AT)).alias(BOUND),

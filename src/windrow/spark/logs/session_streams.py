@@ -39,8 +39,8 @@ __all__ = [
     "ROWTIME",
     "SENDER",
     "SEQUENCE",
-    "Arrivals",
     "Stream",
+    "StreamArrivals",
     "rescaled",
 ]
 
@@ -56,14 +56,14 @@ SENDER = "__tie1"
 REASON = "__reason"
 """Of a late row, why it is: one of `windrow.streams.entries.REASONS`."""
 CAME, PTIME, PRODUCER, PROMISE, IS_LATE = "__came", "__ptime", "__producer", "__promise", "__late"
-"""The columns of the entries of :class:`Arrivals`, beside `ROWTIME`."""
+"""The columns of the entries of :class:`StreamArrivals`, beside `ROWTIME`."""
 
 LATE = "stream STRING, row STRING, rowtime {kind}, bound {kind}, producer STRING, reason STRING"
 """The columns of the late rows of several streams, of which the instants are of this type."""
 
 
 @dataclass(frozen=True)
-class Arrivals:
+class StreamArrivals:
     """The entries of a log as they came, those that were late among them.
 
     Attributes
@@ -212,11 +212,11 @@ class Stream:
     name: str | None = None
     live: LiveSource | None = None
     known_ends: tuple[int, int] | None = None
-    arrivals: Arrivals | None = None
+    arrivals: StreamArrivals | None = None
     on_late: str = "keep"
 
     @property
-    def timed(self) -> Arrivals | None:
+    def timed(self) -> StreamArrivals | None:
         """Its entries, where it is known at which processing times they came."""
         return self.arrivals if self.arrivals is not None and self.arrivals.clock is not None else None
 

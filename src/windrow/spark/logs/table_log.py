@@ -21,14 +21,14 @@ from windrow.spark.logs.session_streams import (
     PTIME,
     ROWTIME,
     SENDER,
-    Arrivals,
     Stream,
+    StreamArrivals,
 )
 from windrow.streams.entries import PATTERN
 from windrow.syntax.lengths import TIME_UNITS
 from windrow.syntax.sqltext import quoted
 
-__all__ = ["Log", "of_frame", "unit_named"]
+__all__ = ["TableLog", "of_frame", "unit_named"]
 
 _NO_BOUND = "__no_bound"
 _BOUND = "__bound"
@@ -56,7 +56,7 @@ def unit_named(unit: str | None) -> str | None:
 
 
 @dataclass(frozen=True)
-class Log:
+class TableLog:
     """How the columns of a table tell what arrived.
 
     Attributes
@@ -119,7 +119,7 @@ class Log:
                 raise self.wrong(name, f"the rows have no column {name}", condition, hint, "42703")
 
 
-def of_frame(frame: DataFrame, log: Log) -> Stream:
+def of_frame(frame: DataFrame, log: TableLog) -> Stream:
     """The rows of a table as a stream.
 
     Raises
@@ -137,7 +137,7 @@ def of_frame(frame: DataFrame, log: Log) -> Stream:
     return replace(_read(frame, log), on_late=log.on_late)
 
 
-def _read(frame: DataFrame, log: Log) -> Stream:
+def _read(frame: DataFrame, log: TableLog) -> Stream:
     found = {name.lower(): name for name in frame.columns}
     if log.bound is not None and log.watermark is not None:
         told = "a log has bounds or watermarks: promises or estimates"
@@ -262,13 +262,13 @@ def _read(frame: DataFrame, log: Log) -> Stream:
 
 
 def _arrivals(
-    log: Log,
+    log: TableLog,
     rowtime: Clock,
     entries: DataFrame,
     rows: DataFrame | None = None,
     late: DataFrame | None = None,
     told: tuple[str | None, Sequence[str]] = (None, ()),
-) -> Arrivals | None:
+) -> StreamArrivals | None:
     """How the entries of a log came, if a column says that; without `rows` and `late`, all in time.
 
     `told` has the column of patterns, and those of the rows, of which they tell.
@@ -295,7 +295,7 @@ def _arrivals(
         others = entries.where(F.col(ROWTIME).isNull())
         judged = part(rows, is_late=False).unionByName(part(late, is_late=True))
         judged = judged.unionByName(part(others, is_late=False))
-    arrivals = Arrivals(entries.select(*shown), judged, rowtime, log.ptime, clock)
+    arrivals = StreamArrivals(entries.select(*shown), judged, rowtime, log.ptime, clock)
     pattern, columns = told
     if pattern is None:
         return arrivals

@@ -30,8 +30,8 @@ from windrow.spark.logs.session_streams import (
     PTIME,
     ROWTIME,
     SEQUENCE,
-    Arrivals,
     Stream,
+    StreamArrivals,
 )
 from windrow.syntax.sqltext import quoted
 
@@ -223,7 +223,7 @@ def of_text_log(
     unknown = F.lit(None).cast("bigint")
     judged = gateway.spark.createDataFrame(came, schema).withColumns({PRODUCER: F.lit(""), PTIME: unknown})
     beats = tuple(instant for instant, _ in log.beats)
-    arrivals = Arrivals(judged.drop(IS_LATE), judged, clock, "line")
+    arrivals = StreamArrivals(judged.drop(IS_LATE), judged, clock, "line")
     return Stream(frame, shown, clock, (SEQUENCE,), beats, rowtime, late=late, arrivals=arrivals)
 
 

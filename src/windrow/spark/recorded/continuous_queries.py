@@ -31,7 +31,7 @@ from windrow.spark.relations.relation_of_plan import plan_of, relation_of_plan
 from windrow.spark.relations.snapshots import by_snapshots
 from windrow.spark.relations.stream_windows import Sizes, windowed
 from windrow.spark.relations.varying import ENTER, LEAVE, Varying, columns_of
-from windrow.syntax.cql_clauses import StreamWindow
+from windrow.syntax.cql_clauses import StreamWindowClause
 from windrow.syntax.lengths import Length
 from windrow.syntax.queries import UnknownShapeError
 
@@ -228,5 +228,5 @@ def _varies(query: Continuous) -> bool:
     return any(True for _ in _inputs(query))
 
 
-def _durations(window: StreamWindow) -> list[Length]:
+def _durations(window: StreamWindowClause) -> list[Length]:
     return [part for part in (window.range_, window.slide) if part is not None]

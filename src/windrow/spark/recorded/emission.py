@@ -23,14 +23,14 @@ from windrow.algebra.watermarks import Steps, held_back, value_at
 from windrow.errors import AnalysisError, Span
 from windrow.kernels.zset.relation import COMPLETE, ENTER, LEAVE
 from windrow.plan import nodes
-from windrow.plan.event_time import HIDDEN, Completeness, Judging, Occurrence, Sessions, Timed
+from windrow.plan.event_time import HIDDEN, Completeness, Judging, Occurrence, SessionFacts, Timed
 from windrow.plan.event_time.window_times import window_of
 from windrow.plan.reader import NotPlannedError, reason_of
 from windrow.plan.sql import sql_of_plan
 from windrow.spark.errors import raising
 from windrow.spark.gateway import Gateway
 from windrow.spark.logs.admitted_rows import PROMISED
-from windrow.spark.logs.session_streams import NUMBER, PTIME, REASON, ROWTIME, SENDER, Arrivals, Stream
+from windrow.spark.logs.session_streams import NUMBER, PTIME, REASON, ROWTIME, SENDER, Stream, StreamArrivals
 from windrow.spark.recorded.emission_plan import PlanReading
 from windrow.spark.recorded.promised_over import Asked, Promised, asked_of, with_since
 from windrow.spark.recorded.watermark_steps import looked_up, when_above
@@ -40,7 +40,7 @@ from windrow.spark.relations.table_functions_in_from import windows_by_definitio
 from windrow.spark.relations.varying import Varying, columns_of
 from windrow.spark.tasks.keyed import run_keyed
 from windrow.streams.entries import BEFORE, REASONS
-from windrow.syntax.sqltext import Relation, SqlText, quoted
+from windrow.syntax.sqltext import RelationText, SqlText, quoted
 
 __all__ = ["Emitted", "Materialization", "common_ptime"]
 
@@ -107,7 +107,7 @@ class Emitted:
         return common_ptime(self._arrivals.values(), self.place)
 
     @property
-    def _arrivals(self) -> dict[str, Arrivals]:
+    def _arrivals(self) -> dict[str, StreamArrivals]:
         return {
             name: arrivals for name, stream in self.streams.items() if (arrivals := stream.timed) is not None
         }
@@ -274,7 +274,7 @@ class Emitted:
         arrived = {name: frame.where(F.col(ENTER) <= tick) for name, frame in self.arrived.items()}
         return self._rows_of(self.timed.plan, arrived)
 
-    def sessions_of(self, sessions: Sessions) -> DataFrame:
+    def sessions_of(self, sessions: SessionFacts) -> DataFrame:
         """Of each row in one of these sessions ``number``, as `NUMBER` of its stream has it, and ``end``."""
         return self._rows_of(sessions.plan, self.arrived)
 
@@ -547,7 +547,7 @@ class _Windows:
         time = next(column for column in inside.columns if column.id == node.time)
         window = window_of(node, time, by_ids=True)
         self.frames[key] = windows_by_definition(self._gateway, window, given)
-        return SqlText.of("SELECT * FROM ", Relation(key))
+        return SqlText.of("SELECT * FROM ", RelationText(key))
 
 
 def _is_late(judgings: Iterable[Judging], clock: Clock, mark: str) -> Column:
@@ -563,7 +563,7 @@ def _clock_of(kind: str) -> Clock:
     return clock
 
 
-def common_ptime(arrivals: Iterable[Arrivals], place: tuple[str, Span]) -> Clock:
+def common_ptime(arrivals: Iterable[StreamArrivals], place: tuple[str, Span]) -> Clock:
     """The clock of processing times that logs have in common.
 
     Raises

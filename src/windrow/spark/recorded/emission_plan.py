@@ -13,7 +13,7 @@ from windrow.algebra.continuous import Input, NamedRelation, Query, Reader
 from windrow.algebra.rewriting.edits import Edits
 from windrow.errors import NotSupportedError, Span
 from windrow.plan.columns import Column, Scope
-from windrow.plan.event_time import EventTimes, Source, Timed
+from windrow.plan.event_time import EventTimes, EventTimeSource, Timed
 from windrow.plan.event_time.refusals import unsupported
 from windrow.plan.nodes import Node
 from windrow.plan.reader import NotPlannedError, QueryReader, reason_of
@@ -26,7 +26,7 @@ from windrow.spark.recorded.local_time import clocks_of
 from windrow.spark.relations.table_functions_in_from import Functions, TableFunctions
 from windrow.syntax.cql_clauses import alias_after
 from windrow.syntax.queries import UnknownShapeError
-from windrow.syntax.sqltext import Relation, SqlText, quoted
+from windrow.syntax.sqltext import RelationText, SqlText, quoted
 from windrow.syntax.streams.table_functions import call_at
 from windrow.syntax.tokens import TokenList, tokenize
 
@@ -59,7 +59,7 @@ class PlanReading:
     texts: tuple[_Read, ...]
     tokens: TokenList
     plan: Node
-    sources: Mapping[str, Source]
+    sources: Mapping[str, EventTimeSource]
     tables: Mapping[str, DataFrame] = field(default_factory=dict)
     own: _Own | None = None
 
@@ -178,7 +178,7 @@ def read_plan(
             continue
         tables[item.key], keys[made[name]] = rows[name], item.key
         if calls[made[name]]:
-            sources[item.key] = Source(frozenset(calls[made[name]]), None)
+            sources[item.key] = EventTimeSource(frozenset(calls[made[name]]), None)
     own = None
     if any(calls.values()):
         own = _own(inner, functions, reader.frames, calls, keys)
@@ -215,9 +215,9 @@ class _Known:
         return self.frame(item).schema.fields, item.name.lower() in self.varying
 
 
-def _source(name: str, stream: Stream, clocks: Mapping[str, str]) -> Source:
+def _source(name: str, stream: Stream, clocks: Mapping[str, str]) -> EventTimeSource:
     promises = stream.timed is not None and stream.timed.may_promise
-    return Source(frozenset([name]), stream.rowtime or "", promises, clocks.get(name))
+    return EventTimeSource(frozenset([name]), stream.rowtime or "", promises, clocks.get(name))
 
 
 # -- functions of one's own ------------------------------------------------------------------------------
@@ -269,7 +269,7 @@ def _own(
             is_data = tokens.word(at - 1 - tokens.is_symbol(at - 1, "(")) == "TABLE"
             named = is_data or alias_after(tokens, at + 1, len(tokens)) is not None
             edits.instead[at] = SqlText.of(
-                Relation(f"__read{at}"), " " if named else f" AS {quoted(tokens[at].name)} "
+                RelationText(f"__read{at}"), " " if named else f" AS {quoted(tokens[at].name)} "
             )
             if key in keys:
                 read[f"__read{at}"] = f"{keys[key]}_{name}"

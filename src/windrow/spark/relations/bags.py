@@ -18,11 +18,11 @@ from windrow.spark.relations.varying import Varying
 from windrow.spark.tasks.keyed import is_carried, run_keyed
 from windrow.syntax.nodes import Range
 
-__all__ = ["Bags", "Rows", "inner"]
+__all__ = ["BagRows", "Bags", "inner"]
 
 
 @dataclass(frozen=True)
-class Rows:
+class BagRows:
     """The rows of a node: its columns by their ids, and `ENTER` and `LEAVE` after them if they vary."""
 
     frame: DataFrame
@@ -56,9 +56,9 @@ class Bags:
         firsts = [ends[0] for item in self.inputs.values() if (ends := item.ends) is not None]
         return min(firsts, default=None)
 
-    def varying(self, rows: Rows) -> Rows:
+    def varying(self, rows: BagRows) -> BagRows:
         """Rows of a table are there from the log's first instant on."""
-        return rows if rows.varies else Rows(self.from_beginning(rows.frame), varies=True)
+        return rows if rows.varies else BagRows(self.from_beginning(rows.frame), varies=True)
 
     def from_beginning(self, table: DataFrame) -> DataFrame:
         """The rows of a table from the logs' first instant on; none where there is no log."""
@@ -69,7 +69,7 @@ class Bags:
         whole = table.withColumns(times)
         return whole if origin is not None else whole.limit(0)
 
-    def counted(self, operator: str, frames: Sequence[DataFrame]) -> Rows:
+    def counted(self, operator: str, frames: Sequence[DataFrame]) -> BagRows:
         """Rows as often as the operator says by how often they are on either side.
 
         The sides have the same columns.
@@ -80,13 +80,13 @@ class Bags:
         names, sides = schema.names, [frame.select(*schema.names, ENTER, LEAVE) for frame in frames]
         strange = [field for field in schema if not is_orderable(field.dataType)]
         if not strange:
-            return Rows(run_keyed(self.gateway, operator, sides, names, schema), varies=True)
+            return BagRows(run_keyed(self.gateway, operator, sides, names, schema), varies=True)
         # Spark itself compares no maps and variants; rows of a join are told apart by their texts
         texts = {f"__text{number}": _text(field) for number, field in enumerate(strange)}
         sides = [side.withColumns(texts) for side in sides]
         compared = [name for name in names if is_orderable(schema[name].dataType)]
         found = run_keyed(self.gateway, operator, sides, [*compared, *texts], inner(sides[0]))
-        return Rows(found.select(*names, ENTER, LEAVE), varies=True)
+        return BagRows(found.select(*names, ENTER, LEAVE), varies=True)
 
     def refuse_kinds(self, frame: DataFrame, at: Range | None = None) -> None:
         """Refuse columns that operators do not take.

@@ -25,14 +25,14 @@ from windrow.plan.event_time.window_times import window_of
 from windrow.plan.reasons import Reason
 from windrow.spark.arrow import is_orderable
 from windrow.spark.relations.aggregates_of_plan import kernel_aggregates
-from windrow.spark.relations.bags import Bags, Rows, inner
+from windrow.spark.relations.bags import BagRows, Bags, inner
 from windrow.spark.tasks.keyed import can_be_keyed, run_keyed
 from windrow.syntax.nodes import Range
-from windrow.syntax.sqltext import Relation, SqlText
+from windrow.syntax.sqltext import RelationText, SqlText
 
 __all__ = ["evaluated", "first", "framed", "grouped", "in_sessions", "kernel_groups"]
 
-RowsOf = Callable[[plan.Node], Rows]
+RowsOf = Callable[[plan.Node], BagRows]
 Specs = tuple[tuple[str, Aggregate], ...]
 
 
@@ -44,7 +44,7 @@ def kernel_groups(bags: Bags, node: plan.Aggregate, rows_of: RowsOf) -> Specs | 
     return None if isinstance(found, Reason) else found
 
 
-def grouped(bags: Bags, node: plan.Aggregate, specs: Specs | None, rows_of: RowsOf) -> Rows:
+def grouped(bags: Bags, node: plan.Aggregate, specs: Specs | None, rows_of: RowsOf) -> BagRows:
     """The groups; `specs` are their aggregates where these are the kernel's."""
     if specs is None:
         rows = bags.varying(rows_of(node.input.input))
@@ -59,7 +59,7 @@ def grouped(bags: Bags, node: plan.Aggregate, specs: Specs | None, rows_of: Rows
         if not node.keys:
             sides.append(bags.from_beginning(_of_nothing(bags, node, rows_of)))
         frame = run_keyed(bags.gateway, "group", sides, sources, result, aggregates=specs, until=node.until)
-        return Rows(frame.toDF(*(column.id for column in node.columns), ENTER, LEAVE), varies=True)
+        return BagRows(frame.toDF(*(column.id for column in node.columns), ENTER, LEAVE), varies=True)
     return found if node.keys else _with_empty(bags, rows, found, _of_nothing(bags, node, rows_of))
 
 
@@ -72,7 +72,7 @@ def _of_nothing(bags: Bags, node: plan.Aggregate, rows_of: RowsOf) -> DataFrame:
     return bags.gateway.sql(inside.scope.select(listed), {ROWS: nothing}).drop("__one")
 
 
-def _by_spark(bags: Bags, node: plan.Aggregate, rows: Rows) -> Rows:
+def _by_spark(bags: Bags, node: plan.Aggregate, rows: BagRows) -> BagRows:
     """The groups by Spark: every row once for each piece of its time."""
     inside = node.input
     columns = {column.id: one.text for column, one in inside.outputs}
@@ -87,7 +87,7 @@ def _by_spark(bags: Bags, node: plan.Aggregate, rows: Rows) -> Rows:
     by = ", ".join([*(f"{ROWS}.{source}" for source in sources), plan.TIMES])
     listed = SqlText.join(", ", [*shown, SqlText.of(plan.TIMES)])
     found = bags.gateway.sql(SqlText.of(inside.scope.select(listed), f" GROUP BY {by}"), {ROWS: pieces})
-    return Rows(found, varies=True)
+    return BagRows(found, varies=True)
 
 
 def _pieces(bags: Bags, frame: DataFrame, keys: Sequence[str], at: Range | None = None) -> DataFrame:
@@ -96,42 +96,42 @@ def _pieces(bags: Bags, frame: DataFrame, keys: Sequence[str], at: Range | None 
     return run_keyed(bags.gateway, "expand", [frame], keys, inner(frame))
 
 
-def _with_empty(bags: Bags, rows: Rows, found: Rows, empty: DataFrame) -> Rows:
+def _with_empty(bags: Bags, rows: BagRows, found: BagRows, empty: DataFrame) -> BagRows:
     """Without GROUP BY there is a row also while nothing is there, from the log's first instant on."""
     one = F.lit(0).alias("__one")
     whole = bags.from_beginning(bags.gateway.spark.range(1).select(one))
     sides = [whole, rows.frame.select(one, ENTER, LEAVE)]
     none = run_keyed(bags.gateway, "anti", sides, ["__one"], inner(whole)).select(ENTER, LEAVE)
-    return Rows(found.frame.unionAll(empty.crossJoin(none)), varies=True)
+    return BagRows(found.frame.unionAll(empty.crossJoin(none)), varies=True)
 
 
-def evaluated(bags: Bags, node: plan.Pieces, rows_of: RowsOf) -> Rows:
+def evaluated(bags: Bags, node: plan.Pieces, rows_of: RowsOf) -> BagRows:
     """What Spark gives of a block, or of a query, as a whole."""
     names = [column.id for column in node.columns]
     if node.input is None or node.beside:
         return _beside_others(bags, node, rows_of)
     rows = bags.varying(rows_of(node.input))
     pieces = _pieces(bags, rows.frame, node.keys)
-    found = Rows(bags.gateway.sql(node.text, {ROWS: pieces}).toDF(*names, ENTER, LEAVE), varies=True)
+    found = BagRows(bags.gateway.sql(node.text, {ROWS: pieces}).toDF(*names, ENTER, LEAVE), varies=True)
     if node.empty is None:
         return found
     nothing = rows.frame.limit(0).drop(ENTER, LEAVE)
     return _with_empty(bags, rows, found, bags.gateway.sql(node.empty, {ROWS: nothing}).toDF(*names))
 
 
-def in_sessions(bags: Bags, node: plan.Session, rows: Rows) -> Rows:
+def in_sessions(bags: Bags, node: plan.Session, rows: BagRows) -> BagRows:
     """The rows with begin and end of their sessions, in each piece of time."""
     pieces = _pieces(bags, bags.varying(rows).frame, node.keys)
     time = next(column for column in node.input.columns if column.id == node.time)
     window = window_of(node, time, by_ids=True)
     window = replace(window, keys=(*window.keys, ENTER, LEAVE))
-    found = bags.gateway.sql(windowed(window, SqlText.of(Relation(ROWS))), {ROWS: pieces})
+    found = bags.gateway.sql(windowed(window, SqlText.of(RelationText(ROWS))), {ROWS: pieces})
     bounds = {column.name: column.id for column in node.bounds}
     own = [column.id for column in node.input.columns]
-    return Rows(found.withColumnsRenamed(bounds).select(*own, *bounds.values(), ENTER, LEAVE), varies=True)
+    return BagRows(found.withColumnsRenamed(bounds).select(*own, *bounds.values(), ENTER, LEAVE), varies=True)
 
 
-def _beside_others(bags: Bags, node: plan.Pieces, rows_of: RowsOf) -> Rows:
+def _beside_others(bags: Bags, node: plan.Pieces, rows_of: RowsOf) -> BagRows:
     """What Spark gives of a text that reads several relations, all of them over the same pieces of time."""
     given = {key: bags.varying(rows_of(one)) for key, one in node.beside}
     if node.input is not None:
@@ -140,7 +140,7 @@ def _beside_others(bags: Bags, node: plan.Pieces, rows_of: RowsOf) -> Rows:
     relations = {key: _cut(bags, one.frame, pieces) for key, one in given.items()}
     relations.setdefault(ROWS, pieces)
     names = [column.id for column in node.columns]
-    return Rows(bags.gateway.sql(node.text, relations).toDF(*names, ENTER, LEAVE), varies=True)
+    return BagRows(bags.gateway.sql(node.text, relations).toDF(*names, ENTER, LEAVE), varies=True)
 
 
 def _timeline(bags: Bags, frames: Sequence[DataFrame]) -> DataFrame:
@@ -160,13 +160,13 @@ def _cut(bags: Bags, frame: DataFrame, pieces: DataFrame) -> DataFrame:
 
 
 def framed(
-    bags: Bags, node: plan.Over, rows_of: RowsOf, project: Callable[[plan.Project, Rows], Rows]
-) -> Rows:
+    bags: Bags, node: plan.Over, rows_of: RowsOf, project: Callable[[plan.Project, BagRows], BagRows]
+) -> BagRows:
     """The rows with what functions find over frames, several one after the other in the same pieces."""
     chain = _frames_of_a_block(node)
     common = set.intersection(*(set(one.partition) for one in chain if isinstance(one, plan.Over)))
     base = bags.varying(rows_of(chain[-1].input))
-    rows = Rows(_pieces(bags, base.frame, sorted(common), node.at), varies=True)
+    rows = BagRows(_pieces(bags, base.frame, sorted(common), node.at), varies=True)
     for one in reversed(chain):
         if isinstance(one, plan.Project):
             rows = project(one, rows)
@@ -177,7 +177,7 @@ def framed(
         ]
         names = [SqlText.of(f"{ROWS}.{column}") for column in rows.columns]
         listed = SqlText.join(", ", [*names, *calls, SqlText.of(plan.TIMES)])
-        rows = Rows(bags.gateway.sql(one.scope.select(listed), {ROWS: rows.frame}), varies=True)
+        rows = BagRows(bags.gateway.sql(one.scope.select(listed), {ROWS: rows.frame}), varies=True)
     return rows
 
 
@@ -205,7 +205,7 @@ def _extends(node: plan.Project) -> bool:
     )
 
 
-def first(bags: Bags, node: plan.Sort, rows: Rows) -> Rows:
+def first(bags: Bags, node: plan.Sort, rows: BagRows) -> BagRows:
     """The first rows at each instant, of all or of each partition; of equals, any."""
     rows = bags.varying(rows)
     kinds = {column.id: column.type for column in node.columns}
@@ -222,4 +222,4 @@ def first(bags: Bags, node: plan.Sort, rows: Rows) -> Rows:
     taken = First(tuple(rows.columns), (*keys, *ties), node.offset, node.limit)
     # in the order of a partition, whose rows are those of a key
     found = run_keyed(bags.gateway, "first", [frame], node.partition, inner(rows.frame), first=taken)
-    return Rows(found, varies=True)
+    return BagRows(found, varies=True)

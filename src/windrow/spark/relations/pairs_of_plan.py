@@ -17,10 +17,10 @@ from pyspark.sql.types import ArrayType, MapType, StructType, VariantType
 from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.plan import nodes as plan
 from windrow.plan.columns import ROWS, Expression, Scope
-from windrow.spark.relations.bags import Bags, Rows, inner
+from windrow.spark.relations.bags import BagRows, Bags, inner
 from windrow.spark.tasks.keyed import run_keyed
 from windrow.syntax.nodes import Range
-from windrow.syntax.sqltext import Relation, SqlText, quoted
+from windrow.syntax.sqltext import RelationText, SqlText, quoted
 
 __all__ = ["joined", "marked", "valued"]
 
@@ -32,7 +32,7 @@ _NO_KEYS = (ArrayType, MapType, StructType, VariantType)
 Keys = Sequence[tuple[str, str]]
 
 
-def joined(bags: Bags, node: plan.Join, left: Rows, right: Rows) -> Rows:
+def joined(bags: Bags, node: plan.Join, left: BagRows, right: BagRows) -> BagRows:
     """The rows of a join."""
     if node.kind == "inner":
         return _pairs(bags, left, right, node.keys, node.conditions, node.scope, node.at)
@@ -47,7 +47,7 @@ def joined(bags: Bags, node: plan.Join, left: Rows, right: Rows) -> Rows:
     return _padded(bags, node.kind, left, right, pairs)
 
 
-def marked(bags: Bags, node: plan.Mark, left: Rows, right: Rows) -> Rows:
+def marked(bags: Bags, node: plan.Mark, left: BagRows, right: BagRows) -> BagRows:
     """The rows with a column that says while they are in one of the pairs.
 
     It is never NULL, as in Spark: what may be equal counts as equal where the node says so.
@@ -61,28 +61,28 @@ def marked(bags: Bags, node: plan.Mark, left: Rows, right: Rows) -> Rows:
         keys = [key for key in node.keys if key != node.unknown]
         sides = [(mine.isNull(), F.lit(True)), (mine.isNotNull(), theirs.isNull())]
         for of_row, of_value in sides:
-            rows, values = Rows(left.frame.where(of_row), True), Rows(right.frame.where(of_value), True)
+            rows, values = BagRows(left.frame.where(of_row), True), BagRows(right.frame.where(of_value), True)
             more = _pairs(bags, rows, values, keys, node.conditions, node.scope)
             pairs = pairs.unionByName(more.frame)
     name = node.column.id
-    is_there = _with_partner(bags, "semi", left, Rows(pairs, True)).frame.withColumn(name, F.lit(True))
-    is_not = _with_partner(bags, "anti", left, Rows(pairs, True)).frame.withColumn(name, F.lit(False))
-    return Rows(is_there.unionByName(is_not).select(*left.columns, name, ENTER, LEAVE), varies=True)
+    is_there = _with_partner(bags, "semi", left, BagRows(pairs, True)).frame.withColumn(name, F.lit(True))
+    is_not = _with_partner(bags, "anti", left, BagRows(pairs, True)).frame.withColumn(name, F.lit(False))
+    return BagRows(is_there.unionByName(is_not).select(*left.columns, name, ENTER, LEAVE), varies=True)
 
 
-def valued(bags: Bags, node: plan.Value, left: Rows, right: Rows) -> Rows:
+def valued(bags: Bags, node: plan.Value, left: BagRows, right: BagRows) -> BagRows:
     """The rows with the one row that another relation has at any time."""
     left, right = bags.varying(left), bags.varying(right)
     pairs = _pairs(bags, left, right, (), (), Scope())
     return pairs if node.is_there else _padded(bags, "left", left, right, pairs)
 
 
-def _any(bags: Bags, rows: Rows) -> Rows:
+def _any(bags: Bags, rows: BagRows) -> BagRows:
     """One row while there is any: all that counts."""
     return bags.counted("distinct", [rows.frame.select(F.lit(1).alias("__any"), ENTER, LEAVE)])
 
 
-def _padded(bags: Bags, kind: str, left: Rows, right: Rows, pairs: Rows) -> Rows:
+def _padded(bags: Bags, kind: str, left: BagRows, right: BagRows, pairs: BagRows) -> BagRows:
     """The pairs, and the rows of the sides that are in none, with NULL in the columns of the other."""
     whole = pairs.frame
     for side, other, kinds in ((left, right, ("left", "full")), (right, left, ("right", "full"))):
@@ -90,23 +90,23 @@ def _padded(bags: Bags, kind: str, left: Rows, right: Rows, pairs: Rows) -> Rows
             alone = _with_partner(bags, "anti", side, pairs).frame
             none = {field.name: F.lit(None).cast(field.dataType) for field in inner(other.frame)}
             whole = whole.unionByName(alone.withColumns(none))
-    return Rows(whole, varies=True)
+    return BagRows(whole, varies=True)
 
 
-def _with_partner(bags: Bags, operator: str, side: Rows, pairs: Rows) -> Rows:
+def _with_partner(bags: Bags, operator: str, side: BagRows, pairs: BagRows) -> BagRows:
     """The rows of a side that are in one of the pairs (semi), or in none (anti), while that is so."""
     return bags.counted(operator, [side.frame, pairs.frame.select(*side.columns, ENTER, LEAVE)])
 
 
 def _pairs(
     bags: Bags,
-    left: Rows,
-    right: Rows,
+    left: BagRows,
+    right: BagRows,
     keys: Keys,
     conditions: Sequence[Expression],
     scope: Scope,
     at: Range | None = None,
-) -> Rows:
+) -> BagRows:
     """The pairs of rows that are there at one time, have equal keys and satisfy the conditions."""
     if left.varies and right.varies:
         frame = _at_one_time(bags, left, right, keys, at)
@@ -122,10 +122,10 @@ def _pairs(
     if conditions:
         text = scope.select(SqlText.of(f"{ROWS}.*"), [one.text for one in conditions])
         frame = bags.gateway.sql(text, {ROWS: frame})
-    return Rows(frame, varies)
+    return BagRows(frame, varies)
 
 
-def _at_one_time(bags: Bags, left: Rows, right: Rows, keys: Keys, at: Range | None) -> DataFrame:
+def _at_one_time(bags: Bags, left: BagRows, right: BagRows, keys: Keys, at: Range | None) -> DataFrame:
     """Pairs of rows that are there at one time; of keys by which rows can be found, they have equal ones."""
     kinds = {field.name: field.dataType for field in left.frame.schema}
     found = [
@@ -150,7 +150,7 @@ def _equal(keys: Keys) -> Column:
     return reduce(Column.__and__, [F.col(one) == F.col(other) for one, other in keys])
 
 
-def _beside_table(bags: Bags, node: plan.Join, left: Rows, right: Rows) -> Rows:
+def _beside_table(bags: Bags, node: plan.Join, left: BagRows, right: BagRows) -> BagRows:
     """Outer, semi and anti joins with what does not vary: Spark's own, row by row of the left."""
     known = set(right.columns)
     mine = tuple(part for part in node.scope.parts if not known >= set(part.columns))
@@ -171,8 +171,8 @@ def _beside_table(bags: Bags, node: plan.Join, left: Rows, right: Rows) -> Rows:
         f"SELECT {listed}, {plan.TIMES} FROM ",
         Scope(mine).rows(),
         f" {_SPARK_JOINS[node.kind]} (SELECT {', '.join([*right.columns, *shown])} FROM ",
-        Relation(_RIGHT),
+        RelationText(_RIGHT),
         f") AS {quoted(alias)}",
         on,
     )
-    return Rows(bags.gateway.sql(text, {ROWS: left.frame, _RIGHT: right.frame}), varies=True)
+    return BagRows(bags.gateway.sql(text, {ROWS: left.frame, _RIGHT: right.frame}), varies=True)

@@ -31,7 +31,7 @@ from windrow.spark.arrow import arrow_type
 from windrow.spark.errors import raising
 from windrow.spark.gateway import Gateway
 from windrow.spark.logs.session_streams import Stream
-from windrow.spark.relations.bags import Bags, Rows
+from windrow.spark.relations.bags import BagRows, Bags
 from windrow.spark.relations.groups_of_plan import (
     Specs,
     evaluated,
@@ -149,10 +149,10 @@ class _Lowering:
     bags: Bags
     tables: Mapping[str, DataFrame]
     tokens: TokenList
-    known: dict[int, Rows] = field(default_factory=dict)
+    known: dict[int, BagRows] = field(default_factory=dict)
     groups: dict[int, Specs | None] = field(default_factory=dict)
 
-    def rows_of(self, node: plan.Node) -> Rows:
+    def rows_of(self, node: plan.Node) -> BagRows:
         """The rows of a node, made once."""
         if id(node) not in self.known:
             self.known[id(node)] = self._made(node)
@@ -172,19 +172,19 @@ class _Lowering:
 
         return net_by(node, given, is_net)
 
-    def _made(self, node: plan.Node) -> Rows:
+    def _made(self, node: plan.Node) -> BagRows:
         bags = self.bags
         match node:
             case plan.Scan(table=SqlText() as text):
-                return Rows(bags.gateway.sql(text).toDF(*_ids(node)), varies=False)
+                return BagRows(bags.gateway.sql(text).toDF(*_ids(node)), varies=False)
             case plan.Input():
                 if not node.varies:
-                    return Rows(self.tables[node.key].toDF(*_ids(node)), varies=False)
-                return Rows(self._given(node, bags.inputs[node.key]), varies=True)
+                    return BagRows(self.tables[node.key].toDF(*_ids(node)), varies=False)
+                return BagRows(self._given(node, bags.inputs[node.key]), varies=True)
             case plan.Filter():
                 rows = self.rows_of(node.input)
                 text = node.scope.select(SqlText.of(f"{ROWS}.*"), [one.text for one in node.conditions])
-                return Rows(bags.gateway.sql(text, {ROWS: rows.frame}), rows.varies)
+                return BagRows(bags.gateway.sql(text, {ROWS: rows.frame}), rows.varies)
             case plan.Project():
                 return self._projected(node, self.rows_of(node.input))
             case plan.Join():
@@ -222,16 +222,16 @@ class _Lowering:
             columns = [places[column.name] for column in node.columns]
         return varying.frame.select(*columns, ENTER, LEAVE).toDF(*_ids(node), ENTER, LEAVE)
 
-    def _projected(self, node: plan.Project, rows: Rows) -> Rows:
+    def _projected(self, node: plan.Project, rows: BagRows) -> BagRows:
         times = [ENTER, LEAVE] if rows.varies else []
         if node.passes_only:
             columns = [F.col(one.column or "").alias(column.id) for column, one in node.outputs]
-            return Rows(rows.frame.select(*columns, *times), rows.varies)
+            return BagRows(rows.frame.select(*columns, *times), rows.varies)
         listed = SqlText.of(node.listed, f", {plan.TIMES}") if rows.varies else node.listed
         frame = self.bags.gateway.sql(node.scope.select(listed), {ROWS: rows.frame})
-        return Rows(frame.toDF(*_ids(node), *times), rows.varies)
+        return BagRows(frame.toDF(*_ids(node), *times), rows.varies)
 
-    def _only(self, node: plan.OneRow) -> Rows:
+    def _only(self, node: plan.OneRow) -> BagRows:
         """The one row of each key, of which there may not be more."""
         rows = self.rows_of(node.input)
         several = raising(
@@ -243,9 +243,9 @@ class _Lowering:
         )
         value = F.when(F.col(node.count) > 1, several).otherwise(F.col(node.value.id))
         frame = rows.frame.withColumn(node.value.id, value).drop(node.count)
-        return Rows(frame, rows.varies)
+        return BagRows(frame, rows.varies)
 
-    def _combined(self, node: plan.SetOperation) -> Rows:
+    def _combined(self, node: plan.SetOperation) -> BagRows:
         bags = self.bags
         sides = [bags.varying(self.rows_of(side)) for side in (node.left, node.right)]
         frames = [
@@ -253,10 +253,10 @@ class _Lowering:
             for side, own in zip(sides, (node.left, node.right), strict=True)
         ]
         if node.operator == "union" and node.all:
-            return Rows(frames[0].unionAll(frames[1]), varies=True)
+            return BagRows(frames[0].unionAll(frames[1]), varies=True)
         return bags.counted(node.operator + (" all" if node.all else ""), frames)
 
-    def _windowed(self, node: plan.TimeWindows) -> Rows:
+    def _windowed(self, node: plan.TimeWindows) -> BagRows:
         """The rows with the windows of time that they are in.
 
         Windows other than sessions are found as any block is, where tasks compute them: Spark needs no
@@ -277,7 +277,7 @@ class _Lowering:
         result = StructType([*schema_of(node.rows.columns), *schema_of(added)])
         frame = run_keyed(self.bags.gateway, "windows", [rows.frame], node.keys, result, windows=windows)
         made = frame.select(*own, *(one.id for one in added), ENTER, LEAVE)
-        return Rows(made.toDF(*_ids(node), ENTER, LEAVE), varies=True)
+        return BagRows(made.toDF(*_ids(node), ENTER, LEAVE), varies=True)
 
 
 def _ids(node: plan.Node) -> list[str]:

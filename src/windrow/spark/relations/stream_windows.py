@@ -25,7 +25,7 @@ from windrow.spark.gateway import Gateway
 from windrow.spark.logs.session_streams import ROWTIME, Stream
 from windrow.spark.relations.snapshots import frame_of
 from windrow.spark.relations.varying import ENTER, LEAVE, Varying, columns_of
-from windrow.syntax.sqltext import Relation, SqlText, quoted
+from windrow.syntax.sqltext import RelationText, SqlText, quoted
 from windrow.syntax.tokens import tokenize
 
 __all__ = ["Sizes", "partition_keys", "windowed"]
@@ -79,7 +79,7 @@ def partition_keys(gateway: Gateway, stream: Stream, item: WindowedStream) -> tu
     if not parts:
         return stream.frame, []
     text = SqlText.of(
-        "SELECT *, ", SqlText.join(", ", parts), " FROM ", Relation("rows"), f" AS {quoted(name)}"
+        "SELECT *, ", SqlText.join(", ", parts), " FROM ", RelationText("rows"), f" AS {quoted(name)}"
     )
     rows = gateway.sql(text, {"rows": stream.frame})
     for key, written in zip(keys, item.partition_by, strict=True):

@@ -24,12 +24,12 @@ from windrow.spark.gateway import Gateway
 from windrow.syntax.blocks import visible_ctes
 from windrow.syntax.cql_clauses import alias_after, begins_relation
 from windrow.syntax.nodes import Range
-from windrow.syntax.sqltext import Relation, SqlText, quoted
+from windrow.syntax.sqltext import RelationText, SqlText, quoted
 from windrow.syntax.streams.table_functions import (
     WINDOWS,
     Argument,
     FunctionCall,
-    WindowCall,
+    TableFunctionCall,
     call_at,
     window_call,
 )
@@ -134,7 +134,7 @@ class TableFunctions:
         self._complete_groups(window, name)
         return SqlText.of(made, f"AS {quoted(name)} ") if name else made
 
-    def _complete_groups(self, window: WindowCall, alias: str) -> None:
+    def _complete_groups(self, window: TableFunctionCall, alias: str) -> None:
         """Have GROUP BY name all columns of a window where it names one that determines the others.
 
         So what is of the group may be selected, as in ``SELECT wstart, wend … GROUP BY wend``.
@@ -162,11 +162,11 @@ class TableFunctions:
     def _table(self, call: FunctionCall, frame: DataFrame) -> SqlText:
         key = f"__table{call.word}"
         self.frames[key] = frame
-        return SqlText.of("(SELECT * FROM ", Relation(key), ") ")
+        return SqlText.of("(SELECT * FROM ", RelationText(key), ") ")
 
     # -- windows of time ------------------------------------------------------------------------------
 
-    def _windowed(self, call: WindowCall) -> SqlText:
+    def _windowed(self, call: TableFunctionCall) -> SqlText:
         rows = self._data(call.data)
         fields = self.columns(call.data)
         window = time_window(self.gateway, self.tokens, call, fields)
@@ -267,7 +267,9 @@ def _group_by(tokens: TokenList, after: int) -> Range | None:
     return None
 
 
-def time_window(gateway: Gateway, tokens: TokenList, call: WindowCall, fields: StructType) -> TimeWindow:
+def time_window(
+    gateway: Gateway, tokens: TokenList, call: TableFunctionCall, fields: StructType
+) -> TimeWindow:
     """A windowing function over a relation of these columns.
 
     Raises

@@ -18,10 +18,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from windrow.kernels.computed.computed_steps import Computed, of_codes, only
-from windrow.kernels.packing.parquet_files import FileScan, Part
-from windrow.spark.analysis.computed_columns import Reading, condition_of, not_in_arrow
+from windrow.kernels.packing.parquet_files import FilePart, FileScan
+from windrow.spark.analysis.computed_columns import ComputedReading, condition_of, not_in_arrow
 from windrow.spark.analysis.expressions import Unread
-from windrow.spark.analysis.plan_tree import Node
+from windrow.spark.analysis.plan_tree import SparkNode
 from windrow.spark.arrow import arrow_type
 from windrow.spark.gateway import Gateway
 from windrow.spark.scan.footers import (
@@ -85,13 +85,15 @@ def file_scan(gateway: Gateway, rows: DataFrame, partition: Sequence[str]) -> Sc
 
 
 def _scanned(gateway: Gateway, planned: PlannedFiles, schema: pa.Schema, partition: Sequence[str]) -> Scanned:
-    read = only(Reading(planned.operators, planned.names, planned.kinds).of(schema), schema.names).columns
+    read = only(
+        ComputedReading(planned.operators, planned.names, planned.kinds).of(schema), schema.names
+    ).columns
     conditions = [condition_of(node) for node in planned.operators if node.name == "Filter"]
     types = {name: planned.kinds[n] for n, name in read.items() if n not in planned.directories}
     files, groups = _files(planned, types, conditions)
     footers = [file.footer for file in files]
     spans = _spans(planned, files, read)
-    reading = Reading(planned.operators, planned.names, planned.kinds, spans, certain=True)
+    reading = ComputedReading(planned.operators, planned.names, planned.kinds, spans, certain=True)
     made = only(reading.of(schema), schema.names)
     kinds = pa.schema([(planned.names[number], kind) for number, kind in planned.kinds.items()])
     other = not_in_arrow(made, kinds)
@@ -126,7 +128,7 @@ def _is_decimal(kind: pa.DataType) -> bool:
 
 
 def _files(
-    planned: PlannedFiles, types: Mapping[str, pa.DataType], conditions: Sequence[Node]
+    planned: PlannedFiles, types: Mapping[str, pa.DataType], conditions: Sequence[SparkNode]
 ) -> tuple[list[_File], int]:
     """The files with the row groups that may hold rows, and how many row groups there are in all of them.
 
@@ -202,7 +204,7 @@ def split_scan(splits: Sequence[tuple[str, int, int]], schema: pa.Schema) -> Fil
     for path, start, length in splits:
         footer = by_path[path]
         groups = [number for number, at in enumerate(_middles(footer)) if start <= at < start + length]
-        parts.append(Part(path, tuple(groups), footer.size, footer.changed_ns))
+        parts.append(FilePart(path, tuple(groups), footer.size, footer.changed_ns))
         rows += sum(footer.metadata.row_group(number).num_rows for number in groups)
     if rows != count:  # part of a file is nobody's
         return None
@@ -261,7 +263,7 @@ def is_simple(kind: pa.DataType) -> bool:
 
 def _tasks(
     files: Sequence[_File], types: Mapping[str, pa.DataType], parallelism: int
-) -> tuple[tuple[Part, ...], ...]:
+) -> tuple[tuple[FilePart, ...], ...]:
     """The row groups in turn, divided by rows."""
     groups = [
         (file, number, file.footer.metadata.row_group(number).num_rows)
@@ -271,7 +273,7 @@ def _tasks(
     total = sum(rows for _, _, rows in groups)
     size = size_of([file.footer for file in files], types)
     count = min(max(parallelism, math.ceil(size / _TASK_BYTES)), len(groups))
-    tasks: list[list[Part]] = [[] for _ in range(count)]
+    tasks: list[list[FilePart]] = [[] for _ in range(count)]
     last = None
     before = 0
     for file, number, rows in groups:
@@ -280,7 +282,7 @@ def _tasks(
             task[-1] = replace(task[-1], row_groups=(*task[-1].row_groups, number))
         else:
             footer = file.footer
-            task.append(Part(footer.path, (number,), footer.size, footer.changed_ns, file.values))
+            task.append(FilePart(footer.path, (number,), footer.size, footer.changed_ns, file.values))
         last = file
         before += rows
     return tuple(tuple(task) for task in tasks if task)

@@ -25,7 +25,7 @@ from windrow.spark.errors import MEND_RECORD, local_path, malformed_record
 from windrow.spark.jvm.bridge import JavaError
 from windrow.spark.scan import ghcn
 
-__all__ = ["FORMATS", "Found", "look", "of_table", "read_table"]
+__all__ = ["FORMATS", "FoundFiles", "look", "of_table", "read_table"]
 
 FORMATS = ("parquet", "csv", "json", "orc", "text", "ghcn-dly", "ghcn-by-year", "delta")
 """The names that `format` may have."""
@@ -108,7 +108,7 @@ def look(
     *,
     format: str | None = None,  # noqa: A002 - as `read_table` has it
     master: str = "local",
-) -> Found:
+) -> FoundFiles:
     """See what is at the paths, as far as this process can, without Spark.
 
     Parameters
@@ -129,7 +129,7 @@ def look(
     if not paths:
         raise UsageError("no path is given", condition="NO_PATH", hint="name at least one file")
     sources = tuple(_source(master, str(each), format) for each in paths)
-    found = Found(sources, _common_format(sources))
+    found = FoundFiles(sources, _common_format(sources))
     for file in found.files:
         _check(file, found.format)
     return found
@@ -168,7 +168,7 @@ class _Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundFiles:
     """What is at the paths of a table, all of one format."""
 
     sources: tuple[_Source, ...]

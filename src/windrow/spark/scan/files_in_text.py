@@ -12,7 +12,7 @@ from windrow.spark.gateway import Gateway
 from windrow.spark.scan.file_sources import read_table
 from windrow.syntax.cql_clauses import alias_after, begins_relation
 from windrow.syntax.sqltext import Piece, SqlText, quoted
-from windrow.syntax.tokens import Kind, TokenList, tokenize
+from windrow.syntax.tokens import TokenKind, TokenList, tokenize
 
 __all__ = ["with_files"]
 
@@ -65,7 +65,7 @@ def with_files(gateway: Gateway, text: str) -> SqlText | None:
 
 def _is_path(tokens: TokenList, at: int) -> bool:
     token = tokens[at]
-    return token.kind is Kind.STRING and token.text[0] in "'\"" and begins_relation(tokens, at)
+    return token.kind is TokenKind.STRING and token.text[0] in "'\"" and begins_relation(tokens, at)
 
 
 def _makes_a_stream(tokens: TokenList) -> bool:

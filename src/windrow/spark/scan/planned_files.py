@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 
 from windrow.errors import WindrowError
 from windrow.spark.analysis.expressions import Unread, kind_of
-from windrow.spark.analysis.plan_tree import Node, optimized_tree
+from windrow.spark.analysis.plan_tree import SparkNode, optimized_tree
 from windrow.spark.errors import local_path
 from windrow.spark.gateway import Gateway
 from windrow.spark.jvm.files import ParquetFiles, parquet_files
@@ -54,7 +54,7 @@ class PlannedFiles:
         The paths, as often as Spark reads them, and the values of their directories.
     """
 
-    operators: Sequence[Node]
+    operators: Sequence[SparkNode]
     names: Mapping[int, str]
     kinds: Mapping[int, pa.DataType]
     directories: Sequence[int]
@@ -83,7 +83,7 @@ def planned_files(gateway: Gateway, rows: DataFrame) -> PlannedFiles | None:
     return None if tree is None else _planned(tree, found)
 
 
-def _planned(tree: Node, found: ParquetFiles) -> PlannedFiles:
+def _planned(tree: SparkNode, found: ParquetFiles) -> PlannedFiles:
     operators = []
     while tree.children:
         operators.append(tree)

@@ -8,16 +8,16 @@ from typing import Any
 
 import pyarrow as pa
 
-from windrow.spark.analysis.expressions import Scope, Unread, read
-from windrow.spark.analysis.plan_tree import Node
+from windrow.spark.analysis.expressions import ColumnScope, Unread, read
+from windrow.spark.analysis.plan_tree import SparkNode
 from windrow.spark.scan.footers import Footer
 from windrow.spark.scan.planned_files import Constants
 
-__all__ = ["Known", "KnownColumns", "may_hold", "of_directory", "of_row_group"]
+__all__ = ["KnownColumns", "KnownValues", "may_hold", "of_directory", "of_row_group"]
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownValues:
     """What is known of the values of a column.
 
     Attributes
@@ -34,7 +34,7 @@ class Known:
     has_nulls: bool = True
 
 
-KnownColumns = Callable[[int], Known]
+KnownColumns = Callable[[int], KnownValues]
 """By the numbers by which plans tell them."""
 
 _TURNED = {
@@ -47,7 +47,7 @@ _TURNED = {
 }
 
 
-def may_hold(condition: Node, known: KnownColumns) -> bool:
+def may_hold(condition: SparkNode, known: KnownColumns) -> bool:
     """Whether there may be a row of which the condition is true."""
     match condition.name:
         case "And":
@@ -71,7 +71,7 @@ def may_hold(condition: Node, known: KnownColumns) -> bool:
     return True
 
 
-def _may_compare(name: str, column: Node, literal: Node, known: KnownColumns) -> bool:
+def _may_compare(name: str, column: SparkNode, literal: SparkNode, known: KnownColumns) -> bool:
     if column.name != "AttributeReference" or literal.name != "Literal":
         return True
     value = _compared(literal)
@@ -96,10 +96,10 @@ def _may_compare(name: str, column: Node, literal: Node, known: KnownColumns) ->
     return not below and not above
 
 
-def _compared(literal: Node) -> int | float | bytes | None:
+def _compared(literal: SparkNode) -> int | float | bytes | None:
     """A literal as statistics have it; None if they have it in another way, or not at all."""
     try:
-        found = read(literal, Scope({}))
+        found = read(literal, ColumnScope({}))
     except Unread:
         return None
     assert found.literal is not None
@@ -121,17 +121,17 @@ def of_row_group(footer: Footer, number: int, names: Mapping[int, str], given: K
     places = {leaves.column(place).path: place for place in range(len(leaves))}
     group = footer.metadata.row_group(number)
 
-    def known(column: int) -> Known:
+    def known(column: int) -> KnownValues:
         name = names.get(column)
         if name is None:
             return given(column)
         chunk = group.column(places[name])
         told = chunk.statistics
         if told is None:
-            return Known()
+            return KnownValues()
         has_nulls = not told.has_null_count or told.null_count > 0
         if told.has_null_count and told.null_count == chunk.num_values:
-            return Known(has_values=False)
+            return KnownValues(has_values=False)
         logical = leaves.column(places[name]).logical_type.type
         is_known = told.has_min_max and (
             (chunk.physical_type in ("INT32", "INT64") and logical != "DECIMAL")
@@ -139,7 +139,9 @@ def of_row_group(footer: Footer, number: int, names: Mapping[int, str], given: K
             or (chunk.physical_type == "DOUBLE" and told.min_raw == told.min_raw)
         )
         return (
-            Known(told.min_raw, told.max_raw, has_nulls=has_nulls) if is_known else Known(has_nulls=has_nulls)
+            KnownValues(told.min_raw, told.max_raw, has_nulls=has_nulls)
+            if is_known
+            else KnownValues(has_nulls=has_nulls)
         )
 
     return known
@@ -148,13 +150,13 @@ def of_row_group(footer: Footer, number: int, names: Mapping[int, str], given: K
 def of_directory(numbers: Mapping[int, int], values: Constants) -> KnownColumns:
     """What the directory of a file tells of its columns, by their places among the values."""
 
-    def known(column: int) -> Known:
+    def known(column: int) -> KnownValues:
         if column not in numbers:
-            return Known()
+            return KnownValues()
         value = values[numbers[column]]
         if value is None:
-            return Known(has_values=False)
+            return KnownValues(has_values=False)
         at = value.encode() if isinstance(value, str) else value
-        return Known(at, at, has_nulls=False)
+        return KnownValues(at, at, has_nulls=False)
 
     return known

@@ -20,7 +20,7 @@ from pyspark.sql.types import StructType
 
 from windrow.errors import MARK, WindrowError
 from windrow.kernels.packing.messages import CELL, CHUNK, KIND, NUMBER
-from windrow.kernels.tasks.task_stage import Stage
+from windrow.kernels.tasks.task_stage import TaskStage
 from windrow.kernels.tasks.task_steps import steps
 from windrow.spark.runtime.interpreter import map_in_arrow
 from windrow.spark.scan.file_scan import tasks_of
@@ -29,11 +29,11 @@ from windrow.spark.tasks.to_cells import to_cells
 __all__ = ["MESSAGES", "as_told", "in_worker", "run_stage"]
 
 MESSAGES = f"{CELL} int, {KIND} int, {NUMBER} bigint, {CHUNK} binary"
-Step = Callable[[Stage, Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+Step = Callable[[TaskStage, Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 def run_stage(
-    rows: DataFrame, stage: Stage, result: StructType, columns: tuple[str, ...] | None = None
+    rows: DataFrame, stage: TaskStage, result: StructType, columns: tuple[str, ...] | None = None
 ) -> DataFrame:
     """The kernel's result over the rows, with the columns that `result` has.
 
@@ -53,7 +53,7 @@ def run_stage(
 
 
 def _task(
-    stage: Stage, step: str, columns: tuple[str, ...] | None = None, names: list[str] | None = None
+    stage: TaskStage, step: str, columns: tuple[str, ...] | None = None, names: list[str] | None = None
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """A step as Spark's workers call it; it gives these columns under these names."""
 

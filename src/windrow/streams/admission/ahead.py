@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from windrow.streams.admission.clock import State
+from windrow.streams.admission.clock import ClockState
 from windrow.streams.admission.future import DAY, Future
 from windrow.streams.entries import FOREVER
 
@@ -14,7 +14,7 @@ __all__ = ["told_ahead"]
 
 
 def told_ahead(
-    name: str, state: State, ptime: int, tick: int, shown: Callable[[int], str | None]
+    name: str, state: ClockState, ptime: int, tick: int, shown: Callable[[int], str | None]
 ) -> str | None:
     """What is to be said of a stream that is a day or more ahead of its processing time; None if it is not.
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from windrow.streams.admission.clock import Decided, Ordering, Running, Standing, State, decide
+from windrow.streams.admission.clock import ClockState, Decided, Ordering, Running, Standing, decide
 from windrow.streams.admission.future import quarantined
-from windrow.streams.entries import FOREVER, NO_BOUND, Decision, Entries, Ints, Kind
+from windrow.streams.entries import FOREVER, NO_BOUND, Decision, Entries, EntryKind, Ints
 from windrow.streams.producer_promises import breaches
 
 __all__ = ["advance"]
@@ -27,7 +27,7 @@ _STRETCH, _LONGEST = 1 << 10, 1 << 22  # entries that are tried at once, at firs
 _SHORT, _SINGLY = 256, 512  # after so short a stretch so many entries are judged singly
 
 
-def advance(state: State, ordering: Ordering, entries: Entries) -> Decided:
+def advance(state: ClockState, ordering: Ordering, entries: Entries) -> Decided:
     """What :func:`windrow.streams.admission.clock.decide` gives for these entries."""
     if ordering.future is None:
         return _advanced(state, ordering, entries)
@@ -38,7 +38,7 @@ def advance(state: State, ordering: Ordering, entries: Entries) -> Decided:
     decision, violated = np.full(len(entries), Decision.QUARANTINED, np.int8), limits
     before = np.full(len(entries), NO_BOUND, np.int64)
     decision[~ahead], violated[~ahead], before[~ahead] = rest.decision, rest.violated, rest.before
-    rows = int((ahead & (entries.kind == Kind.ROW)).sum())
+    rows = int((ahead & (entries.kind == EntryKind.ROW)).sum())
     after = replace(
         rest.state,
         quarantined=rest.state.quarantined + rows,
@@ -47,7 +47,7 @@ def advance(state: State, ordering: Ordering, entries: Entries) -> Decided:
     return Decided(decision, violated, after, before)
 
 
-def _advanced(state: State, ordering: Ordering, entries: Entries) -> Decided:
+def _advanced(state: ClockState, ordering: Ordering, entries: Entries) -> Decided:
     """The same where nothing is quarantined."""
     standing = {name: known.promised for name, known in state.producers.items() if known.is_open}
     promises = breaches(state.patterns, state.shared, standing, entries)
@@ -64,7 +64,7 @@ def _advanced(state: State, ordering: Ordering, entries: Entries) -> Decided:
         stop = at + len(judged.decision)
         decision[at:stop], violated[at:stop] = judged.decision, judged.violated
         before[at:stop] = judged.before
-        running.take(judged, part.kind[: stop - at] == Kind.ROW)
+        running.take(judged, part.kind[: stop - at] == EntryKind.ROW)
         if len(judged.decision) == len(part):
             at, width = stop, min(width * 4, _LONGEST)
             continue
@@ -102,7 +102,7 @@ _NOTHING = _Judged(np.zeros(0, np.int8), np.zeros(0, np.int64), {}, np.zeros(0, 
 class _Swift(Running):
     """Keeps the least bounds in heaps, so that an entry costs little however many producers there are."""
 
-    def __init__(self, state: State, ordering: Ordering) -> None:
+    def __init__(self, state: ClockState, ordering: Ordering) -> None:
         super().__init__(state, ordering)
         self.opened = 0
         self.resting: set[str] = set()
@@ -129,7 +129,7 @@ class _Swift(Running):
         )
         self._settle()
 
-    def finished(self) -> State:
+    def finished(self) -> ClockState:
         """The state after all entries."""
         return replace(self.state, producers=self.producers)
 
@@ -255,7 +255,7 @@ def _judged(running: _Swift, entries: Entries, broken: Bools) -> _Judged:
     promised = of_each([producer.promised for producer in known])
     estimated = of_each([producer.estimated for producer in known])
     opened = is_open[entries.code]
-    changes = np.isin(entries.kind, _STRUCTURAL) | (~opened & (entries.kind != Kind.ROW))
+    changes = np.isin(entries.kind, _STRUCTURAL) | (~opened & (entries.kind != EntryKind.ROW))
     stop = int(np.argmax(changes)) if changes.any() else len(entries)
     while True:
         if stop == 0:
@@ -295,7 +295,7 @@ def _of_one_in_order(running: _Swift, entries: Entries, broken: Bools) -> _Judge
     as most stretches are: all are in, and the last one tells the bounds. None where it is otherwise.
     """
     at = entries.at
-    if (entries.kind != Kind.ROW).any() or (entries.code != entries.code[0]).any() or broken.any():
+    if (entries.kind != EntryKind.ROW).any() or (entries.code != entries.code[0]).any() or broken.any():
         return None
     name = entries.names[entries.code[0]]
     known = running.producers.get(name, _UNKNOWN)
@@ -309,7 +309,7 @@ def _of_one_in_order(running: _Swift, entries: Entries, broken: Bools) -> _Judge
     return _Judged(np.zeros(len(entries), np.int8), nothing, {name: after}, nothing)
 
 
-_STRUCTURAL = (Kind.OPEN, Kind.IDLE, Kind.CLOSE, Kind.TICK)
+_STRUCTURAL = (EntryKind.OPEN, EntryKind.IDLE, EntryKind.CLOSE, EntryKind.TICK)
 _UNKNOWN = Standing(is_open=False)
 _Trajectory = tuple[Ints, Ints]
 
@@ -319,28 +319,28 @@ def _of_open(
 ) -> tuple[_Judged, _Trajectory, _Trajectory]:
     """The decisions about entries of open producers; their bounds and promises at first and after each."""
     kind, at = entries.kind[groups.position], entries.at[groups.position]
-    is_row, is_broken = kind == Kind.ROW, broken[groups.position]
+    is_row, is_broken = kind == EntryKind.ROW, broken[groups.position]
     implied, ordering = np.full(len(at), NO_BOUND), running.ordering
     if ordering.lag is not None:
         floor = NO_BOUND + ordering.lag
         implied = np.where(is_row & ~is_broken & (at > floor), np.maximum(at, floor) - ordering.lag, NO_BOUND)
     nothing = np.full(len(at), NO_BOUND)
-    says = np.where(kind == Kind.BOUND, at, implied if ordering.is_promise else nothing)
+    says = np.where(kind == EntryKind.BOUND, at, implied if ordering.is_promise else nothing)
     first, first_estimate = promised[groups.code], estimated[groups.code]
     promise, promise_after = groups.running(says, first)
     below_promise = at < promise
     # a row that is rejected says nothing; of promises it could not say more than holds already
-    guesses = np.where(kind == Kind.WATERMARK, at, nothing if ordering.is_promise else implied)
+    guesses = np.where(kind == EntryKind.WATERMARK, at, nothing if ordering.is_promise else implied)
     guesses[is_row & below_promise] = NO_BOUND
     estimate, estimate_after = groups.running(guesses, first_estimate)
     bound = np.maximum(promise, estimate)
     below_bound = at < bound
 
-    is_watermark = kind == Kind.WATERMARK
+    is_watermark = kind == EntryKind.WATERMARK
     decision = np.zeros(len(at), np.int8)
     decision[is_row & below_bound] = Decision.LATE
     decision[is_row & (below_promise | is_broken)] = Decision.REJECTED
-    says_when = ~is_row & (kind != Kind.PATTERN)
+    says_when = ~is_row & (kind != EntryKind.PATTERN)
     decision[says_when & np.where(is_watermark, below_bound, below_promise)] = Decision.ECLIPSED
     by_promise = below_promise & ~is_watermark
     violated = np.where(decision == Decision.ADMITTED, NO_BOUND, np.where(by_promise, promise, bound))

@@ -29,10 +29,10 @@ import pyarrow as pa
 
 from windrow.errors import InputError, UsageError
 from windrow.streams.admission.future import Future, quarantined
-from windrow.streams.entries import FOREVER, NO_BOUND, Decision, Entries, Ints, Kind
+from windrow.streams.entries import FOREVER, NO_BOUND, Decision, Entries, EntryKind, Ints
 from windrow.streams.producer_promises import is_breach, shared
 
-__all__ = ["Decided", "Ordering", "Running", "Standing", "State", "decide"]
+__all__ = ["ClockState", "Decided", "Ordering", "Running", "Standing", "decide"]
 
 _VERSION = 4
 _READ = (3, 4)
@@ -114,7 +114,7 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class ClockState:
     """All that later decisions depend on.
 
     Attributes
@@ -186,7 +186,7 @@ class State:
         return json.dumps({"version": _VERSION, **values, "producers": producers, "patterns": patterns})
 
     @staticmethod
-    def from_json(text: str) -> State:
+    def from_json(text: str) -> ClockState:
         """The state of a text.
 
         Raises
@@ -205,7 +205,7 @@ class State:
         producers = {name: Standing(*known) for name, known in values.pop("producers").items()}
         patterns = {name: tuple(told) for name, told in values.pop("patterns").items()}
         told_by_all = tuple(values.pop("shared"))
-        return State(producers=producers, patterns=patterns, shared=told_by_all, **values)
+        return ClockState(producers=producers, patterns=patterns, shared=told_by_all, **values)
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,11 +228,11 @@ class Decided:
 
     decision: npt.NDArray[np.int8]
     violated: Ints
-    state: State
+    state: ClockState
     before: Ints
 
 
-def decide(state: State, ordering: Ordering, entries: Entries) -> Decided:
+def decide(state: ClockState, ordering: Ordering, entries: Entries) -> Decided:
     """Judge entries one after the other.
 
     Parameters
@@ -271,7 +271,7 @@ def decide(state: State, ordering: Ordering, entries: Entries) -> Decided:
             continue
         name = entries.names[code]
         promised = running.promised_by(name)
-        is_broken = kind == Kind.ROW and bool(promised)
+        is_broken = kind == EntryKind.ROW and bool(promised)
         if is_broken:
             assert row is not None
             is_broken = is_breach(row, promised, columns)
@@ -290,7 +290,7 @@ _ADMITTED = (Decision.ADMITTED, NO_BOUND)
 class Running:
     """A state that moves on by an entry at a time."""
 
-    def __init__(self, state: State, ordering: Ordering) -> None:
+    def __init__(self, state: ClockState, ordering: Ordering) -> None:
         self.ordering = ordering
         self.state = state
         self.producers = dict(state.producers)
@@ -311,9 +311,9 @@ class Running:
             self._opened.add(name)
             if self.state.shared:
                 patterns[name] = (*patterns.get(name, ()), *self.state.shared)
-        if kind == Kind.PATTERN and pattern is not None:
+        if kind == EntryKind.PATTERN and pattern is not None:
             patterns[name] = (*patterns.get(name, ()), pattern)
-        elif kind == Kind.CLOSE:
+        elif kind == EntryKind.CLOSE:
             patterns.pop(name, None)
         told = self.state.shared
         telling = [each for each in self._opened if self.producers[each].promised < FOREVER]
@@ -330,12 +330,12 @@ class Running:
         A row `is_broken` if it matches a pattern that its producer has promised.
         """
         known = self.producers.get(name)
-        if kind == Kind.TICK:
+        if kind == EntryKind.TICK:
             return _ADMITTED
-        if kind in (Kind.IDLE, Kind.CLOSE):
+        if kind in (EntryKind.IDLE, EntryKind.CLOSE):
             found = _ADMITTED
             if known is not None:
-                self._leave(name, known, ptime, is_closed=kind == Kind.CLOSE)
+                self._leave(name, known, ptime, is_closed=kind == EntryKind.CLOSE)
         else:
             found = self._said(kind, name, known or Standing(is_open=False), at, ptime, is_broken=is_broken)
         self._move(name, known)
@@ -344,7 +344,7 @@ class Running:
     def set_aside(self, kind: int) -> None:
         """Count an entry of a kind that is quarantined: it says nothing, and is no sign of life."""
         state = self.state
-        if kind == Kind.ROW:
+        if kind == EntryKind.ROW:
             self.state = replace(state, quarantined=state.quarantined + 1)
         else:
             self.state = replace(state, quarantined_bounds=state.quarantined_bounds + 1)
@@ -357,20 +357,20 @@ class Running:
             promised, estimated = max(known.promised, self.state.firm_at), max(known.estimated, self.state.at)
             known = replace(known, promised=promised, estimated=estimated)
         decision, violated = _judged(kind, known, at, is_broken=is_broken)
-        if is_newcomer and kind == Kind.ROW and decision != Decision.ADMITTED:
+        if is_newcomer and kind == EntryKind.ROW and decision != Decision.ADMITTED:
             self._count(kind, decision)
             return decision, violated
         promised, estimated, seen = known.promised, known.estimated, known.seen
-        if kind == Kind.ROW and decision != Decision.REJECTED:
+        if kind == EntryKind.ROW and decision != Decision.REJECTED:
             if self.ordering.is_promise:
                 promised = max(promised, self.ordering.implied(at))
             else:
                 estimated = max(estimated, self.ordering.implied(at))
             if decision == Decision.ADMITTED:
                 seen = max(seen, at)
-        elif kind == Kind.BOUND:
+        elif kind == EntryKind.BOUND:
             promised = max(promised, at)
-        elif kind == Kind.WATERMARK:
+        elif kind == EntryKind.WATERMARK:
             estimated = max(estimated, at)
         self.producers[name] = Standing(True, promised, estimated, seen, ptime)
         self._count(kind, decision)
@@ -396,7 +396,7 @@ class Running:
             self.state = replace(state, rejected=state.rejected + 1)
         elif decision == Decision.ECLIPSED:
             self.state = replace(state, eclipsed=state.eclipsed + 1)
-        elif kind == Kind.ROW:
+        elif kind == EntryKind.ROW:
             self.state = replace(state, started=True, admitted=state.admitted + 1)
 
     def _move(self, _name: str, _before: Standing | None) -> None:
@@ -405,7 +405,7 @@ class Running:
         self.producers = dict(self.state.producers)
 
 
-def _moved(state: State, producers: Mapping[str, Standing]) -> State:
+def _moved(state: ClockState, producers: Mapping[str, Standing]) -> ClockState:
     """The state with clocks as these producers allow, and without those that no longer matter."""
     at, firm = state.at, state.firm_at
     opened = [known for known in producers.values() if known.is_open]
@@ -423,15 +423,15 @@ def _moved(state: State, producers: Mapping[str, Standing]) -> State:
 
 def _judged(kind: int, known: Standing, at: int, *, is_broken: bool) -> tuple[Decision, int]:
     """The decision about what a producer with these bounds says."""
-    if kind == Kind.ROW:
+    if kind == EntryKind.ROW:
         if at < known.promised:
             return Decision.REJECTED, known.promised
         if is_broken:
             return Decision.REJECTED, NO_BOUND
         if at < known.bound:
             return Decision.LATE, known.bound
-    if kind == Kind.BOUND and at < known.promised:
+    if kind == EntryKind.BOUND and at < known.promised:
         return Decision.ECLIPSED, known.promised
-    if kind == Kind.WATERMARK and at < known.bound:
+    if kind == EntryKind.WATERMARK and at < known.bound:
         return Decision.ECLIPSED, known.bound
     return _ADMITTED

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from windrow.errors import UsageError
-from windrow.streams.entries import FOREVER, Entries, Ints, Kind
+from windrow.streams.entries import FOREVER, Entries, EntryKind, Ints
 
 __all__ = ["DAY", "Future", "quarantined"]
 
@@ -64,8 +64,8 @@ def quarantined(future: Future, entries: Entries) -> tuple[npt.NDArray[np.bool_]
     """
     limits = future.limits(entries.ptime if entries.sent is None else entries.sent)
     is_timed = np.isin(entries.kind, _TIMED)
-    is_end = (entries.at == FOREVER) & (entries.kind != Kind.ROW)
+    is_end = (entries.at == FOREVER) & (entries.kind != EntryKind.ROW)
     return is_timed & (entries.at > limits) & ~is_end, limits
 
 
-_TIMED = (Kind.ROW, Kind.BOUND, Kind.WATERMARK, Kind.PATTERN)
+_TIMED = (EntryKind.ROW, EntryKind.BOUND, EntryKind.WATERMARK, EntryKind.PATTERN)

@@ -15,16 +15,16 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from windrow.streams.admission.clock import Ordering, Standing, State
+from windrow.streams.admission.clock import ClockState, Ordering, Standing
 from windrow.streams.entries import FOREVER, NO_BOUND, Decision
 
-__all__ = ["Part", "Said", "judged"]
+__all__ = ["BatchPart", "Said", "judged"]
 
 Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class BatchPart:
     """What the entries of a part say.
 
     Attributes
@@ -41,7 +41,7 @@ class Part:
     promised: int = NO_BOUND
     highest: int = NO_BOUND
 
-    def read(self, rowtimes: Ints, bounds: Ints | None) -> tuple[Part, Ints, Ints]:
+    def read(self, rowtimes: Ints, bounds: Ints | None) -> tuple[BatchPart, Ints, Ints]:
         """What the part says with its next entries; and what was said in it before each of these: the
         greatest rowtime, and the greatest bound.
 
@@ -55,7 +55,7 @@ class Part:
         seen = _before(self.seen, rowtimes)
         promised = np.full(len(rowtimes), self.promised) if bounds is None else _before(self.promised, bounds)
         stands = rowtimes[rowtimes >= promised]
-        part = Part(
+        part = BatchPart(
             int(rowtimes.max(initial=self.seen)),
             self.promised if bounds is None else int(bounds.max(initial=self.promised)),
             int(stands.max(initial=self.highest)),
@@ -71,7 +71,7 @@ class Said:
     promised: int = NO_BOUND
     started: bool = False
 
-    def then(self, part: Part) -> Said:
+    def then(self, part: BatchPart) -> Said:
         """What they and those of the next part have said."""
         started = self.started or (part.highest != NO_BOUND and part.highest >= self.promised)
         return Said(max(self.seen, part.seen), max(self.promised, part.promised), started)
@@ -83,11 +83,11 @@ class Said:
         bound = self._standing(ordering).bound
         return None if bound == NO_BOUND else bound
 
-    def state(self, ordering: Ordering, rows: int, late: int, rejected: int) -> State:
+    def state(self, ordering: Ordering, rows: int, late: int, rejected: int) -> ClockState:
         """The state of the stream's clock, after so many rows of which these were late or rejected."""
         clock, standing = self.clock(ordering), self._standing(ordering)
         heard = standing.bound != NO_BOUND or self.started
-        return State(
+        return ClockState(
             started=self.started,
             at=NO_BOUND if clock is None else clock,
             firm_at=NO_BOUND if clock is None else standing.promised,

@@ -40,7 +40,7 @@ from windrow.syntax.patterns.row_patterns import (
     parse_pattern,
 )
 from windrow.syntax.subqueries import subqueries
-from windrow.syntax.tokens import Kind, TokenList
+from windrow.syntax.tokens import TokenKind, TokenList
 
 __all__ = ["parse_match_clause", "parse_pattern_window"]
 
@@ -147,7 +147,7 @@ class _Parser(Cursor):
         if at + 1 >= end or self.wants_operand(at - 1) or self.tokens.is_symbol(at - 1, ","):
             return False
         following = self.tokens[at + 1]
-        return following.kind is Kind.NUMBER or following.word in ("INTERVAL", "INCLUSIVE")
+        return following.kind is TokenKind.NUMBER or following.word in ("INTERVAL", "INCLUSIVE")
 
     def named_key(self, item: Range) -> tuple[Range, str | None]:
         """A key of PARTITION BY, and the name that it is given."""
@@ -394,7 +394,7 @@ class _Parser(Cursor):
         if token.word in _OPERATORS and not qualified:
             # a measure may be called like an operator
             return self.tokens.word(index - 1) != "AS"
-        return token.kind is Kind.SYMBOL and token.text not in (")", "]", "?", ",")
+        return token.kind is TokenKind.SYMBOL and token.text not in (")", "]", "?", ",")
 
     def begins_part(self, index: int) -> bool:
         tokens = self.tokens

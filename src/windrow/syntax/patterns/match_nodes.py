@@ -8,7 +8,7 @@ from windrow.errors import Span
 from windrow.syntax.lengths import Length
 from windrow.syntax.nodes import Cte, OrderItem, Range
 from windrow.syntax.patterns.row_patterns import Pattern
-from windrow.syntax.tokens import Kind, Token
+from windrow.syntax.tokens import Token, TokenKind
 
 __all__ = ["FrameClause", "MatchClause", "MatchRelation", "Named", "Skip", "Subset", "variable_name"]
 
@@ -93,4 +93,4 @@ class MatchRelation:
 
 def variable_name(token: Token) -> str:
     """The name of a variable as CLASSIFIER gives it: in upper case unless it is quoted."""
-    return token.name if token.kind is Kind.QUOTED else token.name.upper()
+    return token.name if token.kind is TokenKind.QUOTED else token.name.upper()

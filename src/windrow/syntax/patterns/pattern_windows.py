@@ -12,7 +12,7 @@ from windrow.syntax.patterns.match_clause import parse_pattern_window
 from windrow.syntax.patterns.match_nodes import MatchClause
 from windrow.syntax.tokens import TokenList
 
-__all__ = ["Call", "PatternBlock", "PatternWindow", "find_pattern_windows"]
+__all__ = ["PatternBlock", "PatternWindow", "PatternWindowCall", "find_pattern_windows"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class PatternWindow:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class PatternWindowCall:
     """What stands before OVER and the window; `range` has both.
 
     `measure` is the name of a measure, None for a function, which stands in `function`.
@@ -52,7 +52,7 @@ class PatternBlock:
     other_windows: tuple[Range, ...]
     tail: Range
     windows: tuple[PatternWindow, ...]
-    calls: tuple[Call, ...]
+    calls: tuple[PatternWindowCall, ...]
     ctes: tuple[Cte, ...]
 
 
@@ -211,7 +211,7 @@ def _windows(
 
 def _calls(
     tokens: TokenList, part: Range, named: dict[str, PatternWindow], inline: dict[int, PatternWindow]
-) -> Iterator[Call]:
+) -> Iterator[PatternWindowCall]:
     """What is called over the windows in a stretch; subqueries have windows of their own."""
     at = part[0]
     while at < part[1]:
@@ -227,7 +227,9 @@ def _calls(
         if window is not None:
             start = _start_of_call(tokens, at)
             is_measure = start == at - 1 and tokens[start].is_name
-            yield Call((start, stop), (start, at), tokens[start].name if is_measure else None, window)
+            yield PatternWindowCall(
+                (start, stop), (start, at), tokens[start].name if is_measure else None, window
+            )
             at = stop - 1
         at += 1
 

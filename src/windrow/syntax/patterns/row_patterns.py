@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from windrow.errors import AnalysisError, ParseError, Span
-from windrow.syntax.tokens import Kind, TokenList
+from windrow.syntax.tokens import TokenKind, TokenList
 
 __all__ = [
     "Alternation",
@@ -143,7 +143,7 @@ class _Parser:
 
     def symbol(self, ahead: int = 0) -> str:
         at = self.at + ahead
-        if at >= self.stop or self.tokens[at].kind is not Kind.SYMBOL:
+        if at >= self.stop or self.tokens[at].kind is not TokenKind.SYMBOL:
             return ""
         return self.tokens[at].text
 
@@ -224,7 +224,7 @@ class _Parser:
 
     def number(self) -> int | None:
         token = self.tokens[self.at]
-        if self.at >= self.stop or token.kind is not Kind.NUMBER or not token.text.isdigit():
+        if self.at >= self.stop or token.kind is not TokenKind.NUMBER or not token.text.isdigit():
             return None
         self.at += 1
         return int(token.text)
@@ -242,7 +242,9 @@ class _Parser:
         if token.word == "PERMUTE" and self.symbol(1) == "(":
             return self.permutation()
         self.at += 1
-        return PatternVariable(token.name if token.kind is Kind.QUOTED else token.name.upper(), token.span)
+        return PatternVariable(
+            token.name if token.kind is TokenKind.QUOTED else token.name.upper(), token.span
+        )
 
     def parenthesised(self) -> Pattern:
         first, close = self.at + 1, self.tokens.partner[self.at]

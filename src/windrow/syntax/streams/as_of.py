@@ -14,7 +14,7 @@ from windrow.errors import NotSupportedError, ParseError
 from windrow.syntax.cql_clauses import alias_after
 from windrow.syntax.nodes import Range
 from windrow.syntax.queries import conjuncts
-from windrow.syntax.tokens import Kind, TokenList
+from windrow.syntax.tokens import TokenKind, TokenList
 
 __all__ = ["AsOf", "Past", "as_of_joins", "past_of"]
 
@@ -103,7 +103,7 @@ def past_of(tokens: TokenList, names: Collection[str]) -> Past | None:
 def _end_of_instant(tokens: TokenList, first: int) -> int | None:
     """The token after a literal, a parameter, a call or brackets; None for a column."""
     typed = first + (tokens.word(first) in ("TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ", "DATE"))
-    if typed < len(tokens) and tokens[typed].kind in (Kind.STRING, Kind.NUMBER):
+    if typed < len(tokens) and tokens[typed].kind in (TokenKind.STRING, TokenKind.NUMBER):
         return typed + 1
     if tokens.is_symbol(first, "?"):
         return first + 1

@@ -16,7 +16,7 @@ from functools import cached_property
 from windrow.syntax.cql_clauses import TO_STREAM
 from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import Piece, SqlText, quoted
-from windrow.syntax.tokens import Kind, Token, TokenList
+from windrow.syntax.tokens import Token, TokenKind, TokenList
 
 __all__ = ["DIALECTS", "in_spark"]
 
@@ -88,7 +88,7 @@ class _Translator:
         """Write strings in single quotes; `"a""b"`, one string, is two tokens."""
         first, inside = 0, ""
         for index, token in enumerate(self.tokens.tokens):
-            if token.kind is not Kind.STRING or not token.text.startswith('"'):
+            if token.kind is not TokenKind.STRING or not token.text.startswith('"'):
                 continue
             if index - 1 in self.instead and self.tokens[index - 1].stop == token.start:
                 inside += '"' + token.text[1:-1]
@@ -122,7 +122,11 @@ class _Translator:
         at, inside = first
         ends: list[int] = []  # of stretches that `||` joins, with no + and - between
         joined = False
-        while at < stop and self.tokens[at].kind is Kind.SYMBOL and self.tokens[at].text in ("+", "-", "||"):
+        while (
+            at < stop
+            and self.tokens[at].kind is TokenKind.SYMBOL
+            and self.tokens[at].text in ("+", "-", "||")
+        ):
             found = self._product(at + 1, stop)
             if found is None:
                 break
@@ -142,7 +146,9 @@ class _Translator:
         while found is not None and found[0] < stop:
             at, inside = found
             token = self.tokens[at]
-            if not ((token.kind is Kind.SYMBOL and token.text in ("*", "/", "%")) or token.word == "DIV"):
+            if not (
+                (token.kind is TokenKind.SYMBOL and token.text in ("*", "/", "%")) or token.word == "DIV"
+            ):
                 break
             factor = self._operand(at + 1, stop)
             if factor is None:
@@ -160,11 +166,11 @@ class _Translator:
             return self._postfixes(tokens.partner[at] + 1, stop, [(at + 1, tokens.partner[at])])
         if token.is_symbol(":"):
             return self._postfixes(at + 2, stop, []) if at + 1 < stop and tokens[at + 1].is_name else None
-        if token.kind is Kind.STRING:
-            while at < stop and tokens[at].kind is Kind.STRING:
+        if token.kind is TokenKind.STRING:
+            while at < stop and tokens[at].kind is TokenKind.STRING:
                 at += 1
             return self._postfixes(at, stop, [])
-        if token.kind is Kind.NUMBER or token.is_symbol("?"):
+        if token.kind is TokenKind.NUMBER or token.is_symbol("?"):
             return self._postfixes(at + 1, stop, [])
         if not token.is_name:
             return None
@@ -172,7 +178,7 @@ class _Translator:
             return self._postfixes(end + 1, stop, [(at + 1, end)])
         if token.word == "INTERVAL" and (after := self._after_interval(at, stop)) > at + 1:
             return after, []
-        if token.word in _TYPED and at + 1 < stop and tokens[at + 1].kind is Kind.STRING:
+        if token.word in _TYPED and at + 1 < stop and tokens[at + 1].kind is TokenKind.STRING:
             self._read_time(at + 1, token.word)
             return self._postfixes(at + 2, stop, [])
         return self._name_or_call(at, stop)
@@ -184,7 +190,7 @@ class _Translator:
             word = ""
         if tokens.is_symbol(at + 1, "(") and at + 1 < stop:
             close = tokens.partner[at + 1]
-            of_string = at + 4 < close and tokens[at + 2].kind is Kind.STRING
+            of_string = at + 4 < close and tokens[at + 2].kind is TokenKind.STRING
             if word in ("CAST", "TRY_CAST") and of_string and tokens.word(at + 3) == "AS":
                 self._read_time(at + 2, tokens.word(at + 4))
             return self._postfixes(close + 1, stop, [(at + 2, close)])
@@ -200,7 +206,7 @@ class _Translator:
             if token.is_symbol("[") and tokens.word(at + 1) not in ("NOW", "PARTITION"):
                 inside.append((at + 1, tokens.partner[at]))
                 at = tokens.partner[at] + 1
-            elif token.kind is Kind.SYMBOL and token.text in (".", ":", "::"):
+            elif token.kind is TokenKind.SYMBOL and token.text in (".", ":", "::"):
                 at += 2
                 if token.text == "::" and tokens.is_symbol(at, "("):
                     at = tokens.partner[at] + 1
@@ -228,7 +234,7 @@ class _Translator:
         places = list(range(len(self.tokens) + 1))
         for at in reversed(range(len(self.tokens))):
             token = self.tokens[at]
-            if token.kind is Kind.SYMBOL and token.text in ("+", "-", "~"):
+            if token.kind is TokenKind.SYMBOL and token.text in ("+", "-", "~"):
                 places[at] = places[at + 1]
         return places
 
@@ -249,12 +255,12 @@ class _Translator:
         """INTERVAL '1 2' DAY TO HOUR, INTERVAL 7 DAYS 3 HOURS."""
         tokens, at = self.tokens, start + 1
         while at < stop:
-            sign = tokens[at].kind is Kind.SYMBOL and tokens[at].text in ("+", "-") and at == start + 1
+            sign = tokens[at].kind is TokenKind.SYMBOL and tokens[at].text in ("+", "-") and at == start + 1
             number = at + sign
-            if number >= stop or tokens[number].kind not in (Kind.NUMBER, Kind.STRING):
+            if number >= stop or tokens[number].kind not in (TokenKind.NUMBER, TokenKind.STRING):
                 break
             at = number + 1
-            if at < stop and tokens[at].kind is Kind.WORD and tokens[at].word not in _BEFORE:
+            if at < stop and tokens[at].kind is TokenKind.WORD and tokens[at].word not in _BEFORE:
                 at += 1
                 at += 2 if tokens.word(at) == "TO" else 0
         return min(at, stop)
@@ -306,7 +312,11 @@ class _Translator:
 
 def _ends_operand(token: Token) -> bool:
     is_operator = token.word in _BEFORE
-    return (token.kind is not Kind.SYMBOL and not is_operator) or token.is_symbol(")") or token.is_symbol("]")
+    return (
+        (token.kind is not TokenKind.SYMBOL and not is_operator)
+        or token.is_symbol(")")
+        or token.is_symbol("]")
+    )
 
 
 def _single_quoted(inside: str) -> str:

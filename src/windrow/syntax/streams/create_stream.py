@@ -9,9 +9,9 @@ from windrow.errors import ParseError, Span
 from windrow.syntax.cql_clauses import named_columns
 from windrow.syntax.lengths import TIME_UNITS, Length, LengthReader
 from windrow.syntax.nodes import Range
-from windrow.syntax.tokens import Kind, TokenList
+from windrow.syntax.tokens import TokenKind, TokenList
 
-__all__ = ["Column", "CreateStream", "parse_create_stream"]
+__all__ = ["CreateStream", "DeclaredColumn", "parse_create_stream"]
 
 _PARTS = ("PTIME", "PRODUCER", "BOUND", "WATERMARK", "PUNCTUATION")
 _STREAM_OPTIONS = (
@@ -21,7 +21,7 @@ _LONG_TYPES = ("INTERVAL", "STRING", "CHAR", "VARCHAR")
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class DeclaredColumn:
     """A column of CREATE STREAM: its name and type, its part in the log, and of the rowtime its unit."""
 
     name: str
@@ -66,7 +66,7 @@ class CreateStream:
     """
 
     name: str
-    columns: tuple[Column, ...]
+    columns: tuple[DeclaredColumn, ...]
     replace: bool
     source: Range | None
     keep: bool = False
@@ -147,7 +147,7 @@ class _OptionsParser:
                 raise self.wrong(f"{word} is given twice", start)
             self.at += 1
             if word == "LOCATION":
-                if self.at == self.stop or tokens[self.at].kind is not Kind.STRING:
+                if self.at == self.stop or tokens[self.at].kind is not TokenKind.STRING:
                     hint = "write LOCATION 'folder'"
                     raise self.wrong("expected one folder after LOCATION", min(self.at, self.stop), hint)
                 create = replace(create, location=self.at)
@@ -236,7 +236,7 @@ def _items(tokens: TokenList, start: int, stop: int) -> list[Range]:
     return items
 
 
-def _column(tokens: TokenList, item: Range, wrong: Callable[..., ParseError]) -> Column:
+def _column(tokens: TokenList, item: Range, wrong: Callable[..., ParseError]) -> DeclaredColumn:
     at, stop = item
     if tokens.word(at) == "WATERMARK" and tokens.word(at + 1) == "FOR" and at + 2 < stop:
         column = tokens[at + 2].text
@@ -259,7 +259,7 @@ def _column(tokens: TokenList, item: Range, wrong: Callable[..., ParseError]) ->
     kind = (at, stop) if at < stop else None
     if kind is None and not is_rowtime:
         raise wrong(f"expected the type of column {name}", item[0])
-    return Column(name, item, kind, part, unit)
+    return DeclaredColumn(name, item, kind, part, unit)
 
 
 def _part(tokens: TokenList, at: int, stop: int) -> str:

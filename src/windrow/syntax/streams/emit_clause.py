@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from windrow.errors import ParseError, did_you_mean
 from windrow.syntax.lengths import Length, LengthReader
 from windrow.syntax.nodes import Range
-from windrow.syntax.tokens import Kind, TokenList
+from windrow.syntax.tokens import TokenKind, TokenList
 
 __all__ = ["EMIT_ENVELOPES", "Emission", "clauses_in", "has_clauses", "parse_emission"]
 
@@ -145,7 +145,7 @@ def _needs_operand(tokens: TokenList, at: int) -> bool:
     if tokens.word(at) == "ALL" and tokens.word(at - 1) in ("BY", "LIMIT"):
         return False
     ends = any(tokens.is_symbol(at, symbol) for symbol in (")", "]", "*", "?"))
-    return tokens.word(at) in _BEFORE_NAMES or (tokens[at].kind is Kind.SYMBOL and not ends)
+    return tokens.word(at) in _BEFORE_NAMES or (tokens[at].kind is TokenKind.SYMBOL and not ends)
 
 
 def _emit(tokens: TokenList, emission: Emission, at: int, stop: int) -> Emission:

@@ -14,7 +14,7 @@ from windrow.errors import ParseError
 from windrow.syntax.cql_clauses import TO_STREAM, begins_relation
 from windrow.syntax.lengths import Length, LengthReader, begins_length
 from windrow.syntax.nodes import Range
-from windrow.syntax.tokens import Kind, TokenList, tokenize
+from windrow.syntax.tokens import TokenKind, TokenList, tokenize
 
 __all__ = ["Spelled", "Watermark", "spelled"]
 
@@ -119,7 +119,7 @@ def _selects_stream(tokens: TokenList, at: int, stop: int) -> bool:
         return False
     if tokens.is_symbol(after, "*"):
         return after + 1 == stop or tokens.word(after + 1) in _AFTER_STAR or tokens.is_symbol(after + 1, ",")
-    if tokens[after].kind is Kind.SYMBOL:
+    if tokens[after].kind is TokenKind.SYMBOL:
         return tokens.is_symbol(after, "(") and tokens[after].start > tokens[at + 1].stop
     return tokens.word(after) not in _NOT_IN_LISTS
 

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 from windrow.errors import NotSupportedError, ParseError, WindrowError
 from windrow.syntax.nodes import Range
-from windrow.syntax.tokens import Kind, TokenList
+from windrow.syntax.tokens import TokenKind, TokenList
 
-__all__ = ["Condition", "Punctuate", "parse_conditions", "parse_punctuate"]
+__all__ = ["Punctuate", "PunctuateCondition", "parse_conditions", "parse_punctuate"]
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class PunctuateCondition:
     """What a column has in the rows that will not come.
 
     Attributes
@@ -55,7 +55,7 @@ class Punctuate:
     target: Range
     bound: Range | None
     is_strict: bool = False
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[PunctuateCondition, ...] = ()
 
 
 _HINT = "write PUNCTUATE s BOUND TIMESTAMP '2026-01-31 10:00:00', and STRICT if it is included"
@@ -90,7 +90,7 @@ def parse_punctuate(tokens: TokenList, start: int, stop: int) -> Punctuate | Non
     return Punctuate(tokens[name].name, (name, name + 1), (first, last), is_strict)
 
 
-def parse_conditions(tokens: TokenList, start: int, stop: int) -> tuple[Condition, ...]:
+def parse_conditions(tokens: TokenList, start: int, stop: int) -> tuple[PunctuateCondition, ...]:
     """A conjunction of comparisons of columns with values.
 
     Raises
@@ -120,7 +120,7 @@ class _Conditions:
     def __init__(self, tokens: TokenList, stop: int) -> None:
         self.tokens, self.stop = tokens, stop
 
-    def read(self, at: int) -> tuple[Condition, ...]:
+    def read(self, at: int) -> tuple[PunctuateCondition, ...]:
         found = []
         while True:
             condition, at = self._condition(at)
@@ -129,7 +129,7 @@ class _Conditions:
                 return tuple(found)
             at += 1  # AND
 
-    def _condition(self, at: int) -> tuple[Condition, int]:
+    def _condition(self, at: int) -> tuple[PunctuateCondition, int]:
         """A condition, and where it ends: at AND, or at the end."""
         tokens = self.tokens
         if at < self.stop and (tokens.word(at) == "NOT" or not tokens[at].is_name):
@@ -138,24 +138,28 @@ class _Conditions:
             raise _expected(tokens, "a column", at, self.stop, _FORMS)
         name, target, after = tokens[at].name, (at, at + 1), at + 1
         word = tokens.word(after) if after < self.stop else ""
-        if after < self.stop and tokens[after].kind is Kind.SYMBOL and tokens[after].text in _COMPARISONS:
+        if (
+            after < self.stop
+            and tokens[after].kind is TokenKind.SYMBOL
+            and tokens[after].text in _COMPARISONS
+        ):
             operand, end = self._operand(after + 1)
-            return Condition(name, target, tokens[after].text, (operand,)), end
+            return PunctuateCondition(name, target, tokens[after].text, (operand,)), end
         if word == "BETWEEN":
             least, middle = self._operand(after + 1)
             if middle >= self.stop:
                 raise _expected(tokens, "AND and the greatest value", middle, self.stop, _FORMS)
             most, end = self._operand(middle + 1)
-            return Condition(name, target, "between", (least, most)), end
+            return PunctuateCondition(name, target, "between", (least, most)), end
         if word == "IN" and tokens.is_symbol(after + 1, "("):
             close = tokens.partner[after + 1]
             parts = tokens.split(after + 2, close)
             for start, stop in parts or [(close, close)]:
                 if start >= stop:
                     raise _expected(tokens, "a value", stop, self.stop, _FORMS)
-            return Condition(name, target, "in", tuple(parts)), self._ended(close + 1)
+            return PunctuateCondition(name, target, "in", tuple(parts)), self._ended(close + 1)
         if word == "IS" and tokens.word(after + 1) == "NULL":
-            return Condition(name, target, "is null", ()), self._ended(after + 2)
+            return PunctuateCondition(name, target, "is null", ()), self._ended(after + 2)
         if after >= self.stop:
             raise _expected(tokens, "a comparison", after, self.stop, _FORMS)
         end = next((at for at in self._level(after) if tokens.word(at) == "AND"), self.stop)
@@ -183,7 +187,7 @@ class _Conditions:
         token = self.tokens[at]
         if token.word in ("OR", "NOT"):
             raise self._refused(at, at + 1, "a pattern is a conjunction: it tells of each column by itself")
-        if token.kind is Kind.SYMBOL and token.text in (*_COMPARISONS, "<>", "!=", "<=>"):
+        if token.kind is TokenKind.SYMBOL and token.text in (*_COMPARISONS, "<>", "!=", "<=>"):
             raise self._refused(at, at + 1, "a value is compared with one column")
 
     def _level(self, at: int) -> list[int]:

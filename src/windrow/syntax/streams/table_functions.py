@@ -15,7 +15,7 @@ from windrow.syntax.lengths import Length, LengthReader
 from windrow.syntax.nodes import Range
 from windrow.syntax.tokens import TokenList
 
-__all__ = ["WINDOWS", "Argument", "FunctionCall", "WindowCall", "call_at", "window_call"]
+__all__ = ["WINDOWS", "Argument", "FunctionCall", "TableFunctionCall", "call_at", "window_call"]
 
 WINDOWS: Mapping[str, tuple[str, ...]] = {
     "TUMBLE": ("data", "timecol", "dur", "offset"),
@@ -83,7 +83,7 @@ class FunctionCall:
 
 
 @dataclass(frozen=True, slots=True)
-class WindowCall:
+class TableFunctionCall:
     """A windowing function.
 
     Attributes
@@ -189,7 +189,7 @@ def _keys(tokens: TokenList, start: int, stop: int) -> tuple[int, ...]:
     return tuple(first for first, _ in keys)
 
 
-def window_call(tokens: TokenList, call: FunctionCall) -> WindowCall:
+def window_call(tokens: TokenList, call: FunctionCall) -> TableFunctionCall:
     """The parameters of a windowing function.
 
     Raises
@@ -227,7 +227,7 @@ def window_call(tokens: TokenList, call: FunctionCall) -> WindowCall:
     lengths = {
         name: _length(tokens, argument, name, kind) for name, argument in given.items() if name not in others
     }
-    return WindowCall(kind, call, data.table, time.columns[0], keys, lengths)
+    return TableFunctionCall(kind, call, data.table, time.columns[0], keys, lengths)
 
 
 def _length(tokens: TokenList, argument: Argument, name: str, kind: str) -> Length:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from windrow.kernels.stored import from_stored, stored
-from windrow.spark.live.checkpoints.checkpoint import Checkpoint, Step
+from windrow.spark.live.checkpoints.checkpoint import Checkpoint, CommittedBatch
 
 __all__ = ["Carried"]
 
@@ -30,7 +30,7 @@ class Carried:
     rows: int
 
     @staticmethod
-    def of(step: Step) -> Carried | None:
+    def of(step: CommittedBatch) -> Carried | None:
         """What a step names."""
         for chunk, rows in step.chunks.get(_NAME, {}).items():
             return Carried(int(chunk), step.marks[_NAME], rows)
@@ -51,11 +51,11 @@ class Carried:
         """What was written."""
         return from_stored(checkpoint.read_chunk(_NAME, self.chunk))
 
-    def size(self, checkpoint: Checkpoint, step: Step) -> int:
+    def size(self, checkpoint: Checkpoint, step: CommittedBatch) -> int:
         """Its bytes."""
         return checkpoint.chunk_bytes(step, _NAME)
 
-    def named(self, step: Step) -> Step:
+    def named(self, step: CommittedBatch) -> CommittedBatch:
         """A step that names it."""
         chunks = {**step.chunks, _NAME: {str(self.chunk): self.rows}}
         return replace(step, chunks=chunks, marks={**step.marks, _NAME: self.at})

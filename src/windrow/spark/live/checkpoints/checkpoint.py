@@ -29,11 +29,11 @@ from windrow.spark.live.checkpoints.checksums import Seal, check, missing, seal,
 from windrow.spark.live.checkpoints.side_outputs import Listing, SideOutput
 from windrow.spark.live.checkpoints.size import size_of
 from windrow.spark.live.sinks.sink import uri, written_to
-from windrow.spark.logs.micro_batch import Kept
+from windrow.spark.logs.micro_batch import RetainedRows
 from windrow.streams import Position
 from windrow.streams.durable_files import flush
 
-__all__ = ["BUCKETS", "Checkpoint", "Step", "form_in"]
+__all__ = ["BUCKETS", "Checkpoint", "CommittedBatch", "form_in"]
 
 BUCKETS = "buckets"
 """The form of the state of a query on executors: Spark keeps it."""
@@ -49,7 +49,7 @@ _IDENTITY = "identity"
 
 
 @dataclass(frozen=True)
-class Step:
+class CommittedBatch:
     """What is known after a step.
 
     Attributes
@@ -126,7 +126,7 @@ class Checkpoint:
         self._had = had
         folder.mkdir(parents=True, exist_ok=True)
         self._lock = _locked(folder)
-        self._known: dict[int, Step] = {}
+        self._known: dict[int, CommittedBatch] = {}
         self._seals: dict[str, Seal] = {}
         for left in folder.glob(".*"):  # by a process that ended
             shutil.rmtree(left, ignore_errors=True)
@@ -146,7 +146,7 @@ class Checkpoint:
             pending.rename(path)
         return path.read_text()
 
-    def last(self) -> Step:
+    def last(self) -> CommittedBatch:
         """The last step.
 
         Raises
@@ -155,9 +155,9 @@ class Checkpoint:
             ``CHECKPOINT_OF_ANOTHER_QUERY``, ``CHECKPOINT_VERSION``, ``TORN_FILE``, ``MISSING_FILE``.
         """
         numbers = self._numbers()
-        return self._read(max(numbers)) if numbers else Step()
+        return self._read(max(numbers)) if numbers else CommittedBatch()
 
-    def before(self, number: int, count: Callable[[], int]) -> Step | None:
+    def before(self, number: int, count: Callable[[], int]) -> CommittedBatch | None:
         """The step before a micro-batch; None if the micro-batch has been taken, and Spark does not know.
 
         Parameters
@@ -188,7 +188,7 @@ class Checkpoint:
             hint="restore all of the checkpoint from one copy, or begin anew with another, and another sink",
         )
 
-    def rows(self, step: Step, name: str) -> DataFrame | None:
+    def rows(self, step: CommittedBatch, name: str) -> DataFrame | None:
         """Rows that were kept at a step, None if there are none of that name."""
         if name not in step.rows:
             return None
@@ -199,7 +199,7 @@ class Checkpoint:
         with pa.ipc.open_file(path) as file:
             return frame_of_few(self.spark, file.read_all(), schema)
 
-    def table(self, step: Step, name: str) -> pa.Table | None:
+    def table(self, step: CommittedBatch, name: str) -> pa.Table | None:
         """The same in memory."""
         path = self.path(step.number) / name
         if name in step.rows and not path.is_dir():
@@ -208,7 +208,7 @@ class Checkpoint:
         frame = self.rows(step, name)
         return None if frame is None else frame.toArrow()
 
-    def count(self, step: Step, name: str) -> int:
+    def count(self, step: CommittedBatch, name: str) -> int:
         """How many rows were kept under a name."""
         path = self.path(step.number) / name
         if path.is_dir():
@@ -231,7 +231,7 @@ class Checkpoint:
         yield self.spark.read.schema(rows.schema).parquet(uri(folder))
         shutil.rmtree(folder, ignore_errors=True)
 
-    def commit(self, step: Step, rows: Mapping[str, Kept]) -> Step:
+    def commit(self, step: CommittedBatch, rows: Mapping[str, RetainedRows]) -> CommittedBatch:
         """Keep a step with its rows; it is there when this returns."""
         pending = self._own(f"{step.number}.pending")
         pending.mkdir()
@@ -309,12 +309,12 @@ class Checkpoint:
         with pa.OSFile(str(path)) as source, pa.ipc.open_file(source) as file:
             return file.read_all()
 
-    def chunk_bytes(self, step: Step, name: str) -> int:
+    def chunk_bytes(self, step: CommittedBatch, name: str) -> int:
         """The bytes of what a window of a staged query holds."""
         files = (_chunk_file(name, int(chunk)) for chunk in step.chunks.get(name, {}))
         return sum((self.folder / _CHUNKS / file).stat().st_size for file in files)
 
-    def size(self, step: Step) -> int:
+    def size(self, step: CommittedBatch) -> int:
         """The bytes of all that was kept at a step."""
         return size_of(self.path(step.number)) + sum(self.chunk_bytes(step, name) for name in step.chunks)
 
@@ -326,7 +326,7 @@ class Checkpoint:
             if path.name not in named:
                 path.unlink(missing_ok=True)
 
-    def _read(self, number: int) -> Step:
+    def _read(self, number: int) -> CommittedBatch:
         if number in self._known:
             return self._known[number]
         folder = self.path(number)
@@ -350,7 +350,7 @@ class Checkpoint:
         moves = {name: [(at, mark) for at, mark in steps] for name, steps in meta["moves"].items()}
         self._seals |= {file: tuple(known) for file, known in meta["seals"].items()}
         promised = {name: [(at, text) for at, text in one] for name, one in meta.get("told", {}).items()}
-        self._known[number] = Step(number, clocks, **told, moves=moves, told=promised, sides=sides)
+        self._known[number] = CommittedBatch(number, clocks, **told, moves=moves, told=promised, sides=sides)
         return self._known[number]
 
     def _refuse_another(self, was: Mapping[str, Any]) -> None:
@@ -425,7 +425,7 @@ def _chunk_file(name: str, chunk: int) -> str:
     return f"{name}-{chunk}.arrow"
 
 
-def _chunk_files(step: Step) -> list[str]:
+def _chunk_files(step: CommittedBatch) -> list[str]:
     return [_chunk_file(name, int(chunk)) for name, chunks in step.chunks.items() for chunk in chunks]
 
 

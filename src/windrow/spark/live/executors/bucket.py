@@ -18,13 +18,13 @@ import pyarrow as pa
 
 from windrow.errors import InputError
 from windrow.spark.live.executors.as_bytes import from_bytes, to_bytes
-from windrow.spark.live.executors.bucket_account import Account, shown
-from windrow.spark.live.executors.bucket_state import Held, Moment, Store
-from windrow.spark.live.executors.bucket_task import Task, TaskStream
+from windrow.spark.live.executors.bucket_account import BucketAccount, shown
+from windrow.spark.live.executors.bucket_state import BucketState, Moment, Store
+from windrow.spark.live.executors.bucket_task import BucketTask, TaskStream
 from windrow.spark.live.executors.packing import PROMISED, SEEN
 from windrow.spark.live.input.arrivals import VIOLATED
 from windrow.spark.logs.session_streams import REASON
-from windrow.streams.admission.parts import Part, Said, judged
+from windrow.streams.admission.parts import BatchPart, Said, judged
 from windrow.streams.entries import BEFORE, NO_BOUND, Decision, reasons
 
 __all__ = ["LATE_AT", "advanced"]
@@ -53,7 +53,7 @@ class _Bucket:
     now
         The time of the last micro-batch.
     late, rejected
-        As of :class:`Account`.
+        As of :class:`BucketAccount`.
     held
         What it holds.
     """
@@ -64,7 +64,7 @@ class _Bucket:
     now: int
     late: dict[int, int]
     rejected: dict[int, int]
-    held: Held
+    held: BucketState
 
     @property
     def size(self) -> int:
@@ -88,7 +88,7 @@ def _remember(life: str, bucket: _Bucket) -> None:
         size -= _KNOWN.pop(other).size
 
 
-def advanced(task: Task, store: Store, packets: Iterable[Packet]) -> Iterator[Packet]:
+def advanced(task: BucketTask, store: Store, packets: Iterable[Packet]) -> Iterator[Packet]:
     """What a bucket gives for the packets of a micro-batch.
 
     First an account, then rows that are late, then what :meth:`.held.Held.step` gives.
@@ -109,7 +109,7 @@ def advanced(task: Task, store: Store, packets: Iterable[Packet]) -> Iterator[Pa
             rows.append((told, data))
     before = _said_before(task, bucket, notes)
     now = max([bucket.now + 1, *(told["ptime"] for told in notes)])
-    moment, account = Moment(bucket.number + 1, now, bucket.said), Account(now)
+    moment, account = Moment(bucket.number + 1, now, bucket.said), BucketAccount(now)
     late: list[Packet] = []
     for told, data in sorted(rows, key=lambda one: (one[0]["side"], one[0]["order"], one[0]["place"])):
         side = told["side"]
@@ -140,14 +140,16 @@ def advanced(task: Task, store: Store, packets: Iterable[Packet]) -> Iterator[Pa
 # -- a micro-batch -----------------------------------------------------------------------------------------
 
 
-def _said_before(task: Task, bucket: _Bucket, notes: list[dict[str, Any]]) -> dict[tuple[int, str], Said]:
+def _said_before(
+    task: BucketTask, bucket: _Bucket, notes: list[dict[str, Any]]
+) -> dict[tuple[int, str], Said]:
     """What was said before each part; the bucket takes in what all of them say."""
     before = {}
     for place in range(len(task.streams)):
         said = bucket.said.get(place, Said())
         for told in sorted((one for one in notes if one["stream"] == place), key=lambda one: one["order"]):
             before[place, json.dumps(told["order"])] = said
-            said = said.then(Part(told["seen"], told["promised"], told["highest"]))
+            said = said.then(BatchPart(told["seen"], told["promised"], told["highest"]))
         bucket.said[place] = said
     return before
 
@@ -161,7 +163,7 @@ class _Judged:
     decision: npt.NDArray[np.int8]
 
 
-def _judged(stream: TaskStream, held: Held, rows: pa.Table, before: Said) -> _Judged:
+def _judged(stream: TaskStream, held: BucketState, rows: pa.Table, before: Said) -> _Judged:
     at, seen = (rows.column(name).to_numpy() for name in (stream.rowtime, SEEN))
     has_bounds = PROMISED in rows.column_names
     promised = rows.column(PROMISED).to_numpy() if has_bounds else np.full(len(seen), NO_BOUND)
@@ -184,7 +186,7 @@ def _apart(stream: TaskStream, late: pa.Table) -> pa.Table:
     return table.add_column(at, LATE_AT, late.column(stream.rowtime))
 
 
-def _count(bucket: _Bucket, account: Account, place: int, decision: npt.NDArray[np.int8]) -> None:
+def _count(bucket: _Bucket, account: BucketAccount, place: int, decision: npt.NDArray[np.int8]) -> None:
     account.came[place] = account.came.get(place, 0) + len(decision)
     for counts, kind in ((bucket.late, Decision.LATE), (bucket.rejected, Decision.REJECTED)):
         found = int((decision == kind).sum())
@@ -195,7 +197,7 @@ def _count(bucket: _Bucket, account: Account, place: int, decision: npt.NDArray[
 # -- what is stored ----------------------------------------------------------------------------------------
 
 
-def _read(task: Task, store: Store) -> tuple[str, _Bucket]:
+def _read(task: BucketTask, store: Store) -> tuple[str, _Bucket]:
     """What is stored, or a bucket that holds nothing; with its name."""
     text = store.text()
     if text is None:
@@ -212,7 +214,7 @@ def _read(task: Task, store: Store) -> tuple[str, _Bucket]:
     return told["life"], _Bucket(told["token"], told["number"], said, told["now"], late, rejected, held)
 
 
-def _refuse_another(task: Task, told: Mapping[str, Any]) -> None:
+def _refuse_another(task: BucketTask, told: Mapping[str, Any]) -> None:
     if told["query"] != task.query:
         raise InputError(
             "the checkpoint is of another query",
@@ -227,7 +229,7 @@ def _refuse_another(task: Task, told: Mapping[str, Any]) -> None:
         )
 
 
-def _text(task: Task, life: str, bucket: _Bucket, held: Mapping[str, Any]) -> str:
+def _text(task: BucketTask, life: str, bucket: _Bucket, held: Mapping[str, Any]) -> str:
     return json.dumps(
         {
             "query": task.query,

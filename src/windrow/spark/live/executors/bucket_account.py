@@ -9,11 +9,11 @@ from typing import Any
 
 from windrow.streams.admission.parts import Said
 
-__all__ = ["Account", "shown"]
+__all__ = ["BucketAccount", "shown"]
 
 
 @dataclass
-class Account:
+class BucketAccount:
     """The account of a bucket.
 
     Attributes
@@ -59,12 +59,12 @@ class Account:
         return json.dumps({"kind": "account", **asdict(self)})
 
     @staticmethod
-    def read(note: str) -> Account | None:
+    def read(note: str) -> BucketAccount | None:
         """The account in a note; None of one that has another."""
         told = json.loads(note)
         if told.pop("kind") != "account":
             return None
-        return Account(**{name: _by_number(values) for name, values in told.items()})
+        return BucketAccount(**{name: _by_number(values) for name, values in told.items()})
 
 
 def shown(said: Mapping[int, Said]) -> dict[int, tuple[int, int, bool]]:

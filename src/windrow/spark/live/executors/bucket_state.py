@@ -12,10 +12,10 @@ from windrow.errors import ExecutionError
 from windrow.kernels.stages import Fragment, Holding
 from windrow.kernels.stored import from_stored, stored
 from windrow.spark.live.executors.as_bytes import from_bytes, to_bytes
-from windrow.spark.live.executors.bucket_account import Account
+from windrow.spark.live.executors.bucket_account import BucketAccount
 from windrow.streams.admission.parts import Said
 
-__all__ = ["Carry", "Held", "Kept", "Moment", "Store", "not_here"]
+__all__ = ["BucketState", "BucketWindow", "Carry", "Moment", "Store", "not_here"]
 
 _CARRY = "carry"
 FEWEST = 10_000
@@ -50,7 +50,7 @@ class Moment:
     said: Mapping[int, Said]
 
 
-class Held(Protocol):
+class BucketState(Protocol):
     """What a bucket holds, and what it does with the rows of a micro-batch."""
 
     takes_late: bool
@@ -66,18 +66,18 @@ class Held(Protocol):
         Those that turn out to be late are given back, with `VIOLATED` and `REASON`.
         """
 
-    def step(self, moment: Moment, account: Account) -> pa.Table | None:
+    def step(self, moment: Moment, account: BucketAccount) -> pa.Table | None:
         """What is given for the micro-batch, once all rows have been taken in."""
 
     def keep(self, store: Store, number: int) -> dict[str, Any]:
         """Store what is new, drop what has gone, and tell what is needed to read it again."""
 
-    def tell(self, account: Account) -> None:
+    def tell(self, account: BucketAccount) -> None:
         """Say what is held."""
 
 
 @dataclass
-class Kept:
+class BucketWindow:
     """Rows that are held, in chunks of a store.
 
     Attributes

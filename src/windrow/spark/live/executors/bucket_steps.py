@@ -12,16 +12,16 @@ from pyspark.sql import functions as F
 
 from windrow.errors import NotSupportedError, UsageError
 from windrow.spark.collected import is_plain
-from windrow.spark.live.checkpoints.checkpoint import BUCKETS, Step
+from windrow.spark.live.checkpoints.checkpoint import BUCKETS, CommittedBatch
 from windrow.spark.live.executors.as_bytes import from_bytes
-from windrow.spark.live.executors.bucket_account import Account
+from windrow.spark.live.executors.bucket_account import BucketAccount
 from windrow.spark.live.executors.graph import graph_of
 from windrow.spark.live.executors.packing import DATA, NOTE
 from windrow.spark.live.executors.unpacking import is_of_rows
 from windrow.spark.live.micro_batches.steps import Steps
 from windrow.spark.live.plans.emit_queries import EmittedPlan
 from windrow.spark.live.plans.live_plan import LivePlan
-from windrow.spark.live.reports.state_table import Kept, State, state_of, timed_state_of
+from windrow.spark.live.reports.state_table import QueryState, RetainedRowsOf, state_of, timed_state_of
 from windrow.spark.live.sinks.into_stream import IntoStream
 from windrow.spark.live.sinks.sink import Sink, TableSink, takes_tables
 from windrow.spark.runtime.settings import STATE_STORE
@@ -43,9 +43,9 @@ _OPERATORS = "operators"
 class _InAll:
     """What all buckets keep: the rows of streams that wait, those of sides, and what operators hold."""
 
-    waiting: Mapping[str, Kept]
-    windows: Mapping[str, Kept]
-    operators: Kept
+    waiting: Mapping[str, RetainedRowsOf]
+    windows: Mapping[str, RetainedRowsOf]
+    operators: RetainedRowsOf
 
 
 class ExecutorSteps(Steps):
@@ -100,7 +100,7 @@ class ExecutorSteps(Steps):
         """How many rows came: in how many packets depends on how many tasks read them."""
         return _came(_accounts(batch.select(NOTE).toArrow().column(0).to_pylist()))
 
-    def _step(self, batch: DataFrame, number: int, before: Step) -> None:
+    def _step(self, batch: DataFrame, number: int, before: CommittedBatch) -> None:
         small = F.when(F.length(DATA) <= _SMALL, F.col(DATA)).alias(DATA)
         packets = batch.select(NOTE, small).toArrow()
         notes, data = (packets.column(name).to_pylist() for name in (NOTE, DATA))
@@ -126,7 +126,7 @@ class ExecutorSteps(Steps):
             **(self._kept(accounts) if accounts else kept),
         }
         frontier = now if self._graph.is_timed else self._frontier(clocks)
-        step = Step(number, clocks, frontier, None, {}, counts)
+        step = CommittedBatch(number, clocks, frontier, None, {}, counts)
         step = self._checkpoint.commit(step, {})
         state = self._state(step)
         self.progress = {
@@ -151,7 +151,7 @@ class ExecutorSteps(Steps):
                 return self._target.write_table(table, number)
         return self._target.write(self._graph.changes(batch), number) or 0
 
-    def state(self) -> State:
+    def state(self) -> QueryState:
         """What is kept after the last step."""
         step = self._checkpoint.last()
         state = self._state(step)
@@ -160,16 +160,16 @@ class ExecutorSteps(Steps):
             return timed_state_of(self._plan, step, kept, self._plan.keeps, state.operators)
         return state_of(self._plan, step, state.waiting, state.windows, on_one_clock=True)
 
-    def _state(self, step: Step) -> _InAll:
-        def kept(name: str) -> Kept:
+    def _state(self, step: CommittedBatch) -> _InAll:
+        def kept(name: str) -> RetainedRowsOf:
             rows, size, oldest = (step.counts.get(f"{_KEPT}{what}.{name}") for what in _OF_EACH)
-            return Kept(rows or 0, size, oldest)
+            return RetainedRowsOf(rows or 0, size, oldest)
 
         waiting = {name: kept(f"stream.{name}") for _, name, _ in self._graph.streams}
         windows = {side.name: kept(side.name) for side in self._graph.sides}
         return _InAll(waiting, windows, kept(_OPERATORS))
 
-    def _position(self, place: int, known: Sequence[Account], before: Position | None) -> Position:
+    def _position(self, place: int, known: Sequence[BucketAccount], before: Position | None) -> Position:
         """What the entries of a stream say of later ones."""
         if not known:
             return before or Position("")
@@ -183,14 +183,14 @@ class ExecutorSteps(Steps):
         in_all = came if before is None else came + before.clock.admitted + before.clock.refused
         return Position("", clock=said.state(stream.live.ordering, in_all, late, rejected))
 
-    def _late_in_all(self, clocks: Mapping[str, Position], accounts: Sequence[Account]) -> int:
+    def _late_in_all(self, clocks: Mapping[str, Position], accounts: Sequence[BucketAccount]) -> int:
         """How many of the rows so far are late: with EMIT, rows below an estimate are not for that alone."""
         if not self._graph.is_timed:
             return sum(position.clock.refused for position in clocks.values())
         rejected = sum(position.clock.rejected for position in clocks.values())
         return rejected + sum(one.for_groups for one in accounts)
 
-    def _late_rows(self, batch: DataFrame, accounts: Sequence[Account]) -> dict[str, DataFrame | None]:
+    def _late_rows(self, batch: DataFrame, accounts: Sequence[BucketAccount]) -> dict[str, DataFrame | None]:
         """Of each stream the rows that are late, if there are any."""
         found: dict[str, DataFrame | None] = {}
         for place, name, _ in self._graph.streams:
@@ -198,7 +198,7 @@ class ExecutorSteps(Steps):
             found[name] = self._graph.late(batch, place) if has_some else None
         return found
 
-    def _kept(self, accounts: Sequence[Account]) -> dict[str, int]:
+    def _kept(self, accounts: Sequence[BucketAccount]) -> dict[str, int]:
         """What is kept in all buckets, by name."""
         found: dict[str, int] = {}
 
@@ -218,9 +218,9 @@ class ExecutorSteps(Steps):
         return found
 
 
-def _accounts(notes: Iterable[str]) -> list[Account]:
-    return [one for one in map(Account.read, notes) if one is not None]
+def _accounts(notes: Iterable[str]) -> list[BucketAccount]:
+    return [one for one in map(BucketAccount.read, notes) if one is not None]
 
 
-def _came(accounts: Iterable[Account]) -> int:
+def _came(accounts: Iterable[BucketAccount]) -> int:
     return sum(sum(one.came.values()) for one in accounts)

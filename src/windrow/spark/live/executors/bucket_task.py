@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from windrow.spark.live.executors.bucket_state import Held, Store
+from windrow.spark.live.executors.bucket_state import BucketState, Store
 from windrow.streams import Ordering
 
-__all__ = ["Task", "TaskSide", "TaskStream", "Work"]
+__all__ = ["BucketTask", "TaskSide", "TaskStream", "Work"]
 
 
 @dataclass(frozen=True)
@@ -67,15 +67,15 @@ class TaskSide:
 class Work(Protocol):
     """What is made of the rows of a bucket."""
 
-    def begin(self, task: Task) -> Held:
+    def begin(self, task: BucketTask) -> BucketState:
         """A bucket that holds nothing."""
 
-    def again(self, task: Task, told: Mapping[str, Any], store: Store) -> Held:
+    def again(self, task: BucketTask, told: Mapping[str, Any], store: Store) -> BucketState:
         """What a bucket held, by what :meth:`.held.Held.keep` has told."""
 
 
 @dataclass(frozen=True)
-class Task:
+class BucketTask:
     """A query.
 
     Attributes

@@ -14,7 +14,7 @@ from pyspark.sql.types import LongType, StructType
 from windrow.kernels.stages import Program, divisions, undivided
 from windrow.plan.event_time import HIDDEN
 from windrow.spark.gateway import Gateway
-from windrow.spark.live.executors.bucket_task import Task
+from windrow.spark.live.executors.bucket_task import BucketTask
 from windrow.spark.live.executors.emitting import Emits, Judge
 from windrow.spark.live.executors.packets import Graph, Side, numbered
 from windrow.spark.live.executors.programs import computed_elsewhere, keys_of, why_not_program
@@ -24,7 +24,7 @@ from windrow.spark.live.micro_batches.steps import entries_of, in_one, inside
 from windrow.spark.live.operators.emit_program import EmitProgram, EmitSource
 from windrow.spark.live.operators.flow import Flow
 from windrow.spark.live.operators.incremental import in_memory
-from windrow.spark.live.operators.watermark_conditions import Conditions
+from windrow.spark.live.operators.watermark_conditions import WatermarkConditions
 from windrow.spark.live.plans.emit_flow import EmittedFlow
 from windrow.spark.live.plans.emit_queries import EmittedPlan
 from windrow.spark.logs.session_streams import ARRIVED, ROWTIME
@@ -72,7 +72,7 @@ class EmitGraph(Graph):
         schema = self.plan.query.schema
         return StructType([field for field in schema if not field.name.startswith(HIDDEN)])
 
-    def entries(self, frames: Mapping[str, DataFrame] | None = None) -> tuple[DataFrame, Task]:
+    def entries(self, frames: Mapping[str, DataFrame] | None = None) -> tuple[DataFrame, BucketTask]:
         """As :meth:`.packets.Graph.entries`."""
         places = {name: at for at, name, _ in self.streams}
         columns = [
@@ -140,7 +140,7 @@ class EmitGraph(Graph):
         def gateway() -> Gateway:
             return Gateway(self.plan.gateway.spark, self.plan.gateway.parameters)
 
-        conditions, found = Conditions(gateway, _NO_FILES), dict[str, tuple[Judge, ...]]()
+        conditions, found = WatermarkConditions(gateway, _NO_FILES), dict[str, tuple[Judge, ...]]()
         sources = dict(zip(self.plan.query.timed.occurrences, self._program.sources, strict=True))
         for _, name, stream in self.streams:
             kind = stream.frame.schema[stream.rowtime or ""]

@@ -14,9 +14,9 @@ import pyarrow.compute as pc
 from windrow.algebra.watermarks import Steps as Marks
 from windrow.kernels.stages import PER_STEP, Held, Holding, Program, Run, Times, UnmatchedError
 from windrow.kernels.zset.relation import NEVER
-from windrow.spark.live.executors.bucket_account import Account
-from windrow.spark.live.executors.bucket_state import Carry, Kept, Moment, Store, not_here
-from windrow.spark.live.executors.bucket_task import Task
+from windrow.spark.live.executors.bucket_account import BucketAccount
+from windrow.spark.live.executors.bucket_state import BucketWindow, Carry, Moment, Store, not_here
+from windrow.spark.live.executors.bucket_task import BucketTask
 from windrow.spark.live.input.arrivals import VIOLATED
 from windrow.spark.live.micro_batches.late_for_groups import late_by
 from windrow.spark.live.operators.emit_program import EmitProgram, EmitRun, EmitSource
@@ -44,7 +44,7 @@ class Judge:
         The column of its rowtimes.
     conditions
         Any of which a row is late by, as
-        :meth:`windrow.spark.live.operators.watermark_conditions.Conditions.planned` has them.
+        :meth:`windrow.spark.live.operators.watermark_conditions.WatermarkConditions.planned` has them.
     """
 
     source: EmitSource
@@ -76,12 +76,12 @@ class Emits:
     judges: Mapping[str, tuple[Judge, ...]]
     holds: bool
 
-    def begin(self, task: Task) -> Emitting:
+    def begin(self, task: BucketTask) -> Emitting:
         """A query of which no row has come."""
-        kept = [Kept(f"rows-{at}", _nothing(schema)) for at, schema in enumerate(self.schemas)]
-        return Emitting(task, self, kept, Kept(_MARKS, _nothing(_MARK_SCHEMA)))
+        kept = [BucketWindow(f"rows-{at}", _nothing(schema)) for at, schema in enumerate(self.schemas)]
+        return Emitting(task, self, kept, BucketWindow(_MARKS, _nothing(_MARK_SCHEMA)))
 
-    def again(self, task: Task, told: Mapping[str, Any], store: Store) -> Emitting:
+    def again(self, task: BucketTask, told: Mapping[str, Any], store: Store) -> Emitting:
         """What was held."""
         held = self.begin(task)
         for one, schema, chunks in zip(
@@ -122,10 +122,10 @@ class Emitting:
         How many rows so far are late for a group.
     """
 
-    task: Task
+    task: BucketTask
     work: Emits
-    kept: list[Kept]
-    marks: Kept
+    kept: list[BucketWindow]
+    marks: BucketWindow
     known: dict[str, Marks] = field(default_factory=dict)
     frontier: int | None = None
     carried: Carry | None = None
@@ -199,7 +199,7 @@ class Emitting:
         """Up to which rowtime these streams are known, in time."""
         return {name: self.known.get(name, []) for name in streams}
 
-    def step(self, moment: Moment, account: Account) -> pa.Table | None:
+    def step(self, moment: Moment, account: BucketAccount) -> pa.Table | None:
         """What is told by the time of the micro-batch."""
         came, self.came = self.came, [[] for _ in self.kept]
         late, self.late = self.late, 0
@@ -277,7 +277,7 @@ class Emitting:
         stays = np.array([last.get(name) == at for name, at in zip(names, times, strict=True)], bool)
         self.marks.holding = replace(self.marks.holding, held=marks.where(stays))
 
-    def tell(self, account: Account) -> None:
+    def tell(self, account: BucketAccount) -> None:
         """Say what is held."""
         account.groups, account.for_groups = self.run.held, self.for_groups
         account.stored = 0 if self.carried is None else self.carried.size

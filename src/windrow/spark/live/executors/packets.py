@@ -17,7 +17,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.executors.bucket import LATE_AT
-from windrow.spark.live.executors.bucket_task import Task, TaskSide, TaskStream, Work
+from windrow.spark.live.executors.bucket_task import BucketTask, TaskSide, TaskStream, Work
 from windrow.spark.live.executors.packing import BUCKET, DATA, NOTE, PACKETS, pack
 from windrow.spark.live.executors.processor import BucketProcessor
 from windrow.spark.live.executors.unpacking import late_rows
@@ -91,7 +91,7 @@ class Graph:
         """The columns of the query, in whatever form they are given."""
 
     @abstractmethod
-    def entries(self, frames: Mapping[str, DataFrame] | None = None) -> tuple[DataFrame, Task]:
+    def entries(self, frames: Mapping[str, DataFrame] | None = None) -> tuple[DataFrame, BucketTask]:
         """The entries with what is computed of each, and what tasks are told of them.
 
         Parameters
@@ -146,7 +146,7 @@ class Graph:
 
     def _told(
         self, frame: DataFrame, columns: Sequence[Mapping[str, str]], work: Work
-    ) -> tuple[DataFrame, Task]:
+    ) -> tuple[DataFrame, BucketTask]:
         """The columns of entries that tasks read, and what they are told.
 
         Parameters
@@ -168,7 +168,7 @@ class Graph:
             place = places[side.stream]
             sides.append(TaskSide(place, kept, side.key, place not in seen))
             seen.add(place)
-        task = Task(
+        task = BucketTask(
             self._identity,
             tuple(streams),
             tuple(sides),

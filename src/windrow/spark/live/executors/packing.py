@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 from windrow.errors import InputError
 from windrow.kernels.hashing import hashes
 from windrow.spark.live.executors.as_bytes import to_bytes
-from windrow.spark.live.executors.bucket_task import Task, TaskSide
-from windrow.streams.admission.parts import Part
+from windrow.spark.live.executors.bucket_task import BucketTask, TaskSide
+from windrow.streams.admission.parts import BatchPart
 from windrow.streams.entries import NO_BOUND
 
 __all__ = ["BUCKET", "DATA", "NOTE", "PACKETS", "PROMISED", "SEEN", "pack"]
@@ -47,11 +47,11 @@ class _Read:
         When the last of them came.
     """
 
-    said: Part = field(default_factory=Part)
+    said: BatchPart = field(default_factory=BatchPart)
     ptime: int = 0
 
 
-def pack(task: Task, batches: Iterable[pa.RecordBatch], number: int) -> Iterator[pa.RecordBatch]:
+def pack(task: BucketTask, batches: Iterable[pa.RecordBatch], number: int) -> Iterator[pa.RecordBatch]:
     """The packets of the entries that a task of a number reads.
 
     Raises
@@ -94,7 +94,7 @@ def _tables(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
         yield pa.Table.from_batches(held)
 
 
-def _parts(task: Task, table: pa.Table, number: int) -> Iterator[tuple[Order, pa.Table]]:
+def _parts(task: BucketTask, table: pa.Table, number: int) -> Iterator[tuple[Order, pa.Table]]:
     """The entries of each part of a file, with what orders them; all of them where they are of no file."""
     if not task.origin:
         yield [1, number], table
@@ -114,14 +114,14 @@ def _plain(kind: pa.DataType) -> pa.DataType:
     return pa.int64() if pa.types.is_timestamp(kind) else kind
 
 
-def _of_stream(task: Task, place: int, table: pa.Table) -> pa.Table:
+def _of_stream(task: BucketTask, place: int, table: pa.Table) -> pa.Table:
     if task.stream is None:
         return table
     return table.filter(pc.equal(table.column(task.stream), task.streams[place].number))
 
 
 def _packed(
-    task: Task, place: int, entries: pa.Table, read: _Read, order: Order, counted: int
+    task: BucketTask, place: int, entries: pa.Table, read: _Read, order: Order, counted: int
 ) -> Iterator[pa.RecordBatch]:
     """The packets of entries of a stream, which are the next of a part; `read` takes them in."""
     stream = task.streams[place]
@@ -152,7 +152,7 @@ def _packed(
         yield _packets(np.array(buckets, np.int32), pa.array([note] * len(buckets), pa.string()), data)
 
 
-def _travelling(task: Task, side: TaskSide) -> list[str]:
+def _travelling(task: BucketTask, side: TaskSide) -> list[str]:
     """The columns of entries that a window's rows have: what is kept, and of the first window all others."""
     stream = task.streams[side.stream]
     whole = stream.columns.values() if side.is_first else ()
@@ -166,7 +166,7 @@ def _ticks(column: pa.ChunkedArray) -> tuple[Ints, npt.NDArray[np.bool_]]:
     return found, np.asarray(array.is_valid())
 
 
-def _divided(task: Task, side: TaskSide, rows: pa.Table) -> Iterator[tuple[int, pa.Table]]:
+def _divided(task: BucketTask, side: TaskSide, rows: pa.Table) -> Iterator[tuple[int, pa.Table]]:
     """The rows of each bucket that has some, in their order."""
     if not rows.num_rows:
         return

@@ -11,7 +11,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 from windrow.errors import WindrowError
 from windrow.spark.live.executors.bucket import advanced
-from windrow.spark.live.executors.bucket_task import Task
+from windrow.spark.live.executors.bucket_task import BucketTask
 from windrow.spark.live.executors.packing import DATA, NOTE
 from windrow.spark.tasks.exchange import as_told
 
@@ -24,7 +24,7 @@ _PIECE = 16 << 20
 class BucketProcessor(StatefulProcessor):
     """Advances buckets by micro-batches."""
 
-    def __init__(self, task: Task, sql: str) -> None:
+    def __init__(self, task: BucketTask, sql: str) -> None:
         self._task, self._sql = task, sql
 
     def init(self, handle: StatefulProcessorHandle) -> None:

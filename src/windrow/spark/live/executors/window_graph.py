@@ -14,17 +14,17 @@ from pyspark.sql.types import LongType, StructType
 
 from windrow.kernels.stages import divisions
 from windrow.plan.columns import ROWS
-from windrow.spark.live.executors.bucket_task import Task
+from windrow.spark.live.executors.bucket_task import BucketTask
 from windrow.spark.live.executors.packets import Graph, Side, numbered
 from windrow.spark.live.executors.programs import keys_of, why_not_program
 from windrow.spark.live.executors.unpacking import Shape, rows_of_groups, told
-from windrow.spark.live.executors.windowed import OverWindows, Windows
+from windrow.spark.live.executors.windowed import BucketWindows, OverWindows
 from windrow.spark.live.micro_batches.steps import STREAM, entries_of, in_one, inside
 from windrow.spark.live.micro_batches.windowed_columns import StageColumns
 from windrow.spark.live.operators.envelopes import IN_MEMORY
 from windrow.spark.live.operators.incremental import in_memory
 from windrow.spark.live.operators.window_flow import WindowFlow
-from windrow.spark.live.reading.windowed_queries import Stage
+from windrow.spark.live.reading.windowed_queries import WindowedQuery
 from windrow.spark.logs.session_streams import ROWTIME
 from windrow.spark.relations.changelog import as_cql
 from windrow.spark.relations.varying import ENTER, LEAVE, columns_of
@@ -38,7 +38,7 @@ __all__ = ["WindowGraph"]
 class WindowGraph(Graph):
     """As :class:`.packets.Graph`; made by :func:`.graph.graph_of`."""
 
-    stage: Stage
+    stage: WindowedQuery
 
     @cached_property
     def sides(self) -> Sequence[Side]:
@@ -99,7 +99,7 @@ class WindowGraph(Graph):
         """The columns of the query."""
         return self.stage.result
 
-    def entries(self, frames: Mapping[str, DataFrame] | None = None) -> tuple[DataFrame, Task]:
+    def entries(self, frames: Mapping[str, DataFrame] | None = None) -> tuple[DataFrame, BucketTask]:
         """As :meth:`.packets.Graph.entries`."""
         frame = in_one(entries_of(self.streams, frames))
         columns = StageColumns(self._gateway, self.plan.catalog, self.stage)
@@ -110,7 +110,7 @@ class WindowGraph(Graph):
             for side, shown in read.items():
                 kept = columns.kept(next(one for one in self.stage.sides if one.name == side))
                 sides[side] = {inner: shown[own] for inner, own in kept.items()}
-        work = Windows(self.stage.block, self.stage.passes_on, self._over)
+        work = BucketWindows(self.stage.block, self.stage.passes_on, self._over)
         return self._told(frame, [sides[side.name] for side in self.stage.sides], work)
 
     def changes(self, packets: DataFrame) -> DataFrame:
@@ -158,7 +158,7 @@ class WindowGraph(Graph):
         return made.toDF(*columns_of(stage.names), ENTER, LEAVE)
 
 
-def _keys(stage: Stage) -> tuple[tuple[str, ...], ...]:
+def _keys(stage: WindowedQuery) -> tuple[tuple[str, ...], ...]:
     """By which columns the rows of each window may be divided, so that each bucket knows what it needs.
 
     Rows of a partition that is counted are together, rows of a group, rows that join; and equal rows of the

@@ -24,14 +24,14 @@ from windrow.kernels.stages import (
     rows_of,
 )
 from windrow.kernels.zset.relation import ENTER, LEAVE, NEVER
-from windrow.spark.live.executors.bucket_account import Account
-from windrow.spark.live.executors.bucket_state import Carry, Kept, Moment, Store, not_here
-from windrow.spark.live.executors.bucket_task import Task
+from windrow.spark.live.executors.bucket_account import BucketAccount
+from windrow.spark.live.executors.bucket_state import BucketWindow, Carry, Moment, Store, not_here
+from windrow.spark.live.executors.bucket_task import BucketTask
 from windrow.spark.live.operators.flow import unstable
 from windrow.streams.admission.parts import Said
 from windrow.streams.entries import FOREVER
 
-__all__ = ["EARLIER", "OverWindows", "Windowed", "Windows"]
+__all__ = ["EARLIER", "BucketWindows", "OverWindows", "Windowed"]
 
 EARLIER = -NEVER
 """When rows enter that a micro-batch before has told of."""
@@ -64,7 +64,7 @@ class OverWindows:
 
 
 @dataclass(frozen=True)
-class Windows:
+class BucketWindows:
     """What a bucket makes of the windows of a query.
 
     Attributes
@@ -81,12 +81,12 @@ class Windows:
     passes_on: bool
     plan: OverWindows | None = None
 
-    def begin(self, task: Task) -> Windowed:
+    def begin(self, task: BucketTask) -> Windowed:
         """Windows that hold nothing."""
-        kept = [Kept(side.name, Holding.nothing(side)) for side in self.block.inputs]
+        kept = [BucketWindow(side.name, Holding.nothing(side)) for side in self.block.inputs]
         return Windowed(task, self, kept, self.block.going_on())
 
-    def again(self, task: Task, told: Mapping[str, Any], store: Store) -> Windowed:
+    def again(self, task: BucketTask, told: Mapping[str, Any], store: Store) -> Windowed:
         """What windows held."""
         held, frontier = self.begin(task), told["frontier"]
         # of rows that are given as they are, those at the frontier have been, too
@@ -124,9 +124,9 @@ class Windowed:
         What is stored of `groups`.
     """
 
-    task: Task
-    work: Windows
-    kept: list[Kept]
+    task: BucketTask
+    work: BucketWindows
+    kept: list[BucketWindow]
     groups: Operated | None
     frontier: int | None = None
     carried: Carry | None = None
@@ -160,7 +160,7 @@ class Windowed:
         self.came[side].append(table)
         return None
 
-    def step(self, moment: Moment, account: Account) -> pa.Table | None:
+    def step(self, moment: Moment, account: BucketAccount) -> pa.Table | None:
         """Rows with `ENTER` and `LEAVE`, of which those enter at `EARLIER` that were there before."""
         came, self.came = self.came, [[] for _ in self.kept]
         until = _frontier(self.task, moment.said)
@@ -194,7 +194,7 @@ class Windowed:
         return self.work.block.rows(held, times, self.groups)
 
     def _passed(
-        self, came: list[pa.Table], account: Account, number: int, until: int | None
+        self, came: list[pa.Table], account: BucketAccount, number: int, until: int | None
     ) -> pa.Table | None:
         """The rows that are given as they are: also those at the frontier, at which more may come."""
         (side,) = self.work.block.inputs
@@ -235,7 +235,7 @@ class Windowed:
             self.carried = Carry.written(store, self.carried, number, frontier, groups.held, groups.state)
             own.holding = replace(own.holding, held=held.where(np.zeros(len(held), bool)))
 
-    def tell(self, account: Account) -> None:
+    def tell(self, account: BucketAccount) -> None:
         """Say what windows hold."""
         account.groups = 0 if self.groups is None else self.groups.held
         account.stored = 0 if self.carried is None else self.carried.size
@@ -251,7 +251,7 @@ class Windowed:
                 account.oldest_waiting[side.stream] = pc.min(holding.waiting.column(rowtime)).as_py()
 
 
-def _frontier(task: Task, said: Mapping[int, Said]) -> int | None:
+def _frontier(task: BucketTask, said: Mapping[int, Said]) -> int | None:
     """The instant before which nothing more will come, in ticks of the query's clock."""
     reached = []
     for place, stream in enumerate(task.streams):

@@ -18,7 +18,7 @@ from windrow.errors import InputError
 from windrow.punctuations import Pattern
 from windrow.spark.logs.live_source import BOUND, NUMBER, PLACE, PRODUCER, PTIME, STEP, LiveSource
 from windrow.spark.logs.session_streams import ARRIVED, REASON, ROWTIME, Stream
-from windrow.streams import Decision, Kind, Ordering, Position, State
+from windrow.streams import ClockState, Decision, EntryKind, Ordering, Position
 from windrow.streams.admission.batch_clock import advance
 from windrow.streams.admission.clock import Decided
 from windrow.streams.definition import bound_of
@@ -103,7 +103,7 @@ def _bounds_of(
     entries: Entries, place: Ints, decision: npt.NDArray[np.int8], violated: Ints
 ) -> pa.Table | None:
     """The bounds and patterns that are quarantined, as :meth:`_Judged.late` has them."""
-    is_ahead = (decision == Decision.QUARANTINED) & (entries.kind != Kind.ROW)
+    is_ahead = (decision == Decision.QUARANTINED) & (entries.kind != EntryKind.ROW)
     if not is_ahead.any():
         return None
     why = reasons(decision[is_ahead], violated[is_ahead], np.zeros(int(is_ahead.sum()), bool))
@@ -319,7 +319,7 @@ def _logged(
     at = pc.coalesce(told.column(ROWTIME), told.column(BOUND))
     entries = told.append_column(AT, at).select(CONTROL.names)
     judged = judge(position, source.ordering, entries, told.column(NUMBER).to_numpy(), rows, timed=timed)
-    is_row = told.column(KIND).to_numpy() == Kind.ROW
+    is_row = told.column(KIND).to_numpy() == EntryKind.ROW
     place = told.column(PLACE).to_numpy()
     is_later = judged.ptime != told.column(PTIME).to_numpy()
     came = pa.table({PLACE: place[is_later], _COME: judged.ptime[is_later]}) if is_later.any() else None
@@ -336,14 +336,14 @@ def _rows(
     assert source is not None
     entries, places = _entries(name, stream, told, rows)
     decided = _advanced(position.clock, source.ordering, entries)
-    is_row = entries.kind == Kind.ROW
+    is_row = entries.kind == EntryKind.ROW
     after = replace(position, clock=_silent(decided.state, source, now))
     bounds = _bounds_of(entries, places, decided.decision, decided.violated)
     said = (decided.decision[is_row], decided.violated[is_row], decided.before[is_row])
     return _Judged(places[is_row], *said, after, bounds=bounds)
 
 
-def _advanced(state: State, ordering: Ordering, entries: Entries) -> Decided:
+def _advanced(state: ClockState, ordering: Ordering, entries: Entries) -> Decided:
     """What becomes of entries. Where patterns tell of rows, those that open a producer are judged apart: what
     holds for those after them depends on it.
     """
@@ -380,19 +380,19 @@ def _entries(name: str, stream: Stream, told: pa.Table, rows: pa.Table | None) -
             " or leave them out where the stream is made: df.where('… IS NOT NULL')",
         )
     which = np.arange(told.num_rows)
-    kind = np.full(told.num_rows, Kind.ROW, np.int8)
+    kind = np.full(told.num_rows, EntryKind.ROW, np.int8)
     if has_bound.any() or has_pattern.any():
-        said = ((Kind.ROW, has_rowtime), (Kind.PATTERN, has_pattern), (Kind.BOUND, has_bound))
+        said = ((EntryKind.ROW, has_rowtime), (EntryKind.PATTERN, has_pattern), (EntryKind.BOUND, has_bound))
         which = np.concatenate([which[has] for _, has in said])
         kind = np.repeat(np.array([one for one, _ in said], np.int8), [int(has.sum()) for _, has in said])
-        order = np.lexsort((kind == Kind.BOUND, kind != Kind.ROW, which))
+        order = np.lexsort((kind == EntryKind.BOUND, kind != EntryKind.ROW, which))
         which, kind = which[order], kind[order]
     rowtimes, bounds = (columns[column].fill_null(0).to_numpy() for column in (ROWTIME, BOUND))
     producers = columns[PRODUCER].combine_chunks().dictionary_encode()
     entries = Entries(
         kind,
         producers.indices.to_numpy(zero_copy_only=False).astype(np.int32)[which],
-        np.where(kind == Kind.ROW, rowtimes[which], bounds[which]),
+        np.where(kind == EntryKind.ROW, rowtimes[which], bounds[which]),
         columns[PTIME].to_numpy()[which],
         tuple(producers.dictionary.to_pylist()),
     )
@@ -404,7 +404,7 @@ def _entries(name: str, stream: Stream, told: pa.Table, rows: pa.Table | None) -
         told_of = shown if has_pattern.any() else None
         instants = {text: _instant_of(pattern, stream) for text, pattern in patterns.items()}
         of_each = np.array([instants.get(text, 0) for text in texts.to_pylist()], np.int64)
-        at = np.where(entries.kind == Kind.PATTERN, of_each[which], entries.at)
+        at = np.where(entries.kind == EntryKind.PATTERN, of_each[which], entries.at)
         entries = replace(entries, at=at, told=told_of, rows=rows.take(pa.array(which)))
     return entries, columns[PLACE].to_numpy()[which]
 
@@ -415,9 +415,11 @@ def _instant_of(pattern: Pattern, stream: Stream) -> int:
     return 0 if bound is None else bound
 
 
-def _silent(state: State, source: LiveSource, now: int) -> State:
+def _silent(state: ClockState, source: LiveSource, now: int) -> ClockState:
     """The state after producers that have been silent for too long are idle."""
     if source.idle is None:
         return state
     names = state.silent(now, source.idle)
-    return advance(state, source.ordering, Entries.of([(Kind.IDLE, name, 0, now) for name in names])).state
+    return advance(
+        state, source.ordering, Entries.of([(EntryKind.IDLE, name, 0, now) for name in names])
+    ).state

@@ -13,7 +13,7 @@ from windrow.errors import NotSupportedError, UsageError
 from windrow.spark.live.input.file_batches import is_of_files
 from windrow.spark.logs.live_source import BOUND, PLACE, PRODUCER, PTIME, STEP, FileColumns, LiveSource
 from windrow.spark.logs.session_streams import ROWTIME, Stream
-from windrow.spark.logs.table_log import Log, of_frame
+from windrow.spark.logs.table_log import TableLog, of_frame
 from windrow.streams import Ordering
 from windrow.streams.admission.future import Future
 from windrow.streams.entries import PATTERN
@@ -31,7 +31,7 @@ def endless(spark: SparkSession, columns: StructType) -> DataFrame:
 def live_stream(
     spark: SparkSession,
     frame: DataFrame,
-    log: Log,
+    log: TableLog,
     *,
     lag: int | datetime.timedelta | None = None,
     idle: int | None = None,

@@ -25,7 +25,7 @@ from windrow.spark.analysis.plan_tree import choice_of, optimized_tree
 from windrow.spark.clauses.batch import explained
 from windrow.spark.collected import frame_of_few
 from windrow.spark.gateway import Gateway
-from windrow.spark.live.checkpoints.checkpoint import Step
+from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
 from windrow.spark.live.micro_batches.affected_partitions import first_open, step_of
 from windrow.spark.live.micro_batches.in_memory import TOO_LARGE, Come, InMemorySteps
 from windrow.spark.live.micro_batches.retained_rows import KeptRows, Marks, union
@@ -33,7 +33,7 @@ from windrow.spark.live.micro_batches.steps import HELD
 from windrow.spark.live.operators.clause_operator import stage_of
 from windrow.spark.live.plans.cascade import TOLD
 from windrow.spark.live.plans.clause_plan import SequencePlan
-from windrow.spark.live.reports.state_table import State, kept_of, state_of
+from windrow.spark.live.reports.state_table import QueryState, kept_of, state_of
 from windrow.spark.live.sinks.into_stream import IntoStream
 from windrow.spark.live.sinks.sink import Sink, TableSink, takes_tables
 from windrow.spark.logs.session_streams import ROWTIME
@@ -105,7 +105,7 @@ class ClauseSteps(InMemorySteps):
     def _result(self) -> StructType:
         return self._sequence.outer.schema
 
-    def _step(self, batch: DataFrame, number: int, before: Step) -> None:
+    def _step(self, batch: DataFrame, number: int, before: CommittedBatch) -> None:
         are_many = sum(self._checkpoint.count(before, name) for name in before.rows) > MOST
         self._known = None if are_many else self._memory(before)
         if self._known is None or len(self._known.waits) + len(self._known.kept) > MOST:
@@ -120,7 +120,7 @@ class ClauseSteps(InMemorySteps):
         else:
             self._take(come, number, before)
 
-    def _take(self, come: Come, number: int, before: Step) -> None:
+    def _take(self, come: Come, number: int, before: CommittedBatch) -> None:
         found, key = come.found[self._name], self._clause.clause.key
         self._tell_late({self._name: self._late(self._name, found.late)}, number)
         clocks = {self._name: found.position}
@@ -167,7 +167,7 @@ class ClauseSteps(InMemorySteps):
         frontier = before.frontier if origin is None or until is None else until
         memory = _Memory(number, waits.merged(number), kept.merged(number), is_settled)
         chunks = self._written(memory)
-        step = Step(number, clocks, frontier, origin, {}, counts, chunks, marks)
+        step = CommittedBatch(number, clocks, frontier, origin, {}, counts, chunks, marks)
         step = self._checkpoint.commit(step, {})
         self._known = memory
         self._report(step, come.count, given)
@@ -266,7 +266,7 @@ class ClauseSteps(InMemorySteps):
         rows: pa.Table | DataFrame,
         kept: KeptRows,
         until: int | None,
-        before: Step,
+        before: CommittedBatch,
         number: int,
         marks: dict[str, int],
     ) -> int:
@@ -314,7 +314,7 @@ class ClauseSteps(InMemorySteps):
             rows = rows.append_column(place, pa.array(np.arange(rows.num_rows, dtype=np.int64)))
         return rows.select(self._waiting.names)
 
-    def _memory(self, before: Step) -> _Memory:
+    def _memory(self, before: CommittedBatch) -> _Memory:
         """What the last step kept."""
         if self._known is not None and self._known.number == before.number:
             return self._known
@@ -322,7 +322,7 @@ class ClauseSteps(InMemorySteps):
         kept = self._read(before, self._window, self._partition)
         return _Memory(before.number, waits, kept, is_settled=False)
 
-    def _read(self, before: Step, name: str, key: tuple[str, ...]) -> KeptRows:
+    def _read(self, before: CommittedBatch, name: str, key: tuple[str, ...]) -> KeptRows:
         rows, gone = (
             {
                 int(chunk): self._checkpoint.read_chunk(kind, int(chunk))
@@ -345,13 +345,13 @@ class ClauseSteps(InMemorySteps):
                 chunks[kind] = {str(chunk): len(one) for chunk, one in all_.items()}
         return chunks
 
-    def _kept_counts(self, before: Step) -> dict[str, int]:
+    def _kept_counts(self, before: CommittedBatch) -> dict[str, int]:
         if not before.chunks:
             return super()._kept_counts(before)
         memory = self._memory(before)
         return {self._held: len(memory.waits), self._window: len(memory.kept)}
 
-    def _kept_rows(self, before: Step, name: str) -> DataFrame | None:
+    def _kept_rows(self, before: CommittedBatch, name: str) -> DataFrame | None:
         if name not in before.chunks:
             return super()._kept_rows(before, name)
         memory = self._memory(before)
@@ -361,7 +361,7 @@ class ClauseSteps(InMemorySteps):
         table = rows.rows(rows.all())
         return None if table is None else frame_of_few(self._spark, table.select(schema.names), schema)
 
-    def state(self) -> State:
+    def state(self) -> QueryState:
         """What is kept after the last step."""
         step = self._checkpoint.last()
         if not step.chunks:

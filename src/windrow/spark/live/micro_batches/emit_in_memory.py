@@ -24,11 +24,11 @@ from windrow.errors import ExecutionError
 from windrow.kernels.stages import Held, Holding, UnmatchedError
 from windrow.kernels.zset.relation import NEVER
 from windrow.kernels.zset.time_windows import of_ticks
-from windrow.plan.event_time import Closed, Closing, Ending
+from windrow.plan.event_time import Closed, ClosedKeys, Ending
 from windrow.spark.collected import frame_of_few
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.checkpoints.carried_state import Carried
-from windrow.spark.live.checkpoints.checkpoint import Step
+from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
 from windrow.spark.live.micro_batches.emit_steps import ROWS, Done, EmittedSteps
 from windrow.spark.live.micro_batches.in_memory import TOO_LARGE, Come, InMemorySteps
 from windrow.spark.live.micro_batches.session_rows import may_be_settled, numbered, settled, settled_at_once
@@ -36,11 +36,11 @@ from windrow.spark.live.micro_batches.steps import STREAM, inside
 from windrow.spark.live.operators.flow import unstable
 from windrow.spark.live.operators.incremental import in_memory
 from windrow.spark.live.plans.emit_flow import EmittedFlow
-from windrow.spark.live.plans.emit_queries import EmittedPlan, Known
-from windrow.spark.live.reports.state_table import Kept as Counted
+from windrow.spark.live.plans.emit_queries import EmittedPlan, KnownWatermarks
+from windrow.spark.live.reports.state_table import RetainedRowsOf as Counted
 from windrow.spark.live.sinks.into_stream import IntoStream
 from windrow.spark.live.sinks.sink import Sink, TableSink, takes_tables
-from windrow.spark.logs.micro_batch import Kept
+from windrow.spark.logs.micro_batch import RetainedRows
 from windrow.spark.logs.session_streams import ARRIVED, NUMBER, ROWTIME
 from windrow.spark.recorded.promised_over import Promised
 from windrow.streams.entries import BEFORE
@@ -96,7 +96,7 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
         flow = EmittedFlow(gateway, self._query, self._envelope, folder)
         return flow if flow.why_not is None else None
 
-    def _step(self, batch: DataFrame, number: int, before: Step) -> None:
+    def _step(self, batch: DataFrame, number: int, before: CommittedBatch) -> None:
         is_carried = Carried.of(before) is not None  # then tasks do not have all rows
         kept = sum(sum(chunks.values()) for chunks in before.chunks.values())
         kept += sum(self._checkpoint.count(before, name) for name in before.rows)
@@ -120,7 +120,7 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
     def _constant(self) -> list[str]:
         return [name for name in super()._constant() if name != STREAM]  # ticks are no rows
 
-    def _take(self, come: Come, number: int, before: Step) -> None:
+    def _take(self, come: Come, number: int, before: CommittedBatch) -> None:
         now = come.now
         clocks = {name: one.position for name, one in come.found.items()}
         marks: dict[str, Marks] = {
@@ -175,7 +175,7 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
         assert self._first_flow is not None
         streams = [(name, stream.live) for _, name, stream in self.streams()]
         by_time = [
-            any(isinstance(each, Closing) for each in part)
+            any(isinstance(each, ClosedKeys) for each in part)
             for name, _ in streams
             for part in self._query.endings(name)
         ]
@@ -211,10 +211,10 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
     def _committed(
         self,
         rows: Mapping[str, Holding],
-        step: Step,
-        beside: Mapping[str, Kept],
+        step: CommittedBatch,
+        beside: Mapping[str, RetainedRows],
         carried: Carried | None,
-    ) -> tuple[dict[str, Holding], Step]:
+    ) -> tuple[dict[str, Holding], CommittedBatch]:
         """The rows that are kept, with the chunks that keep them, and the step with these."""
         kept, chunks = {}, {}
         for name, holding in rows.items():
@@ -282,7 +282,7 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
 
     # -- what is kept --------------------------------------------------------------------------------
 
-    def _known_before(self, before: Step) -> _Known:
+    def _known_before(self, before: CommittedBatch) -> _Known:
         """What the last step left: in memory, or made again from the rows that it kept."""
         if self._known_last is not None and self._known_last.number == before.number:
             return self._known_last
@@ -326,7 +326,7 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
         schema = _with_times(schema)
         return rows.select(schema.names), schema
 
-    def _holding(self, before: Step, name: str) -> Holding:
+    def _holding(self, before: CommittedBatch, name: str) -> Holding:
         chunks = before.chunks.get(f"{ROWS}{name}", {})
         schema = in_memory(self._schema_of(name))
         none = np.zeros(0, np.int64)
@@ -340,7 +340,7 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
         kept = self._checkpoint.table(before, f"{ROWS}{name}")  # of a step that tasks evaluated
         return holding if kept is None else _with(holding, kept, before.number + 1)
 
-    def _kept_before(self, before: Step, name: str) -> DataFrame | None:
+    def _kept_before(self, before: CommittedBatch, name: str) -> DataFrame | None:
         if f"{ROWS}{name}" not in before.chunks:
             return super()._kept_before(before, name)
         held = self._holding(before, name).held
@@ -415,7 +415,7 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
         """Whether no change is made of rows any more, by the watermark."""
         ticks = holding.held.rows.column(ROWTIME).to_numpy()
         mark = self._query.mark_of(name, marks, frontier)
-        in_time = all(any(isinstance(each, Closing) for each in grouping) for grouping in groupings)
+        in_time = all(any(isinstance(each, ClosedKeys) for each in grouping) for grouping in groupings)
         if mark is None or not len(ticks) or not in_time:
             return np.zeros(len(ticks), bool)
         stream = self._plan.catalog.streams[name]
@@ -452,23 +452,23 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
         if not may_be_settled(self._query, name, first, marks, frontier):
             return gone
         rows = numbered(self._gateway, *self._whole(name, held.rows.take(pa.array(places))))
-        over = settled(self._query, self._gateway, name, Known(rows, marks[name]), marks, frontier)
+        over = settled(self._query, self._gateway, name, KnownWatermarks(rows, marks[name]), marks, frontier)
         if over is not None:
             gone[places[over.toArrow().column(NUMBER).to_numpy()]] = True
         self._settled[name] = int(held.alive.sum() - gone.sum())
         return gone
 
-    def _operators_of(self, step: Step) -> Counted | None:
+    def _operators_of(self, step: CommittedBatch) -> Counted | None:
         carried = Carried.of(step)
         return None if carried is None else Counted(carried.rows, carried.size(self._checkpoint, step))
 
-    def _kept_of(self, step: Step, name: str) -> Counted:
+    def _kept_of(self, step: CommittedBatch, name: str) -> Counted:
         if f"{ROWS}{name}" not in step.chunks:
             return super()._kept_of(step, name)
         rows = self._holding(step, name).held.rows
         return Counted.of(rows.column(ROWTIME), self._checkpoint.chunk_bytes(step, f"{ROWS}{name}"))
 
-    def _report(self, step: Step, came: int, given: int) -> None:
+    def _report(self, step: CommittedBatch, came: int, given: int) -> None:
         super()._report(step, came, given)
         kept = sum(sum(chunks.values()) for chunks in step.chunks.values())
         self.progress["rows_in_windows"] += kept

@@ -21,21 +21,21 @@ from windrow.algebra.watermarks import Steps as Marks
 from windrow.spark.arrow import told_of
 from windrow.spark.collected import few, frame_of_few
 from windrow.spark.gateway import Gateway
-from windrow.spark.live.checkpoints.checkpoint import Step
+from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
 from windrow.spark.live.input.arrivals import Arrivals, Came, arrivals
 from windrow.spark.live.input.ticks import TickFiles
-from windrow.spark.live.micro_batches.late_for_groups import Judged, judged
+from windrow.spark.live.micro_batches.late_for_groups import JudgedEntries, judged
 from windrow.spark.live.micro_batches.needed_rows import needed
 from windrow.spark.live.micro_batches.steps import STREAM, TICKS, Steps, inside
-from windrow.spark.live.operators.watermark_conditions import Conditions
-from windrow.spark.live.plans.emit_queries import EmittedPlan, Known
+from windrow.spark.live.operators.watermark_conditions import WatermarkConditions
+from windrow.spark.live.plans.emit_queries import EmittedPlan, KnownWatermarks
 from windrow.spark.live.reports.account import Account
-from windrow.spark.live.reports.state_table import Kept as Counted
-from windrow.spark.live.reports.state_table import State, kept_in, timed_state_of
+from windrow.spark.live.reports.state_table import QueryState, kept_in, timed_state_of
+from windrow.spark.live.reports.state_table import RetainedRowsOf as Counted
 from windrow.spark.live.sinks.into_stream import IntoStream
 from windrow.spark.live.sinks.sink import Sink
 from windrow.spark.logs.live_source import PLACE, PTIME
-from windrow.spark.logs.micro_batch import Kept
+from windrow.spark.logs.micro_batch import RetainedRows
 from windrow.spark.logs.session_streams import ARRIVED, ROWTIME, Stream
 from windrow.spark.recorded.promised_over import Promises, folded, stream_kinds
 from windrow.streams import Position
@@ -107,7 +107,7 @@ class EmittedSteps(Steps):
 
     # -- steps -----------------------------------------------------------------------------------------
 
-    def _taken(self, batch: DataFrame, number: int, before: Step) -> None:
+    def _taken(self, batch: DataFrame, number: int, before: CommittedBatch) -> None:
         told = self._told(batch)
         now = self._now(_last(told, self._sources_of_time), before)
         came = self._came(batch, told, number, before, now)
@@ -151,19 +151,19 @@ class EmittedSteps(Steps):
     # -- rows that are late for a group ----------------------------------------------------------------
 
     @cached_property
-    def _conditions(self) -> Conditions:
+    def _conditions(self) -> WatermarkConditions:
         def gateway() -> Gateway:
             return Gateway(self._spark, self._plan.gateway.parameters)
 
-        return Conditions(gateway, self._checkpoint.folder.resolve())
+        return WatermarkConditions(gateway, self._checkpoint.folder.resolve())
 
     def _judged(
         self,
-        before: Step,
+        before: CommittedBatch,
         came: Mapping[str, pa.Table | None],
         marks: Mapping[str, Marks],
         until: int | None,
-    ) -> Judged:
+    ) -> JudgedEntries:
         """What becomes of the rows below their stream's clock, those that waited among them."""
         below = {}
         for name, rows in came.items() if self._judges else ():
@@ -175,15 +175,15 @@ class EmittedSteps(Steps):
                 below[name] = pa.concat_tables([part.cast(parts[-1].schema) for part in parts])
         return judged(self._query, self._conditions, below, marks, until)
 
-    def _all_late(self, name: str, refused: DataFrame | None, apart: Judged) -> DataFrame | None:
+    def _all_late(self, name: str, refused: DataFrame | None, apart: JudgedEntries) -> DataFrame | None:
         """The late rows of a stream: those that a promise rules out, and those that are late for a group."""
         late = self._late(name, apart.late.get(name))
         return refused if late is None else late if refused is None else refused.unionByName(late)
 
-    def _kept_below(self, apart: Judged) -> dict[str, Kept]:
+    def _kept_below(self, apart: JudgedEntries) -> dict[str, RetainedRows]:
         """Those that wait still."""
         return {
-            f"{_BELOW}{name}": Kept(
+            f"{_BELOW}{name}": RetainedRows(
                 frame_of_few(self._spark, rows, self._schema_apart(name, ARRIVED, BEFORE)), are_few=True
             )
             for name, rows in apart.waiting.items()
@@ -201,13 +201,13 @@ class EmittedSteps(Steps):
 
     def _after(
         self,
-        before: Step,
+        before: CommittedBatch,
         done: Done,
         clocks: Mapping[str, Position],
         marks: Mapping[str, Marks],
         promises: Mapping[str, Promises],
         reached: tuple[int | None, int | None],
-    ) -> Step:
+    ) -> CommittedBatch:
         """What is known after a step; `reached` are the origin and the frontier."""
         origin, frontier = reached
         for_groups = before.counts.get(_LATE, 0) + done.late
@@ -235,9 +235,9 @@ class EmittedSteps(Steps):
             marks = {name: _pruned(steps, back_to) for name, steps in marks.items()}
             schemas = {name: told_of(stream_kinds(self._plan.catalog.streams[name])) for name in promises}
             promises = {name: folded(told, back_to, schemas[name]) for name, told in promises.items()}
-        return Step(done.number, clocks, frontier, origin, {}, counts, moves=marks, told=promises)
+        return CommittedBatch(done.number, clocks, frontier, origin, {}, counts, moves=marks, told=promises)
 
-    def _told_since(self, before: Step, came: Mapping[str, Arrivals | Came]) -> dict[str, Promises]:
+    def _told_since(self, before: CommittedBatch, came: Mapping[str, Arrivals | Came]) -> dict[str, Promises]:
         """What streams have promised by patterns, and when, where that is asked for."""
         if not self._query.asks_promises:
             return {}
@@ -248,7 +248,7 @@ class EmittedSteps(Steps):
         """The numbers of what comes with Spark's time: streaming DataFrames, and ticks."""
         return [*(place for place, _, stream in self.streams() if not is_log(stream)), TICKS]
 
-    def _now(self, last: int | None, before: Step) -> int:
+    def _now(self, last: int | None, before: CommittedBatch) -> int:
         """The processing time of what comes from streaming DataFrames: later than that of the last step.
 
         `last` is the greatest that such entries come with; None where there are none.
@@ -256,12 +256,12 @@ class EmittedSteps(Steps):
         earlier = before.counts.get("now", 0)
         return earlier if last is None else max(last, earlier + 1)
 
-    def _kept_before(self, before: Step, name: str) -> DataFrame | None:
+    def _kept_before(self, before: CommittedBatch, name: str) -> DataFrame | None:
         """The rows of a stream that a step left behind."""
         return self._checkpoint.rows(before, f"{ROWS}{name}")
 
     def _came(
-        self, batch: DataFrame, told: pa.Table, number: int, before: Step, now: int
+        self, batch: DataFrame, told: pa.Table, number: int, before: CommittedBatch, now: int
     ) -> dict[str, Arrivals]:
         """What came of each stream, judged."""
         found = {}
@@ -291,16 +291,16 @@ class EmittedSteps(Steps):
                 firsts.append(pc.min(own.column(PTIME)).as_py() if is_log(stream) else now)
         return firsts
 
-    def _origin(self, firsts: Sequence[int], before: Step) -> int | None:
+    def _origin(self, firsts: Sequence[int], before: CommittedBatch) -> int | None:
         """The first processing time of the logs; None before the first entry."""
         return min([*firsts, *([] if before.origin is None else [before.origin])], default=None)
 
     def _give_changes(
         self,
-        known: Mapping[str, Known],
+        known: Mapping[str, KnownWatermarks],
         span: tuple[int | None, int],
         origin: int,
-        before: Step,
+        before: CommittedBatch,
         number: int,
     ) -> tuple[int, int | None]:
         """Evaluate the step and give its rows to the sink: how many, and when the next change is due."""
@@ -312,7 +312,9 @@ class EmittedSteps(Steps):
                 return self._insert(found.changes, marks, span[1], before), found.due
             return self._sink.write(found.changes, number) or 0, found.due
 
-    def _insert(self, changes: DataFrame | None, marks: Mapping[str, Marks], until: int, before: Step) -> int:
+    def _insert(
+        self, changes: DataFrame | None, marks: Mapping[str, Marks], until: int, before: CommittedBatch
+    ) -> int:
         """Give complete rows to the stream that they go into, with the bound of all others; how many."""
         assert isinstance(self._sink, IntoStream)
         gateway = Gateway(self._spark, self._query.gateway.parameters)
@@ -331,25 +333,26 @@ class EmittedSteps(Steps):
         marks: Mapping[str, Marks],
         promises: Mapping[str, Promises],
         frontier: int | None,
-    ) -> tuple[dict[str, Kept], int | None, int]:
+    ) -> tuple[dict[str, RetainedRows], int | None, int]:
         """The rows that are needed after a step; when the oldest came, and how many wait for a later one."""
-        keep: dict[str, Kept] = {}
+        keep: dict[str, RetainedRows] = {}
         oldest: list[int] = []
         held = 0
         known = {
-            name: Known(frame, marks[name], tuple(promises.get(name, ()))) for name, frame in rows.items()
+            name: KnownWatermarks(frame, marks[name], tuple(promises.get(name, ())))
+            for name, frame in rows.items()
         }
         gateway = Gateway(self._spark, self._query.gateway.parameters)
         for name, frame in rows.items():
             left = frame if frontier is None else needed(self._query, gateway, name, known, frontier)
             table = few(left)
             if table is not None:
-                keep[f"{ROWS}{name}"] = Kept(frame_of_few(self._spark, table, left.schema), True)
+                keep[f"{ROWS}{name}"] = RetainedRows(frame_of_few(self._spark, table, left.schema), True)
                 came = table.column(ARRIVED)
                 first = pc.min(came).as_py()
                 waiting = pc.sum(pc.greater(came, frontier or 0)).as_py() or 0
             else:
-                keep[f"{ROWS}{name}"] = Kept(left, False)
+                keep[f"{ROWS}{name}"] = RetainedRows(left, False)
                 is_held = F.sum((F.col(ARRIVED) > (frontier or 0)).cast("int"))
                 first, waiting = left.agg(F.min(ARRIVED), is_held).collect()[0]
             held += waiting
@@ -376,24 +379,24 @@ class EmittedSteps(Steps):
                 wanted += [known.heard + idle for known in producers if known.is_open]
         return min(wanted, default=None)
 
-    def state(self) -> State:
+    def state(self) -> QueryState:
         """What is kept after the last step, and why."""
         step = self._checkpoint.last()
         kept = {name: self._kept_of(step, name) for _, name, _ in self.streams()}
         return timed_state_of(self._plan, step, kept, self._query.keeps, self._operators_of(step))
 
-    def _operators_of(self, step: Step) -> Counted | None:  # noqa: ARG002 - of those in memory
+    def _operators_of(self, step: CommittedBatch) -> Counted | None:  # noqa: ARG002 - of those in memory
         """What operators hold in place of rows."""
         return None
 
-    def _kept_of(self, step: Step, name: str) -> Counted:
+    def _kept_of(self, step: CommittedBatch, name: str) -> Counted:
         """What is kept of a stream after a step."""
         if f"{ROWS}{name}" not in step.rows:
             return Counted()
         path = self._checkpoint.path(step.number) / f"{ROWS}{name}"
         return kept_in(path, self._plan.catalog.streams[name].clock, [ROWTIME])
 
-    def _report(self, step: Step, came: int, given: int) -> None:
+    def _report(self, step: CommittedBatch, came: int, given: int) -> None:
         count = partial(self._checkpoint.count, step)
         self.progress = {
             "batch": step.number,
@@ -419,10 +422,12 @@ def is_log(stream: Stream) -> bool:
     return stream.live is not None and bool(stream.live.identity)
 
 
-def _known_by(rows: DataFrame, marks: Marks, told: Promises, until: int) -> Known:
+def _known_by(rows: DataFrame, marks: Marks, told: Promises, until: int) -> KnownWatermarks:
     """What was known of a stream by a processing time."""
     moved = [(at, mark) for at, mark in marks if at <= until]
-    return Known(rows.where(F.col(ARRIVED) <= until), moved, tuple(one for one in told if one[0] <= until))
+    return KnownWatermarks(
+        rows.where(F.col(ARRIVED) <= until), moved, tuple(one for one in told if one[0] <= until)
+    )
 
 
 def _times(told: Mapping[str, Sequence[tuple[int, object]]]) -> list[int]:

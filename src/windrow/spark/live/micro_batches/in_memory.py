@@ -23,7 +23,7 @@ from pyspark.sql.types import StructType
 from windrow.errors import ExecutionError, WindrowError
 from windrow.spark.collected import is_plain
 from windrow.spark.gateway import Gateway
-from windrow.spark.live.checkpoints.checkpoint import Step
+from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
 from windrow.spark.live.input.arrivals import VIOLATED, Came, came
 from windrow.spark.live.input.file_order import ORIGIN, in_order, is_of_one_file
 from windrow.spark.live.micro_batches.direct_input import DirectInput
@@ -129,7 +129,7 @@ class InMemorySteps(Steps):
         folder = self._checkpoint.folder.resolve() / ".input"
         return DirectInput.of(gateway, folder, self.streams(), self._reading)
 
-    def _come(self, batch: DataFrame, before: Step) -> Come:
+    def _come(self, batch: DataFrame, before: CommittedBatch) -> Come:
         """The entries of a micro-batch, judged."""
         come = self._come_direct(before)
         if come is not None:
@@ -156,7 +156,7 @@ class InMemorySteps(Steps):
         }
         return Come(found, entries.num_rows, now, self._first_times(entries, now))
 
-    def _come_direct(self, before: Step) -> Come | None:
+    def _come_direct(self, before: CommittedBatch) -> Come | None:
         """The same of files that are read here; None where Spark reads."""
         try:
             taken = None if self._direct is None else self._direct.take()
@@ -193,7 +193,7 @@ class InMemorySteps(Steps):
         taken.count()
         return Come(found, count, now, firsts)
 
-    def _come_narrow(self, narrow: Narrow, before: Step) -> Come | None:
+    def _come_narrow(self, narrow: Narrow, before: CommittedBatch) -> Come | None:
         """The same of what is read; None if whole rows are asked for."""
         given = {*narrow.frame.columns} - {*self._constant()}
         by = {
@@ -247,11 +247,11 @@ class InMemorySteps(Steps):
         """The numbers of what comes with times of processing, ticks among them."""
         return [*range(len(self.streams())), TICKS]
 
-    def _now(self, last: int | None, before: Step) -> int:
+    def _now(self, last: int | None, before: CommittedBatch) -> int:
         """The time of a micro-batch whose entries came at `last`, if there are any."""
         return max(before.counts.get("now", 0), 0 if last is None else last)
 
-    def _now_of(self, entries: pa.Table, before: Step) -> int:
+    def _now_of(self, entries: pa.Table, before: CommittedBatch) -> int:
         """The time of a micro-batch."""
         names = [inside(place, PTIME) for place in self._sources_of_time]
         times = [pc.max(entries.column(name)).as_py() for name in names if name in entries.column_names]

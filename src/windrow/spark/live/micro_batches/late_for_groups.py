@@ -22,12 +22,12 @@ from windrow.kernels.zset.time_windows import of_ticks
 from windrow.plan.event_time import Occurrence
 from windrow.spark.live.input.arrivals import VIOLATED
 from windrow.spark.live.operators.incremental import in_memory
-from windrow.spark.live.operators.watermark_conditions import Conditions
+from windrow.spark.live.operators.watermark_conditions import WatermarkConditions
 from windrow.spark.live.plans.emit_queries import EmittedPlan
 from windrow.spark.logs.session_streams import ARRIVED, REASON, ROWTIME
 from windrow.streams.entries import NO_BOUND, REASONS
 
-__all__ = ["Holds", "Judged", "judged", "judging", "late_by"]
+__all__ = ["Holds", "JudgedEntries", "judged", "judging", "late_by"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -36,7 +36,7 @@ Holds = Callable[[pa.Array, Ints], npt.NDArray[np.bool_]]
 
 
 @dataclass(frozen=True, eq=False)
-class Judged:
+class JudgedEntries:
     """What becomes of rows below their stream's clock.
 
     Attributes
@@ -59,11 +59,11 @@ class Judged:
 
 def judged(
     plan: EmittedPlan,
-    conditions: Conditions,
+    conditions: WatermarkConditions,
     below: Mapping[str, pa.Table],
     marks: Mapping[str, Marks],
     until: int | None,
-) -> Judged:
+) -> JudgedEntries:
     """Judge the rows that have come by a processing time.
 
     Parameters
@@ -88,11 +88,11 @@ def judged(
         if is_late.any():
             rows = come.append_column(VIOLATED, pa.array(bounds)).filter(pa.array(is_late))
             late[name] = rows.append_column(REASON, pa.repeat(REASONS[0], rows.num_rows))
-    return Judged(late, waiting)
+    return JudgedEntries(late, waiting)
 
 
 def _violated(
-    plan: EmittedPlan, conditions: Conditions, name: str, rows: pa.Table, marks: Mapping[str, Marks]
+    plan: EmittedPlan, conditions: WatermarkConditions, name: str, rows: pa.Table, marks: Mapping[str, Marks]
 ) -> Ints:
     """The watermark that each row is late by, the greatest if by several; `NO_BOUND` of rows in time."""
     stream, judges = plan.catalog.streams[name], list[tuple[pa.Array, list[Holds]]]()

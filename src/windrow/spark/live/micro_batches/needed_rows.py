@@ -13,7 +13,7 @@ from windrow.plan.event_time import Closed
 from windrow.punctuations.since import Since
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.micro_batches.session_rows import without_settled
-from windrow.spark.live.plans.emit_queries import EmittedPlan, Known
+from windrow.spark.live.plans.emit_queries import EmittedPlan, KnownWatermarks
 from windrow.spark.logs.session_streams import ARRIVED
 from windrow.spark.recorded.promised_over import Asked, with_since
 from windrow.syntax.sqltext import quoted
@@ -22,7 +22,7 @@ __all__ = ["needed"]
 
 
 def needed(
-    plan: EmittedPlan, gateway: Gateway, name: str, known: Mapping[str, Known], until: int
+    plan: EmittedPlan, gateway: Gateway, name: str, known: Mapping[str, KnownWatermarks], until: int
 ) -> DataFrame:
     """The rows of a stream that changes after a processing time may still be made of."""
     rows = known[name].rows

@@ -17,11 +17,11 @@ from windrow.algebra.rewriting.time_windows_as_sql import TimeWindow
 from windrow.algebra.watermarks import Steps as Marks
 from windrow.kernels.packing.numbering import numbered as numbered_by
 from windrow.kernels.zset.time_windows import of_ticks, runs, ticks_of
-from windrow.plan.event_time import Closing
+from windrow.plan.event_time import ClosedKeys
 from windrow.spark.collected import few, frame_of_few
 from windrow.spark.gateway import Gateway
-from windrow.spark.live.operators.watermark_conditions import Conditions
-from windrow.spark.live.plans.emit_queries import EmittedPlan, Known
+from windrow.spark.live.operators.watermark_conditions import WatermarkConditions
+from windrow.spark.live.plans.emit_queries import EmittedPlan, KnownWatermarks
 from windrow.spark.logs.session_streams import ARRIVED, NUMBER
 from windrow.syntax.sqltext import quoted
 
@@ -31,7 +31,12 @@ __all__ = ["may_be_settled", "numbered", "settled", "settled_at_once", "without_
 
 
 def without_settled(
-    plan: EmittedPlan, gateway: Gateway, name: str, known: Known, marks: Mapping[str, Marks], until: int
+    plan: EmittedPlan,
+    gateway: Gateway,
+    name: str,
+    known: KnownWatermarks,
+    marks: Mapping[str, Marks],
+    until: int,
 ) -> DataFrame:
     """The rows of a stream that changes after a processing time may still be made of."""
     rows = known.rows
@@ -69,7 +74,12 @@ def may_be_settled(
 
 
 def settled(
-    plan: EmittedPlan, gateway: Gateway, name: str, known: Known, marks: Mapping[str, Marks], until: int
+    plan: EmittedPlan,
+    gateway: Gateway,
+    name: str,
+    known: KnownWatermarks,
+    marks: Mapping[str, Marks],
+    until: int,
 ) -> DataFrame | None:
     """The numbers of rows of which no change is made any more; None if those of sessions may all change.
 
@@ -89,7 +99,7 @@ def settled(
     within = _of_sessions(plan, name)
     has_come = F.col(ARRIVED) <= until
     query = plan.query_over(gateway, {name: replace(known, rows=known.rows.where(has_come))}, (0, until))
-    told: dict[Closing, str] = {}
+    told: dict[ClosedKeys, str] = {}
     every = known.rows
     for number, each in enumerate(within):
         found = query.sessions_of(sessions[each.sessions or 0])
@@ -102,7 +112,7 @@ def settled(
 
 def settled_at_once(
     plan: EmittedPlan,
-    conditions: Conditions,
+    conditions: WatermarkConditions,
     name: str,
     rows: pa.Table,
     marks: Mapping[str, Marks],
@@ -122,7 +132,7 @@ def settled_at_once(
     if not groupings or not all(groupings):
         return None
     different = dict.fromkeys(_alike(each) for grouping in groupings for each in grouping)
-    ended: dict[Closing, Bools] = {}
+    ended: dict[ClosedKeys, Bools] = {}
     for each in different:
         window = sessions[each.sessions or 0].window
         if window is None or not _is_timed(rows.schema.field(window.time).type):
@@ -136,7 +146,7 @@ def settled_at_once(
     return over
 
 
-def _alike(each: Closing) -> Closing:
+def _alike(each: ClosedKeys) -> ClosedKeys:
     """What says the same, wherever the stream stands in the query."""
     return replace(each, origin=0)
 
@@ -158,13 +168,13 @@ def _ended(window: TimeWindow, rows: pa.Table, below: Callable[[pa.Array], Bools
     return ended
 
 
-def _of_sessions(plan: EmittedPlan, name: str) -> list[Closing]:
+def _of_sessions(plan: EmittedPlan, name: str) -> list[ClosedKeys]:
     """What says by sessions that rows of a stream are over."""
     every = (each for grouping in plan.closes_in_time(name) for each in grouping)
     return list(dict.fromkeys(each for each in every if each.sessions is not None))
 
 
-def _over(plan: EmittedPlan, name: str, mark: int, told: Mapping[Closing, str]) -> Column:
+def _over(plan: EmittedPlan, name: str, mark: int, told: Mapping[ClosedKeys, str]) -> Column:
     """Whether all groups of a row are complete, and the sessions that it is in."""
     over = F.lit(True)
     for grouping in plan.closes_in_time(name):

@@ -23,7 +23,7 @@ from windrow.kernels.advance import Ended
 from windrow.spark.collected import FEW, few, frame_of_few
 from windrow.spark.gateway import Gateway
 from windrow.spark.jvm.plans import in_session
-from windrow.spark.live.checkpoints.checkpoint import Checkpoint, Step
+from windrow.spark.live.checkpoints.checkpoint import Checkpoint, CommittedBatch
 from windrow.spark.live.checkpoints.side_outputs import Listing, SideOutput
 from windrow.spark.live.input.arrivals import VIOLATED, Arrivals, arrivals
 from windrow.spark.live.input.file_order import origin, placed
@@ -35,13 +35,13 @@ from windrow.spark.live.plans.live_plan import LivePlan, RowtimePlan
 from windrow.spark.live.reports.account import Account
 from windrow.spark.live.reports.failures import failure
 from windrow.spark.live.reports.rows_set_aside import SetAside, counted
-from windrow.spark.live.reports.state_table import State, kept_in, state_of
+from windrow.spark.live.reports.state_table import QueryState, kept_in, state_of
 from windrow.spark.live.reports.wrong_clocks import WrongClocks
 from windrow.spark.live.sinks.into_stream import IntoStream
 from windrow.spark.live.sinks.latest import latest_of
 from windrow.spark.live.sinks.sink import Sink, uri
 from windrow.spark.logs.live_source import BOUND, LOGGED, PLACE, PRODUCER, PTIME
-from windrow.spark.logs.micro_batch import Kept, Span
+from windrow.spark.logs.micro_batch import InstantSpan, RetainedRows
 from windrow.spark.logs.session_streams import REASON, ROWTIME, Stream
 from windrow.spark.relations.changelog import changelog
 from windrow.spark.relations.varying import Varying
@@ -153,7 +153,7 @@ class Steps:
         finally:
             self._checkpoint.close()
 
-    def state(self) -> State:
+    def state(self) -> QueryState:
         """What is kept after the last step."""
         step = self._checkpoint.last()
         folder, streams = self._checkpoint.path(step.number), self._plan.catalog.streams
@@ -307,12 +307,12 @@ class Steps:
             told = rows if table is None else frame_of_few(self._spark, table, MALFORMED_SCHEMA)
             self._checkpoint.sides["malformed"].write(told, number)
 
-    def _step(self, batch: DataFrame, number: int, before: Step) -> None:
+    def _step(self, batch: DataFrame, number: int, before: CommittedBatch) -> None:
         # read once, and into the session in which the query's tables are: that of the micro-batch is another
         with self._checkpoint.stored(placed(batch), number) as stored:
             self._taken(stored, number, before)
 
-    def _taken(self, batch: DataFrame, number: int, before: Step) -> None:
+    def _taken(self, batch: DataFrame, number: int, before: CommittedBatch) -> None:
         told = self._told(batch)
         now = max(pc.max(told.column(PTIME)).as_py() or 0, before.counts.get("now", 0))
         came: dict[str, Arrivals] = {}
@@ -330,7 +330,7 @@ class Steps:
         clocks = {name: found.position for name, found in came.items()}
         until = self._frontier(clocks)
         origin, given = before.origin, 0
-        keep: dict[str, Kept] = {}
+        keep: dict[str, RetainedRows] = {}
         counts_before = self._kept_counts(before)
         are_few = told.num_rows + sum(counts_before.values()) <= FEW
         marks, cached = dict(before.marks), list[DataFrame]()
@@ -344,7 +344,7 @@ class Steps:
         if (moved or closes) and until is not None and reached is not None and origin is not None:
             kept_rows = partial(self._kept_rows, before)
             ended = self._ended(arrived, until)
-            span = Span(
+            span = InstantSpan(
                 before.frontier, reached, origin, arrived, kept_rows, keep, are_few, marks, cached, ended
             )
             if plan.passes_on:  # its windows hold nothing, and rows at the frontier may still come
@@ -353,14 +353,14 @@ class Steps:
         for name in () if plan.passes_on else counts_before:
             kept = self._kept_rows(before, name)
             if name.startswith("window") and name not in keep and kept is not None:
-                keep[name] = Kept(kept, are_few)
+                keep[name] = RetainedRows(kept, are_few)
         reached = reached if origin is not None else None
         for name, stream in arrived.items():
             waits = stream.frame
             if reached is not None:
                 factor = stream.clock.nanoseconds // self._clock.nanoseconds
                 waits = waits.where(F.col(ROWTIME) >= -(-reached // factor))
-            keep[f"{HELD}{name}"] = Kept(waits, are_few)
+            keep[f"{HELD}{name}"] = RetainedRows(waits, are_few)
         counts = {
             "now": now,
             "entries": told.num_rows,
@@ -371,16 +371,18 @@ class Steps:
         if moved and reached is not None:
             counts["rows_used"] += self._taken_before(arrived, reached)
         frontier = until if reached is not None else before.frontier
-        step = self._checkpoint.commit(Step(number, clocks, frontier, origin, {}, counts, marks=marks), keep)
+        step = self._checkpoint.commit(
+            CommittedBatch(number, clocks, frontier, origin, {}, counts, marks=marks), keep
+        )
         for frame in cached:
             frame.unpersist()
         self._report(step, sum(found.count for found in came.values()), given)
 
-    def _kept_counts(self, before: Step) -> dict[str, int]:
+    def _kept_counts(self, before: CommittedBatch) -> dict[str, int]:
         """How many rows a step kept under each name."""
         return {name: self._checkpoint.count(before, name) for name in before.rows}
 
-    def _kept_rows(self, before: Step, name: str) -> DataFrame | None:
+    def _kept_rows(self, before: CommittedBatch, name: str) -> DataFrame | None:
         """The rows that a step kept under a name; None if there are none of that name."""
         return self._checkpoint.rows(before, name)
 
@@ -399,7 +401,7 @@ class Steps:
                 found[key] = ended
         return found
 
-    def _give(self, span: Span, number: int, before: int) -> int | None:
+    def _give(self, span: InstantSpan, number: int, before: int) -> int | None:
         """Evaluate the step and give its rows to the sink, which was given so many before."""
         gateway = Gateway(self._spark, self._plan.gateway.parameters)
         assert isinstance(self._plan, RowtimePlan)
@@ -491,13 +493,13 @@ class Steps:
             self.late.write(told, number)
 
     @staticmethod
-    def _came_and_late(before: Step, clocks: Mapping[str, Position], came: int) -> dict[str, int]:
+    def _came_and_late(before: CommittedBatch, clocks: Mapping[str, Position], came: int) -> dict[str, int]:
         """How many rows have come in all, and how many of them are below a bound."""
         refused = sum(position.clock.refused for position in clocks.values())
         return {"rows_in": before.counts.get("rows_in", 0) + came, "rows_late": refused}
 
     @staticmethod
-    def _counted(step: Step, held: int) -> dict[str, int]:
+    def _counted(step: CommittedBatch, held: int) -> dict[str, int]:
         """The account after a step, in which so many rows wait, and what else of rows is counted."""
         counts = step.counts
         account = Account(counts["rows_in"], counts["rows_used"], held, counts["rows_late"])
@@ -506,7 +508,7 @@ class Steps:
             **account.counts,
         }
 
-    def _report(self, step: Step, came: int, given: int) -> None:
+    def _report(self, step: CommittedBatch, came: int, given: int) -> None:
         counts = self._kept_counts(step)
         held = sum(count for name, count in counts.items() if name.startswith(HELD))
         kept = sum(count for name, count in counts.items() if name.startswith("window"))

@@ -22,7 +22,7 @@ from windrow.spark.gateway import Gateway
 from windrow.spark.live.input.malformed import WHY
 from windrow.spark.live.plans.emit_queries import EmittedPlan
 from windrow.spark.live.plans.live_plan import LivePlan, ReaderPlan
-from windrow.spark.live.reading.row_expressions import ROWS, Computed, OfRows, of_each_row
+from windrow.spark.live.reading.row_expressions import ROWS, ComputedOfRow, OfRows, of_each_row
 from windrow.spark.live.reports.failures import of_a_worker
 from windrow.spark.logs.live_source import PLACE
 from windrow.spark.logs.session_streams import Stream
@@ -238,13 +238,13 @@ def _declared(plan: LivePlan) -> dict[str, str]:
     return {name: keys.pop() for name, keys in found.items() if len(keys) == 1 and keys <= {*plan.streams}}
 
 
-def _guarded(one: Computed) -> str:
+def _guarded(one: ComputedOfRow) -> str:
     if not one.conditions:
         return f"({one.text})"
     return f"CASE WHEN {' AND '.join(f'({each})' for each in one.conditions)} THEN ({one.text}) END"
 
 
-def _reason(one: Computed, error: WindrowError | None = None) -> str:
+def _reason(one: ComputedOfRow, error: WindrowError | None = None) -> str:
     """Why a row is malformed; of functions of the user's with what these have raised."""
     told = f"{_short(one.text)} cannot be computed"
     if error is None or error.condition != _OF_A_FUNCTION:

@@ -18,13 +18,13 @@ from windrow.kernels.stored import from_stored, stored
 from windrow.punctuations import EVERYTHING, Pattern
 from windrow.punctuations.pattern import put_together
 from windrow.spark.collected import frame_of_few
-from windrow.spark.live.checkpoints.checkpoint import Step
+from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
 from windrow.spark.live.input.arrivals import VIOLATED
 from windrow.spark.live.micro_batches.in_memory import InMemorySteps
 from windrow.spark.live.operators.new_punctuation import promised, reached, schema_of
 from windrow.spark.live.operators.row_maps import RowMap, arrow_schema
 from windrow.spark.live.plans.whole_streams_plan import BlockingPlan
-from windrow.spark.live.reports.state_table import State, StateRow, state_of
+from windrow.spark.live.reports.state_table import QueryState, StateRow, state_of
 from windrow.spark.live.sinks.into_stream import IntoStream
 from windrow.spark.live.sinks.sink import Sink, TableSink, takes_tables
 from windrow.spark.logs.columns_taken import columns_taken
@@ -93,7 +93,7 @@ class BlockingSteps(InMemorySteps):
     def _result(self) -> StructType:
         return self._blocking.result
 
-    def state(self) -> State:
+    def state(self) -> QueryState:
         """What is kept after the last step."""
         step = self._checkpoint.last()
         kept = self._kept(step)
@@ -104,9 +104,9 @@ class BlockingSteps(InMemorySteps):
             for node, rows in zip(self._blocking.flow.nodes, counts, strict=False)
             if not isinstance(node.operator, Project | RowMap)
         ]
-        return State((*found.rows, *operators))
+        return QueryState((*found.rows, *operators))
 
-    def _step(self, batch: DataFrame, number: int, before: Step) -> None:
+    def _step(self, batch: DataFrame, number: int, before: CommittedBatch) -> None:
         come = self._come(batch, before)
         counts = dict(before.counts)
         kept = self._kept(before)
@@ -132,7 +132,7 @@ class BlockingSteps(InMemorySteps):
         counts["rows_used"] = counts.get("rows_used", 0) + fed_rows
         counts["rows_given"] = counts.get("rows_given", 0) + count
         self._write(kept, fed, number)
-        step = Step(number, clocks, frontier, before.origin, {}, counts, kept.chunks)
+        step = CommittedBatch(number, clocks, frontier, before.origin, {}, counts, kept.chunks)
         step = self._checkpoint.commit(step, {})
         self._known = number, kept
         self.progress = {
@@ -198,7 +198,7 @@ class BlockingSteps(InMemorySteps):
 
     # -- what is kept --------------------------------------------------------------------------------
 
-    def _kept(self, before: Step) -> _Kept:
+    def _kept(self, before: CommittedBatch) -> _Kept:
         """What the last step left."""
         if self._known is not None and self._known[0] == before.number:
             return self._known[1]

@@ -12,7 +12,7 @@ from windrow.plan.columns import ROWS
 from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.micro_batches.steps import inside
-from windrow.spark.live.reading.windowed_queries import MINE, Side, Stage
+from windrow.spark.live.reading.windowed_queries import MINE, WindowedQuery, WindowedSide
 from windrow.spark.logs.session_streams import ROWTIME
 from windrow.syntax.sqltext import quoted
 
@@ -25,15 +25,17 @@ class StageColumns:
 
     gateway: Gateway
     catalog: Catalog
-    stage: Stage
+    stage: WindowedQuery
 
-    def kept(self, side: Side) -> dict[str, str]:
+    def kept(self, side: WindowedSide) -> dict[str, str]:
         """What is kept of rows but rowtimes and ties: columns of the stream, and those that are computed."""
         ours = (*side.columns, *side.window.ties, ROWTIME)
         computed = {name: f"__{side.name}_{name}" for name in side.schema.names if name not in ours}
         return {**side.columns, **computed}
 
-    def computed(self, side: Side, frame: DataFrame, columns: Mapping[str, str], mine: Column) -> DataFrame:
+    def computed(
+        self, side: WindowedSide, frame: DataFrame, columns: Mapping[str, str], mine: Column
+    ) -> DataFrame:
         """Rows with what is computed of those of a stream, whose columns have these names in the frame.
 
         They are names of ours: no text may mean them.

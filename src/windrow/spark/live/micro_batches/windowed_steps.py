@@ -26,7 +26,7 @@ from windrow.plan.columns import ROWS
 from windrow.spark.collected import frame_of_few
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.checkpoints.carried_state import Carried
-from windrow.spark.live.checkpoints.checkpoint import Step
+from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
 from windrow.spark.live.micro_batches.in_memory import InMemorySteps
 from windrow.spark.live.micro_batches.steps import inside
 from windrow.spark.live.micro_batches.windowed_columns import StageColumns
@@ -35,8 +35,8 @@ from windrow.spark.live.operators.envelopes import IN_MEMORY, copies, enveloped,
 from windrow.spark.live.operators.window_flow import WindowFlow
 from windrow.spark.live.plans.live_plan import RowtimePlan
 from windrow.spark.live.reading.closed_keys import settled
-from windrow.spark.live.reading.windowed_queries import Side, Stage
-from windrow.spark.live.reports.state_table import Kept, State, state_of
+from windrow.spark.live.reading.windowed_queries import WindowedQuery, WindowedSide
+from windrow.spark.live.reports.state_table import QueryState, RetainedRowsOf, state_of
 from windrow.spark.live.sinks.into_stream import IntoStream
 from windrow.spark.live.sinks.sink import Sink, TableSink, takes_tables
 from windrow.spark.logs.session_streams import ROWTIME, Stream
@@ -55,7 +55,7 @@ class StagedSteps(InMemorySteps):
     def __init__(
         self,
         plan: RowtimePlan,
-        stage: Stage,
+        stage: WindowedQuery,
         sink: Sink | IntoStream,
         folder: Path,
         envelope: str,
@@ -69,7 +69,7 @@ class StagedSteps(InMemorySteps):
         self._origin: int | None = None
         self._carried: Carried | None = None
 
-    def _step(self, batch: DataFrame, number: int, before: Step) -> None:
+    def _step(self, batch: DataFrame, number: int, before: CommittedBatch) -> None:
         come = self._come(batch, before)
         found, now = come.found, come.now
         self._tell_late({name: self._late(name, one.late) for name, one in found.items()}, number)
@@ -135,7 +135,7 @@ class StagedSteps(InMemorySteps):
             for chunk, rows in new.items():
                 self._checkpoint.write_chunk(name, chunk, rows)
             chunks[name] = {str(chunk): rows for chunk, rows in kept[name].chunks.items()}
-        step = Step(number, clocks, frontier, origin, {}, counts, chunks, marks=marks)
+        step = CommittedBatch(number, clocks, frontier, origin, {}, counts, chunks, marks=marks)
         step = self._checkpoint.commit(step if self._carried is None else self._carried.named(step), {})
         self._known = number, kept
         self.progress = {
@@ -153,7 +153,7 @@ class StagedSteps(InMemorySteps):
     def _result(self) -> StructType:
         return self._stage.result
 
-    def state(self) -> State:
+    def state(self) -> QueryState:
         """What is kept after the last step."""
         step = self._checkpoint.last()
         holdings = self._holdings(step)
@@ -162,13 +162,13 @@ class StagedSteps(InMemorySteps):
         for side in self._stage.sides:
             held = holdings[side.name].held
             rowtimes = held.rows.column(ROWTIME).filter(pa.array(held.alive))
-            windows[side.name] = Kept.of(rowtimes, self._checkpoint.chunk_bytes(step, side.name))
-        kept = {name: Kept.of(rowtimes, None) for name, rowtimes in waiting.items()}
+            windows[side.name] = RetainedRowsOf.of(rowtimes, self._checkpoint.chunk_bytes(step, side.name))
+        kept = {name: RetainedRowsOf.of(rowtimes, None) for name, rowtimes in waiting.items()}
         return state_of(self._plan, step, kept, windows, on_one_clock=True)
 
     # -- what comes in -------------------------------------------------------------------------------
 
-    def _rows(self, side: Side, rows: pa.Table) -> pa.Table:
+    def _rows(self, side: WindowedSide, rows: pa.Table) -> pa.Table:
         """What is kept of rows: columns, what is computed of them, and rowtimes on the query's clock."""
         if not rows.num_rows:
             return side.schema.empty_table()
@@ -211,7 +211,7 @@ class StagedSteps(InMemorySteps):
         frame, sides = self._columns.reading(frame, at, name, is_row)
         return frame, {own: shown for columns in sides.values() for own, shown in columns.items()}
 
-    def _holdings(self, before: Step) -> dict[str, Holding]:
+    def _holdings(self, before: CommittedBatch) -> dict[str, Holding]:
         """What the last step left."""
         if self._known is not None and self._known[0] == before.number:
             return dict(self._known[1])
@@ -223,7 +223,7 @@ class StagedSteps(InMemorySteps):
             holdings[side.name] = Holding.read(side.kept, chunks, tables, passed)
         return holdings
 
-    def _go_on_again(self, groups: Operated, holdings: Mapping[str, Holding], before: Step) -> None:
+    def _go_on_again(self, groups: Operated, holdings: Mapping[str, Holding], before: CommittedBatch) -> None:
         """Let groups be what they were after a step: as they were written, and with the rows since."""
         if self._carried is not None:
             groups.restore(self._carried.read(self._checkpoint))

@@ -43,7 +43,7 @@ from windrow.kernels.advance import (
     unpacked,
 )
 from windrow.kernels.packing.cells import Layout
-from windrow.kernels.packing.messages import Kind
+from windrow.kernels.packing.messages import MessageKind
 from windrow.kernels.patterns.pattern_plan import MatchPlan, Navigation
 from windrow.kernels.sorting import SortKey
 from windrow.kernels.window_plan import WindowPlan
@@ -61,7 +61,7 @@ from windrow.spark.gateway import Gateway
 from windrow.spark.live.operators.pairs_by_spark import Pairs
 from windrow.spark.live.operators.rising_columns import rises, says_missing
 from windrow.spark.logs.clause_view import Feed
-from windrow.spark.logs.micro_batch import Given, Kept, Span
+from windrow.spark.logs.micro_batch import Given, InstantSpan, RetainedRows
 from windrow.spark.runtime.interpreter import map_in_arrow
 from windrow.spark.tasks.exchange import MESSAGES, in_worker
 from windrow.spark.tasks.layout import shuffled
@@ -139,7 +139,7 @@ class LiveClause:
         self,
         gateway: Gateway,
         rows: DataFrame,
-        span: Span,
+        span: InstantSpan,
         until: int,
         name: str,
         *,
@@ -172,14 +172,14 @@ class LiveClause:
         else:
             frontier = None if until >= FOREVER else self.frontier(until)
             given, kept, tell = self._by_tasks(gateway, keyed, span, until, frontier, name, ended)
-        span.keep[name] = Kept(kept, are_few)
+        span.keep[name] = RetainedRows(kept, are_few)
         return Given(stage.finished(given, self.result), tell, are_few)
 
     def _by_driver(
         self,
         gateway: Gateway,
         keyed: DataFrame,
-        span: Span,
+        span: InstantSpan,
         until: int,
         name: str,
         ended: Ended | None,
@@ -197,7 +197,7 @@ class LiveClause:
             if ended is not None:
                 is_due = pc.or_(is_due, pa.array(ended.rows(came)))
             waits = frame_of_few(spark, came.filter(pc.invert(is_due)), self.waiting)
-            span.keep[_waiting(name)] = Kept(waits, are_few=True)
+            span.keep[_waiting(name)] = RetainedRows(waits, are_few=True)
             came = came.filter(is_due)
         if self.pairs is None:
             kept = None if before is None else before.toArrow()
@@ -261,7 +261,7 @@ class LiveClause:
         self,
         gateway: Gateway,
         keyed: DataFrame,
-        span: Span,
+        span: InstantSpan,
         until: int,
         frontier: Frontier | None,
         name: str,
@@ -274,7 +274,7 @@ class LiveClause:
             came = keyed if waited is None else keyed.unionByName(waited)
             due = F.coalesce(ticks, raising("NULL_ROWTIME", _NO_ROWTIME, _WITHOUT_ONE)) < until
             early, later = _split(came.where(~due), ended)
-            span.keep[_waiting(name)] = Kept(later, are_few=False)
+            span.keep[_waiting(name)] = RetainedRows(later, are_few=False)
             keyed = came.where(due) if early is None else came.where(due).unionAll(early)
         if self.pairs is not None:
             found = self.pairs.found(gateway, before, keyed)
@@ -289,8 +289,8 @@ class LiveClause:
         stepped = map_in_arrow(to_cells(packed, cells), _step(stage), MESSAGES)
         stepped = stepped.persist(StorageLevel.DISK_ONLY)  # it is read twice: to give, and to keep
         span.cached.append(stepped)
-        given = map_in_arrow(stepped, _unpack(Kind.ROWS), travelling_schema(self.result))
-        kept = map_in_arrow(stepped, _unpack(Kind.RIGHT), self.schema)
+        given = map_in_arrow(stepped, _unpack(MessageKind.ROWS), travelling_schema(self.result))
+        kept = map_in_arrow(stepped, _unpack(MessageKind.RIGHT), self.schema)
 
         def tell() -> int:
             is_open = F.col(STATE).bitwiseAND(F.lit(DONE).cast("tinyint")) == 0
@@ -489,7 +489,7 @@ def _step(stage: GrowingStage) -> Callable[..., Iterator[pa.RecordBatch]]:
     return in_worker(step, stage.growing.plan.sql)
 
 
-def _unpack(kind: Kind) -> Callable[..., Iterator[pa.RecordBatch]]:
+def _unpack(kind: MessageKind) -> Callable[..., Iterator[pa.RecordBatch]]:
     def unpack(batches: Iterable[pa.RecordBatch], _: int) -> Iterator[pa.RecordBatch]:
         return unpacked(batches, kind)
 

@@ -9,17 +9,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
-from windrow.kernels.computed.computed_steps import Computed, Step
+from windrow.kernels.computed.computed_steps import Computed, ComputedStep
 from windrow.spark.analysis.computed_columns import (
     PASS,
-    Reading,
+    ComputedReading,
     columns_read,
     condition_of,
     not_in_arrow,
     wanted,
 )
-from windrow.spark.analysis.expressions import Scope, Typed, Unread, read
-from windrow.spark.analysis.plan_tree import Node
+from windrow.spark.analysis.expressions import ColumnScope, Typed, Unread, read
+from windrow.spark.analysis.plan_tree import SparkNode
 from windrow.spark.live.operators.lookups import LookUp, SmallTable
 from windrow.spark.live.operators.ranks import RANKS, Ordered, Ranked
 
@@ -30,7 +30,7 @@ Tables = Callable[[Sequence[int]], "SmallTable | None"]
 
 
 def computed(
-    plan: Node, leaf: Node, columns: pa.Schema, result: pa.Schema, tables: Tables
+    plan: SparkNode, leaf: SparkNode, columns: pa.Schema, result: pa.Schema, tables: Tables
 ) -> Computed | None:
     """What a fragment makes of the rows of its one leaf; None where Spark is needed for that.
 
@@ -52,10 +52,10 @@ def computed(
     return found if not_in_arrow(found, columns) is None else None
 
 
-class _Reading(Reading):
+class _Reading(ComputedReading):
     """Reads a plan of one operator above the other, from the leaf on."""
 
-    def __init__(self, plan: Node, leaf: Node, columns: pa.Schema, tables: Tables) -> None:
+    def __init__(self, plan: SparkNode, leaf: SparkNode, columns: pa.Schema, tables: Tables) -> None:
         self.tables, self.above = tables, list(_above(plan, leaf))
         *operators, read_leaf = (node for node, _ in self.above)
         output = read_leaf.trees("output")
@@ -64,7 +64,7 @@ class _Reading(Reading):
         names = {node.number: column.name for node, column in zip(output, columns, strict=True)}
         super().__init__(operators, names, dict(zip(names, columns.types, strict=True)))
 
-    def steps(self, at: int) -> list[Step]:
+    def steps(self, at: int) -> list[ComputedStep]:
         """What the operator at a place does."""
         operator = self.operators[at]
         match operator.name:
@@ -76,7 +76,7 @@ class _Reading(Reading):
                 return []
         return super().steps(at)
 
-    def _ranked(self, operator: Node) -> Ranked:
+    def _ranked(self, operator: SparkNode) -> Ranked:
         """Ranks over windows."""
         ranks = {}
         for item in operator.trees("windowExpressions"):
@@ -98,7 +98,7 @@ class _Reading(Reading):
         self.given = [*self.given, *ranks]
         return found
 
-    def _look_up(self, at: int, condition: Node) -> LookUp:
+    def _look_up(self, at: int, condition: SparkNode) -> LookUp:
         """A join by an equality of the rows' with the table's."""
         operator, side = self.operators[at], self.above[at][1]
         kind = _object(operator.fields["joinType"])
@@ -121,17 +121,17 @@ class _Reading(Reading):
         self.given = list(self.kinds)
         return LookUp(key, table, other, kind == outer, wanted(over, self.given))
 
-    def _sides(self, condition: Node, kinds: Mapping[int, pa.DataType]) -> tuple[Typed, Typed]:
+    def _sides(self, condition: SparkNode, kinds: Mapping[int, pa.DataType]) -> tuple[Typed, Typed]:
         """What is equal: of the rows, and of the table."""
         left, right = condition.children
         if not kinds.keys().isdisjoint(columns_read(left)):
             left, right = right, left
         if not columns_read(left) or not columns_read(right):
             raise Unread
-        return self.read(left), read(right, Scope(kinds))
+        return self.read(left), read(right, ColumnScope(kinds))
 
 
-def _above(plan: Node, leaf: Node) -> Iterator[tuple[Node, int]]:
+def _above(plan: SparkNode, leaf: SparkNode) -> Iterator[tuple[SparkNode, int]]:
     """The operators down to the leaf, and which input of each leads there."""
     while True:
         side = 0

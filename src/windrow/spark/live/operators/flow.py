@@ -26,7 +26,7 @@ from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.kernels.zset.stage import Keyed
 from windrow.plan.columns import Completeness
 from windrow.spark.analysis.computed_columns import PASS, wanted
-from windrow.spark.analysis.plan_tree import Node as Planned
+from windrow.spark.analysis.plan_tree import SparkNode as Planned
 from windrow.spark.analysis.plan_tree import choice_of, optimized_tree, with_above
 from windrow.spark.gateway import Gateway
 from windrow.spark.jvm.plans import function_number

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql.types import StructType
 
 from windrow.algebra.continuous import Input
-from windrow.spark.catalog import Catalog, Definition
+from windrow.spark.catalog import Catalog, CatalogDefinition
 
 __all__ = ["KnownStreams"]
 
@@ -32,7 +32,7 @@ class KnownStreams:
     def given(self, item: Input) -> None:
         """None: what varies is a stream."""
 
-    def view(self, name: str) -> Definition | None:
+    def view(self, name: str) -> CatalogDefinition | None:
         """The view of this name."""
         stream = self._catalog.streams.get(name)
         is_live = stream is not None and stream.live is not None

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
-from windrow.kernels.computed.computed_values import Rows
+from windrow.kernels.computed.computed_values import ComputedRows
 from windrow.spark.analysis.expressions import Typed
 from windrow.spark.gateway import Gateway
 from windrow.spark.jvm.plans import small_part
@@ -90,10 +90,12 @@ class LookUp:
     keeps_all: bool
     wanted: Sequence[int]
 
-    def of(self, rows: Rows) -> Rows:
+    def of(self, rows: ComputedRows) -> ComputedRows:
         """What it makes of these."""
         found = self.table.rows() if rows.count else self.table.schema.empty_table()
-        own = Rows({number: found.column(at) for at, number in enumerate(self.table.numbers)}, found.num_rows)
+        own = ComputedRows(
+            {number: found.column(at) for at, number in enumerate(self.table.numbers)}, found.num_rows
+        )
         left, right = _pairs(_key(self.key, rows), _key(self.table_key, own), self.keeps_all)
         columns = {
             number: column.take(left) for number, column in rows.columns.items() if number in self.wanted
@@ -102,10 +104,10 @@ class LookUp:
             number: column.take(right) for number, column in own.columns.items() if number in self.wanted
         }
         known = {name: column.take(left) for name, column in rows.known.items()}
-        return Rows(columns, len(left), known)
+        return ComputedRows(columns, len(left), known)
 
 
-def _key(key: Typed, rows: Rows) -> pa.Array:
+def _key(key: Typed, rows: ComputedRows) -> pa.Array:
     found = key.value(rows)
     return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
 

@@ -19,7 +19,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import DataType
 
 from windrow.algebra.names import ROW
-from windrow.algebra.physical import Draft
+from windrow.algebra.physical import PlanDraft
 from windrow.algebra.window_node import Window
 from windrow.kernels.advance import AT, CARRIED, DONE, STATE
 from windrow.kernels.sorting import SortKey
@@ -50,7 +50,7 @@ class Pairs:
     """
 
     window: Window
-    draft: Draft
+    draft: PlanDraft
     partition: tuple[str, ...]
     order: tuple[SortKey, ...]
     fields: tuple[tuple[str, str, DataType], ...]

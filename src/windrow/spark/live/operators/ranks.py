@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from windrow.kernels.computed.computed_values import Rows, whole
+from windrow.kernels.computed.computed_values import ComputedRows, whole
 from windrow.kernels.sorting import SortKey, sorted_partitions
 from windrow.spark.analysis.expressions import Typed, Unread
 
@@ -51,7 +51,7 @@ class Ranked:
         if any(pa.types.is_nested(value.kind) for value in values):
             raise Unread
 
-    def of(self, rows: Rows) -> Rows:
+    def of(self, rows: ComputedRows) -> ComputedRows:
         """What it makes of these, in the order in which they are."""
         groups = {f"group {at}": value for at, value in enumerate(self.partition)}
         keys = {f"key {at}": key.value for at, key in enumerate(self.order)}
@@ -76,7 +76,7 @@ class Ranked:
             placed = np.empty(rows.count, np.int64)
             placed[sequence] = ranks
             columns[number] = pa.array(placed).cast(pa.int32())
-        return Rows(columns, rows.count, rows.known)
+        return ComputedRows(columns, rows.count, rows.known)
 
 
 def _numbers(permutation: Ints | None, bounds: Ints) -> Ints:

@@ -17,7 +17,7 @@ from windrow.spark.gateway import Gateway
 from windrow.spark.live.operators.flow import Flow
 from windrow.spark.logs.live_source import PLACE
 
-__all__ = ["MARK", "Conditions", "is_held"]
+__all__ = ["MARK", "WatermarkConditions", "is_held"]
 
 Bools = npt.NDArray[np.bool_]
 
@@ -25,7 +25,7 @@ MARK = "__mark"
 """The watermark, in a condition."""
 
 
-class Conditions:
+class WatermarkConditions:
     """Conditions that are planned once, and asked in each step.
 
     Parameters

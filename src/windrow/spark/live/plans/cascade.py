@@ -18,7 +18,7 @@ from windrow.algebra.continuous import Continuous, Reader, StreamQuery
 from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.plans.runner import LiveRunner, reads, sequences_of
-from windrow.spark.logs.micro_batch import Coming, Given, Kept, Span, upwards
+from windrow.spark.logs.micro_batch import Coming, Given, InstantSpan, RetainedRows, upwards
 from windrow.spark.logs.session_streams import ROWTIME, Stream
 from windrow.spark.recorded.continuous_queries import Result
 from windrow.syntax.tokens import TokenList
@@ -49,7 +49,7 @@ class Cascade:
         gateway: Gateway,
         catalog: Catalog,
         execution: str,
-        span: Span,
+        span: InstantSpan,
         clock: Clock,
         tokens: TokenList,
     ) -> None:
@@ -87,7 +87,7 @@ class Cascade:
             held = span.before(key)
             rows = one.rows if held is None else held.unionByName(one.rows)
             reached = upwards(until, clock, one.stream.clock)
-            span.keep[key] = Kept(rows.where(F.col(ROWTIME) >= reached) if moves else rows, are_few)
+            span.keep[key] = RetainedRows(rows.where(F.col(ROWTIME) >= reached) if moves else rows, are_few)
             arrived[name] = replace(one.stream, frame=rows)
         span.marks[f"{TOLD}{path}"] = until
         if not moves:
@@ -117,7 +117,7 @@ class Cascade:
         made = result.renamed(definition.names)
         return Coming(made, Given(made.frame, lambda: until, are_few=False))
 
-    def _on(self, clock: Clock) -> Span:
+    def _on(self, clock: Clock) -> InstantSpan:
         """The step on a clock of which the query's is the same or a finer one."""
         span, own = self.span, self.clock
         since = None if span.since is None else upwards(span.since, own, clock)

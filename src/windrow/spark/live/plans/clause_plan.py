@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType, TimestampNTZType
 
 from windrow.algebra.bind import bind
-from windrow.algebra.bound_statement import Statement
+from windrow.algebra.bound_statement import BoundStatement
 from windrow.algebra.clock import Clock
 from windrow.algebra.match_node import Match
 from windrow.algebra.names import order_key
@@ -47,10 +47,10 @@ from windrow.spark.live.operators.expected_punctuation import bounded
 from windrow.spark.live.plans.cascade import TOLD, Cascade
 from windrow.spark.live.plans.live_plan import RowtimePlan, texts_of
 from windrow.spark.live.plans.runner import live_streams, sequences_of, views_of
-from windrow.spark.live.reading.beside import LiveRelation, beside
+from windrow.spark.live.reading.beside import LiveRelationNode, beside
 from windrow.spark.live.reading.origins import origin_of
-from windrow.spark.logs.clause_view import Ends, Feed, Source, Unbounded
-from windrow.spark.logs.micro_batch import Coming, Given, MicroBatch, Span
+from windrow.spark.logs.clause_view import ClauseSource, Ends, Feed, Unbounded
+from windrow.spark.logs.micro_batch import Coming, Given, InstantSpan, MicroBatch
 from windrow.spark.logs.session_streams import ROWTIME, Stream
 from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import SqlText, quoted
@@ -132,7 +132,7 @@ class SequencePlan(RowtimePlan):
 
     tokens: TokenList
     query: Range
-    statement: Statement
+    statement: BoundStatement
     read: frozenset[str]
     execution: str
 
@@ -188,7 +188,7 @@ class SequencePlan(RowtimePlan):
 
     def _ends_of(self, keys: Iterable[Feed]) -> Ends:
         streams = self.catalog.streams
-        return tuple(Source(one.stream, streams[one.stream], one.columns) for one in keys)
+        return tuple(ClauseSource(one.stream, streams[one.stream], one.columns) for one in keys)
 
     @property
     def outer(self) -> DataFrame:
@@ -315,7 +315,7 @@ class SequencePlan(RowtimePlan):
             clauses.append(made)
             gateway.frames[clause.key] = gateway.spark.createDataFrame([], made.shown)
             feeds = made.feeds if may_end(self._ends_of(made.keys)) else ()
-            relations = {**relations, clause.key: LiveRelation(made.shown, made.rowtimes, feeds)}
+            relations = {**relations, clause.key: LiveRelationNode(made.shown, made.rowtimes, feeds)}
         with explained([one.bound for one in clauses]):
             outer = gateway.sql(self.statement.text)
         place = clauses[-1].clause.span if clauses else None
@@ -323,14 +323,14 @@ class SequencePlan(RowtimePlan):
         given.refuse_gathering(self.tokens, self.span, place)
         return _Bound(tuple(clauses), outer, given.rowtimes, given.feeds)
 
-    def _relation(self, gateway: Gateway, name: str) -> LiveRelation:
+    def _relation(self, gateway: Gateway, name: str) -> LiveRelationNode:
         """A relation that is read, and where its rows come from."""
         if name not in self.catalog.sequences:
             return origin_of(gateway, self.catalog, name)
         stream = self.catalog.streams[name]
         columns = StructType([stream.frame.schema[column] for column in stream.columns])
         rowtimes = frozenset([] if stream.rowtime is None else [stream.rowtime])
-        return LiveRelation(columns, rowtimes, self.catalog.sequences[name].feeds)
+        return LiveRelationNode(columns, rowtimes, self.catalog.sequences[name].feeds)
 
     def _waits(self, key: str) -> bool:
         """Whether rows of a relation may come that a clause over it has to wait with."""
@@ -341,17 +341,17 @@ class SequencePlan(RowtimePlan):
 
     # -- a step --------------------------------------------------------------------------------------
 
-    def run(self, gateway: Gateway, span: Span) -> DataFrame:
+    def run(self, gateway: Gateway, span: InstantSpan) -> DataFrame:
         """The rows of what is final in a step."""
         return self.given(self._cascade(gateway, span), "").rows
 
-    def stream(self, gateway: Gateway, span: Span) -> Stream:
+    def stream(self, gateway: Gateway, span: InstantSpan) -> Stream:
         """The same with their rowtimes; the instant before which none will follow is marked."""
         given = self.given(self._cascade(gateway, span), "")
         span.marks[TOLD] = given.until
         return self.as_stream(given.rows, tuple(self.outer.columns))
 
-    def _cascade(self, gateway: Gateway, span: Span) -> Cascade:
+    def _cascade(self, gateway: Gateway, span: InstantSpan) -> Cascade:
         return Cascade(gateway, self.catalog, self.execution, span, self.clock, self.tokens)
 
     def given(self, batch: MicroBatch, path: str) -> Given:

@@ -19,7 +19,7 @@ from windrow.errors import AnalysisError, NotSupportedError
 from windrow.errors import Span as Place
 from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.plan.columns import Completeness
-from windrow.plan.event_time import HIDDEN, Closed, Closing, Ending, Occurrence
+from windrow.plan.event_time import HIDDEN, Closed, ClosedKeys, Ending, Occurrence
 from windrow.plan.passing import ids_of
 from windrow.spark.collected import few, frame_of_few
 from windrow.spark.errors import raising
@@ -36,11 +36,11 @@ from windrow.streams import FOREVER, NamedStream
 from windrow.streams.log_position import Told
 from windrow.syntax.sqltext import quoted
 
-__all__ = ["EmittedPlan", "Evaluated", "Known"]
+__all__ = ["EmittedPlan", "Evaluated", "KnownWatermarks"]
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownWatermarks:
     """What a step knows of a stream.
 
     Attributes
@@ -184,7 +184,7 @@ class EmittedPlan(LivePlan):
             return [Unbounded("the query", self.keeps, needs)]
         found = []
         for name, part in [(each, part) for each in sorted(self.streams) for part in self.closes(each)]:
-            if any(isinstance(each, Closing) or self._is_expected(each) for each in part):
+            if any(isinstance(each, ClosedKeys) or self._is_expected(each) for each in part):
                 continue
             asked = [f"{self.places[at]} ({', '.join(column for column, _ in pairs)})"
                      for each in part if isinstance(each, Closed) for at, pairs in each.by]  # fmt: skip
@@ -321,7 +321,7 @@ class EmittedPlan(LivePlan):
     def evaluate(
         self,
         gateway: Gateway,
-        known: Mapping[str, Known],
+        known: Mapping[str, KnownWatermarks],
         span: tuple[int | None, int],
         origin: int,
         envelope: str,
@@ -353,7 +353,9 @@ class EmittedPlan(LivePlan):
         first = None if since is None else since + 1
         return Evaluated(query.told(envelope, since=first, shown=shown), due)
 
-    def query_over(self, gateway: Gateway, known: Mapping[str, Known], span: tuple[int, int]) -> Emitted:
+    def query_over(
+        self, gateway: Gateway, known: Mapping[str, KnownWatermarks], span: tuple[int, int]
+    ) -> Emitted:
         """The query over what is known of the live streams by the end of the processing times."""
         streams = {
             name: arrived(
@@ -432,7 +434,7 @@ class EmittedPlan(LivePlan):
         if not self.appends:
             return self.closes(name) or [[]]
         places = [each.place for each in timed.occurrences if each.stream == name]
-        by_time = [Closing("{t}", "{t}", at) for at in places] if timed.complete else []
+        by_time = [ClosedKeys("{t}", "{t}", at) for at in places] if timed.complete else []
         return [[*by_time, *(each for each in timed.told if each.origin in places)]]
 
     def over(self, groupings: Sequence[Sequence[Ending]], name: str, mark: str) -> Column:
@@ -443,7 +445,7 @@ class EmittedPlan(LivePlan):
         over = F.lit(True)
         for grouping in groupings:
             closed = F.lit(False)
-            for each in (each for each in grouping if isinstance(each, Closing)):
+            for each in (each for each in grouping if isinstance(each, ClosedKeys)):
                 closed = closed | self.below(each.greatest, each.least, name, mark)
             over = over & closed
         return over
@@ -457,9 +459,9 @@ class EmittedPlan(LivePlan):
         ]
         return [part for part in parts if part]
 
-    def closes_in_time(self, name: str) -> list[list[Closing]]:
+    def closes_in_time(self, name: str) -> list[list[ClosedKeys]]:
         """The same by the watermark alone."""
-        return [[each for each in part if isinstance(each, Closing)] for part in self.closes(name)]
+        return [[each for each in part if isinstance(each, ClosedKeys)] for part in self.closes(name)]
 
     def mark_of(self, name: str, marks: Mapping[str, Marks], until: int) -> int | None:
         """The watermark below which what is complete by a processing time has been told for good."""

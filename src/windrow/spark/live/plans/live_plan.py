@@ -32,11 +32,11 @@ from windrow.spark.live.plans.cascade import Cascade
 from windrow.spark.live.plans.runner import LiveRunner, live_windows, sequences_of, views_of
 from windrow.spark.live.reading.beside import Beside
 from windrow.spark.live.reading.closed_keys import bounding_ends, ends_of_stage
-from windrow.spark.live.reading.moved_rowtime import Moved, UnknownRowtimeError, moved_rowtime
+from windrow.spark.live.reading.moved_rowtime import MovedRowtime, UnknownRowtimeError, moved_rowtime
 from windrow.spark.live.reading.origins import comes_at_rowtime, passes_on, read_live, shows_instant
-from windrow.spark.live.reading.windowed_queries import Stage, staged
-from windrow.spark.logs.clause_view import Ends, Source, Unbounded
-from windrow.spark.logs.micro_batch import Span
+from windrow.spark.live.reading.windowed_queries import WindowedQuery, staged
+from windrow.spark.logs.clause_view import ClauseSource, Ends, Unbounded
+from windrow.spark.logs.micro_batch import InstantSpan
 from windrow.spark.logs.session_streams import ROWTIME, Stream
 from windrow.spark.recorded.continuous_queries import Result
 from windrow.streams import FOREVER, NamedStream, Ordering
@@ -166,7 +166,7 @@ class LivePlan(ABC):
                 hint="give each its own name with AS",
             )
 
-    def moved(self, place: int) -> Moved | None:  # noqa: ARG002 - of some
+    def moved(self, place: int) -> MovedRowtime | None:  # noqa: ARG002 - of some
         """How one of its columns goes with the rowtime, where that is computed of it; None where it is the
         rowtime, or only rows can tell.
 
@@ -288,20 +288,20 @@ class RowtimePlan(LivePlan):
     """A query whose steps go from one instant of rowtime to the next."""
 
     @abstractmethod
-    def run(self, gateway: Gateway, span: Span) -> Result | None:
+    def run(self, gateway: Gateway, span: InstantSpan) -> Result | None:
         """What a step gives: a relation's changes, a stream's rows, or rows; `span.keep` is filled in.
 
         None where it does not get further than the step before.
         """
 
-    def stream(self, gateway: Gateway, span: Span) -> Stream | None:
+    def stream(self, gateway: Gateway, span: InstantSpan) -> Stream | None:
         """The rows of a step of a query that gives a stream."""
         found = self.run(gateway, span)
         assert found is None or isinstance(found, Stream)
         return found
 
     @property
-    def stage(self) -> Stage | None:
+    def stage(self) -> WindowedQuery | None:
         """What a step does with tables in memory; None where other operators are needed."""
         return None
 
@@ -325,7 +325,7 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
     @cached_property
     def clock(self) -> Clock:
         """What instants are counted in."""
-        nothing = Span(None, 0, 0, {}, lambda _: None)
+        nothing = InstantSpan(None, 0, 0, {}, lambda _: None)
         runner = LiveRunner(self.gateway, self.catalog, self.reader, self.execution, nothing)
         return runner.clock_of(self.query)
 
@@ -352,9 +352,9 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
             )
 
     @property
-    def stage(self) -> Stage | None:
+    def stage(self) -> WindowedQuery | None:
         """What a step does with tables in memory; None where the operators for whole logs are needed."""
-        return self._staged if isinstance(self._staged, Stage) else None
+        return self._staged if isinstance(self._staged, WindowedQuery) else None
 
     @cached_property
     def passes_on(self) -> bool:
@@ -368,7 +368,7 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
         """Its plan, in which views stand for themselves."""
         return read_live(self.gateway, self.catalog, self.query, self.reader)
 
-    def moved(self, place: int) -> Moved | None:
+    def moved(self, place: int) -> MovedRowtime | None:
         """How one of its columns goes with the rowtime."""
         assert isinstance(self.query, StreamQuery)
         comes = self.passes_on or comes_at_rowtime(self.gateway, self.catalog, self.query, self.reader)
@@ -401,16 +401,16 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
     @property
     def not_staged(self) -> str | None:
         """What of the query no stage does; None if all of it is one."""
-        return None if isinstance(self._staged, Stage) else self._staged
+        return None if isinstance(self._staged, WindowedQuery) else self._staged
 
     @cached_property
-    def _staged(self) -> Stage | str:
+    def _staged(self) -> WindowedQuery | str:
         if self.execution == "reference":
             return "the reference"
         if sequences_of(self.catalog, self.query):
             return "windows or matches that it follows"
         gateway = Gateway(self.gateway.spark, self.gateway.parameters)
-        nothing = Span(None, 0, 0, {}, lambda _: None)
+        nothing = InstantSpan(None, 0, 0, {}, lambda _: None)
         runner = LiveRunner(gateway, self.catalog, self.reader, self.execution, nothing)
         inner = self.query.query if isinstance(self.query, StreamQuery) else self.query
         windows = {}
@@ -451,7 +451,7 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
                 found.append(Unbounded(f"{name} [PARTITION BY … ROWS]", "the last rows of every key", told))
         return found
 
-    def _bounding(self, item: WindowedStream) -> list[Source]:
+    def _bounding(self, item: WindowedStream) -> list[ClauseSource]:
         """What lets go of the rows of a window that time does not take away; nothing if something else reads
         them.
         """
@@ -472,7 +472,7 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
         told = dict.fromkeys(map(str, self._bounding(item)))
         return f", or punctuations of {' and '.join(told)}" if told else ""
 
-    def run(self, gateway: Gateway, span: Span) -> Result | None:
+    def run(self, gateway: Gateway, span: InstantSpan) -> Result | None:
         """What a step gives."""
         tokens = self.reader.tokens
         cascade = Cascade(gateway, self.catalog, self.execution, span, self.clock, tokens)

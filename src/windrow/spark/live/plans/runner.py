@@ -21,7 +21,7 @@ from windrow.algebra.continuous import (
 from windrow.errors import NotSupportedError
 from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
-from windrow.spark.logs.micro_batch import Kept, Span
+from windrow.spark.logs.micro_batch import InstantSpan, RetainedRows
 from windrow.spark.logs.session_streams import ROWTIME, Stream
 from windrow.spark.recorded.continuous_queries import Runner
 from windrow.spark.relations.stream_windows import Sizes, partition_keys, windowed
@@ -45,7 +45,13 @@ class LiveRunner(Runner):
     """
 
     def __init__(
-        self, gateway: Gateway, catalog: Catalog, reader: Reader, execution: str, span: Span, path: str = ""
+        self,
+        gateway: Gateway,
+        catalog: Catalog,
+        reader: Reader,
+        execution: str,
+        span: InstantSpan,
+        path: str = "",
     ) -> None:
         super().__init__(gateway, catalog, reader, execution)
         self.span, self.path = span, path
@@ -112,7 +118,7 @@ class LiveRunner(Runner):
         else:
             there = made.frame.where(F.col(LEAVE) >= span.until)
             needed = there.select(*made.columns).toDF(*made.names)
-        span.keep[name] = Kept(needed, span.are_few and not stream.sources)
+        span.keep[name] = RetainedRows(needed, span.are_few and not stream.sources)
         return self._clipped(made, len(stream.columns))
 
     def _clipped(self, made: Varying, count: int) -> Varying:

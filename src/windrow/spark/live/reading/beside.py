@@ -28,11 +28,11 @@ from windrow.syntax.queries import UnknownShapeError
 from windrow.syntax.sqltext import SqlText, quoted
 from windrow.syntax.tokens import TokenList, tokenize
 
-__all__ = ["Beside", "LiveRelation", "beside", "of_query", "relation_of"]
+__all__ = ["Beside", "LiveRelationNode", "beside", "of_query", "relation_of"]
 
 
 @dataclass(frozen=True)
-class LiveRelation:
+class LiveRelationNode:
     """A stream, or what a clause gives, as queries beside clauses know it.
 
     Attributes
@@ -62,7 +62,7 @@ class Beside:
         Its plan; None where it has none, for the `reason`.
     """
 
-    relations: Mapping[str, LiveRelation]
+    relations: Mapping[str, LiveRelationNode]
     plan: Node | None
     reason: str = ""
 
@@ -230,7 +230,7 @@ def _columns(node: Node) -> Iterator[tuple[str, tuple[Node, str, str]]]:
                 yield f"{ROW}.{name}", (node.input, own, "")
 
 
-def beside(gateway: Gateway, text: SqlText, relations: Mapping[str, LiveRelation]) -> Beside:
+def beside(gateway: Gateway, text: SqlText, relations: Mapping[str, LiveRelationNode]) -> Beside:
     """A query over live relations, which stand in its text under their keys.
 
     It may also read what is there in the session.
@@ -247,7 +247,7 @@ def of_query(
     gateway: Gateway,
     reader: Reader,
     query: Continuous,
-    relations: Mapping[str, LiveRelation],
+    relations: Mapping[str, LiveRelationNode],
     others: Mapping[str, StructType] | None = None,
 ) -> Beside:
     """A query of a statement over live relations, and over what else varies, by its key there."""
@@ -267,7 +267,7 @@ def of_query(
 class _Known:
     """Live relations by their names in lower case, and what else varies by its key."""
 
-    relations: Mapping[str, LiveRelation]
+    relations: Mapping[str, LiveRelationNode]
     others: Mapping[str, StructType]
 
     def stream(self, name: str) -> StructType | None:

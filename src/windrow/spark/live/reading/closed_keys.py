@@ -12,27 +12,27 @@ from windrow.kernels.stages.holding import Holding
 from windrow.kernels.stages.settled import settled_alone, settled_pairs
 from windrow.spark.catalog import Catalog
 from windrow.spark.live.operators.ended_partitions import Endings
-from windrow.spark.live.reading.windowed_queries import Side, Stage
-from windrow.spark.logs.clause_view import Ends, Source
+from windrow.spark.live.reading.windowed_queries import WindowedQuery, WindowedSide
+from windrow.spark.logs.clause_view import ClauseSource, Ends
 
 __all__ = ["bounding_ends", "ends_of_stage", "settled"]
 
 _GROUPS = "groups"
 
 
-def ends_of_stage(stage: Stage, catalog: Catalog) -> dict[str, Ends]:
+def ends_of_stage(stage: WindowedQuery, catalog: Catalog) -> dict[str, Ends]:
     """What ends the partitions of its windows, its groups, and the keys with which rows are joined."""
     found: dict[str, Ends] = {}
     if stage.flows is not None:  # of which operators nothing is asked
         return found
 
-    def note(key: str, names: Sequence[str], side: Side, own: Sequence[str]) -> None:
+    def note(key: str, names: Sequence[str], side: WindowedSide, own: Sequence[str]) -> None:
         """These columns of rows are keys; what ends them are columns of a side."""
         columns = {
             name: side.columns[inner] for name, inner in zip(names, own, strict=True) if inner in side.columns
         }
         if names and len(columns) == len(names):
-            found[key] = (Source(side.stream, catalog.streams[side.stream], columns),)
+            found[key] = (ClauseSource(side.stream, catalog.streams[side.stream], columns),)
 
     for side in stage.sides:
         if side.window.rows is not None and (side.window.length is None or stage.block.joined is not None):
@@ -50,7 +50,7 @@ def ends_of_stage(stage: Stage, catalog: Catalog) -> dict[str, Ends]:
     return found
 
 
-def bounding_ends(stage: Stage, ends: Mapping[str, Ends], name: str) -> list[Source]:
+def bounding_ends(stage: WindowedQuery, ends: Mapping[str, Ends], name: str) -> list[ClauseSource]:
     """What has to end before all rows of a window go that time does not take; none if that is not enough."""
     if all(side.name != name for side in stage.sides):
         return []
@@ -63,12 +63,12 @@ def bounding_ends(stage: Stage, ends: Mapping[str, Ends], name: str) -> list[Sou
 
 
 def settled(
-    stage: Stage, holdings: Mapping[str, Holding], endings: Endings
+    stage: WindowedQuery, holdings: Mapping[str, Holding], endings: Endings
 ) -> tuple[dict[str, Holding], bool]:
     """What is still held, and whether more may go without further promises."""
     waits = False
 
-    def ended(key: str, side: Side) -> Ended | None:
+    def ended(key: str, side: WindowedSide) -> Ended | None:
         """What has ended by the promises of a side's stream, and by its rows that wait."""
         nonlocal waits
         waiting = holdings[side.name].waiting
@@ -103,5 +103,5 @@ def settled(
     return after, waits
 
 
-def _beside(side: Side) -> str:
+def _beside(side: WindowedSide) -> str:
     return f"{side.name} beside"

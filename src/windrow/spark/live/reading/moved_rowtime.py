@@ -20,10 +20,10 @@ from windrow.syntax.expression_nodes import Name
 from windrow.syntax.expressions import parse_expression
 from windrow.syntax.monotone import going
 from windrow.syntax.rising import STEADY, goes_by_zone
-from windrow.syntax.sqltext import Relation, SqlText
+from windrow.syntax.sqltext import RelationText, SqlText
 from windrow.syntax.tokens import tokenize
 
-__all__ = ["Moved", "UnknownRowtimeError", "moved_rowtime"]
+__all__ = ["MovedRowtime", "UnknownRowtimeError", "moved_rowtime"]
 
 _NO_ROWTIME = "it is not the rowtime of a row"
 _UNKNOWN = "it is not known to rise with the rowtime"
@@ -35,7 +35,7 @@ class UnknownRowtimeError(Exception):
 
 
 @dataclass(frozen=True)
-class Moved:
+class MovedRowtime:
     """An expression that goes with the rowtime: SQL before and after it, for the session that it is of.
 
     It rises with it, or `falls`.
@@ -46,10 +46,10 @@ class Moved:
     after: SqlText = field(default_factory=SqlText)
     falls: bool = False
 
-    def of(self, inner: Moved) -> Moved:
+    def of(self, inner: MovedRowtime) -> MovedRowtime:
         """The same of what another expression gives."""
         before = SqlText.of(self.before, "(", inner.before)
-        return Moved(
+        return MovedRowtime(
             self.gateway, before, SqlText.of(inner.after, ")", self.after), self.falls != inner.falls
         )
 
@@ -65,13 +65,13 @@ class Moved:
         """
         of = self.gateway.spark.range(1).selectExpr(f"{clock.to_column(f'{until}L')} AS {_ROWTIME}")
         moved = SqlText.of("CAST((", self.before, f" {_ROWTIME} ", self.after, f") AS {kind})")
-        text = SqlText.of("SELECT ", moved, f" AS {_BOUND} FROM ", Relation(_ROWS))
+        text = SqlText.of("SELECT ", moved, f" AS {_BOUND} FROM ", RelationText(_ROWS))
         frame = Gateway(self.gateway.spark, self.gateway.parameters).sql(text, {_ROWS: of})
         found = frame.selectExpr(target.of_column(_BOUND, target.kind, target.unit)).collect()[0][0]
         return int(found)
 
 
-def moved_rowtime(gateway: Gateway, read: Beside, place: int) -> Moved | None:
+def moved_rowtime(gateway: Gateway, read: Beside, place: int) -> MovedRowtime | None:
     """How a column of a query that looks at each row by itself goes with the rowtime; None if it is that.
 
     Parameters
@@ -88,7 +88,7 @@ def moved_rowtime(gateway: Gateway, read: Beside, place: int) -> Moved | None:
     """
     assert read.plan is not None
     node, column = read.plan, read.plan.columns[place].id
-    moved: Moved | None = None
+    moved: MovedRowtime | None = None
     why = _NO_ROWTIME
     while not read.is_rowtime(node, column):
         above = _where_made(node, column)
@@ -119,7 +119,7 @@ def _where_made(node: Node, column: str) -> Project | None:
     return None if node.is_whole else node
 
 
-def _computed(gateway: Gateway, node: Project, one: Expression) -> tuple[Moved, str, str]:
+def _computed(gateway: Gateway, node: Project, one: Expression) -> tuple[MovedRowtime, str, str]:
     """How an expression goes with a column that it reads, that column, and how it is written."""
     tokens = tokenize(one.text.render())
     inner, steps = (0, len(tokens)), []
@@ -143,7 +143,11 @@ def _computed(gateway: Gateway, node: Project, one: Expression) -> tuple[Moved, 
         raise UnknownRowtimeError(f"it goes by the clocks of {zone}, which are set back")
     span = tokens.span(*inner)
     before, after = one.text.slice(0, span.start), one.text.slice(span.stop, len(tokens.sql))
-    return Moved(gateway, before, after, sum(not step.rises for step in steps) % 2 == 1), column, written
+    return (
+        MovedRowtime(gateway, before, after, sum(not step.rises for step in steps) % 2 == 1),
+        column,
+        written,
+    )
 
 
 def _family(kind: DataType) -> str:

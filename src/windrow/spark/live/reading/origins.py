@@ -11,22 +11,22 @@ from windrow.plan.nodes import Scan, StreamWindow
 from windrow.plan.passing import origins
 from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
-from windrow.spark.live.reading.beside import Beside, LiveRelation, of_query
+from windrow.spark.live.reading.beside import Beside, LiveRelationNode, of_query
 from windrow.spark.live.reading.whole_stream_queries import is_bare
 from windrow.spark.logs.clause_view import Feed
-from windrow.syntax.cql_clauses import StreamWindow as Bracket
+from windrow.syntax.cql_clauses import StreamWindowClause as Bracket
 
 __all__ = ["comes_at_rowtime", "origin_of", "passes_on", "read_live", "shows_instant"]
 
 
-def origin_of(gateway: Gateway, catalog: Catalog, name: str) -> LiveRelation:
+def origin_of(gateway: Gateway, catalog: Catalog, name: str) -> LiveRelationNode:
     """A live stream, or a view of rows as they come, as queries that read it know it."""
     stream, definition = catalog.streams[name], catalog.definitions.get(name)
     columns = StructType([stream.frame.schema[one] for one in stream.columns])
-    of_its_own = LiveRelation(columns, frozenset([] if stream.rowtime is None else [stream.rowtime]))
+    of_its_own = LiveRelationNode(columns, frozenset([] if stream.rowtime is None else [stream.rowtime]))
     if stream.live is not None:
         feed = Feed(name, {column: column for column in stream.columns})
-        return LiveRelation(columns, of_its_own.rowtimes, (feed,))
+        return LiveRelationNode(columns, of_its_own.rowtimes, (feed,))
     if definition is None or not isinstance(definition.query, StreamQuery):
         return of_its_own
     query = definition.query
@@ -39,7 +39,7 @@ def origin_of(gateway: Gateway, catalog: Catalog, name: str) -> LiveRelation:
     names = dict(zip(definition.names, shown, strict=True))
     rowtime = next((name for name, own in names.items() if own in read.rowtimes), None)
     rowtimes = frozenset([] if rowtime is None else [rowtime])
-    return LiveRelation(columns, rowtimes, tuple(feed.only(names) for feed in read.feeds))
+    return LiveRelationNode(columns, rowtimes, tuple(feed.only(names) for feed in read.feeds))
 
 
 def read_live(gateway: Gateway, catalog: Catalog, query: Continuous, reader: Reader) -> Beside:

@@ -16,15 +16,15 @@ from typing import Protocol
 
 from windrow.algebra.names import verbatim
 from windrow.syntax.blocks import find_blocks, is_set_operator, level_around
-from windrow.syntax.expression_nodes import Call, Expression, Literal, Name, Operation, names_in
+from windrow.syntax.expression_nodes import Call, Expression, Literal, Name, OperationNode, names_in
 from windrow.syntax.expressions import parse_expression
-from windrow.syntax.nodes import Block, Range, Role
+from windrow.syntax.nodes import BlockText, Range, Role
 from windrow.syntax.patterns.match_nodes import MatchRelation
 from windrow.syntax.patterns.match_recognize import find_matches
 from windrow.syntax.patterns.row_patterns import variables_of
 from windrow.syntax.queries import (
     FromItem,
-    Ordered,
+    OrderedBlock,
     Select,
     UnknownShapeError,
     conjuncts,
@@ -32,11 +32,11 @@ from windrow.syntax.queries import (
     parse_select,
 )
 from windrow.syntax.select_list import alias_of, without_alias
-from windrow.syntax.sqltext import Relation, SqlText, quoted
+from windrow.syntax.sqltext import RelationText, SqlText, quoted
 from windrow.syntax.streams.emit_clause import parse_emission
 from windrow.syntax.tokens import TokenList
 
-__all__ = ["ROWS", "Asked", "Computed", "OfRows", "of_each_row"]
+__all__ = ["ROWS", "AskedExpressions", "ComputedOfRow", "OfRows", "of_each_row"]
 
 ROWS = "rows"
 """The key of the stream's rows in texts."""
@@ -48,7 +48,7 @@ _NOT_TRYING = ("try_sum", "try_avg")  # an argument that fails fails them
 
 
 @dataclass(frozen=True)
-class Computed:
+class ComputedOfRow:
     """An expression, computed of rows for which all of these conditions hold, in this order."""
 
     text: str
@@ -71,10 +71,10 @@ class OfRows:
 
     stream: str
     rows: SqlText
-    computed: tuple[Computed, ...]
+    computed: tuple[ComputedOfRow, ...]
 
 
-class Asked(Protocol):
+class AskedExpressions(Protocol):
     """What Spark says of a text."""
 
     def takes(self, stream: str, rows: SqlText, expression: str) -> bool:
@@ -88,7 +88,7 @@ def of_each_row(
     tokens: TokenList,
     streams: Mapping[str, Sequence[str]],
     live: Mapping[str, str],
-    asked: Asked,
+    asked: AskedExpressions,
     place: str,
 ) -> list[OfRows]:
     """What a text computes of each row alone, that of inner queries first.
@@ -136,7 +136,7 @@ class _Gathered:
     rows: SqlText
     own: _Own
     text: Callable[[Range], str]
-    found: list[Computed] = field(default_factory=list)
+    found: list[ComputedOfRow] = field(default_factory=list)
 
     def conditions(self, several: Iterable[Expression], *, alone: bool = False) -> list[str]:
         """Those of conditions that all must hold and are of the row alone, in their order.
@@ -147,7 +147,7 @@ class _Gathered:
         for one in several:
             if self.own(one):
                 text = self.text(one.range)
-                self.found.append(Computed(text, tuple(own)))
+                self.found.append(ComputedOfRow(text, tuple(own)))
                 own.append(text)
             else:
                 rest.append(one)
@@ -158,7 +158,7 @@ class _Gathered:
         """The maximal expressions in these that are of the row alone."""
         for one in several:
             for part in _maximal(one, self.own):
-                self.found.append(Computed(self.text(part.range), tuple(conditions)))
+                self.found.append(ComputedOfRow(self.text(part.range), tuple(conditions)))
 
     @property
     def whole(self) -> OfRows | None:
@@ -175,11 +175,11 @@ def _maximal(one: Expression, own: _Own) -> Iterator[Expression]:
         yield one
         return
     match one:
-        case Operation(operator="AND" | "OR" | "IN"):
+        case OperationNode(operator="AND" | "OR" | "IN"):
             parts = one.operands[:1]
-        case Operation(operator="BETWEEN"):
+        case OperationNode(operator="BETWEEN"):
             parts = one.operands[:2]
-        case Operation():
+        case OperationNode():
             parts = one.operands
         case Call(function=name) if name in _CHOOSING:
             parts = one.arguments[:1]
@@ -199,7 +199,7 @@ class _Text:
         tokens: TokenList,
         streams: Mapping[str, Sequence[str]],
         live: Mapping[str, str],
-        asked: Asked,
+        asked: AskedExpressions,
         place: str,
     ) -> None:
         self.tokens, self.streams, self.live, self.asked, self.place = tokens, streams, live, asked, place
@@ -267,7 +267,7 @@ class _Text:
             stop = parse_emission(tokens, at, stop).query[1]
         stop = next((each for each in tokens.level(at, stop) if is_set_operator(tokens, each)), stop)
         shape = parse_query(tokens, at, stop)
-        while isinstance(shape, Ordered):
+        while isinstance(shape, OrderedBlock):
             shape = shape.query
         if not isinstance(shape, Select):
             raise UnknownShapeError("what is no block")
@@ -362,7 +362,7 @@ class _Text:
             if name not in self.live:
                 return None
             columns = frozenset(column.lower() for column in self.streams[name])
-            return _Made(self.live[name], SqlText.of(Relation(ROWS)), columns)
+            return _Made(self.live[name], SqlText.of(RelationText(ROWS)), columns)
         if tokens.is_symbol(start + 1, "(") and tokens.partner[start + 1] == stop - 1:
             if tokens.word(start) == "TABLE" and tokens.word(start + 2) in _TIME_WINDOWS:
                 return self._made(start + 2, stop - 1)
@@ -410,7 +410,7 @@ class _Text:
 
     # -- WINDOW BY -------------------------------------------------------------------------------------
 
-    def _windows(self, block: Block) -> Iterator[OfRows]:
+    def _windows(self, block: BlockText) -> Iterator[OfRows]:
         """A block with windows: its rows by the names of FROM, then by its row variables."""
         tokens, clause = self.tokens, block.clause
         select = parse_select(tokens, block.select, *block.source)

@@ -32,7 +32,7 @@ from windrow.spark.gateway import Gateway
 from windrow.spark.live.operators.flow_of_plan import flow_of
 from windrow.spark.live.operators.known_streams import KnownStreams
 from windrow.spark.live.operators.row_maps import RowMap
-from windrow.syntax.queries import Select, SetOperation, Shape, UnknownShapeError, parse_query
+from windrow.syntax.queries import Select, SetOperationText, Shape, UnknownShapeError, parse_query
 from windrow.syntax.sqltext import SqlText
 from windrow.syntax.window_calls import is_over
 
@@ -114,7 +114,7 @@ def _shape(reader: Reader, start: int, stop: int) -> Shape:
 def _merged(texts: Texts, shape: Shape) -> int:
     """How many streams a query takes its rows from, looking at each row by itself; 0 if it does more."""
     tokens = texts.tokens
-    if isinstance(shape, SetOperation):
+    if isinstance(shape, SetOperationText):
         left, right = _merged(texts, shape.left), _merged(texts, shape.right)
         return left + right if shape.operator == "union" and shape.all and left and right else 0
     if not isinstance(shape, Select) or shape.distinct or shape.window or shape.qualify:

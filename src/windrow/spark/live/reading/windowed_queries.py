@@ -37,7 +37,7 @@ from windrow.spark.relations.varying import ENTER, LEAVE
 from windrow.syntax.queries import UnknownShapeError
 from windrow.syntax.sqltext import SqlText, quoted
 
-__all__ = ["MINE", "Side", "Stage", "staged"]
+__all__ = ["MINE", "WindowedQuery", "WindowedSide", "staged"]
 
 MINE = "__mine"
 """Whether a row is one of the stream: not of another, nor an entry that is no row."""
@@ -48,7 +48,7 @@ Joined = tuple[tuple[str, ...], tuple[str, ...]]
 
 
 @dataclass(frozen=True)
-class Side:
+class WindowedSide:
     """A window of a live stream.
 
     Attributes
@@ -87,7 +87,7 @@ class Side:
 
 
 @dataclass(frozen=True)
-class Stage:
+class WindowedQuery:
     """A query as a step does it.
 
     Attributes
@@ -116,7 +116,7 @@ class Stage:
     """
 
     plan: Node
-    sides: tuple[Side, ...]
+    sides: tuple[WindowedSide, ...]
     block: Block
     kind: str | None
     names: tuple[str, ...]
@@ -142,7 +142,7 @@ def staged(
     query: Continuous,
     clock: Clock,
     sizes: Mapping[str, Window],
-) -> Stage | str:
+) -> WindowedQuery | str:
     """The stage of a query, or what of it none does.
 
     Parameters
@@ -171,7 +171,7 @@ def staged(
         return str(found)
     lowering = _Lowering(gateway, catalog, reader, sizes, kind, shown)
     made = lowering.stage(plan)
-    if isinstance(made, Stage):
+    if isinstance(made, WindowedQuery):
         return made
     return lowering.flowing(plan, WindowQuery(catalog, reader, inner, clock), made)
 
@@ -244,7 +244,7 @@ class _Lowering:
     kind: str | None
     shown: StructType
 
-    def stage(self, node: plan.Node) -> Stage | str:
+    def stage(self, node: plan.Node) -> WindowedQuery | str:
         """The stage of one block, or what of the plan none does."""
         if (why := self._beyond(node)) is not None:
             return why
@@ -261,7 +261,7 @@ class _Lowering:
 
     def _rows(
         self, node: plan.Project, having: plan.Filter | None, sides: Sequence[_Reads], joined: Joined | None
-    ) -> Stage | str:
+    ) -> WindowedQuery | str:
         """The stage of a block without groups, over a window or two."""
         if len(node.outputs) != len(self.shown):
             return "columns that are made in another way"
@@ -291,9 +291,9 @@ class _Lowering:
         names = tuple(self.shown.names)
         block = Block(tuple(side.kept for side in made), tuple(outputs), joined=joined)
         shows = frozenset(name for at, name in outputs if at == 0)
-        return Stage(node, tuple(made), block, self.kind, names, self.shown, is_net, shows)
+        return WindowedQuery(node, tuple(made), block, self.kind, names, self.shown, is_net, shows)
 
-    def flowing(self, node: plan.Node, query: WindowQuery, instead: str) -> Stage | str:
+    def flowing(self, node: plan.Node, query: WindowQuery, instead: str) -> WindowedQuery | str:
         """The same of any plan over windows, or what of it has no operators in memory.
 
         `instead` says what makes it more than a block over one window, or two that are joined.
@@ -327,7 +327,9 @@ class _Lowering:
             sides.append(made)
         names = tuple(self.shown.names)
         block = Block(tuple(side.kept for side in sides))
-        return Stage(node, tuple(sides), block, self.kind, names, self.shown, is_net=False, flows=query)
+        return WindowedQuery(
+            node, tuple(sides), block, self.kind, names, self.shown, is_net=False, flows=query
+        )
 
     # -- windows -------------------------------------------------------------------------------------
 
@@ -373,7 +375,7 @@ class _Lowering:
         )
         side.scope = Scope(parts, scope.prefix)
 
-    def _pairs(self, node: plan.Project, having: plan.Filter | None, join: plan.Join) -> Stage | str:
+    def _pairs(self, node: plan.Project, having: plan.Filter | None, join: plan.Join) -> WindowedQuery | str:
         """The stage of a block over two windows."""
         if join.kind != "inner" or join.conditions:
             return "an outer join, or one of a subquery"
@@ -395,7 +397,9 @@ class _Lowering:
 
     # -- groups --------------------------------------------------------------------------------------
 
-    def _groups(self, node: plan.Project, having: plan.Filter | None, groups: plan.Aggregate) -> Stage | str:
+    def _groups(
+        self, node: plan.Project, having: plan.Filter | None, groups: plan.Aggregate
+    ) -> WindowedQuery | str:
         if not groups.keys or not groups.calls:
             return "these groups"
         if not all(is_orderable(column.type) for column, _ in groups.keys):
@@ -429,7 +433,7 @@ class _Lowering:
             after = node.scope.select(SqlText.of(node.listed, times), conditions)
         outputs = tuple((0, names[column]) for column in shown if column is not None) if after is None else ()
         is_net = after is None and names.keys() <= set(shown)
-        return Stage(
+        return WindowedQuery(
             node,
             (made,),
             Block((made.kept,), outputs, inside, specs),
@@ -444,7 +448,7 @@ class _Lowering:
 
     # -- what a window keeps -------------------------------------------------------------------------
 
-    def _made(self, side: _Reads, marked: tuple[tuple[str, ...], ...]) -> Side | str:
+    def _made(self, side: _Reads, marked: tuple[tuple[str, ...], ...]) -> WindowedSide | str:
         """What is kept of a window, or why it is not in memory."""
         if None in side.window.partition:
             return "a computed key of a window"
@@ -485,7 +489,7 @@ class _Lowering:
         passes, all_marked = _PASSES if side.conditions else None, tuple(dict.fromkeys((*keys, *marked)))
         kept = WindowInput(f"window{side.window.key}", window, passes, all_marked, schema)
         computed = None if text is None else (text, columns)
-        return Side(side.window.input.name, dict(side.plain), computed, kept)
+        return WindowedSide(side.window.input.name, dict(side.plain), computed, kept)
 
     def _beyond(self, node: plan.Node) -> str | None:
         """What reads several rows, and subqueries over tables, which every micro-batch would run."""

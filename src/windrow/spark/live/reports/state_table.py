@@ -12,14 +12,23 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from windrow.algebra.clock import Clock
-from windrow.spark.live.checkpoints.checkpoint import Step
+from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
 from windrow.spark.live.checkpoints.size import size_of
 from windrow.spark.live.plans.live_plan import LivePlan
 from windrow.spark.live.reports.progress_report import shown_instant
 from windrow.spark.live.sinks.into_stream import rescaled_tick
 from windrow.streams import NO_BOUND, Position
 
-__all__ = ["Kept", "State", "StateRow", "kept_in", "kept_of", "producers_of", "state_of", "timed_state_of"]
+__all__ = [
+    "QueryState",
+    "RetainedRowsOf",
+    "StateRow",
+    "kept_in",
+    "kept_of",
+    "producers_of",
+    "state_of",
+    "timed_state_of",
+]
 
 _SCHEMA = (
     "kind STRING, name STRING, producer STRING, rows BIGINT, bytes BIGINT, oldest STRING, bound STRING,"
@@ -28,7 +37,7 @@ _SCHEMA = (
 
 
 @dataclass(frozen=True)
-class Kept:
+class RetainedRowsOf:
     """How many rows are kept somewhere, in how many bytes, and the least of their rowtimes in ticks."""
 
     rows: int = 0
@@ -36,12 +45,12 @@ class Kept:
     oldest: int | None = None
 
     @staticmethod
-    def of(rowtimes: pa.ChunkedArray, size: int | None) -> Kept:
+    def of(rowtimes: pa.ChunkedArray, size: int | None) -> RetainedRowsOf:
         """Of rows with these rowtimes."""
-        return Kept(len(rowtimes), size, pc.min(rowtimes).as_py())
+        return RetainedRowsOf(len(rowtimes), size, pc.min(rowtimes).as_py())
 
 
-def kept_in(path: Path, clock: Clock, rowtimes: Collection[str]) -> Kept:
+def kept_in(path: Path, clock: Clock, rowtimes: Collection[str]) -> RetainedRowsOf:
     """What is in a file of a step, or in a folder of Parquet files.
 
     Parameters
@@ -61,14 +70,14 @@ def kept_in(path: Path, clock: Clock, rowtimes: Collection[str]) -> Kept:
     return kept_of(files, size, clock, rowtimes)
 
 
-def kept_of(tables: Iterable[pa.Table], size: int, clock: Clock, rowtimes: Collection[str]) -> Kept:
+def kept_of(tables: Iterable[pa.Table], size: int, clock: Clock, rowtimes: Collection[str]) -> RetainedRowsOf:
     """The same of rows in tables, which are kept in so many bytes."""
     count, firsts = 0, list[int]()
     for table in tables:
         count += table.num_rows
         columns = [table.column(name) for name in rowtimes if name in table.column_names]
         firsts += [first for first in (_first(column, clock) for column in columns) if first is not None]
-    return Kept(count, size, min(firsts, default=None))
+    return RetainedRowsOf(count, size, min(firsts, default=None))
 
 
 def _first(rowtimes: pa.ChunkedArray, clock: Clock) -> int | None:
@@ -97,14 +106,14 @@ class StateRow:
     holds: bool | None = None
     why: str | None = None
 
-    def showing(self, kept: Kept, clock: Clock, zone: str) -> StateRow:
+    def showing(self, kept: RetainedRowsOf, clock: Clock, zone: str) -> StateRow:
         """The row with what is kept."""
         oldest = None if kept.oldest is None else shown_instant(clock, kept.oldest, zone)
         return replace(self, rows=kept.rows, bytes=kept.bytes, oldest=oldest)
 
 
 @dataclass(frozen=True)
-class State:
+class QueryState:
     """The table."""
 
     rows: tuple[StateRow, ...]
@@ -116,12 +125,12 @@ class State:
 
 def state_of(
     plan: LivePlan,
-    step: Step,
-    waiting: Mapping[str, Kept],
-    windows: Mapping[str, Kept],
+    step: CommittedBatch,
+    waiting: Mapping[str, RetainedRowsOf],
+    windows: Mapping[str, RetainedRowsOf],
     *,
     on_one_clock: bool = False,
-) -> State:
+) -> QueryState:
     """The state after a step.
 
     Parameters
@@ -146,17 +155,23 @@ def state_of(
         holds = reached[name] == min(reached.values())
         bound = None if at is None else shown_instant(clock, at, zone)
         own = StateRow("stream", name, bound=bound, holds=holds)
-        rows.append(own.showing(waiting.get(name, Kept()), plan.clock if on_one_clock else clock, zone))
+        rows.append(
+            own.showing(waiting.get(name, RetainedRowsOf()), plan.clock if on_one_clock else clock, zone)
+        )
         rows += producers_of(name, position, clock, zone, holds=holds)
     written = plan.windows()
     for name, kept in windows.items():
         rows.append(StateRow("window", written.get(name, name)).showing(kept, plan.clock, zone))
-    return State(tuple(rows))
+    return QueryState(tuple(rows))
 
 
 def timed_state_of(
-    plan: LivePlan, step: Step, kept: Mapping[str, Kept], why: str, operators: Kept | None
-) -> State:
+    plan: LivePlan,
+    step: CommittedBatch,
+    kept: Mapping[str, RetainedRowsOf],
+    why: str,
+    operators: RetainedRowsOf | None,
+) -> QueryState:
     """The state of a query that is told by processing time, after a step.
 
     Parameters
@@ -177,10 +192,10 @@ def timed_state_of(
         holds = bool(bounds) and bounds.get(name) == min(bounds.values())
         rows.append(StateRow("stream", name, bound=bound, holds=holds))
         rows += producers_of(name, step.clocks.get(name), clock, zone, holds=holds)
-        rows.append(StateRow("rows", name, why=why).showing(kept.get(name, Kept()), clock, zone))
+        rows.append(StateRow("rows", name, why=why).showing(kept.get(name, RetainedRowsOf()), clock, zone))
     if operators is not None:
         rows.append(StateRow("operators", "", rows=operators.rows, bytes=operators.bytes, why=why))
-    return State(tuple(rows))
+    return QueryState(tuple(rows))
 
 
 def producers_of(

@@ -9,7 +9,7 @@ from functools import partial
 from pyspark.sql import SparkSession
 
 from windrow.spark.catalog import Catalog
-from windrow.spark.live.checkpoints.checkpoint import Step
+from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
 from windrow.spark.live.reports.progress_report import shown_instant
 from windrow.spark.logs.session_streams import Stream
 from windrow.streams.admission.ahead import told_ahead
@@ -26,7 +26,7 @@ class WrongClocks:
         self._told: set[tuple[str, str]] = set()
         self._seen: dict[str, int] = {}
 
-    def look(self, streams: Iterable[tuple[int, str, Stream]], step: Step) -> None:
+    def look(self, streams: Iterable[tuple[int, str, Stream]], step: CommittedBatch) -> None:
         """Look at the streams after a step."""
         for _, name, stream in streams:
             position = step.clocks.get(name)

@@ -14,7 +14,7 @@ from windrow.algebra.clock import Clock
 from windrow.errors import AnalysisError, InputError, NotSupportedError
 from windrow.punctuations import Pattern
 from windrow.spark.live.plans.live_plan import LivePlan
-from windrow.spark.live.reading.moved_rowtime import Moved
+from windrow.spark.live.reading.moved_rowtime import MovedRowtime
 from windrow.spark.live.sinks.sink import Receiver
 from windrow.spark.logs.columns_taken import TextPlace, columns_taken
 from windrow.spark.logs.session_streams import ROWTIME, Stream
@@ -46,7 +46,7 @@ class IntoStream(Receiver):
 
     def __init__(self, stream: NamedStream, columns: Sequence[str] | None = None) -> None:
         self.stream, self.columns = stream, columns
-        self.moved: Moved | None = None
+        self.moved: MovedRowtime | None = None
         """How the rowtimes of the stream go with those of the query, where they are computed of these."""
         self._producer: Producer | None = None
 

@@ -11,9 +11,9 @@ from windrow.syntax.blocks import with_items
 from windrow.syntax.expression_nodes import Name
 from windrow.syntax.expressions import parse_expression
 from windrow.syntax.nodes import Range
-from windrow.syntax.queries import FromItem, Ordered, Select, Shape, UnknownShapeError, parse_query
+from windrow.syntax.queries import FromItem, OrderedBlock, Select, Shape, UnknownShapeError, parse_query
 from windrow.syntax.select_list import without_alias
-from windrow.syntax.tokens import Kind, TokenList, tokenize
+from windrow.syntax.tokens import TokenKind, TokenList, tokenize
 
 __all__ = ["key_places", "key_shown"]
 
@@ -66,7 +66,7 @@ def key_shown(text: str) -> tuple[int, ...] | None:
 
 
 def _of(tokens: TokenList, shape: Shape) -> tuple[int, ...] | None:
-    if isinstance(shape, Ordered):
+    if isinstance(shape, OrderedBlock):
         return _of(tokens, shape.query)
     if not isinstance(shape, Select):
         return None
@@ -94,7 +94,7 @@ def _grouped_by(tokens: TokenList, clause: Range, expressions: Sequence[Range]) 
     keys = []
     for first, last in tokens.split(start, stop):
         key = (first, last)
-        if last - first == 1 and tokens[first].kind is Kind.NUMBER:
+        if last - first == 1 and tokens[first].kind is TokenKind.NUMBER:
             number = tokens[first].text
             if not number.isdigit() or not 1 <= int(number) <= len(expressions):
                 return None
@@ -158,6 +158,7 @@ def _parts(tokens: TokenList, item: Range) -> tuple[str, ...]:
     if isinstance(expression, Name):
         return ("", *(part.lower() for part in expression.parts))
     texts = (
-        tokens[at].text if tokens[at].kind is Kind.STRING else tokens[at].text.lower() for at in range(*item)
+        tokens[at].text if tokens[at].kind is TokenKind.STRING else tokens[at].text.lower()
+        for at in range(*item)
     )
     return (" ".join(texts),)

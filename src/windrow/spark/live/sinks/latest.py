@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from windrow.spark.live.sinks.into_stream import IntoStream
 from windrow.spark.live.sinks.sink import Around, Files, Sink
-from windrow.streams import Kind, NamedStream
+from windrow.streams import EntryKind, NamedStream
 from windrow.streams.entries import KIND
 
 __all__ = ["latest_of"]
@@ -42,7 +42,7 @@ def _of_stream(stream: NamedStream, count: int) -> pa.Table | None:
     found: list[pa.Table] = []
     for number in range(last, max(last - _LOOKED_AT, 0), -1):
         entries = stream.log.read(number)
-        rows = entries.filter(pc.equal(entries.column(KIND), int(Kind.ROW))).select(names)
+        rows = entries.filter(pc.equal(entries.column(KIND), int(EntryKind.ROW))).select(names)
         found.insert(0, rows)
         if sum(table.num_rows for table in found) >= count:
             break
