@@ -102,7 +102,7 @@ def run(installed, tmp_path, path_without_java):
 @pytest.mark.slow
 def test_the_wheel_holds_the_package_its_data_and_its_licence_and_nothing_else(wheel):
     names = zipfile.ZipFile(wheel).namelist()
-    assert {"windrow/py.typed", "windrow/spark/log4j2.properties"} <= set(names)
+    assert {"windrow/py.typed", "windrow/spark/runtime/log4j2.properties"} <= set(names)
     assert any(name.endswith(".dist-info/licenses/LICENSE") for name in names)
     assert {name.split("/")[0] for name in names} == {"windrow", "windrow-0.1.0.dist-info"}
 

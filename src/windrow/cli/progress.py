@@ -42,7 +42,7 @@ class SparkStage:
 def described(what: str, stage: SparkStage | None, rows: int, seconds: float) -> str:
     """The line's text.
 
-    >>> described("running", Stage(number=3, done=8, tasks=32, seconds=10.0), 12_000, 15.2)
+    >>> described("running", SparkStage(number=3, done=8, tasks=32, seconds=10.0), 12_000, 15.2)
     'running 15 s · stage 3: 8 of 32 tasks, about 30 s left · 12,000 rows written'
     >>> described("starting Spark", None, 0, 2.1)
     'starting Spark 2 s'

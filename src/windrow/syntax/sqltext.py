@@ -102,7 +102,7 @@ class SqlText:
     def slice(self, start: int, stop: int) -> SqlText:
         """The stretch ``[start, stop)`` of what is rendered with the relations' keys as their names.
 
-        >>> SqlText.of("SELECT * FROM ", Relation("s"), " WHERE x").slice(7, 15).render({"s": "t"})
+        >>> SqlText.of("SELECT * FROM ", RelationText("s"), " WHERE x").slice(7, 15).render({"s": "t"})
         '* FROM t'
         """
         found: list[Piece | RelationText] = []

@@ -88,7 +88,7 @@ def halo_of(plan: WindowPlan, key: SortKey | None = None) -> Halo | None:
 
     Sliding windows whose END is so many rows after the label row, or its first row searched, and whose START
     is so many rows before it. A boundary that is not found is then beyond the sequence's edge. With `key`,
-    the first order key if that has a `Reach`, END may also be so far after the label row.
+    the first order key if that has a `HaloReach`, END may also be so far after the label row.
     """
     if plan.tumbling or plan.first_only or plan.end is None:
         return None
