@@ -215,6 +215,17 @@ def test_what_leaves_and_enters_of_one_key_is_an_update(ticks):
     assert {row[0] for row in relation.changelog("op").collect()} == {"+I", "-D"}
 
 
+@pytest.mark.parametrize("window", ["[PARTITION BY k ROWS 1]", "[PARTITION BY k ROWS 1 RANGE 100]"])
+def test_rows_are_pushed_out_by_rows_whose_keys_equal_theirs(spark, session, window):
+    """As for Spark's groups: zeros whatever their signs, NaN and NaN, NULL and NULL."""
+    spark.sql(
+        "SELECT * FROM VALUES (1L, 0D, 1), (2L, -0D, 2), (3L, double('NaN'), 3), (4L, NULL, 4),"
+        " (5L, double('NaN'), 5), (6L, NULL, 6), (7L, 1D, 7) AS t(ts, k, v)"
+    ).createOrReplaceTempView("o")
+    session.sql("CREATE OR REPLACE STREAM u (ROWTIME ts BIGINT, k DOUBLE, v INT) FROM o")
+    assert rows(session.sql(f"SELECT v FROM u {window}")) == [(2,), (5,), (6,), (7,)]
+
+
 def test_updates_of_a_key_that_several_rows_have(spark, session):
     """As many are updates as leave and enter, the first of both in the order of their values."""
     spark.sql(

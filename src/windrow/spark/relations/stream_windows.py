@@ -1,7 +1,7 @@
 """Windows of streams as relations: when every row enters and leaves.
 
-Windows of time are arithmetic over the rowtime. Those that rows push each other out of are WINDOW BY: the row
-that pushes one out is the END of its window.
+Windows of time are arithmetic over the rowtime. Of windows from which rows push each other out: the row that
+pushes one out is a number of rows ahead in its partition, or the END of a WINDOW BY.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from windrow.algebra.bind import bind
@@ -31,6 +31,8 @@ from windrow.syntax.tokens import tokenize
 __all__ = ["Sizes", "partition_keys", "windowed"]
 
 _VALUE, _LIMIT = "__value", "__limit"
+_FARTHEST = 2**31 - 1
+"""So many rows ahead Spark's ``lead`` can look."""
 
 
 @dataclass(frozen=True)
@@ -209,14 +211,18 @@ def _planned(
             f"ONLY END AS e AT q WHEN q % {spec.row_slide} = 0",
             f"e.{ROWTIME} AS {ENTER}",
         )
-    rows = _window_by(
-        gateway,
-        rows,
-        order,
-        "START AS s AT p",
-        f"END AS e AT q WHEN q - p = {spec.rows}",
-        f"e.{entered} AS {LEAVE}",
-    )
+    if keys and spec.rows <= _FARTHEST:
+        following = Window.partitionBy(*keys).orderBy(ROWTIME, *stream.ties)
+        rows = rows.withColumn(LEAVE, F.lead(entered, spec.rows).over(following))
+    else:  # one sequence, which WINDOW BY cuts into slices
+        rows = _window_by(
+            gateway,
+            rows,
+            order,
+            "START AS s AT p",
+            f"END AS e AT q WHEN q - p = {spec.rows}",
+            f"e.{entered} AS {LEAVE}",
+        )
     rows = rows if moved else rows.withColumn(ENTER, F.col(ROWTIME))
     return rows.withColumn(LEAVE, F.expr(f"least({expires}, coalesce({LEAVE}, {NEVER}L))"))
 
