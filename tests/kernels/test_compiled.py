@@ -375,13 +375,14 @@ CLIMB = op(">", field("v"), field("v", "start"))
 PROCESS = """
 import sys
 import numpy as np, pyarrow as pa
-from windrow.kernels import compiled, strategies
-from windrow.kernels.pairs import Rows
+from windrow.kernels import strategies
+from windrow.kernels.compiling import compiled
+from windrow.kernels.pairs import PairRows
 from windrow.kernels.window_plan import ColumnRef, Operation, Search
 assert "numba" not in sys.modules
 compiled._STEPS_BEFORE_COMPILING = 0
 climb = Operation(">", (ColumnRef("v", "end"), ColumnRef("v", "start")))
-rows = Rows(pa.table({"v": [3, 1, 2, 4, 0]}), np.array([0, 5]), pa.table({}), (climb,))
+rows = PairRows(pa.table({"v": [3, 1, 2, 4, 0]}), np.array([0, 5]), pa.table({}), (climb,))
 every = np.arange(5)
 print(strategies.find(Search("scan", climb), rows, {"start": every}, "end", every, np.full(5, 5)).tolist())
 assert "numba" in sys.modules

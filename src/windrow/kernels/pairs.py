@@ -305,7 +305,8 @@ def _extreme(operator: str) -> Callable[[Operation, PairRows, Sides], PairValues
         data, valid = first.data.astype(storage(expression.dtype)), first.validity()
         for part in others:
             value, known = part.data.astype(data.dtype), part.validity()
-            better = known & (~valid | _compare(operator, value, data).astype(bool))
+            better, both = known & ~valid, np.flatnonzero(known & valid)  # what is NULL compares with nothing
+            better[both] = _compare(operator, value[both], data[both])
             data, valid = np.where(better, value, data), valid | known
         return PairValues(data, valid)
 
