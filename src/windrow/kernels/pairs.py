@@ -361,7 +361,12 @@ def _strict(expression: Operation, rows: PairRows, sides: Sides) -> PairValues:
     if operator == "NOT":
         return PairValues(~parts[0].data.astype(bool), valid)
     if operator in ("=", "<>", "<", "<=", ">", ">="):
-        return PairValues(_compare(operator, parts[0].data, parts[1].data).astype(bool, copy=False), valid)
+        left, right = parts[0].data, parts[1].data
+        if valid is None or left.dtype.kind != "O":
+            return PairValues(_compare(operator, left, right).astype(bool, copy=False), valid)
+        data, there = np.zeros(len(left), bool), np.flatnonzero(valid)  # what is NULL compares with nothing
+        data[there] = _compare(operator, left[there], right[there])
+        return PairValues(data, valid)
     if operator in FUNCTIONS:
         used = np.ones(len(parts[0].data), bool) if valid is None else valid
         arguments = Arguments([part.data for part in parts], used, expression.dtype, rows.ansi)
