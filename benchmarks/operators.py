@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.kernels.aggregates import Aggregate
-from windrow.kernels.packing.cells import Layout
+from windrow.kernels.packing.shards import Layout
 from windrow.kernels.stages import Times
 from windrow.kernels.stages.stepwise import stepwise
 from windrow.kernels.zset.relation import ENTER, LEAVE, NEVER

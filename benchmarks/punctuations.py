@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.kernels.aggregates import Aggregate
-from windrow.kernels.punctuated import Group, Join, SetOperator, Sort, Step
+from windrow.kernels.punctuated import Delta, Group, Join, SetOperator, Sort
 from windrow.kernels.sorting import SortKey
 from windrow.punctuations import Pattern
 
@@ -73,12 +73,12 @@ def _sort(size: int) -> Callable[[int], int]:
 
 
 def _unary(operator: Any, size: int, told: Callable[[int], list[tuple[Any, ...]]]) -> Callable[[int], int]:
-    _, carry = operator.advance(None, Step(_bids(size)))
+    _, carry = operator.advance(None, Delta(_bids(size)))
 
     def close(key: int) -> int:
         nonlocal carry
         pattern = Pattern.where(_BIDS, told(key))
-        step, carry = operator.advance(carry, Step(_BIDS.empty_table(), (pattern,)))
+        step, carry = operator.advance(carry, Delta(_BIDS.empty_table(), (pattern,)))
         return int(step.rows.num_rows)
 
     return close
@@ -94,12 +94,12 @@ def _anti(size: int) -> Callable[[int], int]:
 
 def _binary(operator: Any, size: int, other: pa.Schema, name: str) -> Callable[[int], int]:
     nothing = other.empty_table()
-    _, carry = operator.advance(None, Step(_bids(size)), Step(nothing))
+    _, carry = operator.advance(None, Delta(_bids(size)), Delta(nothing))
 
     def close(key: int) -> int:
         nonlocal carry
         pattern = Pattern.where(other, [(name, "=", key)])
-        step, carry = operator.advance(carry, Step(_BIDS.empty_table()), Step(nothing, (pattern,)))
+        step, carry = operator.advance(carry, Delta(_BIDS.empty_table()), Delta(nothing, (pattern,)))
         return int(step.rows.num_rows)
 
     return close
@@ -142,10 +142,10 @@ def auctions(bids: int = BIDS, told: int = 10) -> list[Kept]:
         rows = pa.table({"auction": bid_on, "price": prices})
         closed = random.permutation(np.arange(first, first + _OPEN // 10)).tolist()
         patterns = tuple(Pattern.where(_BIDS, [("auction", "=", key)]) for key in closed)
-        output, carry = operator.advance(carry, Step(rows, patterns))
+        output, carry = operator.advance(carry, Delta(rows, patterns))
         given += output.rows.num_rows
         if (step + 1) % max(steps // told, 1) == 0:
             taken = time.perf_counter() - started
             promises, size = len(carry.closing.closed), len(pickle.dumps(carry))
-            found.append(Kept((step + 1) * _STEP, given, carry.kept[0], promises, size, taken))
+            found.append(Kept((step + 1) * _STEP, given, carry.retained[0], promises, size, taken))
     return found

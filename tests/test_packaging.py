@@ -111,9 +111,9 @@ def test_the_wheel_holds_the_package_its_data_and_its_licence_and_nothing_else(w
 @pytest.mark.slow
 def test_the_wheel_is_imported_as_it_is_shipped_to_workers(wheel, tmp_path):
     archive = shutil.copy(wheel, tmp_path / "windrow.zip")
-    modules = ("windrow.session", "windrow.spark.logs.log_source", "windrow.kernels.tasks.task_stage")
+    modules = ("windrow.session", "windrow.spark.logs.log_source", "windrow.kernels.tasks.fragment")
     parts = ", ".join((*modules, "windrow.kernels.patterns"))
-    words = [sys.executable, "-c", f"import {parts}; print(windrow.kernels.tasks.task_stage.__file__)"]
+    words = [sys.executable, "-c", f"import {parts}; print(windrow.kernels.tasks.fragment.__file__)"]
     environment = {**os.environ, "PYTHONPATH": str(archive)}
     done = subprocess.run(words, capture_output=True, text=True, env=environment, cwd=tmp_path)
     assert done.stdout.startswith(str(archive)), done.stderr

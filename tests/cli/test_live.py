@@ -209,5 +209,5 @@ def test_interrupted_it_stops_in_order(executable, trades):
     assert rest.splitlines()[-1] == "interrupted"
     assert "Traceback" not in rest
     dear = NamedStream.open(trades / "dear")
-    assert dear.position().clock.admitted == 2
-    assert not any(standing.is_open for standing in dear.position().clock.producers.values())
+    assert dear.position().watermark.admitted == 2
+    assert not any(standing.is_open for standing in dear.position().watermark.producers.values())

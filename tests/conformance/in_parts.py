@@ -22,11 +22,11 @@ from windrow.errors import ExecutionError
 from windrow.kernels.advance import Frontier, Growing, advance
 from windrow.kernels.advance import slices as followed
 from windrow.kernels.hashing import hashes
-from windrow.kernels.packing.cells import Layout, Sequence
+from windrow.kernels.packing.shards import Layout, Sequence
 from windrow.kernels.patterns.pattern_plan import MatchPlan
 from windrow.kernels.patterns.pattern_slices import matches_halo
 from windrow.kernels.sorting import cut_codes, sorted_partitions
-from windrow.kernels.tasks.task_stage import TaskStage
+from windrow.kernels.tasks.fragment import Fragment
 from windrow.spark.clauses import matching
 from windrow.spark.clauses.join_plan import POSITION
 
@@ -38,23 +38,23 @@ _NOTHING_KNOWN = Frontier(pa.table({"__nothing": [0]}))
 @contextmanager
 def matches_in_parts() -> Iterator[None]:
     """Hold the kernel to itself for every clause with a pattern that is run."""
-    run_stage = matching.run_stage
+    run_fragment = matching.run_fragment
 
-    def checked(rows: DataFrame, stage: TaskStage, *arguments: Any) -> DataFrame:
+    def checked(rows: DataFrame, stage: Fragment, *arguments: Any) -> DataFrame:
         try:
             made = rows.toArrow()
         except PySparkException:  # the run fails too, and its error is the case's
-            return run_stage(rows, stage, *arguments)
+            return run_fragment(rows, stage, *arguments)
         _agree(stage, made)
-        return run_stage(rows, stage, *arguments)
+        return run_fragment(rows, stage, *arguments)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(matching, "run_stage", checked)
+        patch.setattr(matching, "run_fragment", checked)
         patch.setattr(followed, "_GUESSED_FROM", 2)
         yield
 
 
-def _agree(stage: TaskStage, rows: pa.Table) -> None:
+def _agree(stage: Fragment, rows: pa.Table) -> None:
     plan = stage.plan
     assert isinstance(plan, MatchPlan)
     stage = replace(stage, scan=None, halo=None, layout=Layout(1))
@@ -77,7 +77,7 @@ def _outcome(run: Callable[[], Iterator[dict[str, object]]]) -> list[str]:
         return [error.condition]
 
 
-def _cut(stage: TaskStage, rows: pa.Table) -> Layout:
+def _cut(stage: Fragment, rows: pa.Table) -> Layout:
     """Every partition in up to three slices."""
     keys, first = hashes(rows, stage.partition), stage.order[0]
     codes = cut_codes(rows.column(first.column), first)
@@ -90,7 +90,7 @@ def _cut(stage: TaskStage, rows: pa.Table) -> Layout:
     return Layout(1, tuple(sequences))
 
 
-def _streaming(stage: TaskStage, rows: pa.Table) -> Iterator[dict[str, object]]:
+def _streaming(stage: Fragment, rows: pa.Table) -> Iterator[dict[str, object]]:
     """The rows of the result as the clause's come one by one, and then none."""
     assert isinstance(stage.plan, MatchPlan)
     growing = Growing(stage.plan, stage.partition, stage.order, stage.columns)

@@ -7,17 +7,17 @@ from collections.abc import Iterable, Iterator
 import pyarrow as pa
 
 from windrow.kernels.packing.messages import CELL
-from windrow.kernels.tasks.task_stage import TaskStage
+from windrow.kernels.tasks.fragment import Fragment
 from windrow.kernels.tasks.task_steps import STEPS, steps
 
 __all__ = ["exchanged", "run"]
 
 
 def exchanged(
-    stage: TaskStage, tasks: list[Iterable[pa.RecordBatch]], step: str
+    stage: Fragment, tasks: list[Iterable[pa.RecordBatch]], step: str
 ) -> list[list[pa.RecordBatch]]:
     """What every cell is given after a step of all tasks, in an arbitrary order."""
-    given: list[list[pa.RecordBatch]] = [[] for _ in range(stage.layout.cells)]
+    given: list[list[pa.RecordBatch]] = [[] for _ in range(stage.layout.shards)]
     for number, batches in reversed(list(enumerate(tasks))):
         task = (number,) if step == "pack" else ()
         for batch in STEPS[step](stage, batches, *task):
@@ -26,7 +26,7 @@ def exchanged(
     return given
 
 
-def run(stage: TaskStage, tables: list[pa.Table]) -> Iterator[dict[str, object]]:
+def run(stage: Fragment, tables: list[pa.Table]) -> Iterator[dict[str, object]]:
     """The rows that a stage gives, where each table is packed by a task of its own."""
     tasks: list[Iterable[pa.RecordBatch]] = [table.to_batches(max_chunksize=3) for table in tables]
     *others, last = ["pack", *steps(stage)]

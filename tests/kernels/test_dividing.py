@@ -7,7 +7,7 @@ import pyarrow as pa
 from windrow.kernels.aggregates import Aggregate
 from windrow.kernels.computed.computed_steps import Computed, ComputedColumns
 from windrow.kernels.computed.computed_values import Applied, ComputedColumn
-from windrow.kernels.packing.cells import Layout
+from windrow.kernels.packing.shards import Layout
 from windrow.kernels.stages import Fragment, Node, Program, divisions, undivided
 from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.kernels.zset.stage import Keyed

@@ -37,13 +37,13 @@ from tests.kernels.test_window_by_property import (
     tables,
 )
 from windrow.kernels.advance import Ended, Frontier, Growing, GrowingStage, advance, unpacked
-from windrow.kernels.packing.cells import Layout
 from windrow.kernels.packing.messages import MessageKind
+from windrow.kernels.packing.shards import Layout
 from windrow.kernels.patterns.match_recognize import match_recognize
 from windrow.kernels.sorting import SortKey, sorted_partitions
 from windrow.punctuations import Cover, lines_of
-from windrow.punctuations.boxes import Box
 from windrow.punctuations.lines import line_of
+from windrow.punctuations.regions import Region
 
 
 def bounds_of(growing: Growing, rows: pa.Table) -> np.ndarray:
@@ -52,7 +52,7 @@ def bounds_of(growing: Growing, rows: pa.Table) -> np.ndarray:
     return bounds if rows.num_rows else np.zeros(1, np.int64)
 
 
-def keys_of(growing: Growing, rows: pa.Table) -> list[Box]:
+def keys_of(growing: Growing, rows: pa.Table) -> list[Region]:
     """The key of each partition, as a box."""
     lines = lines_of(rows.schema)
     found = []
@@ -92,18 +92,18 @@ def played(
     before = Cover(closed.lines)
     each = [Cover(closed.lines) for _ in keys]
     for cover, key in zip(each, keys, strict=True):
-        cover.add_box(key)
+        cover.add_region(key)
     bounds, kept, found = bounds_of(growing, rows), None, Played([], [])
     for step in range(steps + 1):
         came = rows.filter(pa.array(step_of == step))
         waiting = Cover(closed.lines)
         for at, end in enumerate(ends or []):
             if end <= step + 1:
-                before.add_box(keys[at])
+                before.add_region(keys[at])
             if end <= step:
-                closed.add_box(keys[at])
+                closed.add_region(keys[at])
                 if (step_of[bounds[at] : bounds[at + 1]] > step).any():
-                    waiting.add_box(keys[at])
+                    waiting.add_region(keys[at])
         ended = None if ends is None else Ended(names, before, None, (Ended(names, closed, waiting),))
         batches, kept = advance(growing, kept, came, frontier_of(step) if step < steps else None, ended)
         total += Counter(str(_key(row)) for batch in batches for row in rows_given(batch))
@@ -183,7 +183,7 @@ def test_tasks_end_the_partitions_of_their_cells():
     growing, placed = growing_of(plan, whole)
     (key,) = growing.partition
     closed = Cover({key: line_of(pa.string())})
-    closed.add_box({key: closed.lines[key].point(b"a")})
+    closed.add_region({key: closed.lines[key].point(b"a")})
     stage = GrowingStage(growing, Layout(2), NOTHING_KNOWN, Ended({key: key}, closed))
     stage = pickle.loads(pickle.dumps(stage))
     messages = list(stage.run(list(stage.pack(placed.to_batches(), 0, are_kept=False))))

@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from windrow.kernels.aggregates import Aggregate
-from windrow.kernels.packing.cells import Layout
+from windrow.kernels.packing.shards import Layout
 from windrow.kernels.sorting import SortKey
 from windrow.kernels.stages import (
     Completing,

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from tests.punctuations.patterns import conditions
 from windrow.kernels.aggregates import Aggregate
 from windrow.kernels.punctuated import (
+    Delta,
     Filter,
     Group,
     Join,
@@ -29,7 +30,6 @@ from windrow.kernels.punctuated import (
     Session,
     SetOperator,
     Sort,
-    Step,
     Window,
 )
 from windrow.kernels.punctuated.flow import Flow, Node
@@ -79,10 +79,10 @@ class Stream:
         patterns = [pattern for _, patterns in self.pieces[:steps] for pattern in patterns]
         return SoFar(rows, patterns, self.universe)
 
-    def step(self, number: int) -> Step:
+    def step(self, number: int) -> Delta:
         rows, patterns = self.pieces[number]
         table = pa.Table.from_pylist(rows, self.schema)
-        return Step(table, tuple(Pattern.where(self.schema, pattern) for pattern in patterns))
+        return Delta(table, tuple(Pattern.where(self.schema, pattern) for pattern in patterns))
 
 
 @st.composite
@@ -127,12 +127,12 @@ def check(operator, meaning, inputs, output_schema, *, in_order=False, exact=Tru
         else:
             assert Counter(given_) == Counter(meant.passed), "complete"
             assert Counter(given_) <= Counter(final), "safe"
-        assert carry.kept == meant.kept, "minimal"
+        assert carry.retained == meant.kept, "minimal"
         if possible:
             wanted = [meant.is_promised(row) for row in possible]
             found = told.matches(table).tolist()
             assert found == wanted if exact else all(a for a, b in zip(found, wanted, strict=True) if b)
-    assert sum(carry.kept) == 0
+    assert sum(carry.retained) == 0
 
 
 PROPERTY = settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
@@ -223,7 +223,7 @@ def test_columns_that_are_computed(made, names, stream):
         for pattern in passed.punctuations:
             told.add(pattern)
         for box in following.add(step.punctuations, values):
-            told.add_box(box)
+            told.add_region(box)
         meant = definition.computed(stream.so_far(number + 1), names, computes)
         wanted = [meant.is_promised(row) for row in possible.to_pylist()]
         found = told.matches(possible).tolist()
@@ -348,7 +348,7 @@ def test_the_first_rows_of_an_order(stream, keys, offset, limit):
         found += step.rows.to_pylist()
         assert found == every[offset : offset + limit]
         missing = max(offset + limit - len(every), 0)
-        assert carries[1].kept == (min(carries[0].kept[0], missing),)
+        assert carries[1].retained == (min(carries[0].retained[0], missing),)
         for pattern in step.punctuations:
             told.add(pattern)
         assert missing or told.covers({})
@@ -464,12 +464,12 @@ def test_window(stream, length):
         given_ += [tuple(row.values()) for row in step.rows.to_pylist()]
         meant = definition.window(pieces.so_far(number + 1), "a", length)
         assert Counter(given_) == Counter(meant.passed)
-        assert carry.kept == meant.kept
+        assert carry.retained == meant.kept
         possible = [*definition.possible(stream.universe)]
         table = pa.Table.from_pylist(possible, stream.schema)
         wanted = [meant.is_promised(row) for row in possible]
         assert all(a for a, b in zip(told.matches(table).tolist(), wanted, strict=True) if b)
-    assert carry.kept == (0,)
+    assert carry.retained == (0,)
 
 
 def test_prefixes_of_an_order_over_a_domain():
@@ -480,11 +480,11 @@ def test_prefixes_of_an_order_over_a_domain():
     domain = tuple(Pattern.outside(schema, [("hour", ">=", 0)]))
     for known, wanted in ((domain, [0, 2, 3, 4]), ((), [])):
         operator = Sort((SortKey("hour"),), known)
-        first, carry = operator.advance(None, Step(rows, (late,)))
+        first, carry = operator.advance(None, Delta(rows, (late,)))
         assert first.rows.num_rows == 0
-        second, carry = operator.advance(carry, Step(rows.slice(0, 0), (early,)))
+        second, carry = operator.advance(carry, Delta(rows.slice(0, 0), (early,)))
         assert second.rows.column("hour").to_pylist() == wanted
-        assert carry.kept == (5 - len(wanted),)
+        assert carry.retained == (5 - len(wanted),)
     assert [str(pattern) for pattern in second.punctuations] == []
 
 
@@ -499,7 +499,7 @@ def test_a_plan_gives_its_groups_by_punctuation_alone():
 
     def step(schema, rows=(), patterns=()):
         table = pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema)
-        return Step(table, tuple(Pattern.where(schema, pattern) for pattern in patterns))
+        return Delta(table, tuple(Pattern.where(schema, pattern) for pattern in patterns))
 
     def advance(bid_patterns=(), auction_patterns=(), bar_patterns=(), *, rows=((), (), ())):
         joined, carries[0] = join.advance(
@@ -525,7 +525,7 @@ def test_a_plan_gives_its_groups_by_punctuation_alone():
     rows, told = advance(bid_patterns=[[("auction", "=", 2)]])
     assert rows == [], "(2, 3) is barred"
     assert [str(pattern) for pattern in told] == ["auction = 2"]
-    assert [carry.kept for carry in carries] == [(0, 0), (0,), (0,)]
+    assert [carry.retained for carry in carries] == [(0, 0), (0,), (0,)]
     assert advance(bid_patterns=[[]], auction_patterns=[[]], bar_patterns=[[]])[1] == (EVERYTHING,)
 
 
@@ -535,32 +535,32 @@ def test_a_punctuation_looks_at_one_key_however_many_are_kept(keys, monkeypatch)
     operator = Group((("auction", "auction"),), (("high", Aggregate("max", "price", pa.int64())),))
     numbers = np.arange(keys)
     empty = schema.empty_table()
-    _, carry = operator.advance(None, Step(pa.table({"auction": numbers, "price": numbers})))
-    first, carry = operator.advance(carry, Step(empty, (Pattern.where(schema, [("auction", "=", 7)]),)))
+    _, carry = operator.advance(None, Delta(pa.table({"auction": numbers, "price": numbers})))
+    first, carry = operator.advance(carry, Delta(empty, (Pattern.where(schema, [("auction", "=", 7)]),)))
     assert first.rows.to_pylist() == [{"auction": 7, "high": 7}]
     looked = []
     real = np.flatnonzero
     monkeypatch.setattr(np, "flatnonzero", lambda of: looked.append(len(of)) or real(of))
-    second, carry = operator.advance(carry, Step(empty, (Pattern.where(schema, [("auction", "=", 9)]),)))
+    second, carry = operator.advance(carry, Delta(empty, (Pattern.where(schema, [("auction", "=", 9)]),)))
     assert second.rows.to_pylist() == [{"auction": 9, "high": 9}]
     assert sum(looked) < 50
-    assert carry.kept == (keys - 2,)
+    assert carry.retained == (keys - 2,)
 
 
 def test_the_right_side_of_a_set_operator_has_names_of_its_own():
     left, right = (pa.schema([(name, pa.int64())]) for name in ("a", "x"))
     step, carry = SetOperator("except").advance(
         None,
-        Step(pa.table({"a": [1, 2, 3]})),
-        Step(pa.table({"x": [2]}), (Pattern.where(right, [("x", "<", 3)]),)),
+        Delta(pa.table({"a": [1, 2, 3]})),
+        Delta(pa.table({"x": [2]}), (Pattern.where(right, [("x", "<", 3)]),)),
     )
     assert step.rows.to_pydict() == {"a": [1]}
     assert step.punctuations == ()
     step, carry = SetOperator("except").advance(
-        carry, Step(left.empty_table(), (Pattern.where(left, [("a", "<", 9)]),)), Step(right.empty_table())
+        carry, Delta(left.empty_table(), (Pattern.where(left, [("a", "<", 9)]),)), Delta(right.empty_table())
     )
     assert [str(pattern) for pattern in step.punctuations] == ["a < 3"]
-    assert carry.kept == (1,), "3 is undecided"
+    assert carry.retained == (1,), "3 is undecided"
 
 
 @PROPERTY
@@ -591,4 +591,4 @@ def test_a_flow_gives_the_finished_answer_and_keeps_nothing(left, right):
     joined = {one["a"] for one in whole[0].rows} & {other["c"] for other in whole[1].rows} - {None}
     barred = {row["c"] for row in whole[1].rows if row["d"]}
     assert Counter(found) == Counter(joined - barred)
-    assert sum(map(sum, carry.kept)) == 0
+    assert sum(map(sum, carry.retained)) == 0

@@ -36,7 +36,7 @@ def ended(key: str, rows: list[tuple], until: int, promised: list[bool]) -> Ende
     for at, value in enumerate(["a", "b", None] if key == "k" else [0, 1, 2]):
         if value not in open_ and promised[(until + 13 * at) % len(promised)]:
             span = None if value is None else LINES[key].point(LINES[key].place(value))
-            cover.add_box({key: span})
+            cover.add_region({key: span})
     return Ended({key: key}, cover)
 
 

@@ -28,15 +28,15 @@ from tests.kernels.test_advance import limited
 from windrow.kernels.advance import slices
 from windrow.kernels.advance.slices import is_followed
 from windrow.kernels.hashing import hashes
-from windrow.kernels.packing.cells import Layout
-from windrow.kernels.packing.cells import Sequence as Slices
 from windrow.kernels.packing.messages import MessageKind
+from windrow.kernels.packing.shards import Layout
+from windrow.kernels.packing.shards import Sequence as Slices
 from windrow.kernels.patterns.match_recognize import match_recognize
 from windrow.kernels.patterns.pattern_plan import STATE, Duration, PatternFrame, Register
 from windrow.kernels.patterns.pattern_slices import matches_alone, matches_halo
 from windrow.kernels.patterns.tree import Choice, Edge, Label, Repeat, Sequence, longest
 from windrow.kernels.sorting import SortKey
-from windrow.kernels.tasks.task_stage import TaskStage
+from windrow.kernels.tasks.fragment import Fragment
 
 
 def plan_without_numbers(tree, conditions, skip, options, *, every):
@@ -113,7 +113,7 @@ def stage_of(plan, cuts):
     """Partition 0 in slices; the others whole."""
     (long,) = hashes(pa.table({"p": pa.array([0])}), ["p"]).tolist()
     layout = Layout(2, (Slices(long, tuple(sorted(cuts))),)) if cuts else Layout(1)
-    return TaskStage(
+    return Fragment(
         plan, ("p",), (SortKey("at"),), ("x", "t", "due", "one", "none", "above"), frozenset(), layout
     )
 

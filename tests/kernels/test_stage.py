@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from tests.kernels.in_stages import run
 from windrow.kernels.aggregates import Aggregate
 from windrow.kernels.hashing import hashes
-from windrow.kernels.packing.cells import Layout, Sequence
 from windrow.kernels.packing.messages import CHUNK
+from windrow.kernels.packing.shards import Layout, Sequence
 from windrow.kernels.slices import Halo
 from windrow.kernels.sorting import SortKey, array_of_codes, cut_codes
-from windrow.kernels.tasks.task_stage import TaskStage, halo_for, only_put_out
+from windrow.kernels.tasks.fragment import Fragment, halo_for, only_put_out
 from windrow.kernels.tasks.task_steps import STEPS, steps
 from windrow.kernels.window_plan import (
     ColumnRef,
@@ -98,8 +98,8 @@ def test_sliced_is_unsliced(rows, end, tumbling, cuts, descending):
     coded = only_put_out(made, columns)
     assert coded == ({"name"} if end == "monotone" else {"name", "o", "y"})
 
-    def stage(layout: Layout) -> TaskStage:
-        return TaskStage(made, ("k",), (key,), columns, coded, layout)
+    def stage(layout: Layout) -> Fragment:
+        return Fragment(made, ("k",), (key,), columns, coded, layout)
 
     halves = [table.slice(0, len(rows) // 2), table.slice(len(rows) // 2)]
     (a,) = hashes(pa.table({"k": ["a"]}), ["k"]).tolist()
@@ -182,7 +182,7 @@ def answers(
     columns = ("o", "x", "name")
     sizes = [table.num_rows * number // tasks for number in range(tasks + 1)]
     parts = [table.slice(low, stop - low) for low, stop in pairwise(sizes)]
-    stage = TaskStage(made, ("k",), (key,), columns, only_put_out(made, columns), layout, None, halo)
+    stage = Fragment(made, ("k",), (key,), columns, only_put_out(made, columns), layout, None, halo)
     assert steps(stage) == (["alone"] if halo else ["whole"])
     return sorted(map(str, run(stage, parts)))
 
@@ -287,7 +287,7 @@ def test_what_cannot_be_computed_is_in_reach():
 
 def test_steps_are_only_those_that_are_needed():
     def named(layout: Layout, *, tumbling: bool) -> list[str]:
-        return steps(TaskStage(plan(ENDS["scan"], tumbling=tumbling), (), (), (), frozenset(), layout))
+        return steps(Fragment(plan(ENDS["scan"], tumbling=tumbling), (), (), (), frozenset(), layout))
 
     cut = Layout(0, (Sequence(0, (5,)),))
     assert named(Layout(3), tumbling=True) == ["whole"]
@@ -296,7 +296,7 @@ def test_steps_are_only_those_that_are_needed():
 
 
 def test_repetitive_strings_travel_as_codes():
-    stage = TaskStage(plan(ENDS["position"], tumbling=False), (), (SortKey("o"),), (), frozenset(), Layout(1))
+    stage = Fragment(plan(ENDS["position"], tumbling=False), (), (SortKey("o"),), (), frozenset(), Layout(1))
     count = 10_000
     table = pa.table(
         {
@@ -313,9 +313,9 @@ def test_repetitive_strings_travel_as_codes():
 
 def test_two_partitions_in_one_slice_are_refused(monkeypatch):
     monkeypatch.setattr(
-        "windrow.kernels.packing.cells.hashes", lambda rows, _: np.zeros(rows.num_rows, np.uint64)
+        "windrow.kernels.packing.shards.hashes", lambda rows, _: np.zeros(rows.num_rows, np.uint64)
     )
-    stage = TaskStage(
+    stage = Fragment(
         plan(ENDS["position"], tumbling=False), ("k",), (SortKey("o"),), ("o", "x"), frozenset(),
         Layout(0, (Sequence(0, (0,)),)),
     )  # fmt: skip

@@ -84,7 +84,7 @@ def test_a_trace_goes_on():
 
 @pytest.mark.parametrize("value", [print, test_nan_is_stored, object(), json])
 def test_what_could_be_run_is_no_data(value):
-    with pytest.raises(TypeError, match="is no data that is stored"):
+    with pytest.raises(TypeError, match="cannot be stored"):
         stored([value])
 
 

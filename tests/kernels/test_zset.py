@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from windrow.kernels.aggregates import Aggregate
-from windrow.kernels.packing.cells import Layout
+from windrow.kernels.packing.shards import Layout
 from windrow.kernels.sorting import SortKey
 from windrow.kernels.zset import COUNTS, ENTER, LEAVE, NEVER, counted, elementary, gaps, overlapping, timeline
 from windrow.kernels.zset.first import first_rows

@@ -432,7 +432,7 @@ def test_what_a_query_gives_is_promised_in_the_stream_into_which_it_goes(spark, 
     found = sorted(map(tuple, (row.values() for row in batch.rows.select(columns.names).to_pylist())))
     assert found == [(1, 5, 12), (2, 2, 5), (3, 9, 7)]
     assert not batch.late.num_rows
-    told = [json.loads(text) for text in position.clock.shared]
+    told = [json.loads(text) for text in position.watermark.shared]
     assert {"lot": [{"in": {"<": 9}}]} in told
     twice = "SELECT STREAM lot, COUNT(*) AS n FROM highs GROUP BY lot"
     given, progress = live(spark, session, tmp_path / "d", twice, (0.5,), set())
@@ -525,7 +525,7 @@ def test_rows_go_into_a_stream_that_is_in_order_as_it_wants_them(spark, session,
         batch, position = into.read(into.start)
         given[cuts] = [tuple(row.values()) for row in batch.rows.select(columns.names).to_pylist()]
         assert not batch.late.num_rows
-        assert position.clock.clock == FOREVER
+        assert position.watermark.value == FOREVER
     whole = recorded(session, query)
     for found in given.values():
         assert Counter(found) == Counter(whole)

@@ -58,10 +58,10 @@ def test_complete_rows_come_at_their_event_times_with_bounds(session, tmp_path, 
             frame = session.spark.createDataFrame(rows, COLUMNS).coalesce(1)
             steps.take(steps.input({name: frame.select(*live.live.columns)}), number)
             counts = dict(steps.progress) or counts
-            (producer,) = stream.position().clock.producers.values()
+            (producer,) = stream.position().watermark.producers.values()
             sink.end()
             steps.close()
-        promised.append(producer.promised)
+        promised.append(producer.firm)
     assert promised == PROMISED
     assert Counter(map(tuple, session.sql("SELECT * FROM totals").collect())) == WANTED
     assert counts["rows_late"] == 1

@@ -25,8 +25,8 @@ from windrow.spark.live.micro_batches import emit_in_memory
 from windrow.spark.live.micro_batches.emit_steps import EmittedSteps
 from windrow.spark.live.plans.emit_flow import EmittedFlow
 from windrow.spark.logs.live_source import PTIME
-from windrow.streams import ClockState, Decision, EntryKind, Ordering
-from windrow.streams.admission.clock import decide
+from windrow.streams import Decision, EntryKind, Ordering, WatermarkState
+from windrow.streams.admission.watermark import decide
 from windrow.streams.entries import BEFORE, NO_BOUND, Entries
 
 BEGIN = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
@@ -144,7 +144,7 @@ def recorded_log(batches, lag):
     Rows have the clock before them, where they are below it, as the log has an order.
     """
     ordering = Ordering.unordered() if lag is None else Ordering.lagging(lag)
-    state, found = ClockState(), []
+    state, found = WatermarkState(), []
     for number, batch in enumerate(batches):
         items = []
         for place, (producer, ts, _, _, bound) in enumerate(batch):
@@ -157,8 +157,8 @@ def recorded_log(batches, lag):
             if kind == EntryKind.ROW and decision in (Decision.ADMITTED, Decision.LATE):
                 known = None if before == NO_BOUND else before
                 found.append((ptime(number), *batch[place][:4], known, None))
-        if state.clock is not None:
-            found.append((ptime(number), None, None, None, None, None, state.clock))
+        if state.value is not None:
+            found.append((ptime(number), None, None, None, None, None, state.value))
     return found
 
 

@@ -137,7 +137,7 @@ def test_a_named_stream_is_read_alike_as_recorded_and_live(session, tmp_path):
     with pytest.raises(WindrowError, match=r"STREAM_DIFFERS.* FUTURE 86400 SECONDS") as caught:
         session.sql(f"CREATE STREAM IF NOT EXISTS s {columns} LOCATION '{folder}' FUTURE 2 DAYS")
     assert [context.fragment() for context in caught.value.getQueryContext()] == ["FUTURE 2 DAYS"]
-    assert NamedStream.open(folder).position().clock.quarantined == 1
+    assert NamedStream.open(folder).position().watermark.quarantined == 1
 
 
 def test_the_statement_itself_may_say_how_far_ahead_rows_are(session, spark, incoming, tmp_path):

@@ -53,11 +53,8 @@ def test_bounds_are_shifted_the_same_way_as_rowtimes(moving):
     query.process_all_available()
     rows = session.sql("SELECT date_format(ts, 'HH:mm:ss') AS at, k FROM later ORDER BY ts").df.collect()
     assert [tuple(row) for row in rows] == [("10:01:40", "ORCL"), ("10:02:40", "MSFT")]
-    (producer,) = NamedStream.open(folder / "later").position().clock.producers.values()
-    assert (
-        datetime.datetime.fromtimestamp(producer.promised / 1e6, datetime.UTC).time().isoformat()
-        == "10:06:40"
-    )
+    (producer,) = NamedStream.open(folder / "later").position().watermark.producers.values()
+    assert datetime.datetime.fromtimestamp(producer.firm / 1e6, datetime.UTC).time().isoformat() == "10:06:40"
     query.stop()
 
 

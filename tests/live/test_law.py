@@ -16,8 +16,8 @@ from tests.live.stepping import in_steps, law, rows_of, total
 from tests.spark.test_continuous_property import relations
 from windrow import Session
 from windrow.spark.live.checkpoints import carried_state
-from windrow.streams import FOREVER, ClockState, Decision, EntryKind, Ordering
-from windrow.streams.admission.clock import decide
+from windrow.streams import FOREVER, Decision, EntryKind, Ordering, WatermarkState
+from windrow.streams.admission.watermark import decide
 from windrow.streams.entries import Entries
 
 SCHEMA = pa.schema(
@@ -50,7 +50,7 @@ def admitted(entries, lag):
         items += [(EntryKind.ROW, producer, ts, number)] if ts is not None else []
         items += [(EntryKind.BOUND, producer, bound, number)] if bound is not None else []
     ordering = Ordering.unordered() if lag is None else Ordering.lagging(lag)
-    found = decide(ClockState(), ordering, Entries.of(items))
+    found = decide(WatermarkState(), ordering, Entries.of(items))
     return [
         (number, *entries[number][:4])
         for (kind, _, _, number), decision in zip(items, found.decision, strict=True)

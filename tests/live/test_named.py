@@ -45,7 +45,7 @@ def orders(spark, tmp_path):
 
 def clock(folder):
     stream = NamedStream.open(folder)
-    ticks = stream.position().clock.clock
+    ticks = stream.position().watermark.value
     return None if ticks is None else stream.definition.rowtime.shown(ticks)[11:16]
 
 
@@ -131,7 +131,7 @@ def test_python_producers_and_sql_share_a_stream(spark, orders):
     other.sql("INSERT INTO o (ticker, ts) SELECT lower(ticker), ts + INTERVAL 1 MINUTE FROM o")
     assert sorted(row[1] for row in values(session.sql("SELECT * FROM orders"))) == ["ORCL", "orcl"]
     other.sql("DROP STREAM o")
-    assert NamedStream.open(orders).position().clock.admitted == 2
+    assert NamedStream.open(orders).position().watermark.admitted == 2
 
 
 def test_what_is_checked_or_explained_is_not_done(spark, orders):
@@ -199,7 +199,7 @@ def test_what_is_wrong_is_said_at_its_place(spark, orders, condition, text, frag
         session.sql(text.format(folder=orders))
     found = caught.value.getQueryContext()
     assert (found[0].fragment() if found else None) == (fragment and fragment.format(folder=orders))
-    assert NamedStream.open(orders).position().clock.admitted == 0
+    assert NamedStream.open(orders).position().watermark.admitted == 0
     session.sql("DROP STREAM orders")
 
 
@@ -282,7 +282,7 @@ def live(spark, folder, streams, cuts, kills, query):
     plan = session.sql(query)._live
     given, counted = in_steps(plan, folder, cuts, kills, frames)
     positions = [streams[name].position() for name in plan.streams]
-    states = [position.clock for position in positions]
+    states = [position.watermark for position in positions]
     assert counted["rows_in"] == sum(state.admitted + state.late + state.rejected for state in states)
     assert counted["rows_late"] == sum(state.late + state.rejected for state in states)
     assert counted["rows_held"] == 0
@@ -313,7 +313,7 @@ def test_live_is_batch_over_the_folder(spark, tmp_path_factory, s, t, ordering, 
     if not (words["s"] or words["t"]) or "names" in query:
         return
     streams = {name: recorded(folder / name, ordering, made) for name, made in (("s", s), ("t", t))}
-    if not all(stream.position().clock.started for stream in streams.values()):
+    if not all(stream.position().watermark.started for stream in streams.values()):
         return  # before its first row a stream has no clock, and holds back all that it is read with
     session = Session(spark)
     for name, stream in streams.items():

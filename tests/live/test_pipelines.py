@@ -78,8 +78,8 @@ def test_a_stream_has_each_row_once_though_a_step_is_repeated(spark, tmp_path, i
     admitted = source.read(source.start)[0].rows.to_pylist()
     assert found == sorted(tuple(row.values()) for row in admitted if row["v"] > 0)
     assert len(found) == 5
-    assert position.clock.clock == FOREVER
-    assert (position.clock.late, position.clock.rejected) == (0, 0)
+    assert position.watermark.value == FOREVER
+    assert (position.watermark.late, position.watermark.rejected) == (0, 0)
 
 
 def source_columns(steps):

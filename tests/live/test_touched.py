@@ -43,7 +43,7 @@ from windrow.kernels.patterns.tree import Sequence
 from windrow.kernels.sorting import SortKey
 from windrow.kernels.stages import chunking
 from windrow.punctuations import Cover, lines_of
-from windrow.punctuations.boxes import Box
+from windrow.punctuations.regions import Region
 from windrow.spark.live.micro_batches import affected_partitions, retained_rows
 from windrow.spark.live.micro_batches.retained_rows import KeptRows
 from windrow.spark.live.operators.ended_partitions import key_hashes
@@ -119,7 +119,7 @@ def held_to_all(
         frontier = frontier_of(step) if step < last else None
         new = [box_of(rows, lines, int(bounds[at])) for at, end in enumerate(ends) if end == step]
         for box in new:
-            closed.add_box(box)
+            closed.add_region(box)
         ended = Ended({name: name for name in KEYS}, closed) if next(iter(closed), None) else None
         given_, whole = advance(growing, whole, came, frontier, ended)
         is_moved = (None if before is None else before.values) != (
@@ -140,7 +140,7 @@ def held_to_all(
     return sorted(told)
 
 
-def box_of(rows: pa.Table, lines, at: int) -> Box:
+def box_of(rows: pa.Table, lines, at: int) -> Region:
     one = {name: rows.column(name).slice(at, 1) for name in KEYS}
     return {
         name: None if column.null_count else lines[name].point(lines[name].places(column).tolist()[0])
@@ -259,7 +259,7 @@ def test_what_one_closed_key_costs_does_not_grow_with_the_keys_kept(count, monke
     written = []
     for number, key in enumerate([3, count - 1, 7, count // 2], 1):
         box = {"k": closed.lines["k"].point(key)}
-        closed.add_box(box)
+        closed.add_region(box)
         over = key_hashes([box], closed.lines, ("k",))
         told, kept = step(kept, came[:0], frontier, Ended({"k": "k"}, closed), over, number, moves=False)
         kept = kept.merged(number)

@@ -19,9 +19,9 @@ from windrow.errors import WindrowError
 from windrow.kernels.hashing import hashes
 from windrow.kernels.reference.punctuation import SoFar, closed, matches, promised
 from windrow.punctuations import Closing, Cover, Pattern, index, lines_of
-from windrow.punctuations.boxes import outside
 from windrow.punctuations.index import NEVER, Columns, Index
 from windrow.punctuations.pattern import put_together
+from windrow.punctuations.regions import outside
 from windrow.punctuations.spans import Spans
 
 KIND = st.sampled_from(sorted(KINDS))
@@ -44,7 +44,8 @@ def holding(schema: pa.Schema, found: Pattern, universe: dict) -> list[bool]:
 
     def has(row) -> bool:
         return all(
-            own.holds(None if row[name] is None else own.line.place(row[name])) for name, own in found.columns
+            own.contains(None if row[name] is None else own.line.place(row[name]))
+            for name, own in found.columns
         )
 
     return [has(row) for row in rows(schema, universe)]
@@ -109,13 +110,13 @@ def test_a_cover_has_the_rows_of_its_patterns_however_they_are_combined(case, da
         says = [matches(row, one) for row in all_rows]
         pattern = Pattern.where(schema, one)
         is_known = all(a for a, b in zip(known, says, strict=True) if b)
-        assert all(map(cover.covers, pattern.boxes())) == is_known
+        assert all(map(cover.covers, pattern.regions())) == is_known
         assert bool(cover.add(pattern)) == (not is_known)
         if data.draw(st.booleans()):
             wanted = [promised(row, told[:number]) for row in all_rows]
             assert cover.matches(table).tolist() == wanted
             assert Index(list(cover), lines).matches(Columns(table, lines)).tolist() == wanted
-    assert not outside((box for one in told for box in Pattern.where(schema, one).boxes()), cover, lines)
+    assert not outside((box for one in told for box in Pattern.where(schema, one).regions()), cover, lines)
 
 
 @settings(deadline=None, max_examples=100)
@@ -125,13 +126,13 @@ def test_the_earliest_pattern_of_each_row_is_found(case, data):
     since = [data.draw(st.integers(0, 4)) for _ in told]
     boxes, of = [], []
     for one, instant in zip(told, since, strict=True):
-        for box in Pattern.where(schema, one).boxes():
+        for box in Pattern.where(schema, one).regions():
             boxes.append(box)
             of.append(instant)
     all_rows = rows(schema, universe)
     table = pa.Table.from_pylist(all_rows, schema)
     few = data.draw(st.sampled_from([0, 1, 8]))  # ends with which texts are compared one by one
-    with patch.object(index, "_FEW", few):
+    with patch.object(index, "_MOST_COMPARED", few):
         found = Index(boxes, lines_of(schema), of).earliest(Columns(table, lines_of(schema)))
     wanted = [
         min((at for one, at in zip(told, since, strict=True) if matches(row, one)), default=NEVER)
@@ -183,12 +184,12 @@ def test_values_of_every_type_match_themselves_alone(kind, value):
     schema = pa.schema([("c", kind)])
     plain = kind.value_type if pa.types.is_dictionary(kind) else kind
     pattern = Pattern.where(pa.schema([("c", plain)]), [("c", "=", value)])
-    (box,) = pattern.boxes()
+    (box,) = pattern.regions()
     lines = lines_of(schema)
     table = pa.table({"c": pa.array([value, None, value], plain).cast(kind)})
     assert Index([box], lines).matches(Columns(table, lines)).tolist() == [True, False, True]
     below = Pattern.where(pa.schema([("c", plain)]), [("c", "<", value)])
-    assert Index([*below.boxes()], lines).matches(Columns(table, lines)).tolist() == [False] * 3
+    assert Index([*below.regions()], lines).matches(Columns(table, lines)).tolist() == [False] * 3
     assert Pattern.from_json(pattern.to_json(), pa.schema([("c", plain)])) == pattern
     ((_, own),) = pattern.columns
     assert own.line.value(own.spans[0][0]) == value
@@ -266,7 +267,7 @@ def test_a_punctuation_of_a_key_touches_one_key(keys, monkeypatch):
     """However many there are: what a cover looks at is counted."""
     cover = Cover(lines_of(SCHEMA))
     for auction in range(0, 2 * keys, 2):
-        cover.add_box({"auction": (auction, auction + 1)})
+        cover.add_region({"auction": (auction, auction + 1)})
     seen = []
     real = Cover.overlapping
 
@@ -276,7 +277,7 @@ def test_a_punctuation_of_a_key_touches_one_key(keys, monkeypatch):
             yield each
 
     monkeypatch.setattr(Cover, "overlapping", overlapping)
-    assert cover.add_box({"auction": (keys + 1, keys + 2)})
+    assert cover.add_region({"auction": (keys + 1, keys + 2)})
     assert cover.covers({"auction": (keys, keys + 3)})
     assert not cover.covers({"auction": (keys - 1, keys + 9)})
     assert len(seen) < 10
@@ -297,7 +298,7 @@ def test_many_rows_are_matched_against_many_patterns_at_once():
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 60), st.integers(1, 8)), max_size=60))
 def test_spans_are_the_places_that_were_added_and_not_forgotten_whole(changes):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("windrow.punctuations.spans._BLOCK", 3)
+        patch.setattr("windrow.punctuations.spans._CHUNK", 3)
         spans, places = Spans(), set()
         for is_added, first, length in changes:
             if is_added:

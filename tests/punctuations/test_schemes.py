@@ -85,6 +85,6 @@ def test_rows_break_what_was_promised_just_where_they_break_the_declaration(sche
     for row in rows:
         table = pa.Table.from_pylist([dict(zip(SCHEMA.names, row, strict=True))], SCHEMA)
         assert cover.matches(table).tolist() == [not keeps(before, row)]
-        for pattern in scheme.promises(table):
+        for pattern in scheme.punctuations(table):
             cover.add(pattern)
         before.append(row)

@@ -11,7 +11,7 @@ from windrow.kernels.reference.emit import none_follows
 from windrow.punctuations import Cover, Pattern, lines_of
 from windrow.punctuations.index import NEVER
 from windrow.punctuations.since import Since
-from windrow.streams.producer_promises import shared, told_by_all
+from windrow.streams.producer_punctuations import shared, shared_since
 
 NAMES = ["int", "text", "flag"]
 SCHEMA = pa.schema([(name, KINDS[name]) for name in NAMES])
@@ -51,7 +51,7 @@ def test_a_recorded_stream_promises_what_all_have_that_have_come(entries):
     said = [
         (at, name, None if one is None else Pattern.where(SCHEMA, one).to_json()) for at, name, one in entries
     ]
-    found = told_by_all(said, SCHEMA)
+    found = shared_since(said, SCHEMA)
     own, stream = {}, ()
     for tick in range(5):
         come = [(name, text) for at, name, text in said if at == tick]

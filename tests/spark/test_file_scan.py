@@ -277,7 +277,7 @@ def test_a_file_that_is_written_anew_is_not_taken_for_the_one_that_was(session, 
     session.register("rows", path)
     answer = session.sql(QUERY)
     pq.write_table(TABLE, path, row_group_size=10)
-    with pytest.raises(ExecutionError, match="has changed since the query was given"):
+    with pytest.raises(ExecutionError, match="has changed since the query was planned"):
         answer.collect()
     assert len(session.sql(QUERY).collect()) == COUNT
 

@@ -206,7 +206,7 @@ def test_a_producer_that_died_is_logged_as_idle_where_its_last_leases_were_lost(
     assert conditions(stream) == ["MISSING_FILE"]
     os.utime(folder / f"{1:020d}", (1, 1))
     assert stream.expire() == ["p"]
-    assert "p" not in stream.position().clock.producers, "it had promised nothing, and is open no more"
+    assert "p" not in stream.position().watermark.producers, "it had promised nothing, and is open no more"
     assert stream.check() == []
 
 

@@ -51,7 +51,11 @@ def test_a_row_and_a_bound_of_a_wrong_clock_move_no_clock(wary):
         {"__kind": EntryKind.BOUND, **said},
     ]
     assert batch.late.column("__violated")[0].as_py() < far
-    assert (position.clock.admitted, position.clock.quarantined, position.clock.quarantined_bounds) == (
+    assert (
+        position.watermark.admitted,
+        position.watermark.quarantined,
+        position.watermark.quarantined_bounds,
+    ) == (
         3,
         1,
         3,
@@ -97,7 +101,7 @@ def test_what_is_quarantined_does_not_depend_on_where_the_log_is_cut(wary, cut):
     second, position = wary.read(position)
     assert position == end
     assert [*first.decision, *second.decision] == whole.decision.tolist()
-    assert end.clock.quarantined == 2
+    assert end.watermark.quarantined == 2
 
 
 def test_the_producer_says_of_its_rows_what_all_readers_find(wary, monkeypatch):
@@ -109,7 +113,7 @@ def test_the_producer_says_of_its_rows_what_all_readers_find(wary, monkeypatch):
         receipt = p.insert([row(NOW), row(FAR)])
     assert (receipt.admitted, receipt.quarantined) == (1, 1)
     monkeypatch.undo()
-    assert wary.position().clock.quarantined == 1
+    assert wary.position().watermark.quarantined == 1
 
 
 def test_the_definition_holds_how_far_ahead_rows_may_be(wary, tmp_path):

@@ -256,7 +256,7 @@ def test_a_description_that_is_no_json_is_an_error_that_names_the_file(stream, c
     (stream.folder / "stream.json").write_bytes(content)
     with refused("TORN_FILE") as caught:
         NamedStream.open(stream.folder)
-    assert f"{stream.folder / 'stream.json'} is not whole" in caught.value.message
+    assert f"{stream.folder / 'stream.json'} is incomplete" in caught.value.message
 
 
 def test_a_damaged_description_is_an_error_that_names_the_file(stream):

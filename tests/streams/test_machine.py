@@ -14,10 +14,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from windrow.errors import WindrowError
 from windrow.streams import Decision, EntryKind, NamedStream, Ordering
-from windrow.streams.admission.clock import ClockState, Running
+from windrow.streams.admission.watermark import Running, WatermarkState
 from windrow.streams.pattern_arguments import pattern_of
 from windrow.streams.producer import Producer
-from windrow.streams.producer_promises import is_breach
+from windrow.streams.producer_punctuations import is_breach
 
 COLUMNS = pa.schema([("at", pa.int64()), ("value", pa.int64())])
 NAMES = ("p", "q", "r")
@@ -36,7 +36,7 @@ class Streams(RuleBasedStateMachine):
         self.folder = Path(tempfile.mkdtemp())
         self.stream = NamedStream.create(self.folder / "s", COLUMNS, "at", ordering=ordering)
         self.late = late
-        self.model = Running(ClockState(), ordering)
+        self.model = Running(WatermarkState(), ordering)
         self.attached: dict[str, Producer] = {}
         self.rows: dict[Decision, list[int]] = {decision: [] for decision in Decision}
         self.inserted: dict[str, list[list[dict]]] = {name: [] for name in NAMES}
@@ -50,8 +50,8 @@ class Streams(RuleBasedStateMachine):
         shutil.rmtree(self.folder)
 
     def say(self, kind: EntryKind, name: str, at: int = 0, row=None, pattern=None) -> Decision:
-        is_broken = row is not None and is_breach(row, self.model.promised_by(name), COLUMNS)
-        decision, _ = self.model.step(kind, name, at, 0, is_broken=is_broken)
+        is_broken = row is not None and is_breach(row, self.model.patterns_for(name), COLUMNS)
+        decision, _ = self.model.process(kind, name, at, 0, is_broken=is_broken)
         self.model.note(kind, name, pattern, COLUMNS)
         return decision
 
@@ -179,7 +179,7 @@ class Streams(RuleBasedStateMachine):
         for decision in JUDGED:
             chosen = is_row & (whole.decision == decision)
             assert [values[place] for place in chosen.nonzero()[0]] == self.rows[decision]
-        assert (end.clock.clock, end.clock.firm) == (self.model.state.clock, self.model.state.firm)
+        assert (end.watermark.value, end.watermark.firm) == (self.model.state.value, self.model.state.firm)
         assert (end.duplicates, end.fenced) == (0, 0)
         assert self.stream.position() == end
 

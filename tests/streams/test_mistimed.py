@@ -11,8 +11,8 @@ import pytest
 
 from tests.streams.recorded import ORDERS, everything
 from windrow.streams import NamedStream
-from windrow.streams.admission.clock import Ordering
 from windrow.streams.admission.future import DAY
+from windrow.streams.admission.watermark import Ordering
 from windrow.streams.entries import PTIME
 
 YEARS = 30 * 365 * DAY
@@ -84,7 +84,7 @@ def test_a_position_that_a_wrong_clock_has_kept_is_not_used(orders, clock, monke
     clock(YEARS)
     with orders.producer("p") as p:
         p.insert(row(0))
-        orders.keep(orders.position())
+        orders.save(orders.position())
     assert list((orders.folder / "positions").iterdir())
     clock(0)
     with pytest.warns(RuntimeWarning):
@@ -130,7 +130,7 @@ def test_a_wrong_clock_does_not_carry_its_rows_into_the_stream(tmp_path, clock):
             receipt = p.insert(stamped(1))
         assert (receipt.admitted, receipt.rejected, receipt.late) == (1, 0, 0)
     _, position = everything(stream)
-    assert (position.clock.admitted, position.clock.quarantined) == (2, 1)
+    assert (position.watermark.admitted, position.watermark.quarantined) == (2, 1)
 
 
 def test_notes_are_json_that_people_can_read(orders, clock):

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windrow.streams.admission.batch_clock import advance
-from windrow.streams.admission.clock import ClockState, Ordering
+from windrow.streams.admission.batch_watermark import advance
 from windrow.streams.admission.parts import BatchPart, Said, judged
+from windrow.streams.admission.watermark import Ordering, WatermarkState
 from windrow.streams.entries import FOREVER, NO_BOUND, Decision, Entries, EntryKind
 
 ORDERINGS = [Ordering.ordered(), Ordering.unordered(), Ordering.lagging(0), Ordering.lagging(3)]
@@ -29,13 +29,13 @@ def in_parts(ordering, parts):
         is_row = rowtimes != NO_BOUND
         found += zip(decision[is_row].tolist(), violated[is_row].tolist(), strict=True)
         said = said.then(whole)
-        clocks.append(said.clock(ordering))
+        clocks.append(said.watermark(ordering))
     return found, clocks
 
 
 def one_after_the_other(ordering, parts):
     """The same by the clock that judges entries in their order."""
-    state, found, clocks = ClockState(), [], []
+    state, found, clocks = WatermarkState(), [], []
     for part in parts:
         items = []
         for at, bound in part:
@@ -45,7 +45,7 @@ def one_after_the_other(ordering, parts):
         rows = [place for place, item in enumerate(items) if item[0] == EntryKind.ROW]
         found += [(int(decided.decision[place]), int(decided.violated[place])) for place in rows]
         state = decided.state
-        clocks.append(state.clock)
+        clocks.append(state.value)
     return found, clocks
 
 
@@ -78,4 +78,4 @@ def test_a_bound_before_the_first_row_gives_no_clock():
 @pytest.mark.parametrize("ordering", ORDERINGS)
 def test_a_part_without_entries_says_nothing(ordering):
     assert Said(7, 5, started=True).then(BatchPart()) == Said(7, 5, started=True)
-    assert Said().clock(ordering) is None
+    assert Said().watermark(ordering) is None

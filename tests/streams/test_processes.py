@@ -82,7 +82,7 @@ def test_processes_that_insert_at_once_have_one_order_and_every_row_is_in_once(t
     assert (end.duplicates, end.fenced) == (0, 0)
     assert whole.rows.num_rows + whole.late.num_rows == count * len(names)
     assert stream.check() == []
-    assert end.clock.silent(2**62, 0) == [], "all have closed"
+    assert end.watermark.silent(2**62, 0) == [], "all have closed"
 
 
 @pytest.mark.parametrize(
@@ -119,6 +119,6 @@ def test_killed_processes_lose_nothing_that_was_acknowledged_and_their_successor
     assert steady.wait() == 0
     assert numbers_of(stream) == {name: list(range(1, count + 1)) for name in ("steady", "victim")}
     batch, end = stream.read(stream.start)
-    assert (batch.rows.num_rows, batch.late.num_rows) == (end.clock.admitted, end.clock.rejected)
+    assert (batch.rows.num_rows, batch.late.num_rows) == (end.watermark.admitted, end.watermark.rejected)
     assert batch.rows.num_rows + batch.late.num_rows == 2 * count
     assert stream.check() == []

@@ -51,8 +51,8 @@ def test_rows_that_match_are_rejected_by_the_producer_and_by_readers(stream, tol
     batch, position = stream.read(stream.start)
     late = [(one["auction"], one["item"], one["__producer"]) for one in batch.late.to_pylist()]
     assert late == [(one["auction"], one["item"], "p") for one in rejected]
-    assert position.clock.rejected == len(rejected)
-    assert dict(position.clock.patterns) == {}, "both have closed"
+    assert position.watermark.rejected == len(rejected)
+    assert dict(position.watermark.patterns) == {}, "both have closed"
 
 
 def test_a_producer_that_comes_back_is_held_to_what_it_promised(stream):
@@ -73,15 +73,15 @@ def test_a_producer_that_comes_back_is_held_to_what_it_promised(stream):
 def test_the_stream_promises_what_all_open_producers_have(stream):
     p, q = stream.producer("p"), stream.producer("q")
     p.punctuate(auction=1)
-    assert stream.position().clock.shared == ()
+    assert stream.position().watermark.shared == ()
     q.punctuate(auction={"<": 3})
-    assert stream.position().clock.shared == ('{"auction": [1]}',)
+    assert stream.position().watermark.shared == ('{"auction": [1]}',)
     with stream.producer("r") as r:
         assert (r.insert(row(1)).rejected, r.insert(row(2)).admitted) == (1, 1)
         q.close()
-        assert stream.position().clock.shared == ('{"auction": [1]}',), "r has not promised more"
+        assert stream.position().watermark.shared == ('{"auction": [1]}',), "r has not promised more"
         r.finish()
-        assert stream.position().clock.shared == ('{"auction": [1]}',), "p has not"
+        assert stream.position().watermark.shared == ('{"auction": [1]}',), "p has not"
     p.close()
 
 
@@ -91,9 +91,9 @@ def test_all_rowtimes_before_an_instant_are_a_bound(stream):
         number = p.punctuate(at={"<=": 9})
         entry = stream.log.read(number)
         assert (entry.column("__kind")[0].as_py(), entry.column("__at")[0].as_py()) == (EntryKind.BOUND, 10)
-        assert stream.position().clock.clock == 10
+        assert stream.position().watermark.value == 10
         p.punctuate(at={"<": 20}, auction=1)
-        assert stream.position().clock.clock == 10, "of one auction alone"
+        assert stream.position().watermark.value == 10, "of one auction alone"
 
 
 def test_rows_outside_of_the_domain_are_never_in(tmp_path):
@@ -124,7 +124,7 @@ def test_what_is_declared_makes_promises_of_the_rows_that_are_in(tmp_path):
         assert (receipt.rejected, receipt.admitted) == (2, 1), "1 has ended; end comes once"
         assert q.insert(row(1, "pen")).admitted == 1, "each for itself"
     batch, position = stream.read(stream.start)
-    assert position.clock.rejected == batch.late.num_rows == 4
+    assert position.watermark.rejected == batch.late.num_rows == 4
 
 
 def test_rows_and_patterns_of_one_reading_are_judged_in_their_order(stream):
@@ -142,7 +142,7 @@ def test_keys_that_follow_each_other_are_kept_as_one_range(stream):
     p = stream.producer("p")
     for auction in (3, 1, 2):
         p.punctuate(auction=auction)
-    assert stream.position().clock.patterns == {"p": ('{"auction": [{"in": {">=": 1, "<": 4}}]}',)}
+    assert stream.position().watermark.patterns == {"p": ('{"auction": [{"in": {">=": 1, "<": 4}}]}',)}
     p.close()
 
 

@@ -51,7 +51,7 @@ def test_a_tick_says_that_time_has_passed_and_nothing_else(numbers):
     numbers.tick()
     batch, after = numbers.read(before, timed=True)
     assert after.ptime > before.ptime
-    assert (after.clock, after.writers, batch.clocks) == (before.clock, before.writers, ())
+    assert (after.watermark, after.writers, batch.watermarks) == (before.watermark, before.writers, ())
 
 
 def test_it_is_known_when_the_clock_moves(numbers):
@@ -60,7 +60,7 @@ def test_it_is_known_when_the_clock_moves(numbers):
             p.insert({"at": at})
     whole, end = numbers.read(numbers.start, timed=True)
     times = [row["__ptime"] for row in whole.admitted.to_pylist()]
-    assert whole.clocks == ((times[0], 3), (times[2], 7))
+    assert whole.watermarks == ((times[0], 3), (times[2], 7))
     assert end == numbers.position()
 
 
@@ -100,7 +100,7 @@ def test_every_entry_is_accounted_for(numbers):
             p.insert({"at": at, "value": at})
         p.bound(4)
     batch, position = everything(numbers)
-    clock = position.clock
+    clock = position.watermark
     assert (clock.admitted, clock.late, clock.rejected, clock.eclipsed) == (4, 0, 2, 1)
     assert batch.rows.num_rows + batch.late.num_rows == 6
     assert batch.decision.tolist().count(Decision.ECLIPSED) == 1

@@ -1,4 +1,4 @@
-"""64 bits that stand for the keys of a row: the same for equal keys, in whatever task or process.
+"""64-bit hashes of the keys of rows: the same for equal keys, in any task or process.
 
 Equal is what PARTITION BY calls equal: −0.0 is 0.0, NaN is NaN, NULL is NULL.
 """
@@ -33,7 +33,7 @@ def hashes(table: pa.Table, columns: Iterable[str]) -> Array:
 
 
 def among(found: Array, wanted: Array) -> Array:
-    """Which hashes are among those that are wanted, and perhaps a few more: bool."""
+    """Which hashes are among the wanted ones, with possible false positives: bool."""
     taken = np.zeros(int(_SLOTS) + 1, bool)
     taken[(wanted & _SLOTS).astype(np.int64)] = True
     alike: Array = taken[(found & _SLOTS).astype(np.int64)]
@@ -82,16 +82,18 @@ def _of_bytes(array: pa.Array) -> Array:
     edges = np.frombuffer(offsets, width, len(array) + 1, array.offset * np.dtype(width).itemsize)
     edges = edges.astype(np.int64)
     first, last = int(edges[0]), int(edges[-1])
-    held = (data[first:last].to_pybytes() if data is not None else b"") + bytes(_WORD)
-    words = np.ndarray(len(held) - _WORD + 1, "<u8", held, strides=(1,))
+    padded = (data[first:last].to_pybytes() if data is not None else b"") + bytes(_WORD)
+    words = np.ndarray(len(padded) - _WORD + 1, "<u8", padded, strides=(1,))
     starts, lengths = edges[:-1] - first, np.diff(edges)
     found = _mixed(lengths.view(np.uint64))
     for done in range(0, int(lengths.max(initial=0)), _WORD):
         longer = np.flatnonzero(lengths > done)
         rest = np.minimum(lengths[longer] - done, _WORD).astype(np.uint64)
         # what follows a value is not part of it
-        kept = words[starts[longer] + done] & (~np.uint64(0) >> (np.uint64(8) * (np.uint64(_WORD) - rest)))
-        found[longer] = _mixed(found[longer] ^ kept)
+        rest_of_word = words[starts[longer] + done] & (
+            ~np.uint64(0) >> (np.uint64(8) * (np.uint64(_WORD) - rest))
+        )
+        found[longer] = _mixed(found[longer] ^ rest_of_word)
     return found
 
 

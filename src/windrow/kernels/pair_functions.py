@@ -30,7 +30,7 @@ _QUOTIENT = Context(prec=39, rounding=ROUND_DOWN)
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """What a function is evaluated over: its operands, where all of them count, its type, and the mode."""
+    """The arguments of a function: its operands, where all of them are valid, its type, and ANSI mode."""
 
     operands: list[Array]
     used: Array
@@ -48,19 +48,19 @@ def is_object(dtype: str) -> bool:
 
 
 def storage(dtype: str) -> np.dtype:
-    """The dtype of the array that holds such values."""
+    """The dtype of an array of such values."""
     return np.dtype(object) if is_object(dtype) else np.dtype(dtype)
 
 
 def blank(count: int, dtype: str) -> Array:
-    """Values of which none counts yet."""
+    """An array of values that are not valid yet."""
     if is_object(dtype):
         return np.full(count, "" if dtype == "string" else Decimal(0), object)
     return np.zeros(count, dtype)
 
 
 def _each(of: Arguments, function: Callable[..., Any]) -> Found:
-    """The function of the operands where they count; None is NULL."""
+    """Apply a function to the operands where they are valid; None is NULL."""
     found = blank(len(of.used), of.dtype)
     missing = np.zeros(len(of.used), bool)
     columns = [operand.tolist() for operand in of.operands]
@@ -144,7 +144,7 @@ def _long(value: Any, rounded: Callable[[float], int], ansi: bool) -> int:
 
 
 def _rounded(of: Arguments) -> Found:
-    """ROUND to a number of digits, half away from zero; of a double, what its shortest text says."""
+    """ROUND to a number of digits, half away from zero; a double is rounded by its shortest text."""
     digits = int(of.operands[1][0])
     numbers = Arguments(of.operands[:1], of.used, of.dtype, of.ansi)
 
@@ -307,7 +307,7 @@ def _right(text: str, count: int) -> str:
 
 
 def _distance(left: str, right: str) -> int:
-    """How many characters are to be put in, taken out or changed."""
+    """The Levenshtein distance."""
     costs = list(range(len(right) + 1))
     for row, one in enumerate(left, 1):
         before, costs[0] = costs[0], row

@@ -3,7 +3,7 @@
 Every side is an int64 array of row indices, one per window, −1 where the side has no row. Values come
 as :class:`PairValues`: data and validity. NULL, NaN, short-circuits and errors are Spark's: NaN equals NaN
 and is greater than any number; the right operand of AND is evaluated only where the left is not FALSE
-(OR: not TRUE), so a guard before a division over several rows holds.
+(OR: not TRUE), so a guard before a division over several rows works.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Sides = Mapping[str, Array]
 
 @dataclass(frozen=True)
 class PairValues:
-    """`data[k]` counts where `valid` is None or `valid[k]`."""
+    """Values: `data[k]` is valid where `valid` is None or `valid[k]`."""
 
     data: Array
     valid: Array | None = None
@@ -63,9 +63,9 @@ class PairRows:
     bounds
         int64, shape (partitions + 1,): partition p is rows ``bounds[p] : bounds[p + 1]``.
     expressions
-        Every expression that will be evaluated: says which columns are compared by rank together.
+        Every expression that will be evaluated, to find the columns that are compared by rank together.
     positions
-        The rows' positions, from 1, where rows of the one partition are left out; None where none are.
+        The rows' positions, from 1, if some rows of the one partition are missing; else None.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class PairRows:
         self._ranks(expressions)
 
     def source(self, name: str) -> pa.ChunkedArray:
-        """A column as it came."""
+        """A column of the input."""
         return self.table.column(name)
 
     def column(self, name: str, rank: int | None) -> PairValues:
@@ -126,8 +126,8 @@ class PairRows:
     def moved(self, index: Array, offset: int) -> Array:
         """The rows whose position is that of these rows plus `offset`.
 
-        May lie outside the partition. Where rows are left out, a row that is not there becomes the last one
-        before it that is.
+        They may be outside the partition. If rows are missing, a missing row becomes the last existing one
+        before it.
         """
         offset = max(-_FAR, min(offset, _FAR))
         if self._positions is None or self._jumps is None or len(self._jumps) == 1:
@@ -159,7 +159,7 @@ class PairRows:
 
 
 def holds(expression: PairExpression | None, rows: PairRows, sides: Sides) -> Array:
-    """Where the predicate is TRUE (neither FALSE nor NULL): bool, shape of the sides. None is true."""
+    """Whether the predicate is TRUE (neither FALSE nor NULL): bool, shape of the sides. None is true."""
     count = len(next(iter(sides.values())))
     if expression is None:
         return np.ones(count, bool)
@@ -200,8 +200,8 @@ def evaluate(expression: PairExpression, rows: PairRows, sides: Sides) -> PairVa
 
 
 def _gather(values: Array, index: Array) -> Array:
-    gathered: Array = values[index] if len(values) else np.zeros(len(index), values.dtype)
-    return gathered
+    found: Array = values[index] if len(values) else np.zeros(len(index), values.dtype)
+    return found
 
 
 def _row(rows: PairRows, sides: Sides, side: str, shift: int) -> tuple[Array, Array]:
@@ -253,11 +253,11 @@ def _short_circuit(expression: Operation, rows: PairRows, sides: Sides, *, decid
     for operand in expression.operands:
         part = evaluate(operand, rows, {side: index[open_] for side, index in sides.items()})
         truth, known = part.data.astype(bool, copy=False), part.validity()
-        settles = known & (truth == decided)
+        decides = known & (truth == decided)
         valid[open_[~known]] = False
-        data[open_[settles]] = decided
-        valid[open_[settles]] = True
-        open_ = open_[~settles]
+        data[open_[decides]] = decided
+        valid[open_[decides]] = True
+        open_ = open_[~decides]
         if not len(open_):
             break
     return PairValues(data, None if valid.all() else valid)
@@ -298,7 +298,7 @@ def _case(expression: Operation, rows: PairRows, sides: Sides) -> PairValues:
 
 
 def _extreme(operator: str) -> Callable[[Operation, PairRows, Sides], PairValues]:
-    """GREATEST and LEAST, which leave NULLs out; of equal ones the first."""
+    """GREATEST and LEAST, which ignore NULLs; the first of equal values."""
 
     def function(expression: Operation, rows: PairRows, sides: Sides) -> PairValues:
         first, *others = (evaluate(operand, rows, sides) for operand in expression.operands)
@@ -314,7 +314,7 @@ def _extreme(operator: str) -> Callable[[Operation, PairRows, Sides], PairValues
 
 
 def _given(expression: Operation, rows: PairRows, sides: Sides) -> PairValues:
-    """What Spark has found for a row of each side and another one, so many rows before it or missing."""
+    """Spark's result for a row of each side and another row, at a distance before it or missing."""
     lists, distance = expression.operands
     assert isinstance(lists, ColumnRef)
     starts, values = rows.lists(lists.column)
@@ -417,7 +417,7 @@ def _arithmetic(expression: Operation, parts: list[Array], valid: Array | None, 
 
 
 def _overflows(operator: str, operands: list[Array], result: Array, used: Array) -> bool:
-    """Whether the exact result of an integer operation leaves the dtype, for any value that counts."""
+    """Whether the exact result of an integer operation exceeds the dtype, for any valid value."""
     left, right = operands[0], operands[-1]
     lowest = np.iinfo(result.dtype).min
     if operator == "+":  # the operands have one sign and the result has the other

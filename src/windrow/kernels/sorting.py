@@ -51,7 +51,7 @@ def sorted_partitions(
 ) -> tuple[Array | None, Array]:
     """The order of the rows, and where the partitions begin in it.
 
-    Rows with equal keys keep the order that they came in.
+    The sort is stable.
 
     Returns
     -------
@@ -74,9 +74,9 @@ def sorted_partitions(
 
 
 def cut_codes(column: pa.ChunkedArray, key: SortKey) -> Array:
-    """Integers that never fall where the key rises, the same for a value wherever it stands: int64.
+    """Integers that never decrease where the key increases, the same for a value in any table: int64.
 
-    Unlike values may share one: strings and binaries are told apart by their first seven bytes alone, long
+    Different values may share one: strings and binaries are compared by their first seven bytes only, long
     decimals as doubles.
 
     Raises
@@ -112,7 +112,7 @@ def array_of_codes(codes: list[int], kind: pa.DataType) -> pa.Array:
 
 
 def one_array(column: pa.ChunkedArray) -> pa.Array:
-    """The column in one piece; dictionary-coded columns have one dictionary then."""
+    """The column as one array; dictionary-coded columns then have one dictionary."""
     return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
 
 
@@ -140,7 +140,7 @@ def _order(words: list[Array]) -> Array | None:
 
 
 def _words(codes: list[_Codes], count: int) -> list[Array]:
-    """The codes side by side in as few int64 words as hold them."""
+    """Pack the codes side by side into as few int64 words as possible."""
     words: list[Array] = []
     used = _WORD + 1
     for code in codes:
@@ -200,7 +200,7 @@ def ordered_integers(array: pa.Array) -> Array:
 
 
 def _float_integers(values: Array) -> Array:
-    """The bits of doubles, turned so that they compare as numbers do; −0.0 is 0.0, NaN is the greatest."""
+    """The bits of doubles as integers in the order of the numbers; −0.0 is 0.0, NaN is the greatest."""
     plain = np.where(np.isnan(values), np.nan, values + 0.0)
     bits = plain.view(np.int64)
     return bits ^ ((bits >> 63) & np.int64(0x7FFFFFFFFFFFFFFF))
@@ -218,7 +218,7 @@ def _ranked(array: pa.Array) -> Array:
 
 
 def _ranks(dictionary: pa.Array) -> Array:
-    """The rank of each value of a dictionary, which may hold a value twice."""
+    """The rank of each value of a dictionary, which may have duplicates."""
     order = np.asarray(pc.sort_indices(dictionary)).astype(np.int64)
     placed = dictionary.take(pa.array(order))
     rises = np.asarray(pc.fill_null(pc.not_equal(placed[1:], placed[:-1]), True))

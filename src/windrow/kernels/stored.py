@@ -1,10 +1,10 @@
-"""What operators keep, as a table that a file holds, and back: data alone, nothing that could be run.
+"""Serialize operators' state as a table, and back: data only, nothing executable.
 
-A structure is a list of *parts*: containers, arrays, tables, and objects of our own classes, of which the
-attributes are parts again. What stands in it twice is one part, and so one thing again when it is read.
-An object that can make some of its attributes again (:class:`Remade`) is stored without them.
+A structure is a list of *parts*: containers, arrays, tables, and objects of our own classes, whose attributes
+are parts again. A shared object is one part, and is shared again after reading. An object that can recompute
+some of its attributes (:class:`Remade`) is stored without them.
 
-Parts are JSON, but for tables, which are Arrow's streams, and for the numbers of arrays, which are bytes.
+Parts are JSON, except tables, which are Arrow streams, and the numbers of arrays, which are bytes.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _ROOMS = (
     "windrow.punctuations.",
     "windrow.spark.live.operators.row_maps",
 )
-"""The modules of which objects are stored: none but their attributes is read, and no other class is made."""
+"""The modules whose objects may be stored. Reading sets attributes only, and makes no other classes."""
 
 _MOVED = {"windrow.spark.live.row_maps": "windrow.spark.live.operators.row_maps"}
-"""Modules that have other names now than in tables stored by versions before."""
+"""Modules that had other names in earlier versions, and so in stored tables."""
 
 _COLLECTIONS = {"list": list, "tuple": tuple, "set": set, "frozenset": frozenset}
 _PLAIN = (str, int, float, type(None))
@@ -40,26 +40,26 @@ _PLAIN = (str, int, float, type(None))
 
 @runtime_checkable
 class Remade(Protocol):
-    """What is stored by less than its attributes, and makes the others again."""
+    """An object that is stored without some attributes, and recomputes them."""
 
-    def kept(self) -> dict[str, Any]:
-        """The attributes that are stored."""
+    def stored_attributes(self) -> dict[str, Any]:
+        """The attributes to store."""
 
     def remake(self) -> None:
-        """Make the others of these."""
+        """Recompute the other attributes."""
 
 
 class StoredError(Exception):
-    """A table that does not hold what was stored."""
+    """A table that is not a stored structure."""
 
 
 def stored(value: object) -> pa.Table:
-    """A structure as a table: its parts in `part`, and the bytes of each that has some in `data`.
+    """Serialize a structure as a table: its parts in `part`, their bytes, if any, in `data`.
 
     Raises
     ------
     TypeError
-        For what is no data.
+        For an object that cannot be stored.
     """
     writer = _Writer()
     root = writer.of(value)
@@ -72,12 +72,12 @@ def stored(value: object) -> pa.Table:
 
 
 def from_stored(table: pa.Table) -> Any:
-    """The structure.
+    """Read a structure from a table.
 
     Raises
     ------
     StoredError
-        For another table.
+        The table is not a stored structure.
     """
     if table.column_names != ["part", "data"]:
         raise StoredError
@@ -90,15 +90,15 @@ class _Writer:
         self.parts: list[Any] = []
         self.data: list[bytes | None] = []
         self._numbers: dict[int, int] = {}
-        self._kept: list[object] = []  # so that no other object gets the id of one
+        self._alive: list[object] = []  # so that no id is reused
 
     def of(self, value: object) -> Any:
-        """A value where it stands: itself, or a list with the number of its part."""
+        """A reference to a value: itself if plain, or a list with the number of its part."""
         if isinstance(value, _PLAIN):
             return value
         if id(value) not in self._numbers:
             number = self._numbers[id(value)] = len(self.parts)
-            self._kept.append(value)
+            self._alive.append(value)
             self.parts.append(None)
             self.data.append(None)
             self.parts[number], self.data[number] = self._part(value)
@@ -133,9 +133,9 @@ class _Writer:
                 return {"number": value.dtype.str}, value.tobytes()
         kind = type(value)
         if not kind.__module__.startswith(_ROOMS):
-            raise TypeError(f"{kind.__module__}.{kind.__qualname__} is no data that is stored")
-        held = value.kept().items() if isinstance(value, Remade) else _attributes(value)
-        attributes = {name: self.of(one) for name, one in held}
+            raise TypeError(f"{kind.__module__}.{kind.__qualname__} cannot be stored")
+        own = value.stored_attributes().items() if isinstance(value, Remade) else _attributes(value)
+        attributes = {name: self.of(one) for name, one in own}
         return {"object": [kind.__module__, kind.__qualname__, attributes]}, None
 
 
@@ -144,11 +144,11 @@ class _Reader:
         self._parts, self._data = parts, data
         self._made: dict[int, Any] = {}
 
-    def of(self, told: Any) -> Any:
-        """A value of what stands for it."""
-        if not isinstance(told, list):
-            return told
-        (number,) = told
+    def of(self, reference: Any) -> Any:
+        """The value of a reference."""
+        if not isinstance(reference, list):
+            return reference
+        (number,) = reference
         if number not in self._made:
             ((kind, part),) = self._parts[number].items()
             if kind == "object":
@@ -199,8 +199,8 @@ class _Reader:
             raise StoredError(f"{module}.{name}")
         made: object = object.__new__(kind)
         self._made[number] = made  # before its attributes, which may lead back to it
-        for attribute, told in attributes.items():
-            object.__setattr__(made, attribute, self.of(told))
+        for attribute, reference in attributes.items():
+            object.__setattr__(made, attribute, self.of(reference))
         if isinstance(made, Remade):
             made.remake()
 

@@ -1,9 +1,9 @@
-"""A trace: the rows that an operator keeps from step to step, found by their key and by patterns.
+"""A trace: the rows that an operator retains between micro-batches, found by key and by patterns.
 
-Rows are in runs, each at least twice as long as the next, so there are few. A run never changes but for marks
-on the rows that are gone and for counts beside the rows. It is put in order by a column when a pattern
-first asks for it; from then on the rows that a punctuation closes are found by bisection, however many
-others there are. So a step costs what it brings and finds, not what is kept; `looked_at` counts that.
+Rows are in runs, each at least twice as long as the next, so the number of runs is logarithmic. A run is
+immutable, except for marks on removed rows and numbers beside the rows. It is sorted by a column when a
+pattern first needs that; then the rows that a punctuation closes are found by bisection. So a micro-batch
+costs in proportion to its rows and the rows it finds, not to all retained rows; `looked_at` counts that.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ import pyarrow.compute as pc
 from windrow.kernels.hashing import hashes
 from windrow.kernels.packing.numbering import numbered
 from windrow.kernels.sorting import comparable, one_array, ordered_integers
-from windrow.punctuations.boxes import NULL, Box, Lines
 from windrow.punctuations.index import Columns, Index, Places
 from windrow.punctuations.lines import Line, Place, Span
+from windrow.punctuations.regions import NULL, Lines, Region
 
 __all__ = ["Found", "Trace", "equal"]
 
@@ -29,35 +29,35 @@ Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 Marks = npt.NDArray[np.uint64]
 
-_RUN = 40  # a place is the number of a run and, in so many bits, of a row there
-_SEVERAL = 64  # rows to look at for each box, where all boxes are looked up together
+_RUN = 40  # a place is the number of a run and, in its low bits, of a row there
+_SEVERAL = 64  # rows for each region, up to which all regions are looked up together
 
 
 class Found:
-    """Pairs of rows with equal keys: the row that is asked for, and the place of the one that is kept."""
+    """Pairs of rows with equal keys: the index of the probe row, and the place of the retained one."""
 
-    def __init__(self, asked: Ints, places: Ints) -> None:
-        self.asked, self.places = asked, places
+    def __init__(self, probe: Ints, places: Ints) -> None:
+        self.asked, self.places = probe, places
 
 
 class Trace:
-    """Rows of a table, each with an int64 for some names beside it.
+    """Rows of a table, each with named int64 numbers beside it.
 
     Parameters
     ----------
     schema
         The rows' columns.
     key
-        Those by which rows are found.
+        The columns of the key.
     lines
-        Of the columns that patterns may tell of.
+        The lines of the columns that patterns may restrict.
     notes
         The names of the numbers beside each row.
 
     Attributes
     ----------
     looked_at
-        How many kept rows have been looked at so far, to find others or to give them.
+        How many retained rows have been read so far.
     """
 
     def __init__(
@@ -71,19 +71,19 @@ class Trace:
     def __len__(self) -> int:
         return sum(run.count for run in self._runs)
 
-    def kept(self) -> dict[str, Any]:
-        """What :mod:`windrow.kernels.stored` has of it: the rows that are there, with their numbers."""
+    def stored_attributes(self) -> dict[str, Any]:
+        """The state for :mod:`windrow.kernels.stored`: the rows that are not removed, with their numbers."""
         return {
             **{name: value for name, value in vars(self).items() if name != "_runs"},
             "_stored": [_there(self, self._runs)] if self._runs else [],
         }
 
     def remake(self) -> None:
-        """Find rows again, when :meth:`kept` has been read."""
+        """Rebuild the runs after :meth:`stored_attributes` has been read back."""
         self._runs, self._stored = [_Run(self, *each) for each in self._stored], []
 
     def add(self, rows: pa.Table, **notes: Ints) -> None:
-        """Keep rows. Places that were found before hold no longer."""
+        """Add rows. This invalidates places that were found before."""
         if not rows.num_rows:
             return
         self._runs = [run.packed(self) for run in self._runs if run.count]
@@ -92,20 +92,20 @@ class Trace:
             last, before = self._runs.pop(), self._runs.pop()
             self._runs.append(_together(self, before, last))
 
-    def find(self, asked: pa.Table) -> Found:
-        """The kept rows with the key of each asked row, NULL being equal to NULL."""
+    def find(self, probe: pa.Table) -> Found:
+        """The retained rows with the key of each probe row; NULL equals NULL."""
         none = np.zeros(0, np.int64)
-        if not asked.num_rows:
+        if not probe.num_rows:
             return Found(none, none)
-        hashed = hashes(asked, self.key)
-        pairs = [run.find(asked, hashed, self.key) for run in self._runs]
+        hashed = hashes(probe, self.key)
+        pairs = [run.find(probe, hashed, self.key) for run in self._runs]
         places = [slots | np.int64(at << _RUN) for at, (_, slots) in enumerate(pairs)]
         found = Found(np.concatenate([none, *(rows for rows, _ in pairs)]), np.concatenate([none, *places]))
         self.looked_at += len(found.places)
         return found
 
     def having(self, marks: Marks) -> Ints:
-        """The places of the rows whose keys have one of these hashes, in the order in which the rows came."""
+        """The places of the rows whose keys have one of these hashes, in the order of arrival."""
         wanted = np.unique(marks)
         found = [run.having(wanted) | np.int64(at << _RUN) for at, run in enumerate(self._runs)]
         places = np.concatenate([np.zeros(0, np.int64), *found])
@@ -113,13 +113,15 @@ class Trace:
         return places
 
     def equals(self, rows: pa.Table) -> tuple[Ints, Bools]:
-        """For each of some rows the place of an equal one that is kept, and which of them have one.
+        """Match rows one to one with equal retained rows; return the places, and which rows have a match.
 
-        Of equal ones each has its own. The places are of those that have one, in their order.
+        The places are those of the rows with a match, in their order.
         """
         candidates = self.having(hashes(rows, self.key))
-        kept = self.rows(candidates)
-        both = pa.concat_tables([rows.select(self.schema.names).cast(self.schema), kept]).combine_chunks()
+        candidate_rows = self.rows(candidates)
+        both = pa.concat_tables(
+            [rows.select(self.schema.names).cast(self.schema), candidate_rows]
+        ).combine_chunks()
         group = numbered(both, both.column_names)
         wanted, offered = group[: rows.num_rows], group[rows.num_rows :]
         order, offers = np.argsort(wanted, kind="stable"), np.argsort(offered, kind="stable")
@@ -134,18 +136,18 @@ class Trace:
         return places[found], found
 
     def runs(self) -> Iterator[tuple[pa.Table, Mapping[str, Ints], Ints, Ints]]:
-        """All rows, in a few tables, with the numbers beside them; which of them are kept, and their places.
+        """All runs: the rows, the numbers beside them, the indices of retained rows, and their places.
 
-        Rows that are gone may be in the tables still.
+        The tables may still have removed rows.
         """
         for at, run in enumerate(self._runs):
             self.looked_at += run.size
             slots = np.flatnonzero(run.alive)
             yield run.rows, run.notes, slots, slots | np.int64(at << _RUN)
 
-    def matching(self, boxes: Sequence[Box]) -> Ints:
-        """The places of the rows that some box holds, in no order."""
-        found = [run.matching(boxes) | np.int64(at << _RUN) for at, run in enumerate(self._runs)]
+    def matching(self, regions: Sequence[Region]) -> Ints:
+        """The places of the rows that some region contains, in no order."""
+        found = [run.matching(regions) | np.int64(at << _RUN) for at, run in enumerate(self._runs)]
         return np.concatenate([np.zeros(0, np.int64), *found])
 
     def everything(self) -> Ints:
@@ -153,7 +155,7 @@ class Trace:
         return self.matching([{}])
 
     def where(self, test: Callable[[pa.Table], Bools]) -> Ints:
-        """The places of the rows that a test finds; it looks at all."""
+        """The places of the rows for which a test is true; it reads all rows."""
         found = [np.zeros(0, np.int64)]
         for rows, _, slots, places in self.runs():
             found.append(places[test(rows)[slots]])
@@ -187,7 +189,7 @@ class Trace:
             run.notes[name][slots] = values[own]
 
     def remove(self, places: Ints) -> None:
-        """Forget the rows at places; each is there once."""
+        """Remove the rows at places, which are distinct."""
         for _, run, slots in self._by_run(places):
             run.alive[slots] = False
             run.count -= len(slots)
@@ -200,7 +202,7 @@ class Trace:
 
 
 class _Run:
-    """Rows that came together, or were put together since."""
+    """Rows that arrived together, or were merged since."""
 
     def __init__(self, trace: Trace, rows: pa.Table, notes: dict[str, Ints]) -> None:
         self.rows = rows.combine_chunks()
@@ -214,10 +216,10 @@ class _Run:
         self._hashes = hashed[self._by_hash]
 
     def packed(self, trace: Trace) -> _Run:
-        """Without the rows that are gone, if they are most."""
+        """The run without removed rows, if most are removed."""
         return _together(trace, self) if 2 * self.count < self.size else self
 
-    def find(self, asked: pa.Table, hashed: Marks, key: Sequence[str]) -> tuple[Ints, Ints]:
+    def find(self, probe: pa.Table, hashed: Marks, key: Sequence[str]) -> tuple[Ints, Ints]:
         first = np.searchsorted(self._hashes, hashed, side="left")
         counts = np.searchsorted(self._hashes, hashed, side="right") - first
         rows = np.repeat(np.arange(len(hashed)), counts)
@@ -227,7 +229,7 @@ class _Run:
         rows, slots = rows[is_there], slots[is_there]
         if not len(rows):
             return rows, slots
-        mine, theirs = self.rows.take(pa.array(slots)), asked.take(pa.array(rows))
+        mine, theirs = self.rows.take(pa.array(slots)), probe.take(pa.array(rows))
         same = np.ones(len(rows), bool)
         for name in key:
             same &= equal(theirs.column(name), mine.column(name))
@@ -240,25 +242,25 @@ class _Run:
         slots = self._by_hash[np.arange(int(counts.sum())) - np.repeat(begins - first, counts)]
         return np.sort(slots[self.alive[slots]])
 
-    def matching(self, boxes: Sequence[Box]) -> Ints:
-        if not self.count or not boxes:
+    def matching(self, regions: Sequence[Region]) -> Ints:
+        if not self.count or not regions:
             return np.zeros(0, np.int64)
-        if len(boxes) * _SEVERAL > self.size:
+        if len(regions) * _SEVERAL > self.size:
             lines = self._columns.lines
-            return np.flatnonzero(Index(boxes, lines).matches(self._columns) & self.alive)
-        found = [self._within(box) for box in boxes]
+            return np.flatnonzero(Index(regions, lines).matches(self._columns) & self.alive)
+        found = [self._within(region) for region in regions]
         return np.unique(np.concatenate(found))
 
-    def _within(self, box: Box) -> Ints:
-        """The rows of a box: those that one column allows are looked up, the others tried."""
-        if not box:
+    def _within(self, region: Region) -> Ints:
+        """The rows of a region: looked up by the most selective column, then filtered by the others."""
+        if not region:
             return np.flatnonzero(self.alive)
-        stretches = {name: self._order(name).stretch(span) for name, span in box.items()}
+        stretches = {name: self._order(name).stretch(span) for name, span in region.items()}
         name = min(stretches, key=lambda each: stretches[each][1] - stretches[each][0])
         first, stop = stretches[name]
         slots = self._order(name).order[first:stop]
         slots = slots[self.alive[slots]]
-        for other, span in box.items():
+        for other, span in region.items():
             if other != name:
                 slots = slots[_is_within(self._columns[other], slots, span)]
         return slots
@@ -296,7 +298,7 @@ class _Order:
         return first, stop
 
     def _before(self, place: Place) -> int:
-        """How many rows are before a place."""
+        """The number of rows before a place."""
         if place == self.line.end:
             return self.nulls
         if not self.is_ranked:
@@ -319,7 +321,7 @@ def _together(trace: Trace, *runs: _Run) -> _Run:
 
 
 def _there(trace: Trace, runs: Sequence[_Run]) -> tuple[pa.Table, dict[str, Ints]]:
-    """The rows of runs that are there, and the numbers beside them."""
+    """The rows of runs without removed ones, and the numbers beside them."""
     alive = [np.flatnonzero(run.alive) for run in runs]
     rows = pa.concat_tables([run.rows.take(pa.array(own)) for run, own in zip(runs, alive, strict=True)])
     notes = {
@@ -330,7 +332,7 @@ def _there(trace: Trace, runs: Sequence[_Run]) -> tuple[pa.Table, dict[str, Ints
 
 
 def equal(left: pa.ChunkedArray, right: pa.ChunkedArray) -> Bools:
-    """Whether values group together, row by row: NULL with NULL, NaN with NaN, −0.0 with 0.0."""
+    """Whether values are equal as group keys, row by row: NULL with NULL, NaN with NaN, −0.0 with 0.0."""
     one, other = one_array(left), one_array(right)
     nulls = [np.asarray(pc.is_null(array)) for array in (one, other)]
     kind = one.type

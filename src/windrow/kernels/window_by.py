@@ -1,9 +1,9 @@
 """The WINDOW BY kernel: sorted rows in, one row per window out.
 
-The steps are those of ``docs/sql/window-by.md``: label rows are chosen, each window's start and end are
-found (:mod:`windrow.kernels.strategies`), tumbling windows are chosen among them, ONLY filters, and the
-variables, aggregates and rows of what is left are put out. Everything is done for all windows of all
-partitions at once.
+The steps are those of ``docs/sql/window-by.md``: select label rows, find each window's start and end
+(:mod:`windrow.kernels.strategies`), select tumbling windows among them, filter by ONLY, and output the
+variables, aggregates and rows of the remaining windows. Each step handles all windows of all partitions at
+once.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 _WINDOWS_PER_BATCH = 1 << 16
-_ROWS_PER_BATCH = 1 << 20  # of arrays of rows: what one batch may hold in memory
+_ROWS_PER_BATCH = 1 << 20  # the size of a batch with arrays of rows
 
 
 @dataclass(frozen=True)
@@ -96,9 +96,9 @@ def window_by(plan: WindowPlan, table: pa.Table, bounds: Array) -> Iterator[pa.R
 def results(
     plan: WindowPlan, rows: PairRows, windows: Windows, gaps: Sequence[Gaps | None] | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """What the clause gives for these windows.
+    """The clause's result for these windows.
 
-    Where rows are left out of `rows`, `gaps` says for each aggregate what they amount to.
+    If `rows` lacks some rows, `gaps` has their partial states for each aggregate.
     """
     gaps = gaps if gaps is not None else [None] * len(plan.aggregates)
     totals = [
@@ -136,7 +136,7 @@ def find_windows(plan: WindowPlan, rows: PairRows, bounds: Array) -> Windows:
 
 
 def label_rows(plan: WindowPlan, rows: PairRows, candidates: Array) -> Array:
-    """Those of the rows at which the clause makes a window."""
+    """The candidates at which the clause makes a window."""
     side = "label" if plan.has_label else "start"
     chosen: Array = candidates[holds(plan.labels, rows, {side: candidates})]
     return chosen
@@ -165,7 +165,7 @@ def windows_at(
 
 
 def tumbled(windows: Windows) -> Windows:
-    """In order of (start, label), those that start after the last one kept has ended."""
+    """In order of (start, label), the windows that start after the last selected one has ended."""
     if not len(windows.low):
         return windows
     ordered = _by_start(windows)
@@ -204,7 +204,7 @@ def between_starts(windows: Windows) -> Windows:
 
 
 def only(plan: WindowPlan, windows: Windows) -> Windows:
-    """The windows without those that ONLY leaves out."""
+    """The windows that satisfy ONLY."""
     drop = (windows.open_start & plan.only_start) | (windows.open_end & plan.only_end)
     return windows.take(np.flatnonzero(~drop)) if drop.any() else windows
 
@@ -265,7 +265,7 @@ def _window_rows(output: RowsOutput, rows: PairRows, windows: Windows, kind: pa.
 
 
 def _taken(column: pa.ChunkedArray, index: Array) -> pa.ChunkedArray:
-    """The column at these rows, which are copied only if they do not follow each other."""
+    """The column at these rows, copied only if they are not consecutive."""
     first = int(index[0]) if len(index) else 0
     if len(index) and int(index[-1]) - first == len(index) - 1 and (np.diff(index) == 1).all():
         return column.slice(first, len(index))
@@ -285,7 +285,7 @@ def _structs(
 
 
 def _conform(column: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
-    """One array of this type: what differs is at most the label of a time zone."""
+    """One array of this type, which may differ in the name of a time zone only."""
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     return array if array.type == kind else array.cast(kind)
 

@@ -1,7 +1,7 @@
-"""What a WINDOW BY kernel is told to do: plain frozen data that travels to the workers.
+"""The plan of a WINDOW BY kernel: plain frozen data that is sent to the workers.
 
-Columns are named; the names are those of the Arrow table that the kernel is given. A *side* is the
-boundary whose row is meant: ``label``, ``start`` or ``end``.
+Columns have the names of the kernel's input table. A *side* is the boundary whose row is meant: ``label``,
+``start`` or ``end``.
 """
 
 from __future__ import annotations
@@ -122,16 +122,16 @@ class Search:
 
     * ``always``: the first row searched;
     * ``unbounded``: the partition's first (start) or last (end) row;
-    * ``first true``: `predicate` reads only the row searched for; the first row at which it holds;
-    * ``position``: the row at which (its position − the position of `base`) compares with `offset` as
-      `comparison` says;
-    * ``monotone``: `predicate` compares what rises along the rows: bisection, or ``scan`` where it does not;
-    * ``first of``: `predicate` is an OR, of which `parts` are the alternatives;
-    * ``scan``: `predicate` is tried row by row, for all windows at once;
-    * ``given``: `column` of the label row holds the 1-based position, NULL where there is none.
+    * ``first true``: `predicate` reads only the row searched for; the first row at which it is true;
+    * ``position``: the row at which `comparison` is true of (its position − the position of `base`) and
+      `offset`;
+    * ``monotone``: `predicate` compares values that rise along the rows: bisection, else ``scan``;
+    * ``first of``: `predicate` is an OR, and `parts` are its alternatives;
+    * ``scan``: `predicate` is tested row by row, for all windows at once;
+    * ``given``: `column` of the label row has the 1-based position, NULL if there is none.
 
-    `place` is the predicate's stretch of the query, for errors. `guard`, if not empty, is a Boolean column of
-    the rows that may be found: where it is FALSE, the predicate is never asked.
+    `place` is the predicate's span in the query, for errors. `guard`, if not empty, is a Boolean column of
+    the searched rows: where it is FALSE, the predicate is not evaluated.
     """
 
     strategy: str
@@ -187,9 +187,9 @@ Output = RowOutput | FieldOutput | PositionOutput | RowsOutput
 
 @dataclass(frozen=True, slots=True)
 class Elsewhere:
-    """What predicates read that are evaluated elsewhere, so that the plan has only what they found.
+    """What externally evaluated predicates read, while the plan only has their results.
 
-    `neighbours` are the rows beside a side's, as (side, shift); `positions` says whether positions count.
+    `neighbours` are the rows beside a side's, as (side, shift); `positions` is whether they read positions.
     """
 
     neighbours: frozenset[tuple[str, int]] = frozenset()
@@ -198,13 +198,13 @@ class Elsewhere:
 
 @dataclass(frozen=True)
 class WindowPlan:
-    """One WINDOW BY clause, bound: which columns it reads, how boundaries are found, what it gives.
+    """One bound WINDOW BY clause: the columns it reads, how boundaries are found, and its result.
 
     `labels` selects the label rows (without LABEL: the start rows) by a predicate over that side alone,
     None for every row. `start` is None without LABEL. `end` is None for tumbling without END.
-    `aggregates` are (column, aggregate, its stretch of the query). `constants` is a table of one
+    `aggregates` are (column, aggregate, its span in the query). `constants` is a table of one
     row. `sql` is the query, for errors. `first_only` asks for one window, at the partition's first row.
-    `elsewhere` is what the predicates read that a join plan has evaluated.
+    `elsewhere` is the input of the predicates that a join plan has evaluated.
     """
 
     tumbling: bool

@@ -1,8 +1,8 @@
-"""Punctuations: promises that no later row matches a pattern, and what many of them come to.
+"""Punctuations: a punctuation is a pattern that no later row matches.
 
-* ``lines``, ``values``: a column's values in order, and sets of them; ``boxes``: what is exact about several;
-* ``pattern``: what a punctuation says; ``cover``: what a growing set of them says;
-* ``index``: which of many rows match; ``closing``: which values of some columns are closed.
+* ``lines``, ``values``: a column's values in order, and sets of them; ``regions``: a range for each column;
+* ``pattern``: a single punctuation; ``cover``: a growing set of them;
+* ``index``: which of many rows match; ``closing``: which keys are closed.
 
 It imports numpy, pyarrow and ``windrow.errors`` only.
 """

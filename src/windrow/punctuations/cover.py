@@ -1,9 +1,9 @@
-"""What a growing set of punctuations promises, kept so that each new one costs little.
+"""A growing set of punctuations, stored so that adding one is cheap.
 
-Boxes lie in *families*: those that are exact on the same columns. Within one they are found by their values,
-and what they say of one more column is a list of spans in order; spans that overlap or touch are made one.
-So a punctuation of a key is looked up by its key, however many there are, and keys that follow each other,
-as numbers that are given out do, come to one range.
+Regions are grouped into *families* that have single values in the same columns. Within a family they are
+found by these values; the ranges of one more column are a sorted list of spans, in which spans that overlap
+or touch are merged. A punctuation of a key is therefore found by its key, however many there are, and
+consecutive keys, such as generated numbers, become one range.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from windrow.punctuations.boxes import NULL, Box, Lines, contains, is_exact, meet, outside
 from windrow.punctuations.index import Bools, Columns, Index
 from windrow.punctuations.lines import Span
 from windrow.punctuations.pattern import Pattern
+from windrow.punctuations.regions import NULL, Lines, Region, contains, is_exact, meet, outside
 from windrow.punctuations.spans import Spans
 
 __all__ = ["Cover"]
 
 _Key: TypeAlias = tuple[Any, ...]
-_AGAIN = 64  # an index is not made anew for fewer boxes
+_AGAIN = 64  # fewer regions are not worth a new index
 
 
 class Cover:
-    """A set of punctuations of one stream. It changes as they are added.
+    """A set of punctuations of one stream. It is mutable.
 
     Parameters
     ----------
@@ -38,9 +38,9 @@ class Cover:
     def __init__(self, lines: Lines, patterns: Iterable[Pattern] = ()) -> None:
         self.lines = lines
         self._families: dict[tuple[tuple[str, ...], tuple[str, ...]], dict[_Key, _Cell]] = {}
-        self._indices: list[Index] | None = None  # while nothing asks which rows match
-        self._indexed = _AGAIN  # boxes, when all were last indexed together
-        self._waiting: list[Box] = []  # that are in no index yet
+        self._indices: list[Index] | None = None  # made by the first call of `matches`
+        self._indexed = _AGAIN  # regions, when all were last indexed together
+        self._waiting: list[Region] = []  # not yet in an index
         self._passed: dict[tuple[tuple[str, ...], tuple[str, ...]], int] = {}
         for pattern in patterns:
             self.add(pattern)
@@ -48,74 +48,74 @@ class Cover:
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
-    def __iter__(self) -> Iterator[Box]:
-        """The boxes, made as few as they are."""
+    def __iter__(self) -> Iterator[Region]:
+        """The regions, after merging."""
         for (exact, ranges), family in self._families.items():
             for key, cell in family.items():
                 yield from (_put_together(exact, ranges, key, spans) for spans in cell.all())
 
-    def add(self, pattern: Pattern) -> list[Box]:
-        """Take in a punctuation; its boxes that say what was not known."""
-        return [box for box in pattern.boxes() if self.add_box(box)]
+    def add(self, pattern: Pattern) -> list[Region]:
+        """Add a punctuation; return its regions that were not covered before."""
+        return [region for region in pattern.regions() if self.add_region(region)]
 
-    def add_box(self, box: Box) -> bool:
-        """Take in a box; whether it says what was not known."""
-        if self.covers(box):
+    def add_region(self, region: Region) -> bool:
+        """Add a region; return whether it was not covered before."""
+        if self.covers(region):
             return False
         if self._indices is not None:
-            self._waiting.append(box)
+            self._waiting.append(region)
             if len(self._waiting) > 2 * self._indexed:
                 self._indices, self._waiting = None, []
-        self.forget(box)
-        exact, ranges, key, spans = self._placed(box)
+        self.forget(region)
+        exact, ranges, key, spans = self._placed(region)
         cell = self._families.setdefault((exact, ranges), {}).setdefault(key, _Cell(len(ranges)))
         cell.add(spans)
         return True
 
-    def covers(self, box: Box) -> bool:
-        """Whether all rows of a box have been promised not to come, by whichever punctuations."""
-        # a row of the box is looked up by its values alone, where all that overlaps may be much
+    def covers(self, region: Region) -> bool:
+        """Whether punctuations cover all rows of a region."""
+        # two sample rows are cheap to look up, while the overlapping regions may be many
         rows = [
-            {name: self._one_row(name, box.get(name, _ANY), least=least) for name in self.lines}
+            {name: self._one_row(name, region.get(name, _ANY), least=least) for name in self.lines}
             for least in (True, False)
         ]
         if not all(next(self.overlapping(row), None) is not None for row in rows):
             return False
-        return not outside([box], self.overlapping(box), self.lines)
+        return not outside([region], self.overlapping(region), self.lines)
 
     def _one_row(self, name: str, span: Any, *, least: bool) -> Span | None:
-        """What a row of a box has in a column: its first place; in others NULL, or else the first place."""
+        """A sample row's value in a column: the first of the region; in other columns NULL or the first."""
         if span is NULL or (span is _ANY and not least):
             return NULL
         return self.lines[name].point(self.lines[name].first if span is _ANY else span[0])
 
-    def overlapping(self, box: Box) -> Iterator[Box]:
-        """The boxes that have rows in common with one."""
+    def overlapping(self, region: Region) -> Iterator[Region]:
+        """The regions that overlap one."""
         for (exact, ranges), family in self._families.items():
-            asked = self._key(exact, box)
-            if asked is not None:
-                found = [(asked, family[asked])] if asked in family else []
+            only_key = self._key(exact, region)
+            if only_key is not None:
+                found = [(only_key, family[only_key])] if only_key in family else []
             else:
                 found = list(family.items())
             for key, cell in found:
                 if not all(
-                    name not in box or _overlap(box[name], span)
+                    name not in region or _overlap(region[name], span)
                     for name, span in zip(exact, key, strict=True)
                 ):
                     continue
-                wanted = tuple(box.get(name, _ANY) for name in ranges)
+                wanted = tuple(region.get(name, _ANY) for name in ranges)
                 yield from (_put_together(exact, ranges, key, spans) for spans in cell.overlapping(wanted))
 
-    def meets(self, pattern: Pattern) -> Iterator[Box]:
-        """What each of the boxes has in common with a pattern, where that is something."""
-        for box in pattern.boxes():
-            for other in self.overlapping(box):
-                both = meet(box, other)
+    def meets(self, pattern: Pattern) -> Iterator[Region]:
+        """The intersections of the regions with a pattern."""
+        for region in pattern.regions():
+            for other in self.overlapping(region):
+                both = meet(region, other)
                 assert both is not None
                 yield both
 
     def matches(self, table: pa.Table) -> Bools:
-        """Of each row whether it has been promised not to come."""
+        """Whether each row matches a punctuation."""
         columns = Columns(table, self.lines)
         found = np.zeros(table.num_rows, bool)
         for index in self._in_order():
@@ -123,7 +123,7 @@ class Cover:
         return found
 
     def _in_order(self) -> list[Index]:
-        """Index what waits; small indices are made one, so that there are few."""
+        """Index the regions that are not yet indexed; merge small indices, so that they stay few."""
         indices = self._indices or []
         if self._waiting:
             indices.append(Index(self._waiting, self.lines))
@@ -136,16 +136,16 @@ class Cover:
         self._indices, self._waiting = indices, []
         return indices
 
-    def forget(self, box: Box) -> None:
-        """Forget the boxes that one contains, which says as much.
+    def forget(self, region: Region) -> None:
+        """Remove the regions that a region contains: they are redundant.
 
-        Where they could be anywhere in a family they are looked for from time to time only: they do no harm.
+        If that needs a scan of a family, it happens only from time to time: redundant regions do no harm.
         """
         for family_key, family in [*self._families.items()]:
             exact, ranges = family_key
-            if not box.keys() <= {*exact, *ranges}:
+            if not region.keys() <= {*exact, *ranges}:
                 continue
-            key = self._key(exact, box)
+            key = self._key(exact, region)
             if key is not None:
                 keys = [key] if key in family else []
             else:
@@ -156,33 +156,33 @@ class Cover:
                 keys = [*family]
             for key in keys:
                 own = dict(zip(exact, key, strict=True))
-                if not contains({name: box[name] for name in exact if name in box}, own):
+                if not contains({name: region[name] for name in exact if name in region}, own):
                     continue
-                family[key].forget(tuple(box.get(name, _ANY) for name in ranges))
+                family[key].forget(tuple(region.get(name, _ANY) for name in ranges))
                 if not family[key]:
                     del family[key]
             if not family:
                 del self._families[family_key]
 
-    def _placed(self, box: Box) -> tuple[tuple[str, ...], tuple[str, ...], _Key, tuple[Span, ...]]:
-        """The family of a box, its key there, and its spans."""
-        names = sorted(box)
-        ranges = [name for name in names if not is_exact(self.lines[name], box[name])]
+    def _placed(self, region: Region) -> tuple[tuple[str, ...], tuple[str, ...], _Key, tuple[Span, ...]]:
+        """The family of a region, its key there, and its spans."""
+        names = sorted(region)
+        ranges = [name for name in names if not is_exact(self.lines[name], region[name])]
         if not ranges:
-            ranges = [name for name in names if box[name] is not NULL][:1]
+            ranges = [name for name in names if region[name] is not NULL][:1]
         exact = tuple(name for name in names if name not in ranges)
-        spans = tuple(span for name in ranges if (span := box[name]) is not NULL)
-        return exact, tuple(ranges), tuple(box[name] for name in exact), spans
+        spans = tuple(span for name in ranges if (span := region[name]) is not NULL)
+        return exact, tuple(ranges), tuple(region[name] for name in exact), spans
 
-    def _key(self, exact: tuple[str, ...], box: Box) -> _Key | None:
-        """The only key that a box has rows in common with; None if there may be several."""
-        if all(name in box and is_exact(self.lines[name], box[name]) for name in exact):
-            return tuple(box[name] for name in exact)
+    def _key(self, exact: tuple[str, ...], region: Region) -> _Key | None:
+        """The only key of a family that a region can overlap; None if there may be several."""
+        if all(name in region and is_exact(self.lines[name], region[name]) for name in exact):
+            return tuple(region[name] for name in exact)
         return None
 
 
 _ANY: Any = object()
-"""What is asked of a column of which a box tells nothing."""
+"""Any value: the range of a column that a region does not restrict."""
 
 
 def _overlap(one: Span | None, other: Span | None) -> bool:
@@ -198,7 +198,7 @@ def _put_together(
 
 
 class _Cell:
-    """The spans of boxes with one key: of no, one, or several columns."""
+    """The spans of the regions with one key: of no, one, or several columns."""
 
     def __init__(self, width: int) -> None:
         self.width = width
@@ -209,7 +209,7 @@ class _Cell:
         return bool(self.one or self.several)
 
     def add(self, spans: tuple[Span, ...]) -> None:
-        """Take in what is not covered."""
+        """Add spans that are not covered yet."""
         if self.width == 1:
             self.one.add(*spans[0])
             return
@@ -217,7 +217,7 @@ class _Cell:
         self.several.append(spans)
 
     def overlapping(self, wanted: tuple[Any, ...]) -> Iterator[tuple[Span, ...]]:
-        """Those that have places in common with some."""
+        """The spans that overlap some others."""
         if self.width != 1:
             yield from (
                 spans
@@ -234,7 +234,7 @@ class _Cell:
         yield from self.several if self.width != 1 else ((span,) for span in self.one)
 
     def forget(self, outer: tuple[Any, ...]) -> None:
-        """Forget those within some spans."""
+        """Remove those within some spans."""
         if self.width != 1:
             self.several = [spans for spans in self.several if not _within(spans, outer)]
         elif outer[0] is _ANY:

@@ -1,8 +1,9 @@
-"""Which rows match which of many patterns: all rows at once, for each by searching rather than trying.
+"""Match many rows against many patterns at once, by searching instead of a loop over patterns.
 
-Each column's values become *atoms*: which of the stretches between the ends of the boxes' spans they lie in,
-0 for NULL. Boxes of one shape, with the same columns exact and the same column a range, are then keys and
-stretches of integers, found by bisection. Boxes with several ranges are tried one after the other.
+Each column's values become *atoms*: the number of the interval between ends of the regions' spans, 0 for
+NULL. Regions of one shape, with single values in the same columns and a range in the same column, are then
+integer keys with integer intervals, found by bisection. Regions with several ranges are tested one after the
+other.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow.punctuations.boxes import NULL, Box, Lines, is_exact
 from windrow.punctuations.lines import Line
+from windrow.punctuations.regions import NULL, Lines, Region, is_exact
 
 __all__ = ["NEVER", "Columns", "Index"]
 
@@ -27,15 +28,15 @@ Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 NEVER = 2**63 - 1
-"""Since when a row matches, if it matches nothing."""
+"""The result for a row that matches nothing."""
 
-_FEW = 8
-"""With so many ends texts are compared one by one."""
+_MOST_COMPARED = 8
+"""Up to so many ends, texts are compared with each end."""
 
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """A column's values: the places of the different ones, which of them each row has, where it is NULL."""
+    """A column's values: the places of the distinct values, each row's index in them, and the NULLs."""
 
     places: npt.NDArray[Any]
     which: Ints | None
@@ -43,7 +44,7 @@ class Places:
 
 
 class Columns:
-    """The places of a table's columns, each made when it is first asked for."""
+    """The places of a table's columns, computed on demand."""
 
     def __init__(self, table: pa.Table, lines: Lines) -> None:
         self.table, self.lines = table, lines
@@ -58,10 +59,10 @@ class Columns:
         return self._made[name]
 
     def atoms(self, name: str, ends: npt.NDArray[Any]) -> Ints:
-        """Of each row 1 for what is before the first end, one more after each; 0 for NULL."""
+        """Each row's atom: 1 before the first end, one more after each end; 0 for NULL."""
         column = self.table.column(name)
         is_text = self.lines[name].is_of_bytes and not pa.types.is_dictionary(column.type)
-        if is_text and len(ends) <= _FEW and name not in self._made:
+        if is_text and len(ends) <= _MOST_COMPARED and name not in self._made:
             return _atoms_of_texts(column, ends)
         return _atoms(self[name], ends)
 
@@ -82,29 +83,29 @@ def _placed(column: pa.ChunkedArray, line: Line) -> Places:
 
 
 class Index:
-    """Boxes, each since an instant, by which rows are looked up.
+    """An index of regions, each with the instant since which it applies.
 
     Parameters
     ----------
     boxes
-        What to look for.
+        The regions.
     since
-        An int for each box, by default 0 for all.
+        An int for each region, by default 0 for all.
     lines
         Those of the columns.
     """
 
-    def __init__(self, boxes: Sequence[Box], lines: Lines, since: Sequence[int] | None = None) -> None:
-        self.boxes, self.lines = boxes, lines
-        self.since = [0] * len(boxes) if since is None else list(since)
+    def __init__(self, regions: Sequence[Region], lines: Lines, since: Sequence[int] | None = None) -> None:
+        self.boxes, self.lines = regions, lines
+        self.since = [0] * len(regions) if since is None else list(since)
         shapes: dict[tuple[tuple[str, ...], tuple[str, ...]], list[int]] = {}
-        for at, box in enumerate(boxes):
-            exact = tuple(sorted(name for name in box if is_exact(lines[name], box[name])))
-            ranges = tuple(sorted(box.keys() - set(exact)))
+        for at, region in enumerate(regions):
+            exact = tuple(sorted(name for name in region if is_exact(lines[name], region[name])))
+            ranges = tuple(sorted(region.keys() - set(exact)))
             shapes.setdefault((exact, ranges), []).append(at)
         self._shapes = [
             _Shape(
-                [boxes[at] for at in members],
+                [regions[at] for at in members],
                 np.array([self.since[at] for at in members], np.int64),
                 exact,
                 ranges,
@@ -117,12 +118,12 @@ class Index:
         return len(self.boxes)
 
     def matches(self, columns: Columns) -> Bools:
-        """Of each row whether a box holds it."""
+        """Whether a region contains each row."""
         found: Bools = self.earliest(columns) != NEVER
         return found
 
     def earliest(self, columns: Columns) -> Ints:
-        """Of each row the least `since` of the boxes that hold it; `NEVER` if none does."""
+        """The least `since` of the regions that contain each row; `NEVER` if none does."""
         found = np.full(len(columns), NEVER, np.int64)
         for shape in self._shapes:
             np.minimum(found, shape.earliest(columns), out=found)
@@ -130,16 +131,23 @@ class Index:
 
 
 class _Shape:
-    """Boxes with the same columns exact, and others ranges."""
+    """Regions with single values in the same columns, and ranges in the same others."""
 
     def __init__(
-        self, boxes: Sequence[Box], since: Ints, exact: Sequence[str], ranges: Sequence[str], lines: Lines
+        self,
+        regions: Sequence[Region],
+        since: Ints,
+        exact: Sequence[str],
+        ranges: Sequence[str],
+        lines: Lines,
     ) -> None:
         self.exact, self.ranges = exact, ranges
-        self.ends = {name: _ends((box[name] for box in boxes), lines[name]) for name in (*exact, *ranges)}
-        first = {name: _firsts(boxes, name, self.ends[name]) for name in (*exact, *ranges)}
-        stop = {name: _stops(boxes, name, self.ends[name], lines[name]) for name in ranges}
-        number = np.zeros(len(boxes), np.int64)
+        self.ends = {
+            name: _ends((region[name] for region in regions), lines[name]) for name in (*exact, *ranges)
+        }
+        first = {name: _firsts(regions, name, self.ends[name]) for name in (*exact, *ranges)}
+        stop = {name: _stops(regions, name, self.ends[name], lines[name]) for name in ranges}
+        number = np.zeros(len(regions), np.int64)
         self.keys: list[Ints] = []
         for name in exact:
             keys = number * self._width(name) + first[name]
@@ -170,16 +178,16 @@ class _Shape:
             is_in &= (at >= 0) & (key < stops[at])
             return np.where(is_in, since[at], NEVER)
         found = np.full(len(columns), NEVER, np.int64)
-        for box in range(len(self.number)):
-            holds = is_in & (number == self.number[box])
+        for region in range(len(self.number)):
+            matching = is_in & (number == self.number[region])
             for name, (begins, stops) in zip(self.ranges, self.spans, strict=True):
-                holds &= (begins[box] <= atoms[name]) & (atoms[name] < stops[box])
-            found[holds] = np.minimum(found[holds], self.since[box])
+                matching &= (begins[region] <= atoms[name]) & (atoms[name] < stops[region])
+            found[matching] = np.minimum(found[matching], self.since[region])
         return found
 
 
 def _ends(spans: Iterable[Any], line: Line) -> npt.NDArray[Any]:
-    """The places at which spans begin and stop, but for the end of the line, in order."""
+    """The sorted places at which spans begin and stop, without the end of the line."""
     places = sorted({place for span in spans if span is not NULL for place in span if place != line.end})
     if not line.is_wide:
         return np.array(places, np.int64)
@@ -188,16 +196,16 @@ def _ends(spans: Iterable[Any], line: Line) -> npt.NDArray[Any]:
     return found
 
 
-def _firsts(boxes: Sequence[Box], name: str, ends: npt.NDArray[Any]) -> Ints:
+def _firsts(regions: Sequence[Region], name: str, ends: npt.NDArray[Any]) -> Ints:
     number = {place: at for at, place in enumerate(ends.tolist())}
-    spans = (box[name] for box in boxes)
+    spans = (region[name] for region in regions)
     return np.array([0 if span is NULL else number[span[0]] + 2 for span in spans], np.int64)
 
 
-def _stops(boxes: Sequence[Box], name: str, ends: npt.NDArray[Any], line: Line) -> Ints:
+def _stops(regions: Sequence[Region], name: str, ends: npt.NDArray[Any], line: Line) -> Ints:
     number = {place: at + 2 for at, place in enumerate(ends.tolist())}
     number[line.end] = len(ends) + 2
-    return np.array([number[span[1]] for box in boxes if (span := box[name]) is not NULL], np.int64)
+    return np.array([number[span[1]] for region in regions if (span := region[name]) is not NULL], np.int64)
 
 
 def _atoms(places: Places, ends: npt.NDArray[Any]) -> Ints:
@@ -208,7 +216,7 @@ def _atoms(places: Places, ends: npt.NDArray[Any]) -> Ints:
 
 
 def _atoms_of_texts(column: pa.ChunkedArray, ends: npt.NDArray[Any]) -> Ints:
-    """The same, by comparing with each end: of many texts that is faster than to make Python's of them."""
+    """The same, by comparison with each end: faster for many texts than converting them to Python."""
     texts = column.cast(pa.large_binary())
     found = np.ones(len(texts), np.int64)
     for end in ends:
@@ -217,7 +225,7 @@ def _atoms_of_texts(column: pa.ChunkedArray, ends: npt.NDArray[Any]) -> Ints:
 
 
 def _stretches(begins: Ints, stops: Ints, since: Ints) -> tuple[Ints, Ints, Ints]:
-    """Stretches that have none in common, in order, with the least `since` of those that they were."""
+    """Split intervals into disjoint ones, in order, each with the least `since` of its sources."""
     order = np.argsort(begins, kind="stable")
     begins, stops, since = begins[order], stops[order], since[order]
     reached = np.maximum.accumulate(stops)

@@ -1,9 +1,9 @@
 """The values of a type as places on a line, so that every set of values is made of half-open spans.
 
-Numbers, times and booleans have their places among the integers: the place after a value is the next one.
-Strings and binaries are ordered by their bytes, and the next after ``s`` is ``s`` with a zero byte. So
-ranges with open, closed and missing ends are all ``first <= place < stop``, two of them meet exactly where
-one stops and the other begins, and a range that holds nothing is seen to be empty.
+Numbers, times and booleans are integers: the place after a value is the next integer. Strings and binaries
+are ordered by their bytes, and the place after ``s`` is ``s`` with a zero byte. So ranges with open, closed
+and missing ends are all ``first <= place < stop``, two ranges are adjacent exactly if one stops where the
+other begins, and empty ranges are recognized.
 
 Equality and order are Spark's: −0.0 is 0.0, NaN equals itself and is the greatest, strings compare by their
 bytes. NULL has no place.
@@ -69,7 +69,7 @@ class Line:
     kind
         The type.
     first, end
-        All values are in this span.
+        The span of all values.
     """
 
     kind: pa.DataType
@@ -104,24 +104,28 @@ class Line:
         Raises
         ------
         InputError
-            ``INVALID_VALUE``: it is not of the type, or only when something is lost.
+            ``INVALID_VALUE``: it is not of the type, or its conversion is not exact.
         """
         try:
             array = pa.array([value], self.kind)
-            kept = array[0].as_py()
+            converted = array[0].as_py()
         except (pa.ArrowException, TypeError, ValueError, OverflowError):
-            kept = None
-        if kept is None or isinstance(value, bool) != isinstance(kept, bool) or not _is_same(kept, value):
+            converted = None
+        if (
+            converted is None
+            or isinstance(value, bool) != isinstance(converted, bool)
+            or not _is_same(converted, value)
+        ):
             raise InputError(
                 f"{value!r} is no value of type {self.kind}",
                 condition="INVALID_VALUE",
-                hint="give a value of the column's type",
+                hint="use a value of the column's type",
             )
         place = self.places(array)[0]
         return place if self.is_wide else int(place)
 
     def value(self, place: Place) -> Any:
-        """The value of a place, as Python has it."""
+        """The Python value of a place."""
         if pa.types.is_decimal(self.kind):
             return Decimal(place).scaleb(-self.kind.scale, _EXACT)
         if self.is_of_bytes:
@@ -139,7 +143,7 @@ class Line:
         return pa.array([place], width).view(self.kind)[0].as_py()
 
     def places(self, array: pa.Array | pa.ChunkedArray) -> npt.NDArray[Any]:
-        """The places of an array's values, whatever where they are NULL: int64, or objects if `is_wide`."""
+        """The places of an array's values, arbitrary for NULL: int64, or objects if `is_wide`."""
         array = _one(array)
         kind = self.kind
         if self.is_of_bytes:
@@ -165,7 +169,7 @@ class Line:
         return np.asarray(array.fill_null(0)).astype(np.int64, copy=False)
 
     def array(self, places: Sequence[Place | None]) -> pa.Array:
-        """The values of places, NULL for none."""
+        """The values of places, NULL for None."""
         kind = self.kind
         if self.is_of_bytes:
             is_large = pa.types.is_large_string(kind) or pa.types.is_large_binary(kind)
@@ -177,7 +181,7 @@ class Line:
         return pa.array([None if place is None else self.value(place) for place in places], kind)
 
     def to_json(self, place: Place) -> Any:
-        """A place as JSON shows its value: a number, a boolean, or a text."""
+        """The value of a place in JSON: a number, a boolean, or a text."""
         value = self.value(place)
         if isinstance(value, float) and not math.isfinite(value):
             return str(value)
@@ -190,7 +194,7 @@ class Line:
         return place if _is_time(self.kind) else value
 
     def of_json(self, value: Any) -> Place:
-        """The place of what :meth:`to_json` gave."""
+        """The place that :meth:`to_json` wrote."""
         if isinstance(value, dict):
             return base64.b16decode(value["bytes"].upper())
         if self.is_of_bytes:
@@ -202,7 +206,7 @@ class Line:
         return int(value)
 
     def shown(self, place: Place) -> str:
-        """A value as messages show it."""
+        """Format a value for messages."""
         try:
             value = self.value(place)
         except OverflowError:  # outside of Python's years
@@ -229,7 +233,7 @@ def line_of(kind: pa.DataType) -> Line:
     line = line_if_any(kind)
     if line is None:
         raise NotSupportedError(
-            f"no punctuation tells of values of type {kind}",
+            f"a punctuation cannot restrict a column of type {kind}",
             condition="UNSUPPORTED_TYPE",
             hint="punctuate columns of numbers, times, booleans, strings and binaries",
         )
@@ -260,7 +264,7 @@ def line_if_any(kind: pa.DataType) -> Line | None:
 
 
 def _float_places(values: npt.NDArray[np.float64]) -> Ints:
-    """The bits of doubles, turned so that they compare as numbers do; NaN is next to infinity."""
+    """The bits of doubles as integers in the order of the numbers; NaN follows infinity."""
     bits = (values + 0.0).view(np.int64)
     places: Ints = np.where(
         np.isnan(values), np.int64(_INFINITE + 1), bits ^ ((bits >> 63) & np.int64(0x7FFFFFFFFFFFFFFF))
@@ -275,15 +279,15 @@ def _float_at(place: int) -> float:
     return float((bits ^ ((bits >> 63) & np.int64(0x7FFFFFFFFFFFFFFF))).view(np.float64)[0])
 
 
-def _is_same(kept: Any, value: Any) -> bool:
-    """Whether a value that was converted is the one given; floats may have been rounded."""
-    if isinstance(kept, float):
-        return not math.isinf(kept) or bool(kept == value)
-    if isinstance(kept, datetime.datetime) and isinstance(value, datetime.datetime):
-        return (kept.tzinfo is None) == (value.tzinfo is None) and kept == value
-    if isinstance(kept, datetime.datetime) != isinstance(value, datetime.datetime):
+def _is_same(converted: Any, value: Any) -> bool:
+    """Whether a converted value equals the original; floats may be rounded."""
+    if isinstance(converted, float):
+        return not math.isinf(converted) or bool(converted == value)
+    if isinstance(converted, datetime.datetime) and isinstance(value, datetime.datetime):
+        return (converted.tzinfo is None) == (value.tzinfo is None) and converted == value
+    if isinstance(converted, datetime.datetime) != isinstance(value, datetime.datetime):
         return False
-    return bool(kept == value)
+    return bool(converted == value)
 
 
 def _is_text(kind: pa.DataType) -> bool:

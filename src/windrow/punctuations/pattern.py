@@ -1,4 +1,4 @@
-"""Patterns: sets of rows, told column by column."""
+"""Patterns: sets of rows, described column by column."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from windrow.punctuations.boxes import NULL, Box, Lines
 from windrow.punctuations.lines import line_if_any
+from windrow.punctuations.regions import NULL, Lines, Region
 from windrow.punctuations.values import Values
 
 __all__ = ["EVERYTHING", "Pattern", "lines_of", "put_together"]
@@ -19,12 +19,12 @@ __all__ = ["EVERYTHING", "Pattern", "lines_of", "put_together"]
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """The rows whose columns have certain values. As a punctuation: no later row is one of them.
+    """The rows whose columns have certain values. As a punctuation: no later row matches it.
 
     Attributes
     ----------
     columns
-        The columns that it tells of, in the order of their names, and their values. It is ``*`` on all
+        The columns that it restricts, in the order of their names, and their values. It is ``*`` on all
         others.
     """
 
@@ -32,13 +32,13 @@ class Pattern:
 
     @staticmethod
     def of(columns: Mapping[str, Values] | Iterable[tuple[str, Values]]) -> Pattern:
-        """That of these columns; those that may have all values are left out."""
-        told = columns.items() if isinstance(columns, Mapping) else columns
-        return Pattern(tuple(sorted((name, own) for name, own in told if not own.is_everything)))
+        """The pattern of these columns; columns with all values are left out."""
+        own_columns = columns.items() if isinstance(columns, Mapping) else columns
+        return Pattern(tuple(sorted((name, own) for name, own in own_columns if not own.is_everything)))
 
     @staticmethod
     def where(schema: pa.Schema, conditions: Iterable[tuple[Any, ...]]) -> Pattern:
-        """The rows for which all of some comparisons hold.
+        """The rows for which all comparisons are true.
 
         Parameters
         ----------
@@ -62,7 +62,7 @@ class Pattern:
 
     @staticmethod
     def outside(schema: pa.Schema, conditions: Iterable[tuple[Any, ...]]) -> list[Pattern]:
-        """The rows for which one of the comparisons does not hold: what a domain says will never come.
+        """The rows for which one of the comparisons is not true: the rows outside a domain.
 
         NULL is outside, as a comparison with it is not true.
         """
@@ -74,7 +74,7 @@ class Pattern:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns that it tells of."""
+        """The columns that it restricts."""
         return tuple(name for name, _ in self.columns)
 
     @property
@@ -89,37 +89,37 @@ class Pattern:
         return Pattern.of(found)
 
     def __le__(self, other: Pattern) -> bool:
-        """Whether all its rows are rows of the other."""
+        """Whether the other pattern contains this one."""
         if self.is_empty:
             return True
         mine = dict(self.columns)
         return all(name in mine and mine[name] <= own for name, own in other.columns)
 
     def only(self, names: Iterable[str]) -> Pattern:
-        """What it says of some columns."""
-        kept = set(names)
-        return Pattern(tuple((name, own) for name, own in self.columns if name in kept))
+        """The pattern of some of its columns."""
+        chosen = set(names)
+        return Pattern(tuple((name, own) for name, own in self.columns if name in chosen))
 
     def renamed(self, names: Mapping[str, str]) -> Pattern:
-        """With other names of columns."""
+        """The pattern with other column names."""
         return Pattern.of((names.get(name, name), own) for name, own in self.columns)
 
-    def boxes(self) -> Iterator[Box]:
-        """The boxes that it is made of: one for each span of each column with each of the others."""
-        told = [(*([NULL] if own.null else []), *own.spans) for _, own in self.columns]
-        for spans in itertools.product(*told):
+    def regions(self) -> Iterator[Region]:
+        """Its regions: one for each combination of the columns' spans."""
+        spans_of_each = [(*([NULL] if own.null else []), *own.spans) for _, own in self.columns]
+        for spans in itertools.product(*spans_of_each):
             yield dict(zip(self.names, spans, strict=True))
 
     @staticmethod
-    def of_box(box: Box, lines: Lines) -> Pattern:
-        """The pattern of a box."""
+    def of_region(region: Region, lines: Lines) -> Pattern:
+        """The pattern of a region."""
         return Pattern.of(
             (name, Values(lines[name], span is NULL, () if span is NULL else (span,)))
-            for name, span in box.items()
+            for name, span in region.items()
         )
 
     def to_json(self) -> str:
-        """As a text: columns with lists of values, NULL and ranges.
+        """Write JSON: columns with lists of values, NULL and ranges.
 
         ``{"hour": [1, null, {"in": {">=": 3, "<": 5}}]}`` is 1, NULL, 3 or 4. Times are in ticks of the
         column's type.
@@ -128,26 +128,28 @@ class Pattern:
 
     @staticmethod
     def from_json(text: str, schema: pa.Schema) -> Pattern:
-        """What :meth:`to_json` has told of rows of this schema."""
-        told = json.loads(text)
-        return Pattern.of((name, Values.of_json(schema.field(name).type, own)) for name, own in told.items())
+        """Read what :meth:`to_json` wrote, for rows of this schema."""
+        columns = json.loads(text)
+        return Pattern.of(
+            (name, Values.of_json(schema.field(name).type, own)) for name, own in columns.items()
+        )
 
     def __str__(self) -> str:
         return " AND ".join(own.shown(name) for name, own in self.columns) or "TRUE"
 
 
 EVERYTHING = Pattern(())
-"""All rows: none follows."""
+"""All rows: as a punctuation, no row follows."""
 
 
 def lines_of(schema: pa.Schema) -> Lines:
-    """The lines of the columns that have one; of others a pattern tells nothing."""
+    """The lines of the columns that have one; a pattern cannot restrict the others."""
     found = {field.name: line_if_any(field.type) for field in schema}
     return {name: line for name, line in found.items() if line is not None}
 
 
 def put_together(patterns: Iterable[Pattern]) -> list[Pattern]:
-    """The same in fewer patterns: one for all that tell of one and the same column alone."""
+    """Merge patterns that restrict one and the same column only."""
     found: list[Pattern] = []
     alone: dict[str, Values] = {}
     for pattern in patterns:

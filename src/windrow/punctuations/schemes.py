@@ -1,7 +1,7 @@
-"""Punctuations that follow from the rows themselves, by what is declared of a stream.
+"""Punctuations that follow from the rows themselves, by a declaration of the stream.
 
-A scheme is told the rows as they come and says what they promise of those that follow. It is plain data.
-Rows that its own promises exclude are the caller's to find: they break the declaration.
+A scheme derives punctuations from rows as they arrive. It is plain data. The caller must find rows that match
+an earlier punctuation: they violate the declaration.
 """
 
 from __future__ import annotations
@@ -14,55 +14,55 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow.punctuations.boxes import NULL, Box
 from windrow.punctuations.cover import Cover
 from windrow.punctuations.pattern import Pattern, lines_of
+from windrow.punctuations.regions import NULL, Region
 
 __all__ = ["EndOfEntity", "GrowingKey", "Scheme", "UniqueKey", "of_json", "schemes", "to_json"]
 
 
 @dataclass
 class UniqueKey:
-    """Rows with a key come once: each row promises that none with its key follows.
+    """A unique key: after each row, no row with its key follows.
 
-    NULL in a key is unlike any other, so such a row promises nothing.
+    A NULL in a key differs from every other, so such a row implies nothing.
 
     Attributes
     ----------
     columns
-        The key's.
+        The key's columns.
     """
 
     columns: tuple[str, ...]
 
-    def promises(self, rows: pa.Table) -> list[Pattern]:
-        """What rows promise of those that follow them all."""
+    def punctuations(self, rows: pa.Table) -> list[Pattern]:
+        """The punctuations that follow from some rows, after all of them."""
         return _of_keys(rows, self.columns)
 
 
 @dataclass
 class GrowingKey:
-    """A column that never falls, of all rows or of those with the same values in others.
+    """A column that never decreases, over all rows or within each group of them.
 
-    Each row promises that no value below its own follows, nor its own if values only grow. A row where the
-    column is NULL promises nothing.
+    After each row, no lesser value follows, nor the same one if values strictly increase. A row with NULL in
+    the column implies nothing.
 
     Attributes
     ----------
     column
-        Which grows.
+        The increasing column.
     within
-        The columns whose values rows have in common that grow for themselves.
+        The columns of the groups.
     is_strict
-        Whether no value comes twice.
+        Whether no value occurs twice.
     """
 
     column: str
     within: tuple[str, ...] = ()
     is_strict: bool = False
 
-    def promises(self, rows: pa.Table) -> list[Pattern]:
-        """What rows promise of those that follow them all."""
+    def punctuations(self, rows: pa.Table) -> list[Pattern]:
+        """The punctuations that follow from some rows, after all of them."""
         lines = lines_of(rows.schema)
         rows = rows.filter(pc.is_valid(rows.column(self.column)))
         if not rows.num_rows:
@@ -74,30 +74,30 @@ class GrowingKey:
             reached = max(places[own].tolist())
             stop = line.after(reached) if self.is_strict else reached
             if line.first < stop:
-                found.append(Pattern.of_box({**key, self.column: (line.first, stop)}, lines))
+                found.append(Pattern.of_region({**key, self.column: (line.first, stop)}, lines))
         return found
 
 
 @dataclass
 class EndOfEntity:
-    """A row that is an entity's last: it promises that no row with its values in some columns follows.
+    """An entity's last row: no row with its values in some columns follows.
 
     ``WHEN status = 'closed' PUNCTUATES (auction)``.
 
     Attributes
     ----------
     when
-        What the last row matches.
+        The pattern of a last row.
     columns
-        That name the entity. Where one is NULL there is none.
+        The columns that identify the entity. If one is NULL, there is no entity.
     """
 
     when: Pattern
     columns: tuple[str, ...]
     _cover: Cover | None = field(default=None, init=False, repr=False, compare=False)
 
-    def promises(self, rows: pa.Table) -> list[Pattern]:
-        """What rows promise of those that follow them all."""
+    def punctuations(self, rows: pa.Table) -> list[Pattern]:
+        """The punctuations that follow from some rows, after all of them."""
         if self._cover is None:
             self._cover = Cover(lines_of(rows.schema), [self.when])
         return _of_keys(rows.filter(pa.array(self._cover.matches(rows))), self.columns)
@@ -107,7 +107,7 @@ Scheme = UniqueKey | GrowingKey | EndOfEntity
 
 
 def to_json(scheme: Scheme) -> dict[str, Any]:
-    """A scheme as JSON has it."""
+    """Write a scheme as JSON."""
     match scheme:
         case UniqueKey(columns=columns):
             return {"unique": list(columns)}
@@ -117,29 +117,29 @@ def to_json(scheme: Scheme) -> dict[str, Any]:
             return {"when": when.to_json(), "ends": list(columns)}
 
 
-def of_json(told: dict[str, Any], schema: pa.Schema) -> Scheme:
-    """What :func:`to_json` has told of rows of this schema."""
-    if "unique" in told:
-        return UniqueKey(tuple(told["unique"]))
-    if "growing" in told:
-        return GrowingKey(told["growing"], tuple(told["within"]), told["strict"])
-    return EndOfEntity(Pattern.from_json(told["when"], schema), tuple(told["ends"]))
+def of_json(stored: dict[str, Any], schema: pa.Schema) -> Scheme:
+    """Read what :func:`to_json` wrote, for rows of this schema."""
+    if "unique" in stored:
+        return UniqueKey(tuple(stored["unique"]))
+    if "growing" in stored:
+        return GrowingKey(stored["growing"], tuple(stored["within"]), stored["strict"])
+    return EndOfEntity(Pattern.from_json(stored["when"], schema), tuple(stored["ends"]))
 
 
 def schemes(declared: Iterable[Scheme], rows: pa.Table) -> list[Pattern]:
-    """What rows promise by all that is declared."""
-    return [pattern for scheme in declared for pattern in scheme.promises(rows)]
+    """The punctuations that follow from rows by all declared schemes."""
+    return [pattern for scheme in declared for pattern in scheme.punctuations(rows)]
 
 
 def _of_keys(rows: pa.Table, columns: tuple[str, ...]) -> list[Pattern]:
-    """That none with these keys follows, but for keys in which something is NULL."""
+    """The punctuations of the rows' keys, except keys with a NULL."""
     lines = lines_of(rows.schema)
     keys = (key for key, _ in _groups(rows, columns))
-    return [Pattern.of_box(key, lines) for key in keys if NULL not in key.values()]
+    return [Pattern.of_region(key, lines) for key in keys if NULL not in key.values()]
 
 
-def _groups(rows: pa.Table, columns: tuple[str, ...]) -> list[tuple[Box, np.ndarray]]:
-    """The different values of columns, as boxes, in the order in which they come, and the rows of each."""
+def _groups(rows: pa.Table, columns: tuple[str, ...]) -> list[tuple[Region, np.ndarray]]:
+    """The distinct values of columns, as regions in the order of arrival, and the rows of each."""
     lines = lines_of(rows.schema)
     codes = []
     for name in columns:

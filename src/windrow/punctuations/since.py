@@ -1,4 +1,4 @@
-"""Since when values of some columns are closed, as a stream's promises are told in the course of time."""
+"""Since when keys are closed, as the punctuations of a stream arrive over time."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from windrow.punctuations.boxes import Box, Lines
 from windrow.punctuations.closing import Closing
 from windrow.punctuations.index import NEVER, Columns, Index
 from windrow.punctuations.pattern import Pattern
+from windrow.punctuations.regions import Lines, Region
 
 __all__ = ["Since"]
 
@@ -19,24 +19,24 @@ Ints = npt.NDArray[np.int64]
 
 
 class Since:
-    """What is closed of some columns, and since when. It changes as promises are added.
+    """The closed keys of a stream, and since when each is closed. It is mutable.
 
     Parameters
     ----------
     lines
         Those of the stream's columns.
     columns
-        The columns whose values are to be closed, whatever the others hold.
+        The key's columns.
     """
 
     def __init__(self, lines: Lines, columns: Iterable[str]) -> None:
         self._closing = Closing(lines, columns)
-        self._indices: list[Index] = []  # each of more boxes than all after it
-        self._new: list[tuple[Box, int]] = []
+        self._indices: list[Index] = []  # each with more regions than all after it
+        self._new: list[tuple[Region, int]] = []
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns."""
+        """The key's columns."""
         return self._closing.columns
 
     @property
@@ -46,15 +46,15 @@ class Since:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is closed."""
+        """Whether no key is closed."""
         return not self._new and not self._indices
 
     def add(self, at: int, patterns: Iterable[Pattern]) -> None:
-        """Take in promises that are told at an instant, which is not before those of others."""
-        self._new += [(box, at) for box in self._closing.add(patterns)]
+        """Add the punctuations of an instant; instants must not decrease."""
+        self._new += [(region, at) for region in self._closing.add(patterns)]
 
     def of(self, rows: pa.Table) -> Ints:
-        """Since when the values of each row are closed; `NEVER` if they are open.
+        """Since when the key of each row is closed; `NEVER` if it is open.
 
         Parameters
         ----------
@@ -70,12 +70,12 @@ class Since:
         return found
 
     def _all(self) -> list[Index]:
-        """Indices of all that is closed: few, and each box is put into few of them."""
-        boxes, since = [box for box, _ in self._new], [at for _, at in self._new]
+        """Indices of all closed keys: their number is logarithmic, and so is the cost of a key."""
+        regions, since = [region for region, _ in self._new], [at for _, at in self._new]
         self._new = []
-        while boxes and self._indices and len(self._indices[-1]) <= 2 * len(boxes):
+        while regions and self._indices and len(self._indices[-1]) <= 2 * len(regions):
             last = self._indices.pop()
-            boxes, since = [*last.boxes, *boxes], [*last.since, *since]
-        if boxes:
-            self._indices.append(Index(boxes, self.lines, since))
+            regions, since = [*last.boxes, *regions], [*last.since, *since]
+        if regions:
+            self._indices.append(Index(regions, self.lines, since))
         return self._indices

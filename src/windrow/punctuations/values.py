@@ -1,4 +1,4 @@
-"""Sets of a column's values: what a pattern says of one column."""
+"""Sets of a column's values: the part of a pattern for one column."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Values:
     null
         Whether NULL is one of them.
     spans
-        The others: in order, none empty, none touching the next.
+        The other values: sorted spans, none empty, none adjacent to the next.
     """
 
     line: Line
@@ -34,13 +34,13 @@ class Values:
 
     @staticmethod
     def everything(kind: pa.DataType) -> Values:
-        """All values, NULL too: what ``*`` stands for."""
+        """All values and NULL: ``*``."""
         line = line_of(kind)
         return Values(line, True, ((line.first, line.end),))
 
     @staticmethod
     def compared(kind: pa.DataType, operator: str, operand: Any = None) -> Values:
-        """The values for which a comparison is true; NULL is none of them but for ``is null``.
+        """The values for which a comparison is true, without NULL except for ``is null``.
 
         Parameters
         ----------
@@ -49,7 +49,7 @@ class Values:
         operator
             ``=``, ``in``, ``<``, ``<=``, ``>``, ``>=``, ``between``, ``is null``, ``is not null``.
         operand
-            The value; of ``in`` all, of ``between`` both. A comparison with NULL is never true.
+            The value; for ``in`` and ``between`` a list of them. A comparison with NULL is never true.
 
         Raises
         ------
@@ -69,7 +69,7 @@ class Values:
 
     @staticmethod
     def at_places(kind: pa.DataType, operator: str, places: Sequence[Place]) -> Values:
-        """As :meth:`compared`, of values that are given by their places."""
+        """As :meth:`compared`, for places instead of values."""
         line = line_of(kind)
         if operator in ("is null", "is not null"):
             is_null = operator == "is null"
@@ -89,16 +89,16 @@ class Values:
 
     @property
     def is_empty(self) -> bool:
-        """Whether it holds nothing."""
+        """Whether it is empty."""
         return not self.null and not self.spans
 
     @property
     def is_everything(self) -> bool:
-        """Whether it holds all values and NULL."""
+        """Whether it contains all values and NULL."""
         return self.null and self.spans == ((self.line.first, self.line.end),)
 
-    def holds(self, place: Place | None) -> bool:
-        """Whether it holds the value of a place; None stands for NULL."""
+    def contains(self, place: Place | None) -> bool:
+        """Whether it contains the value of a place; None stands for NULL."""
         if place is None:
             return self.null
         at = bisect_right(self.spans, place, key=lambda span: span[0]) - 1
@@ -130,27 +130,27 @@ class Values:
         return (self & other) == self
 
     def to_json(self) -> list[Any]:
-        """As a list: NULL, values, and ranges such as ``{">=": 2, "<": 5}``."""
+        """Write JSON: a list of NULL, values, and ranges such as ``{">=": 2, "<": 5}``."""
         line = self.line
-        told: list[Any] = [None] if self.null else []
+        parts: list[Any] = [None] if self.null else []
         for first, stop in self.spans:
             if line.is_point((first, stop)):
-                told.append(line.to_json(first))
+                parts.append(line.to_json(first))
                 continue
             ends: dict[str, Any] = {}
             if first != line.first:
                 ends[">="] = line.to_json(first)
             if stop is not END and stop != line.end:
                 ends["<"] = line.to_json(stop)
-            told.append({"in": ends})
-        return told
+            parts.append({"in": ends})
+        return parts
 
     @staticmethod
-    def of_json(kind: pa.DataType, told: Iterable[Any]) -> Values:
-        """What :meth:`to_json` has told."""
+    def of_json(kind: pa.DataType, parts: Iterable[Any]) -> Values:
+        """Read what :meth:`to_json` wrote."""
         line = line_of(kind)
         null, spans = False, []
-        for piece in told:
+        for piece in parts:
             if piece is None:
                 null = True
             elif isinstance(piece, dict) and "in" in piece:
@@ -162,24 +162,24 @@ class Values:
         return Values(line, null, merged(spans))
 
     def shown(self, name: str) -> str:
-        """As a condition on a column of this name."""
+        """Format it as a condition on a column of this name."""
         line = self.line
         points = [line.shown(span[0]) for span in self.spans if line.is_point(span)]
-        told = [f"{name} IS NULL"] if self.null else []
+        parts = [f"{name} IS NULL"] if self.null else []
         if points:
-            told.append(f"{name} = {points[0]}" if len(points) == 1 else f"{name} IN ({', '.join(points)})")
+            parts.append(f"{name} = {points[0]}" if len(points) == 1 else f"{name} IN ({', '.join(points)})")
         for first, stop in self.spans:
             if line.is_point((first, stop)):
                 continue
             ends = [f"{name} >= {line.shown(first)}"] if first != line.first else []
             if stop is not END and stop != line.end:
                 ends.append(f"{name} < {line.shown(stop)}")
-            told.append(" AND ".join(ends) or f"{name} IS NOT NULL")
-        return told[0] if len(told) == 1 else f"({' OR '.join(told)})"
+            parts.append(" AND ".join(ends) or f"{name} IS NOT NULL")
+        return parts[0] if len(parts) == 1 else f"({' OR '.join(parts)})"
 
 
 def merged(spans: Iterable[Span]) -> tuple[Span, ...]:
-    """Spans in order, those that overlap or touch made one, empty ones left out."""
+    """Sort and merge spans that overlap or touch, and drop empty ones."""
     found: list[Span] = []
     for first, stop in sorted(span for span in spans if span[0] < span[1]):
         if found and first <= found[-1][1]:

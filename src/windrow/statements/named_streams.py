@@ -37,7 +37,7 @@ from windrow.statements.inserts import live_of, start_insert
 from windrow.statements.naming import refuse_taken, remember_named
 from windrow.streams import NamedStream, Ordering, Receipt
 from windrow.streams.admission.rowtime import Rowtime
-from windrow.streams.definition import Definition, told_apart
+from windrow.streams.definition import Definition, region_texts
 from windrow.syntax.cql_clauses import named_columns
 from windrow.syntax.lengths import TIME_UNITS
 from windrow.syntax.mistakes import unsupported_statement
@@ -117,7 +117,7 @@ def _refuse_other_promises(
     schemes: Sequence[Scheme],
 ) -> None:
     """Refuse a stream that is there and promises other things than are declared; nothing may be left out."""
-    words = {"CHECK"} if told_apart(columns, domain) != found.domain else set()
+    words = {"CHECK"} if region_texts(columns, domain) != found.domain else set()
     if tuple(schemes) != found.schemes:
         words |= {"UNIQUE", "GROWING", "WHEN"}
     if words:

@@ -1,9 +1,9 @@
-"""Named streams: a durable log in a folder, its many producers, and its clock.
+"""Named streams: a durable log in a folder, its producers, and its watermark.
 
 It imports numpy, pandas, pyarrow, ``windrow.errors`` and ``windrow.tracebacks`` only.
 """
 
-from windrow.streams.admission.clock import ClockState, Ordering
+from windrow.streams.admission.watermark import Ordering, WatermarkState
 from windrow.streams.entries import FOREVER, NO_BOUND, Decision, EntryKind
 from windrow.streams.log_position import Batch, Position
 from windrow.streams.producer import Producer, Receipt
@@ -13,7 +13,6 @@ __all__ = [
     "FOREVER",
     "NO_BOUND",
     "Batch",
-    "ClockState",
     "Decision",
     "EntryKind",
     "NamedStream",
@@ -21,4 +20,5 @@ __all__ = [
     "Position",
     "Producer",
     "Receipt",
+    "WatermarkState",
 ]

@@ -1,8 +1,7 @@
-"""How a file of a log says which one it is: its number, the checksum of the file before it, and its own.
+"""How a log file identifies itself: its number, the checksum of the previous file, and its own checksum.
 
-The three stand in Parquet's footer, at places of fixed width behind all that the file holds. So a writer that
-has lost the race for a number puts another into the file by writing some bytes anew, and the end of a file
-tells them without the rest being read.
+The three are in Parquet's footer, at a fixed width, behind the data. A writer that loses the race for a
+number therefore rewrites a few bytes only, and a reader finds all three at the end of the file.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ __all__ = ["BLANK", "START", "FileDraft", "Link", "Place", "is_whole", "link_of"
 _NUMBER, _BEFORE, _MARK = b"windrow.number=", b" windrow.before=", b"windrow.crc32="
 _DIGITS = 10
 BLANK = _NUMBER + b"0" * 20 + _BEFORE + b"0" * _DIGITS + b" " + _MARK + b"0" * _DIGITS
-"""What a file has in place of them until its place is known."""
+"""The placeholder for all three, until the file's place in the log is known."""
 
 _LINK = re.compile(rb"windrow\.number=(\d{20}) windrow\.before=(\d{10}) ")
 _CHECKSUM = re.compile(rb"\d{10}")
@@ -24,14 +23,14 @@ _CHECKSUM = re.compile(rb"\d{10}")
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A place in a log: after a file.
+    """A place in a log: the end of one file.
 
     Attributes
     ----------
     number
-        The file's; 0 before the first.
+        The file's number; 0 before the first file.
     checksum
-        The file's; None where it is not known.
+        The file's checksum; None if unknown.
     """
 
     number: int = 0
@@ -43,14 +42,14 @@ START = Place()
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """What a file says of itself.
+    """A file's own account of its place in the log.
 
     Attributes
     ----------
     number, before
-        Its number and the checksum of the file before it; None of a file that an earlier version wrote.
+        Its number and the checksum of the previous file; None if an earlier version wrote the file.
     checksum
-        Of all its bytes, among which the digits of the checksum itself count as zeros.
+        The checksum of all its bytes; the digits of the checksum itself count as zeros.
     """
 
     number: int | None
@@ -59,9 +58,9 @@ class Link:
 
 
 def link_of(end: bytes) -> Link | None:
-    """What the end of a file says; None if it says nothing.
+    """Read the link from the end of a file; None if there is none.
 
-    The last place counts: Parquet writes what users store before it.
+    The last occurrence counts, because Parquet writes the users' own metadata before it.
     """
     start = end.rfind(_MARK)
     checksum = _CHECKSUM.match(end, start + len(_MARK)) if start >= 0 else None
@@ -73,19 +72,19 @@ def link_of(end: bytes) -> Link | None:
 
 
 def is_whole(content: bytes) -> bool:
-    """Whether a file has the checksum that it says."""
+    """Whether a file's content matches its checksum."""
     place = content.rfind(_MARK) + len(_MARK)
     before, said, after = content[:place], content[place : place + _DIGITS], content[place + _DIGITS :]
     return b"%010d" % zlib.crc32(after, zlib.crc32(b"0" * _DIGITS, zlib.crc32(before))) == said
 
 
 class FileDraft:
-    """A file that can be put at one place of a log after the other, each time at the cost of its last bytes.
+    """A file that can move to another place in the log by rewriting its last bytes only.
 
     Attributes
     ----------
     start
-        What is before this byte is the same at all places.
+        The first byte that depends on the place.
     """
 
     def __init__(self, content: bytes) -> None:
@@ -95,7 +94,7 @@ class FileDraft:
         self._begun = zlib.crc32(content[: self.start])
 
     def after(self, place: Place) -> tuple[bytes, Place]:
-        """The bytes from `start` on where the file follows a place, and the file's own place."""
+        """The bytes from `start` on if the file follows a place, and the file's own place."""
         assert place.checksum is not None
         number = place.number + 1
         said = _NUMBER + b"%020d" % number + _BEFORE + b"%010d" % place.checksum + b" " + _MARK
@@ -103,5 +102,5 @@ class FileDraft:
         return said + b"%010d" % checksum + self._rest, Place(number, checksum)
 
     def whole(self, place: Place) -> bytes:
-        """All bytes of the file where it follows a place."""
+        """All bytes of the file if it follows a place."""
         return self._content[: self.start] + self.after(place)[0]

@@ -1,4 +1,4 @@
-"""What a stream is: its columns, its rowtime, and what its rows promise; the file ``stream.json``."""
+"""The definition of a stream: its columns, rowtime, ordering and punctuation schemes; ``stream.json``."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ import pyarrow.parquet as pq
 from windrow.errors import AnalysisError, InputError, NotSupportedError, WindrowError
 from windrow.punctuations import Cover, Pattern, lines_of
 from windrow.punctuations.schemes import Scheme, of_json, to_json
-from windrow.streams.admission.clock import Ordering
 from windrow.streams.admission.future import Future
 from windrow.streams.admission.rowtime import Rowtime
+from windrow.streams.admission.watermark import Ordering
 from windrow.streams.entries import CONTROL, FOREVER, PREFIX
 
-__all__ = ["FORMAT", "Definition", "bound_of", "told_apart"]
+__all__ = ["FORMAT", "Definition", "bound_of", "region_texts"]
 
 FORMAT = 2
 """The version of the folder's layout that this code reads and writes."""
@@ -36,29 +36,29 @@ _OF_OTHER_SHAPE = (
     pa.ArrowException,
     WindrowError,
 )
-"""What reading values leads to that are not such as are written, in JSON, base64 or Arrow."""
+"""The errors that malformed JSON, base64 or Arrow values raise."""
 
 
 @dataclass(frozen=True)
 class Definition:
-    """A stream's columns and order.
+    """A stream's columns and ordering.
 
     Attributes
     ----------
     identity
-        Names the stream in each of its files.
+        Identifies the stream in each of its files.
     columns
         The columns of a row.
     rowtime
-        One of them.
+        The column with the rowtime.
     ordering
-        What a row says about the later ones of its producer.
+        What a row implies for later rows of its producer.
     idle
-        After so many seconds without saying anything, an attached producer is idle; None for never.
+        The number of seconds without an entry after which an attached producer is idle; None for never.
     domain
-        What no row matches from the first on, as :meth:`Pattern.to_json` writes it, a box each.
+        Patterns that no row ever matches, as :meth:`Pattern.to_json` writes them.
     schemes
-        What a producer promises by each row that it inserts.
+        The punctuations that follow from each row that a producer inserts.
     """
 
     identity: str
@@ -80,7 +80,7 @@ class Definition:
         schemes: Sequence[Scheme] = (),
         future: float | None = None,
     ) -> Definition:
-        """That of a new stream; `idle` and `future` are in seconds.
+        """Make the definition of a new stream; `idle` and `future` are in seconds.
 
         Raises
         ------
@@ -92,18 +92,18 @@ class Definition:
         plain = pa.schema([pa.field(field.name, field.type) for field in columns])
         _check_names(plain)
         _check_types(plain)
-        boxes, of_rowtime = told_apart(plain, domain), Rowtime.of(plain, rowtime, unit)
+        regions, of_rowtime = region_texts(plain, domain), Rowtime.of(plain, rowtime, unit)
         if future is not None:
             ordering = replace(ordering, future=Future(round(future * 1e6), of_rowtime.nanoseconds))
-        return Definition(uuid.uuid4().hex, plain, of_rowtime, ordering, idle, boxes, tuple(schemes))
+        return Definition(uuid.uuid4().hex, plain, of_rowtime, ordering, idle, regions, tuple(schemes))
 
     @property
     def stored(self) -> pa.Schema:
-        """The columns of an entry."""
+        """The columns of an entry in the log."""
         return pa.schema([*CONTROL, *self.columns])
 
     def bound_of(self, pattern: Pattern) -> int | None:
-        """The bound that a pattern is, in ticks: no row before it; None if it is none."""
+        """The bound that a pattern is equivalent to, in ticks; None if it is not a bound."""
         return bound_of(pattern, self.rowtime.column)
 
     def to_json(self) -> str:
@@ -131,7 +131,7 @@ class Definition:
 
     @staticmethod
     def from_json(text: str, path: object) -> Definition:
-        """That of a text.
+        """Read the text of ``stream.json``.
 
         Raises
         ------
@@ -141,7 +141,7 @@ class Definition:
         try:
             values = json.loads(text)
         except ValueError:
-            raise _torn(path, "not whole") from None
+            raise _torn(path, "incomplete") from None
         if not isinstance(values, dict) or values.get("format") != _MARK:
             raise InputError(
                 f"{path} is not the description of a stream",
@@ -164,17 +164,17 @@ class Definition:
 
 
 def _read(values: dict[str, Any]) -> Definition:
-    """What :meth:`Definition.to_json` has told; one of `_OF_OTHER_SHAPE` for other values."""
+    """Read what :meth:`Definition.to_json` wrote; other values raise one of `_OF_OTHER_SHAPE`."""
     columns = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(values["schema"], validate=True)))
     unit = values["unit"] if pa.types.is_integer(columns.field(values["rowtime"]).type) else None
     rowtime = Rowtime.of(columns, values["rowtime"], unit)
-    identity, idle, told = values["identity"], values.get("idle"), dict(values["ordering"])
-    micros = told.pop("future", None)
+    identity, idle, values_of_ordering = values["identity"], values.get("idle"), dict(values["ordering"])
+    micros = values_of_ordering.pop("future", None)
     future = None if micros is None else Future(micros, rowtime.nanoseconds)
-    ordering = Ordering(told["lag"], told["is_promise"], future)
+    ordering = Ordering(values_of_ordering["lag"], values_of_ordering["is_promise"], future)
     domain = tuple(values.get("domain", ()))
-    for box in domain:
-        Pattern.from_json(box, columns)
+    for region in domain:
+        Pattern.from_json(region, columns)
     schemes = tuple(of_json(scheme, columns) for scheme in values.get("schemes", ()))
     if not isinstance(identity, str) or rowtime.unit != values["unit"] or not (idle is None or idle > 0):
         raise ValueError(values)
@@ -190,7 +190,7 @@ def _torn(path: object, how: str) -> InputError:
 
 
 def bound_of(pattern: Pattern, rowtime: str) -> int | None:
-    """The bound that a pattern is, in ticks of this column: no row before it; None if it is none."""
+    """The bound that a pattern is equivalent to, in ticks of this column; None if it is not a bound."""
     own = pattern[rowtime]
     if pattern.names != (rowtime,) or own is None or len(own.spans) != 1:
         return None
@@ -200,10 +200,10 @@ def bound_of(pattern: Pattern, rowtime: str) -> int | None:
     return FOREVER if stop == line.end else int(stop)
 
 
-def told_apart(columns: pa.Schema, domain: Sequence[Pattern]) -> tuple[str, ...]:
-    """Patterns as texts, a box each, such as states of a clock have them."""
+def region_texts(columns: pa.Schema, domain: Sequence[Pattern]) -> tuple[str, ...]:
+    """Patterns as JSON texts, one for each region, as in the state of a watermark."""
     lines = lines_of(columns)
-    return tuple(Pattern.of_box(box, lines).to_json() for box in Cover(lines, domain))
+    return tuple(Pattern.of_region(region, lines).to_json() for region in Cover(lines, domain))
 
 
 def _check_names(columns: pa.Schema) -> None:
@@ -213,11 +213,11 @@ def _check_names(columns: pa.Schema) -> None:
             raise AnalysisError(
                 f"column {name} has a name that begins with {PREFIX}",
                 condition="RESERVED_NAME",
-                hint=f"names that begin with {PREFIX} are those of the log's own columns",
+                hint=f"rename it: {PREFIX} is reserved for the log's own columns",
             )
         if name.lower() in known:
             raise AnalysisError(
-                f"column {name} is given twice", condition="DUPLICATE_COLUMN", hint="give each its own name"
+                f"column {name} is listed twice", condition="DUPLICATE_COLUMN", hint="give each its own name"
             )
         known.add(name.lower())
 
@@ -228,12 +228,12 @@ def _check_types(columns: pa.Schema) -> None:
         sink = pa.BufferOutputStream()
         try:
             pq.write_table(one.empty_table(), sink)
-            kept = pq.read_schema(pa.BufferReader(sink.getvalue())).field(0).type
+            stored_type = pq.read_schema(pa.BufferReader(sink.getvalue())).field(0).type
         except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
-            kept = None
-        if kept != field.type:
+            stored_type = None
+        if stored_type != field.type:
             raise NotSupportedError(
                 f"values of column {field.name} ({field.type}) cannot be stored in a stream",
                 condition="UNSUPPORTED_TYPE",
-                hint=f"store them as {kept}" if kept is not None else "store them as text",
+                hint=f"store them as {stored_type}" if stored_type is not None else "store them as text",
             )

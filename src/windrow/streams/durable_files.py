@@ -1,8 +1,8 @@
-"""Files that are whole or not there, and that stay.
+"""Durable files: each is complete or absent, and survives a power failure.
 
-A file is written under a name that nobody reads, flushed to the disk, and then given its name by a hard
-link, which fails if the name is taken. So whoever sees a name sees all of the file, and of several
-processes that want one name just one gets it.
+A file is written under a temporary name, flushed to the disk, and then linked to its final name. The hard
+link fails if the name exists. A reader that sees a name therefore sees the complete file, and only one of
+several processes can claim a name.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EXDEV, errno.EM
 
 @contextmanager
 def writing(folder: Path, what: str) -> Iterator[None]:
-    """Tell failures to write into a stream's folder.
+    """Report failures to write into a stream's folder.
 
     Raises
     ------
@@ -34,26 +34,26 @@ def writing(folder: Path, what: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        told = error.strerror or str(error)
+        reason = error.strerror or str(error)
         if error.errno in _FULL:
             raise ExecutionError(
-                f"{what} not written: no space is left for {folder}",
+                f"cannot write {what}: no space is left for {folder}",
                 condition="DISK_FULL",
                 sqlstate="53100",
-                hint="make room and try again; the stream is as it was before",
+                hint="free some space and try again; the stream is unchanged",
             ) from error
         raise ExecutionError(
-            f"{what} not written: {told} ({error.filename or folder})",
+            f"cannot write {what}: {reason} ({error.filename or folder})",
             condition="STREAM_NOT_WRITTEN",
-            hint="the stream's folder must be writable, on a file system that has hard links"
+            hint="put the stream's folder on a writable file system that has hard links"
             if error.errno in _NO_LINKS
-            else "see to the folder and try again; the stream is as it was before",
+            else "check the folder and try again; the stream is unchanged",
         ) from error
 
 
 @contextmanager
 def written(pending: Path, content: bytes) -> Iterator[Path]:
-    """A file with this content, on the disk, under a name of its own in `pending` until the block ends."""
+    """Write a file under a temporary name in `pending`, flushed to the disk; it is deleted at the end."""
     path = pending / f"{uuid.uuid4().hex}.tmp"
     try:
         with path.open("xb") as file:
@@ -62,12 +62,12 @@ def written(pending: Path, content: bytes) -> Iterator[Path]:
             os.fsync(file.fileno())
         yield path
     finally:
-        with suppress(OSError):  # what stays is deleted by `tidy`
+        with suppress(OSError):  # `tidy` deletes leftovers
             path.unlink()
 
 
 def rewrite(path: Path, start: int, content: bytes) -> None:
-    """Put other bytes into a file that nobody reads yet; they are on the disk when this returns."""
+    """Overwrite bytes of a file that nobody reads yet, and flush them to the disk."""
     with path.open("r+b") as file:
         file.seek(start)
         file.write(content)
@@ -76,17 +76,17 @@ def rewrite(path: Path, start: int, content: bytes) -> None:
 
 
 def claim(path: Path, name: Path) -> bool:
-    """Give a file a further name; whether it was free."""
+    """Link a file to a further name; return whether the name was free."""
     try:
         os.link(path, name)
     except FileExistsError:
-        # a network file system may report a link as failed that it has made
+        # a network file system may report failure for a link that it made
         return _is_same(path, name)
     return True
 
 
 def flush(folder: Path) -> None:
-    """Return when the names in a folder are on the disk."""
+    """Flush the names in a folder to the disk."""
     if os.name == "nt":
         return
     handle = os.open(folder, os.O_RDONLY)
@@ -97,7 +97,7 @@ def flush(folder: Path) -> None:
 
 
 def tidy(pending: Path, *, before: float) -> None:
-    """Delete what processes that ended left in `pending` before a time."""
+    """Delete files in `pending` that were last written before a time: leftovers of dead processes."""
     for path in pending.glob("*.tmp"):
         with suppress(FileNotFoundError):
             if path.stat().st_mtime < before:

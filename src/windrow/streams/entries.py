@@ -1,7 +1,7 @@
 """The entries of a log: what arrives at a stream, in order.
 
-An entry is a row, or something that a producer says about its rows to come. Rowtimes and bounds are int64
-ticks of the stream's clock, processing times are microseconds since the epoch.
+An entry is a row, or a producer's statement about its later rows. Rowtimes and bounds are int64 ticks of the
+rowtime; processing times are microseconds since the epoch.
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ __all__ = [
 Ints = npt.NDArray[np.int64]
 
 NO_BOUND = -(2**63)
-"""The bound that promises nothing."""
+"""The bound before all rowtimes, which says nothing."""
 
 FOREVER = 2**63 - 1
-"""The bound that promises that no row follows."""
+"""The bound after all rowtimes: no row follows."""
 
 PREFIX = "__"
-"""What the names of the control columns begin with, and no column of a stream."""
+"""The prefix of the names of control columns, reserved for them."""
 
 KIND, PRODUCER, GENERATION, SEQUENCE, PTIME, AT, PATTERN = (
     PREFIX + name for name in ("kind", "producer", "generation", "sequence", "ptime", "at", "pattern")
 )
 
 BEFORE = f"{PREFIX}before"
-"""The stream's clock before a row that is below it, where that is told of rows."""
+"""The column with the stream's watermark before a late row."""
 
 CONTROL = pa.schema(
     [
@@ -63,28 +63,28 @@ CONTROL = pa.schema(
         pa.field(PATTERN, pa.string()),
     ]
 )
-"""The columns of an entry beside those of its row: the kind, who says it (as the holder of which lease), the
-number of a row among its producer's, when, the rowtime or bound, and the pattern, as JSON."""
+"""The control columns of an entry: its kind, its producer and the generation of the producer's lease, the
+row's sequence number, the processing time, the rowtime or bound, and the pattern as JSON."""
 
 
 class EntryKind(IntEnum):
-    """What an entry is."""
+    """The kind of an entry."""
 
     ROW = 0
     BOUND = 1
-    """A promise: no row of the producer's below `at` follows."""
+    """A bound: no row of the producer below `at` follows."""
     WATERMARK = 2
-    """An estimate of the same."""
+    """An estimate of a bound."""
     OPEN = 3
-    """The producer attaches, and holds the stream back until it says more."""
+    """The producer attaches. The stream's watermark waits for its bound."""
     IDLE = 4
-    """The producer holds nothing back until its next entry; its promises stay."""
+    """The watermark ignores the producer until its next entry. Its punctuations stay in force."""
     CLOSE = 5
-    """The producer leaves and is forgotten."""
+    """The producer leaves; its state is dropped."""
     PATTERN = 6
-    """A promise: no row of the producer's that the pattern matches follows."""
+    """A punctuation: no row of the producer that matches the pattern follows."""
     TICK = 7
-    """Time has passed: it is of no producer, and says that later entries have later processing times."""
+    """Processing time has advanced. A tick has no producer; later entries have later processing times."""
 
 
 class Decision(IntEnum):
@@ -92,29 +92,29 @@ class Decision(IntEnum):
 
     ADMITTED = 0
     LATE = 1
-    """A row below an estimate, and not below a promise."""
+    """A row below an estimate, but not below a bound."""
     REJECTED = 2
-    """A row below a promise."""
+    """A row below a bound, or one that matches a punctuation."""
     ECLIPSED = 3
-    """A bound below the one that held already."""
+    """A bound below the current one."""
     DUPLICATE = 4
-    """A row that was in already: a retry."""
+    """A row that is already in the log: a retry."""
     FENCED = 5
     """An entry of a producer whose lease had expired: it was never acknowledged."""
     QUARANTINED = 6
-    """A row, bound or pattern of a time that is too far ahead of its processing time."""
+    """A row, bound or pattern whose time is too far ahead of its processing time."""
 
 
 REASONS = ("watermark", "bound", "punctuation", "future", "future bound")
-"""Why rows are among the late rows: they are below an estimate, or below a promise; they match a promised
-pattern; they are too far ahead of their processing time. The last is of what is no row: a bound, or a pattern
-that is one, that is too far ahead."""
+"""Why an entry is among the late rows: the row is below an estimate, is below a bound, matches a punctuation,
+or is too far ahead of its processing time. The last is for a bound, or a pattern equivalent to one, that is
+too far ahead."""
 
 
 def reasons(
     decision: npt.NDArray[np.int8], violated: Ints, is_row: npt.NDArray[np.bool_] | None = None
 ) -> pa.Array:
-    """Of entries that are refused, why: each one of `REASONS`; all are rows without `is_row`."""
+    """The reason, one of `REASONS`, of each refused entry. Without `is_row` all entries are rows."""
     which = np.where(decision == Decision.LATE, 0, np.where(violated == NO_BOUND, 2, 1))
     which[decision == Decision.QUARANTINED] = 3
     if is_row is not None:
@@ -133,18 +133,18 @@ class Entries:
     code
         int32: the producer, as a place in `names`.
     at
-        int64: rowtimes and bounds; of a pattern that has all rowtimes before an instant and nothing else,
-        that instant, of other patterns 0; any value where the kind has neither.
+        int64: rowtimes and bounds; for a pattern equivalent to a bound, that bound, for other patterns 0; any
+        value for other kinds.
     ptime
         int64.
     names
         The producers.
-    told
+    patterns
         The patterns, as text; None if there are none.
     rows
-        The columns of each entry's row, anything where it is none; None if no pattern tells of them.
+        The columns of each entry's row, any values where the entry is no row; None if no pattern reads them.
     sent
-        The processing times as the producers wrote them, where `ptime` is later; None for `ptime`.
+        The processing times that the producers wrote; None if they are `ptime`.
     """
 
     kind: npt.NDArray[np.int8]
@@ -152,7 +152,7 @@ class Entries:
     at: Ints
     ptime: Ints
     names: tuple[str, ...]
-    told: pa.Array | None = None
+    patterns: pa.Array | None = None
     rows: pa.Table | None = None
     sent: Ints | None = None
 
@@ -161,17 +161,17 @@ class Entries:
 
     @staticmethod
     def of_table(table: pa.Table, rows: pa.Table | None = None) -> Entries:
-        """The entries of a table with the columns of `CONTROL`, and of one with those of their rows."""
+        """The entries of a table with the columns of `CONTROL`, and of a table with the rows' columns."""
         producers = table.column(PRODUCER).combine_chunks().dictionary_encode()
         at = table.column(AT).fill_null(0)
-        told = table.column(PATTERN)
+        patterns = table.column(PATTERN)
         return Entries(
             table.column(KIND).to_numpy(),
             producers.indices.to_numpy(zero_copy_only=False).astype(np.int32),
             at.to_numpy(),
             table.column(PTIME).to_numpy(),
             tuple(producers.dictionary.to_pylist()),
-            told.combine_chunks() if told.null_count < len(told) else None,
+            patterns.combine_chunks() if patterns.null_count < len(patterns) else None,
             rows,
         )
 
@@ -179,19 +179,19 @@ class Entries:
     def of_rows(
         at: Ints, ptime: Ints, producer: pa.Array | None = None, bound: pa.Array | None = None
     ) -> Entries:
-        """Rows of a source, each followed by the bound that it carries, if it carries one.
+        """Rows of a source, each followed by its bound if it carries one.
 
-        The rows of the result are in their order, so that its decisions about entries of the kind ``ROW`` are
-        those about the rows.
+        The result has the rows in their order, so decisions about entries of the kind ``ROW`` apply to the
+        rows in turn.
 
         Parameters
         ----------
         at, ptime
-            int64 of each row.
+            int64 for each row.
         producer
-            Text of each row, NULL being the empty one; all are of one producer without it.
+            The producer of each row; NULL is the empty name. Without it all rows have one producer.
         bound
-            int64 of each row: what its producer promises after it; NULL for nothing.
+            int64 for each row: its producer's bound after it; NULL for none.
         """
         count = len(at)
         names = pa.repeat("", count) if producer is None else producer.cast(pa.string()).fill_null("")
@@ -207,7 +207,7 @@ class Entries:
 
     @staticmethod
     def of(items: Sequence[tuple[int, str, int, int]]) -> Entries:
-        """Those given as (kind, producer, at, ptime)."""
+        """The entries of tuples (kind, producer, at, ptime)."""
         names = tuple(dict.fromkeys(name for _, name, _, _ in items))
         codes = {name: code for code, name in enumerate(names)}
         return Entries(
@@ -219,20 +219,20 @@ class Entries:
         )
 
     def part(self, start: int, stop: int) -> Entries:
-        """Those of a range."""
+        """The entries of a range."""
         at = slice(start, stop)
         length = max(stop - start, 0)
-        told = None if self.told is None else self.told.slice(start, length)
+        patterns = None if self.patterns is None else self.patterns.slice(start, length)
         rows = None if self.rows is None else self.rows.slice(start, length)
         sent = None if self.sent is None else self.sent[at]
         ours = self.kind[at], self.code[at], self.at[at], self.ptime[at]
-        return Entries(*ours, self.names, told, rows, sent)
+        return Entries(*ours, self.names, patterns, rows, sent)
 
     def only(self, chosen: npt.NDArray[np.bool_]) -> Entries:
-        """Those that are chosen."""
+        """The entries for which a mask is true."""
         which = pa.array(chosen)
-        told = None if self.told is None else self.told.filter(which)
+        patterns = None if self.patterns is None else self.patterns.filter(which)
         rows = None if self.rows is None else self.rows.filter(which)
         sent = None if self.sent is None else self.sent[chosen]
         ours = self.kind[chosen], self.code[chosen], self.at[chosen], self.ptime[chosen]
-        return Entries(*ours, self.names, told, rows, sent)
+        return Entries(*ours, self.names, patterns, rows, sent)

@@ -1,14 +1,13 @@
 """Leases: which process is a producer, and which producers have died.
 
-A producer's leases are numbered files, its *generations*, each claimed by a hard link; the highest is the
-one that holds. It is renewed by the file's time. A lease whose time has passed may be followed by the next
-generation, of the same producer come back or of whoever logs that it is idle. Entries carry the generation
-that they were written under, and readers leave out those of a lower one than they have seen: a process that
-slept through its lease cannot slip rows in, and it finds out when it looks whether its lease is still the
-highest.
+A producer's leases are numbered files, its *generations*. Each is claimed by a hard link, and the highest is
+in force. Its holder renews it by the file's modification time. After a lease has expired, the next generation
+may follow it: the producer restarts, or another process logs that it is idle. Entries carry the generation of
+their writer, and readers drop entries of a generation below the highest that they have seen. A process that
+slept through its lease therefore cannot insert rows; it finds out when it checks for a higher generation.
 
-A lease says which one it is, and which file of the log was there when it was taken: who takes the next one
-notices a log, or a lease, of another time.
+A lease records its own number, and the last file of the log when it was acquired. The next holder thereby
+detects a log, or a lease, that was restored from another time.
 """
 
 from __future__ import annotations
@@ -29,8 +28,8 @@ from windrow.streams.durable_files import claim, flush, writing, written
 __all__ = ["Lease", "acquire", "expired", "follow_up", "last", "latest", "lost"]
 
 _LONGEST_NAME = 200
-_KEPT = 8
-_RELEASED, _ABANDONED = 0, 1  # times of files that no renewal gives
+_RETAINED = 8
+_RELEASED, _ABANDONED = 0, 1  # modification times that no renewal sets
 
 
 @dataclass(frozen=True)
@@ -57,7 +56,7 @@ class Lease:
         return _path(self.folder, self.generation)
 
     def after(self) -> Place | None:
-        """The place in the log after which it was taken; None if it is gone, or does not say.
+        """The end of the log when the lease was acquired; None if the lease is gone or does not record it.
 
         Raises
         ------
@@ -68,22 +67,22 @@ class Lease:
         return None if holder is None else holder.after
 
     def is_held(self) -> bool:
-        """Whether no other has taken the next."""
+        """Whether it is still the highest generation."""
         with suppress(FileNotFoundError):
             return _latest(self.folder) == self.generation
         return False
 
     def renew(self) -> None:
-        """Hold it for its time from now on."""
+        """Extend the lease by its duration from now on."""
         os.utime(self.path)
 
     def release(self) -> None:
-        """Let whoever wants have the next at once: the producer has said all that it had to say."""
+        """Free the name at once: the producer has logged that it leaves."""
         os.utime(self.path, (_RELEASED, _RELEASED))
 
     def abandon(self) -> None:
-        """Let it be expired at once: whoever notices logs that the producer is idle."""
-        with suppress(OSError):  # then it expires in its time
+        """Expire the lease at once, so that another process logs the producer as idle."""
+        with suppress(OSError):  # then it expires by itself
             os.utime(self.path, (_ABANDONED, _ABANDONED))
 
 
@@ -97,7 +96,7 @@ def acquire(
     wait: float = 0.0,
     above: int = 0,
 ) -> Lease:
-    """The lease of a producer, once no other process has it.
+    """Acquire the lease of a producer, once no other process has it.
 
     Parameters
     ----------
@@ -106,14 +105,14 @@ def acquire(
     producer
         The name.
     seconds
-        For how long it holds without being renewed.
+        How long it lasts without renewal.
     after
         A place that is in the log.
     wait
-        For how many seconds to try. Whoever only logs that the producer is idle has the lease for a moment,
-        which is waited for in any case.
+        For how many seconds to try. A lease that only serves to log the producer as idle lasts a moment, and
+        this function always waits for its end.
     above
-        A generation that the log knows already: the next is higher, also if the files of leases were lost.
+        The highest generation in the log: the next one is higher, even if the lease files were lost.
 
     Raises
     ------
@@ -141,7 +140,7 @@ def acquire(
                 condition="PRODUCER_TAKEN",
                 sqlstate="55006",
                 hint="use another name, or end that process; its lease expires "
-                f"{holder.seconds:g} seconds after it has died",
+                f"{holder.seconds:g} seconds after the process ends",
             )
         else:
             time.sleep(0.02)
@@ -150,20 +149,20 @@ def acquire(
 def follow_up(
     lease: Lease, pending: Path, seconds: float, after: Place, *, is_logging: bool = False
 ) -> Lease | None:
-    """The generation after a lease that has ended; None if another was faster.
+    """Acquire the generation after an expired lease; None if another process was faster.
 
     Parameters
     ----------
     lease
-        The one before.
+        The expired lease.
     pending
         The stream's folder of files that are being written.
     seconds
-        For how long it holds without being renewed.
+        How long it lasts without renewal.
     after
         A place that is in the log.
     is_logging
-        Whether it is only there to log that the producer is idle.
+        Whether its only purpose is to log that the producer is idle.
     """
     following = Lease(lease.folder, lease.producer, lease.generation + 1)
     holder = {
@@ -183,18 +182,18 @@ def follow_up(
         try:
             flush(lease.folder)
         except OSError:
-            following.release()  # nobody would have it
+            following.release()  # or the name would have no holder
             raise
-    # old ones may be gone, so a name that is free need not be the highest
+    # old generations may be deleted, so a free name need not be the highest
     if not following.is_held():
         return None
-    for generation in range(following.generation - 2 * _KEPT, following.generation - _KEPT):
+    for generation in range(following.generation - 2 * _RETAINED, following.generation - _RETAINED):
         _path(lease.folder, generation).unlink(missing_ok=True)
     return following
 
 
 def expired(leases: Path) -> list[Lease]:
-    """The leases whose holders have neither renewed nor released them in time."""
+    """The expired leases: their holders neither renewed nor released them."""
     found = []
     for lease in latest(leases).values():
         holder = _holder(lease)
@@ -216,11 +215,11 @@ def last(leases: Path, producer: str) -> Lease:
 
 
 def lost(leases: Path, producer: str) -> InputError:
-    """The error that the last leases of a producer are gone."""
+    """The error for a producer whose latest lease files are missing."""
     return InputError(
         f"leases of producer {producer} are missing: {leases / _quoted(producer)}",
         condition="MISSING_FILE",
-        hint="attach the producer once: its next lease is above those that the log knows",
+        hint="attach the producer once: its next lease is above those in the log",
     )
 
 
@@ -238,7 +237,7 @@ class _Holder:
 
 
 def _holder(lease: Lease) -> _Holder | None:
-    """Who has a lease, if that generation exists."""
+    """The holder of a lease, if that generation exists."""
     try:
         renewed, text = lease.path.stat().st_mtime, lease.path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -250,7 +249,7 @@ def _holder(lease: Lease) -> _Holder | None:
             values.get("generation", lease.generation),
         ):
             raise _foreign(lease.path, "is another lease")
-        after = Place(*values["after"]) if "after" in values else None  # earlier versions did not say
+        after = Place(*values["after"]) if "after" in values else None  # absent in earlier versions
         return _Holder(
             values["host"],
             values["process"],

@@ -1,13 +1,12 @@
-"""The log of a stream on disk: Parquet files that are numbered from 1 on.
+"""The log of a stream on disk: Parquet files, numbered from 1 on.
 
-A file holds the entries of one call of one producer; it is in the log wholly or not at all. Its number is
-claimed by a hard link after the file before it was seen, so that the numbers have no gaps and a number's
-content never changes. Readers flush the folder before they hand out what they found: what was read once is
-there after a power failure too.
+A file contains the entries of one call of one producer; it is in the log completely or not at all. Its number
+is claimed by a hard link after the previous file was seen, so numbers have no gaps and a file never changes.
+Readers flush the folder before they return entries: what was read once survives a power failure.
 
-Parquet's own footer says which stream a file is of, which number it has, and the checksums of the whole
-file and of the one before: a file that was swapped, copied or replaced, and a log that was rolled back, are
-noticed by who comes to the next file. Any reader of Parquet can read it.
+The Parquet footer records the stream, the file's number, and the checksums of the file and of the previous
+one. A reader thereby detects a file that was swapped, copied or replaced, and a log that was rolled back, at
+the next file. Any Parquet reader can read the files.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ _NAME = re.compile(r"(?!0{20})(\d{20})\.parquet")
 _PARQUET = b"PAR1"
 _IDENTITY, _VERSION, _SEAL = b"windrow.stream", b"windrow.format", b"windrow.seal"
 _UNCHAINED, _CHAINED = b"2", b"3"
-"""Versions of the format of files: those of before say nothing of their place."""
+"""Versions of the file format: files of the first do not record their place."""
 _LENGTH = 8
 """Parquet ends with the length of its footer, in four bytes, and four letters."""
 
@@ -63,9 +62,9 @@ class Log:
         return self.files / f"{number:020d}.parquet"
 
     def append(self, entries: pa.Table, after: Place = START) -> Place:
-        """Add entries of one producer; the place after them.
+        """Add entries of one producer; return the place after them.
 
-        They are in the log when this returns, and stay when :meth:`settle` has returned after it.
+        They are in the log when this returns, and durable when :meth:`flush` has returned after it.
 
         Parameters
         ----------
@@ -79,7 +78,7 @@ class Log:
         ExecutionError
             ``DISK_FULL``, ``STREAM_NOT_WRITTEN``.
         InputError
-            Those of :meth:`end`: nothing is added to a log that is damaged at its end.
+            As :meth:`end`: nothing is added to a log that is damaged at its end.
         """
         draft = FileDraft(self._encoded(entries))
         end = self.end(after)
@@ -90,13 +89,13 @@ class Log:
         return draft.after(end)[1]
 
     def end(self, after: Place = START) -> Place:
-        """The last place, which is not before one that is known to be in the log.
+        """The last place in the log, from one on that is known to be in it.
 
         Raises
         ------
         InputError
-            ``LOG_CHANGED``, ``MISSING_FILE``: the known place is there no more, or a file is missing;
-            ``TORN_FILE``, ``FOREIGN_FILE``, ``MISPLACED_FILE``, ``UNREADABLE_FILE``: of the last file.
+            ``LOG_CHANGED``, ``MISSING_FILE``: the known place is gone, or a file is missing;
+            ``TORN_FILE``, ``FOREIGN_FILE``, ``MISPLACED_FILE``, ``UNREADABLE_FILE``: about the last file.
         """
         self.verify(after)
         number = self._end(after.number)
@@ -105,7 +104,7 @@ class Log:
         return after if number == after.number and after.checksum is not None else self.place(number)
 
     def place(self, number: int) -> Place:
-        """The place after a file, of which only the end is read.
+        """The place after a file; reads its end only.
 
         Raises
         ------
@@ -115,7 +114,7 @@ class Log:
         return Place(number, self._link(number).checksum) if number else START
 
     def verify(self, place: Place) -> None:
-        """See that the log still has a place at which somebody was.
+        """Check that the log still has a place that was seen before.
 
         Raises
         ------
@@ -125,7 +124,7 @@ class Log:
         self.same(place, self.place(place.number))
 
     def same(self, place: Place, found: Place) -> None:
-        """See that a file is the one that somebody has seen at a place.
+        """Check that a file is the one that was seen at a place before.
 
         Raises
         ------
@@ -134,14 +133,14 @@ class Log:
         """
         if place.checksum is not None and found != place:
             raise InputError(
-                f"file {place.number} of the log is another than it was before: {self.path(place.number)}",
+                f"file {place.number} of the log has changed: {self.path(place.number)}",
                 condition="LOG_CHANGED",
-                hint="restore the log from a copy that has the file as it was; what has read the log up to it"
-                " cannot go on with another",
+                hint="restore the log from a copy with the original file; whatever has read the log up to it"
+                " cannot resume with another",
             )
 
-    def settle(self) -> None:
-        """Return when all that is in the log is on the disk.
+    def flush_files(self) -> None:
+        """Flush the log to the disk.
 
         Raises
         ------
@@ -154,18 +153,18 @@ class Log:
             raise ExecutionError(
                 f"entries are in the log, but {self.files} could not be flushed: {error.strerror or error}",
                 condition="STREAM_NOT_FLUSHED",
-                hint="they may be lost if the power fails; do not insert them again",
+                hint="do not insert them again; a power failure may lose them",
             ) from error
 
     def last(self, after: int = 0) -> int:
-        """The number of the last file; all up to it stay, also after a power failure."""
+        """The number of the last file; the log up to it is durable."""
         number = self._end(after)
         if number > after:
-            self.settle()
+            self.flush_files()
         return number
 
     def after(self, place: Place, until: int) -> Iterator[tuple[pa.Table, Place]]:
-        """The entries of the files after a place up to a number, each with the place after it.
+        """The entries of the files after a place up to a number, each file with the place after it.
 
         Raises
         ------
@@ -194,17 +193,17 @@ class Log:
         return self._file(number)[0]
 
     def _in_time(self, number: int, entries: pa.Table) -> pa.Table:
-        """The entries of a file, with the time at which they came if their writer's clock was wrong."""
+        """The entries of a file, with their arrival time if their writer's clock was wrong."""
         said = entries.column(PTIME).to_numpy()
         last = int(said.max())
-        came = when(self.folder, number, last)
-        if came == last:
+        arrival = when(self.folder, number, last)
+        if arrival == last:
             return entries
         place = entries.schema.get_field_index(PTIME)
-        return entries.set_column(place, entries.schema.field(place), pa.array(np.minimum(said, came)))
+        return entries.set_column(place, entries.schema.field(place), pa.array(np.minimum(said, arrival)))
 
     def check(self) -> list[WindrowError]:
-        """Read all files; what is wrong with which."""
+        """Read all files; return their problems."""
         problems: list[WindrowError] = []
         numbers = []
         for path in sorted(self.files.iterdir()):
@@ -227,7 +226,7 @@ class Log:
         return problems
 
     def check_numbers(self) -> None:
-        """See that no file is missing before another.
+        """Check that no number is missing.
 
         Raises
         ------
@@ -239,7 +238,7 @@ class Log:
             raise self._missing(next(number for number in range(1, max(numbers)) if number not in numbers))
 
     def _end(self, after: int) -> int:
-        """The last number from `after` on: found by doubling steps, then by halving."""
+        """The last number from `after` on, found by galloping search."""
         step = 1
         while self.path(after + step).exists():
             after += step
@@ -251,18 +250,18 @@ class Log:
         return after
 
     def _follow(self, place: Place, link: Link, number: int, *, is_chained: bool) -> None:
-        """See that a file is the one after a place."""
+        """Check that a file follows a place."""
         if link.before is None:
             if is_chained:
                 raise _foreign(
-                    self.path(number), "an earlier version of Windrow wrote it, and not those before it"
+                    self.path(number), "an earlier version of Windrow wrote it, but not the files before it"
                 )
         elif place.checksum is not None and link.before != place.checksum:
             raise InputError(
                 f"file {number} of the log does not follow file {number - 1}:"
                 f" {self.path(number)}, {self.path(number - 1)}",
                 condition="LOG_CHANGED",
-                hint="restore the log from one copy: these two are not of one time, or not of one log",
+                hint="restore all files of the log from one copy: these two do not belong together",
             )
 
     def _file(self, number: int) -> tuple[pa.Table, Link]:
@@ -274,7 +273,7 @@ class Log:
         return self._in_time(number, entries), link
 
     def _link(self, number: int) -> Link:
-        """What a file says of itself: its end is read, and not compared with the rest."""
+        """Read a file's link from its end; the checksum is not compared with the content."""
         path = self.path(number)
         try:
             with path.open("rb") as file:
@@ -305,7 +304,7 @@ class Log:
         return InputError(
             f"file {number} of the log is missing: {self.path(number)}",
             condition="MISSING_FILE",
-            hint="restore it from a copy; entries are never deleted",
+            hint="restore it from a copy; Windrow never deletes files of a log",
         )
 
     def _unread(self, number: int, error: OSError) -> InputError:
@@ -314,7 +313,7 @@ class Log:
         return InputError(
             f"{self.path(number)} cannot be read: {error.strerror or error}",
             condition="UNREADABLE_FILE",
-            hint="see to the disk and the rights of the file",
+            hint="check the disk and the permissions of the file",
         )
 
     def _encoded(self, entries: pa.Table) -> bytes:
@@ -336,11 +335,11 @@ class Log:
         if not is_whole(content):
             raise _torn(path)
         file = pq.ParquetFile(pa.BufferReader(content))
-        told = file.metadata.metadata
-        if told[_IDENTITY].decode() != self.definition.identity:
+        metadata = file.metadata.metadata
+        if metadata[_IDENTITY].decode() != self.definition.identity:
             raise _foreign(path, "it is of another stream")
-        if told[_VERSION] != (_UNCHAINED if link.number is None else _CHAINED):
-            version = told[_VERSION].decode()
+        if metadata[_VERSION] != (_UNCHAINED if link.number is None else _CHAINED):
+            version = metadata[_VERSION].decode()
             raise InputError(
                 f"{path} has format {version}, this version of Windrow reads {_CHAINED.decode()}",
                 condition="STREAM_VERSION",
@@ -357,7 +356,7 @@ class Log:
 
 def _torn(path: Path) -> InputError:
     return InputError(
-        f"{path} is not whole",
+        f"{path} is incomplete or damaged",
         condition="TORN_FILE",
         hint="restore it from a copy; the files before it can be read",
     )

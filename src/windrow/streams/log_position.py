@@ -1,7 +1,7 @@
-"""How far a log has been read, and what that says about the entries that follow.
+"""Positions in a log: how far it has been read, and the state that judges the entries after that.
 
-Reading is a function of the position and the files after it. It keeps from the clock what was never
-acknowledged: rows that were in already (a retry), and entries of producers whose lease another has taken.
+Reading is a function of the position and the files after it. It skips what was never acknowledged: rows that
+are already in the log (a retry), and entries of producers whose lease another process has acquired.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import pyarrow as pa
 
 from windrow.errors import InputError
 from windrow.punctuations import EVERYTHING
-from windrow.streams.admission.batch_clock import advance
-from windrow.streams.admission.clock import ClockState, Ordering
+from windrow.streams.admission.batch_watermark import advance
+from windrow.streams.admission.watermark import Ordering, WatermarkState
 from windrow.streams.chain import START, Place
 from windrow.streams.entries import (
     BEFORE,
@@ -38,43 +38,53 @@ from windrow.streams.entries import (
     reasons,
 )
 
-__all__ = ["Batch", "Clocks", "Judged", "Position", "Told", "follow", "judge", "needs_rows", "newly_told"]
+__all__ = [
+    "Batch",
+    "Judged",
+    "Position",
+    "Punctuations",
+    "Watermarks",
+    "follow",
+    "judge",
+    "needs_rows",
+    "new_punctuations",
+]
 
 _VERSION = 2
 _READ = (1, _VERSION)
-"""Those of before have no checksums."""
+"""The versions that can be read; the first has no checksums."""
 
-Clocks = tuple[tuple[int, int], ...]
-"""(processing time, clock) at each instant at which a stream's clock has moved."""
+Watermarks = tuple[tuple[int, int], ...]
+"""(processing time, watermark) at each instant at which a stream's watermark advanced."""
 
-Told = tuple[tuple[int, str], ...]
-"""(processing time, pattern) at each instant at which a stream has promised what it had not before."""
+Punctuations = tuple[tuple[int, str], ...]
+"""(processing time, pattern) at each instant at which a stream has a new punctuation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """What reading up to a file has told.
+    """The state after reading up to a file.
 
     Attributes
     ----------
     identity
-        The stream's.
+        The stream's identity.
     number, checksum
-        The file, and its checksum; None where that is not known.
+        The file, and its checksum; None if unknown.
     ptime
-        The greatest processing time; that of a file is later than that of the one before.
-    clock
-        The clock's state.
+        The greatest processing time; each file has a later one than the file before.
+    watermark
+        The state of the watermark.
     writers
-        Of each producer: the generation of its lease, and the sequence number of its last row.
+        The generation of each producer's lease, and the sequence number of its last row.
     duplicates, fenced
-        How many rows were in already, and how many entries were of leases that had ended.
+        How many rows were duplicates, and how many entries had an expired lease.
     """
 
     identity: str
     number: int = 0
     ptime: int = 0
-    clock: ClockState = field(default_factory=ClockState)
+    watermark: WatermarkState = field(default_factory=WatermarkState)
     writers: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     duplicates: int = 0
     fenced: int = 0
@@ -86,7 +96,7 @@ class Position:
         return Place(self.number, self.checksum) if self.number else START
 
     def to_json(self) -> str:
-        """The position as a text, such as a checkpoint may hold."""
+        """The position as a text, for checkpoints."""
         return json.dumps(
             {
                 "version": _VERSION,
@@ -94,7 +104,7 @@ class Position:
                 "number": self.number,
                 "checksum": self.checksum,
                 "ptime": self.ptime,
-                "clock": json.loads(self.clock.to_json()),
+                "clock": json.loads(self.watermark.to_json()),
                 "writers": {name: list(known) for name, known in sorted(self.writers.items())},
                 "duplicates": self.duplicates,
                 "fenced": self.fenced,
@@ -103,7 +113,7 @@ class Position:
 
     @staticmethod
     def from_json(text: str) -> Position:
-        """The position of a text.
+        """Read a position from a text.
 
         Raises
         ------
@@ -115,11 +125,11 @@ class Position:
             raise InputError(
                 "a position in a log was written by another version of Windrow",
                 condition="CLOCK_VERSION",
-                hint="go on with the version of Windrow that wrote it",
+                hint="use the version of Windrow that wrote it",
             )
-        clock = ClockState.from_json(json.dumps(values.pop("clock")))
+        watermark = WatermarkState.from_json(json.dumps(values.pop("clock")))
         writers = {name: (known[0], known[1]) for name, known in values.pop("writers").items()}
-        return Position(clock=clock, writers=writers, **values)
+        return Position(watermark=watermark, writers=writers, **values)
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,20 +139,20 @@ class Batch:
     Attributes
     ----------
     entries
-        A table with the columns of the log. Its ptimes are those of the log: each file's are later than those
-        of the files before.
+        A table with the columns of the log. The processing times of a file are later than those of the files
+        before.
     number
-        int64 of each entry: its file.
+        int64 for each entry: its file.
     decision
-        int8 of each entry: what became of it, values of :class:`~windrow.streams.entries.Decision`.
+        int8 for each entry: a value of :class:`~windrow.streams.entries.Decision`.
     violated
-        int64 of each entry: the bound that it is below, if it was refused for one; else `NO_BOUND`.
+        int64 for each entry: the bound that it is below, if it was refused for that; else `NO_BOUND`.
     before
-        int64 of each entry: the stream's clock before it, of late rows; else `NO_BOUND`.
-    clocks
-        Where the stream's clock has moved to, and at which processing times, if that was asked for.
-    told
-        What the stream has promised by patterns, and at which processing times, in the same way.
+        int64 for each entry: the stream's watermark before a late row; else `NO_BOUND`.
+    watermarks
+        The stream's watermarks with the processing times at which they were reached, if requested.
+    punctuations
+        The stream's new punctuations with their processing times, if requested.
     """
 
     entries: pa.Table
@@ -150,8 +160,8 @@ class Batch:
     decision: npt.NDArray[np.int8]
     violated: Ints
     before: Ints
-    clocks: Clocks = ()
-    told: Told = ()
+    watermarks: Watermarks = ()
+    punctuations: Punctuations = ()
 
     def _rows(self, *decisions: Decision) -> npt.NDArray[np.bool_]:
         is_row = self.entries.column(KIND).to_numpy() == EntryKind.ROW
@@ -166,14 +176,14 @@ class Batch:
 
     @property
     def admitted(self) -> pa.Table:
-        """The rows that were admitted: all columns of the log, those too that order rows of one rowtime."""
+        """The rows that were admitted: all columns of the log, including those that break ties of rowtime."""
         return self.entries.filter(pa.array(self._rows(Decision.ADMITTED)))
 
     @property
-    def promised(self) -> pa.Table:
-        """The rows that no promise rules out, those below an estimate among them.
+    def admissible(self) -> pa.Table:
+        """The rows that violate no bound and no punctuation, including those below an estimate.
 
-        All columns of the log, and `BEFORE`: of late rows the stream's clock before them, else NULL.
+        All columns of the log, and `BEFORE`: the stream's watermark before late rows, else NULL.
         """
         known = pa.array(self.before, mask=self.before == NO_BOUND)
         chosen = pa.array(self._rows(Decision.ADMITTED, Decision.LATE))
@@ -181,23 +191,23 @@ class Batch:
 
     @property
     def late(self) -> pa.Table:
-        """What was late, rejected or quarantined: all columns of the log, ``__violated``, ``__number`` and
-        ``__reason``. All are rows, but for bounds that are quarantined.
+        """The late, rejected and quarantined entries: all columns of the log, ``__violated``, ``__number``
+        and ``__reason``. All are rows, except for quarantined bounds.
         """
         return self._refused(Decision.LATE, Decision.REJECTED)
 
     @property
     def rejected(self) -> pa.Table:
-        """The same without the rows that are only below an estimate."""
+        """The same without rows that are only below an estimate."""
         return self._refused(Decision.REJECTED)
 
     def _refused(self, *decisions: Decision) -> pa.Table:
         is_row = self.entries.column(KIND).to_numpy() == EntryKind.ROW
         chosen = self._rows(*decisions) | (self.decision == Decision.QUARANTINED)
-        whole = self.entries.append_column("__violated", pa.array(self.violated))
-        whole = whole.append_column("__number", pa.array(self.number)).filter(pa.array(chosen))
+        all_entries = self.entries.append_column("__violated", pa.array(self.violated))
+        all_entries = all_entries.append_column("__number", pa.array(self.number)).filter(pa.array(chosen))
         why = reasons(self.decision[chosen], self.violated[chosen], is_row[chosen])
-        return whole.append_column("__reason", why)
+        return all_entries.append_column("__reason", why)
 
 
 def follow(
@@ -209,56 +219,57 @@ def follow(
     *,
     timed: bool = False,
 ) -> tuple[Batch, Position]:
-    """Read the files that come after a position.
+    """Read the files after a position.
 
     Parameters
     ----------
     position
-        Where reading stands.
+        The current position.
     ordering, schema
         Those of the stream's definition.
     files
-        The entries of the next files, one by one.
+        The entries of each of the next files.
     checksum
-        That of the last of them.
+        The checksum of the last of them.
     timed
-        Whether to find out when the clock has moved.
+        Whether to report when the watermark advanced.
 
     Returns
     -------
     batch, position
-        The entries with what became of them, and where reading stands after them.
+        The entries with the decisions about them, and the position after them.
     """
-    whole = pa.concat_tables(files).combine_chunks() if files else schema.empty_table()
-    columns = [name for name in whole.column_names if name not in CONTROL.names]
+    all_entries = pa.concat_tables(files).combine_chunks() if files else schema.empty_table()
+    columns = [name for name in all_entries.column_names if name not in CONTROL.names]
     first = position.number + 1
     numbers = np.repeat(np.arange(first, first + len(files)), [table.num_rows for table in files])
     judged = judge(
-        position, ordering, whole.select(CONTROL.names), numbers, whole.select(columns), timed=timed
+        position,
+        ordering,
+        all_entries.select(CONTROL.names),
+        numbers,
+        all_entries.select(columns),
+        timed=timed,
     )
     place = schema.get_field_index(PTIME)
-    whole = whole.set_column(place, schema.field(place), pa.array(judged.ptime))
+    all_entries = all_entries.set_column(place, schema.field(place), pa.array(judged.ptime))
     said = judged.decision, judged.violated, judged.before
-    batch = Batch(whole, numbers, *said, judged.clocks, judged.told)
+    batch = Batch(all_entries, numbers, *said, judged.watermarks, judged.punctuations)
     return batch, replace(judged.position, checksum=checksum) if files else position
 
 
 @dataclass(frozen=True, eq=False)
 class Judged:
-    """What became of entries, in their order.
+    """The decisions about entries, in their order.
 
     Attributes
     ----------
-    decision, violated, before
-        As of :class:`Batch`.
+    decision, violated, before, watermarks, punctuations
+        As in :class:`Batch`.
     ptime
-        int64: when they came; those of a file are later than those of the files before.
+        int64: when the entries arrived; the times of a file are later than those of the files before.
     position
-        Where reading stands after them.
-    clocks
-        Where the stream's clock has moved to, and at which processing times, if that was asked for.
-    told
-        What the stream has promised by patterns, and at which processing times, in the same way.
+        The position after them.
     """
 
     decision: npt.NDArray[np.int8]
@@ -266,8 +277,8 @@ class Judged:
     before: Ints
     ptime: Ints
     position: Position
-    clocks: Clocks
-    told: Told = ()
+    watermarks: Watermarks
+    punctuations: Punctuations = ()
 
 
 def judge(
@@ -279,35 +290,35 @@ def judge(
     *,
     timed: bool = False,
 ) -> Judged:
-    """Judge the entries that come after a position.
+    """Judge the entries after a position.
 
     Parameters
     ----------
     position
-        Where reading stands.
+        The current position.
     ordering
         That of the stream's definition.
     entries
         The columns of :data:`~windrow.streams.entries.CONTROL` of all entries of the next files.
     number
-        int64 of each entry: its file.
+        int64 for each entry: its file.
     rows
-        The columns of each entry's row, where `needs_rows`.
+        The columns of each entry's row, if `needs_rows`.
     timed
-        Whether to find out when the clock has moved: entries of one processing time are judged together then.
+        Whether to report when the watermark advanced: it then judges each processing time by itself.
 
     Raises
     ------
     InputError
-        ``MISSING_FILE``: they are not those of the next files.
+        ``MISSING_FILE``: the entries are not those of the next files.
     """
     starts = np.flatnonzero(np.diff(number, prepend=0))
     files = number[starts]
     if not np.array_equal(files, np.arange(position.number + 1, position.number + 1 + len(files))):
         raise InputError(
-            f"reading stands at file {position.number} of the log, and entries of others follow",
+            f"the entries do not follow file {position.number} of the log, the last one read",
             condition="MISSING_FILE",
-            hint="restore the log, or the checkpoint, from a copy: they are not of one time",
+            hint="restore the log and the checkpoint from copies of one time",
         )
     writers = dict(position.writers)
     decisions = [
@@ -316,42 +327,45 @@ def judge(
     ]
     decision = np.concatenate([*decisions, np.zeros(0, np.int8)])
     violated, before = (np.full(len(decision), NO_BOUND) for _ in range(2))
-    # what one call of a producer brings comes at once, and nothing else comes then
+    # the entries of a file arrive together, and those of other files at other times
     nth = number - position.number
     ptime = np.maximum.accumulate(np.maximum(entries.column(PTIME).to_numpy() - nth, position.ptime)) + nth
-    told = np.flatnonzero(decision == Decision.ADMITTED)
+    punctuations = np.flatnonzero(decision == Decision.ADMITTED)
     placed = entries.set_column(CONTROL.get_field_index(PTIME), CONTROL.field(PTIME), pa.array(ptime))
-    chosen = pa.array(told)
+    chosen = pa.array(punctuations)
     own = rows.take(chosen) if rows is not None and needs_rows(position, entries) else None
-    of_clock = Entries.of_table(placed.take(chosen), own)
-    if ordering.future is not None:  # by the times that producers know: so they decide as readers do
-        of_clock = replace(of_clock, sent=entries.column(PTIME).to_numpy()[told])
-    state, clocks = position.clock, []
+    to_judge = Entries.of_table(placed.take(chosen), own)
+    if ordering.future is not None:  # by the producers' own times, so that producers and readers agree
+        to_judge = replace(to_judge, sent=entries.column(PTIME).to_numpy()[punctuations])
+    state, watermarks = position.watermark, []
     patterns: list[tuple[int, str]] = []
-    for start, stop in _instants(of_clock.ptime) if timed else [(0, len(of_clock))]:
-        decided = advance(state, ordering, of_clock.part(start, stop))
-        decision[told[start:stop]], violated[told[start:stop]] = decided.decision, decided.violated
-        before[told[start:stop]] = decided.before
+    for start, stop in _instants(to_judge.ptime) if timed else [(0, len(to_judge))]:
+        decided = advance(state, ordering, to_judge.part(start, stop))
+        decision[punctuations[start:stop]], violated[punctuations[start:stop]] = (
+            decided.decision,
+            decided.violated,
+        )
+        before[punctuations[start:stop]] = decided.before
         if timed and decided.state.at != state.at:
-            clocks.append((int(of_clock.ptime[start]), decided.state.at))
+            watermarks.append((int(to_judge.ptime[start]), decided.state.at))
         if timed:
-            patterns += newly_told(int(of_clock.ptime[start]), state, decided.state)
+            patterns += new_punctuations(int(to_judge.ptime[start]), state, decided.state)
         state = decided.state
     after = replace(
         position,
         number=position.number + len(files),
         checksum=None if len(files) else position.checksum,
         ptime=int(ptime.max(initial=position.ptime)),
-        clock=state,
+        watermark=state,
         writers=writers,
         duplicates=position.duplicates + int((decision == Decision.DUPLICATE).sum()),
         fenced=position.fenced + int((decision == Decision.FENCED).sum()),
     )
-    return Judged(decision, violated, before, ptime, after, tuple(clocks), tuple(patterns))
+    return Judged(decision, violated, before, ptime, after, tuple(watermarks), tuple(patterns))
 
 
-def newly_told(ptime: int, before: ClockState, after: ClockState) -> Told:
-    """What a stream has promised by patterns at a processing time; all, where no row follows."""
+def new_punctuations(ptime: int, before: WatermarkState, after: WatermarkState) -> Punctuations:
+    """The new punctuations of a stream at a processing time; everything, if no row follows."""
     if after.shared is before.shared and after.at == before.at:
         return ()
     known = frozenset(before.shared)
@@ -362,26 +376,26 @@ def newly_told(ptime: int, before: ClockState, after: ClockState) -> Told:
 
 
 def _instants(ptime: Ints) -> Iterator[tuple[int, int]]:
-    """The entries of each processing time, as a stretch."""
+    """The range of entries of each processing time."""
     starts = np.flatnonzero(np.diff(ptime, prepend=-1))
     return pairwise([*starts.tolist(), len(ptime)])
 
 
 def needs_rows(position: Position, entries: pa.Table) -> bool:
-    """Whether entries cannot be judged without their rows: where a pattern has been promised."""
-    told = entries.column(PATTERN)
-    promised = position.clock.patterns or position.clock.shared
-    return bool(promised) or told.null_count < len(told)
+    """Whether judging the entries needs their rows: if there is a punctuation."""
+    punctuations = entries.column(PATTERN)
+    in_force = position.watermark.patterns or position.watermark.shared
+    return bool(in_force) or punctuations.null_count < len(punctuations)
 
 
 def _standing(writers: dict[str, tuple[int, int]], table: pa.Table) -> npt.NDArray[np.int8]:
-    """Which entries of a file are not for the clock; notes the producer's generation and last row."""
+    """The fenced and duplicate entries of a file; records the producer's generation and last row."""
     name, generation = table.column(PRODUCER)[0].as_py(), table.column(GENERATION)[0].as_py()
-    held, last = writers.get(name, (0, 0))
+    current, last = writers.get(name, (0, 0))
     decision = np.zeros(table.num_rows, np.int8)
     if table.column(KIND)[0].as_py() == EntryKind.TICK:
         return decision
-    if generation < held:
+    if generation < current:
         decision[:] = Decision.FENCED
         return decision
     is_row = table.column(KIND).to_numpy() == EntryKind.ROW

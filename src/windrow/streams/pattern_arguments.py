@@ -1,4 +1,4 @@
-"""Patterns as they are given to a producer: columns with values, lists of them, or comparisons."""
+"""Patterns as Python arguments: columns with values, lists of values, or comparisons."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ __all__ = ["pattern_of"]
 _COMPARISONS = ("<", "<=", ">", ">=")
 
 
-def pattern_of(given: Iterable[tuple[str, object]], columns: pa.Schema) -> Pattern:
-    """The pattern of what columns are to have; names are matched whatever their case.
+def pattern_of(conditions: Iterable[tuple[str, object]], columns: pa.Schema) -> Pattern:
+    """The pattern of columns and the values that they match; the case of names does not matter.
 
     Raises
     ------
@@ -29,7 +29,7 @@ def pattern_of(given: Iterable[tuple[str, object]], columns: pa.Schema) -> Patte
     """
     known = {name.lower(): name for name in columns.names}
     found: dict[str, Values] = {}
-    for name, told in given:
+    for name, condition in conditions:
         column = known.get(str(name).lower())
         if column is None:
             raise InputError(
@@ -40,31 +40,31 @@ def pattern_of(given: Iterable[tuple[str, object]], columns: pa.Schema) -> Patte
             )
         if column in found:
             raise InputError(
-                f"column {column} is given twice", condition="DUPLICATE_COLUMN", hint="give it once"
+                f"column {column} is named twice", condition="DUPLICATE_COLUMN", hint="name it once"
             )
-        found[column] = _values(column, columns.field(column).type, told)
+        found[column] = _values(column, columns.field(column).type, condition)
     if not found:
         raise UsageError(
-            "a pattern that tells of no column has all rows",
+            "a pattern without a column matches all rows",
             condition="INVALID_ARGUMENT",
-            hint="finish() promises that no row follows",
+            hint="name a column, or call finish() if no row follows at all",
         )
     return Pattern.of(found)
 
 
-def _values(name: str, kind: pa.DataType, told: object) -> Values:
-    if isinstance(told, Mapping):
-        if not told or not set(told) <= {*_COMPARISONS}:
-            wrong = next((each for each in told if each not in _COMPARISONS), "nothing")
+def _values(name: str, kind: pa.DataType, condition: object) -> Values:
+    if isinstance(condition, Mapping):
+        if not condition or not set(condition) <= {*_COMPARISONS}:
+            wrong = next((each for each in condition if each not in _COMPARISONS), "nothing")
             raise UsageError(
                 f"{wrong!r} is no comparison of column {name}",
                 condition="INVALID_ARGUMENT",
-                hint=f"comparisons are {', '.join(_COMPARISONS)}",
+                hint=f"use one of {', '.join(_COMPARISONS)}",
             )
         compared = Values.everything(kind)
-        for operator, operand in told.items():
+        for operator, operand in condition.items():
             compared &= Values.compared(kind, operator, operand)
         return compared
-    several = list(told) if isinstance(told, list | tuple | AbstractSet) else [told]
+    several = list(condition) if isinstance(condition, list | tuple | AbstractSet) else [condition]
     found = Values.compared(kind, "in", [value for value in several if value is not None])
     return found | Values.compared(kind, "is null") if None in several else found

@@ -1,4 +1,4 @@
-"""Producers: who inserts rows into a named stream and says what it will insert."""
+"""Producers: they insert rows into a named stream, with bounds and punctuations for later rows."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ import pyarrow.compute as pc
 from windrow.errors import ExecutionError, InputError, UsageError, WindrowError
 from windrow.punctuations import Cover, Pattern, lines_of
 from windrow.punctuations.schemes import schemes
-from windrow.streams.admission.ahead import told_ahead
-from windrow.streams.admission.batch_clock import advance
-from windrow.streams.admission.clock import ClockState, Decided
+from windrow.streams.admission.ahead import ahead_warning
+from windrow.streams.admission.batch_watermark import advance
 from windrow.streams.admission.mistimed import is_ahead
+from windrow.streams.admission.watermark import Decided, WatermarkState
 from windrow.streams.definition import Definition
 from windrow.streams.entries import (
     AT,
@@ -48,7 +48,7 @@ from windrow.streams.row_arguments import Rows, to_table
 from windrow.streams.stream_folder import StreamFolder
 from windrow.tracebacks import briefly
 
-__all__ = ["LEASE_SECONDS", "LateRows", "Producer", "Receipt", "said", "under"]
+__all__ = ["LEASE_SECONDS", "LateRows", "Producer", "Receipt", "control_entry", "with_generation"]
 
 LateRows = Literal["keep", "error"]
 LEASE_SECONDS = 10.0
@@ -64,17 +64,17 @@ class Receipt:
     Attributes
     ----------
     number
-        The file of the log that holds them; 0 if none had to be written.
+        The file of the log with the rows; 0 if no file was written.
     sequence
-        The number of the first row among the producer's.
+        The sequence number of the first row.
     admitted, late, rejected
-        How many rows are in, are below an estimate of the producer's, and are below its bound. The last two
-        are in the log as late rows.
+        How many rows are admitted, are below an estimate of the producer, and are below its bound. The last
+        two are in the log as late rows.
     duplicates
-        How many rows were in already, by their numbers.
+        How many rows were already in the log, by their sequence numbers.
     quarantined
-        How many are too far ahead of their processing time, of a stream with a ``future``; they are in the
-        log as late rows too.
+        How many rows are too far ahead of their processing time, in a stream with a ``future``; they are in
+        the log as late rows too.
     """
 
     number: int
@@ -90,8 +90,8 @@ class Receipt:
 class Producer:
     """A producer that is attached to a stream. Made by :meth:`NamedStream.producer`.
 
-    As a context, it closes at the end, or is idle if the block ends by an exception: what it has promised
-    then stays promised. All methods return when what they say is on the disk. Threads may share it.
+    As a context manager, it closes at the end, or is idle after an exception: its bound and punctuations then
+    stay in force. A method returns when its entries are on the disk. Threads may share a producer.
     """
 
     def __init__(
@@ -105,29 +105,29 @@ class Producer:
         zone: datetime.tzinfo | None = None,
     ) -> None:
         if late not in ("keep", "error"):
-            raise _invalid(f"{late!r} says not what becomes of late rows", "use 'keep' or 'error'")
+            raise _invalid(f"late={late!r} is not supported", "use 'keep' or 'error'")
         if seconds <= 0:
             raise _invalid(
-                f"a lease of {seconds:g} seconds is none", "give a number of seconds greater than 0"
+                f"lease={seconds:g} is not greater than 0", "set a number of seconds greater than 0"
             )
         self.stream, self.name = stream, name
         self._late, self._seconds, self._zone = late, seconds, zone
         self._process = os.getpid()
         self._lock = threading.RLock()
         self._position = stream.position()
-        self._place = self._position.place  # that is known to be in the log
-        self._last = 0  # the number of the last row that is in
-        self._own = ClockState(
+        self._place = self._position.place  # known to be in the log
+        self._last = 0  # the sequence number of the last row in the log
+        self._own = WatermarkState(
             started=True
         )  # of this producer alone: while it is open, it depends on no other
         self._is_attached = True
-        self._is_certain = False  # whether all that was tried is known to be in or not
-        self._said = time.monotonic()  # when it has last said something
-        self._wrote = 0  # when that was by this machine's clock
-        self._has_told = False  # that it is ahead of its processing time
+        self._is_certain = False  # whether the outcome of all attempts is known
+        self._said = time.monotonic()  # when it last wrote an entry
+        self._wrote = 0  # the same by this machine's wall clock
+        self._has_warned = False  # whether it has warned of rows ahead of their processing time
         self._lease = self._acquired(wait)
-        with contextlib.suppress(ExecutionError):  # it only spares others reading
-            stream.keep(self._position)
+        with contextlib.suppress(ExecutionError):  # a saved position is an optimization only
+            stream.save(self._position)
         self._heart = _Heart(self)
 
     def __enter__(self) -> Self:
@@ -140,7 +140,7 @@ class Producer:
 
     @property
     def next_sequence(self) -> int:
-        """The number that the next row gets: one more than the last that is in."""
+        """The sequence number of the next row: one more than the last in the log."""
         return self._last + 1
 
     @property
@@ -162,20 +162,20 @@ class Producer:
         Parameters
         ----------
         rows
-            Mappings of columns to values (or one), a DataFrame of pandas, or an Arrow table. A column that
-            is not given is NULL.
+            Mappings of columns to values (or one), a pandas DataFrame, or an Arrow table. A missing column
+            is NULL.
         sequence
-            The number of the first row, among those of this producer, by default :attr:`next_sequence`.
-            Rows with numbers that are in already are left out: with numbers of its own, such as those of
-            the lines of a file, a producer may insert again what it does not know to be in.
+            The sequence number of the first row, by default :attr:`next_sequence`. Rows whose numbers are
+            already in the log are skipped. A producer that numbers its rows itself, for example by the lines
+            of a file, may therefore retry an insert whose outcome it does not know.
         bound, strict
-            Promise, after these rows, what :meth:`bound` would.
+            Set the producer's bound after these rows, as :meth:`bound` does.
 
         Raises
         ------
         InputError
             ``UNKNOWN_COLUMN``, ``INVALID_VALUE``, ``NULL_ROWTIME``, ``ROWTIME_OVERFLOW``; ``LATE_ROWS``
-            where late rows are an error. Nothing is inserted.
+            if late rows are an error. Nothing is inserted.
         ExecutionError
             ``DISK_FULL``, ``STREAM_NOT_WRITTEN``: nothing is inserted. ``STREAM_NOT_FLUSHED``: all is
             inserted.
@@ -186,25 +186,25 @@ class Producer:
         definition = self.stream.definition
         table = to_table(rows, definition.columns)
         ticks = definition.rowtime.ticks(table.column(definition.rowtime.column))
-        says = (
+        statements = (
             []
             if bound is None
-            else [said(definition, EntryKind.BOUND, self.name, self._tick(bound, strict=strict))]
+            else [control_entry(definition, EntryKind.BOUND, self.name, self._tick(bound, strict=strict))]
         )
         if sequence is not None and sequence < 1:
-            raise _invalid(f"{sequence} is no number of a row", "rows are numbered from 1 on")
+            raise _invalid(f"sequence={sequence} is not greater than 0", "number rows from 1 on")
 
         def attempt() -> Receipt:
             first = self.next_sequence if sequence is None else sequence
             known = min(max(self.next_sequence - first, 0), table.num_rows)
             numbers = np.arange(first, first + table.num_rows)[known:]
             rows = _rows(self.name, ticks[known:], numbers, table.slice(known))
-            entries = self._timed(pa.concat_tables([rows, *says]))
+            entries = self._timed(pa.concat_tables([rows, *statements]))
             if not entries.num_rows:
                 return Receipt(0, first, 0, duplicates=known)
             if self._late == "error":
                 self._refuse_late(ticks[known:], entries)
-            number, decision = self._logged(self._with_promises(entries))
+            number, decision = self._logged(self._with_punctuations(entries))
             counts = np.bincount(decision[: len(numbers)], minlength=len(Decision)).tolist()
             refused = counts[Decision.LATE], counts[Decision.REJECTED]
             ahead = counts[Decision.QUARANTINED]
@@ -212,8 +212,8 @@ class Producer:
 
         return self._attached(attempt)
 
-    def _with_promises(self, entries: pa.Table) -> pa.Table:
-        """The entries, and after them what the stream's schemes make of the rows that are in."""
+    def _with_punctuations(self, entries: pa.Table) -> pa.Table:
+        """The entries, and after them the punctuations that schemes derive from admitted rows."""
         definition = self.stream.definition
         if not definition.schemes:
             return entries
@@ -221,21 +221,23 @@ class Producer:
         is_in &= entries.column(KIND).to_numpy() == EntryKind.ROW
         rows = entries.filter(pa.array(is_in)).select(definition.columns.names)
         cover = Cover(lines_of(rows.schema), schemes(definition.schemes, rows))
-        told = [Pattern.of_box(box, cover.lines).to_json() for box in cover]
-        says = [said(definition, EntryKind.PATTERN, self.name, pattern=pattern) for pattern in told]
-        return pa.concat_tables([entries, *says])
+        patterns = [Pattern.of_region(region, cover.lines).to_json() for region in cover]
+        statements = [
+            control_entry(definition, EntryKind.PATTERN, self.name, pattern=pattern) for pattern in patterns
+        ]
+        return pa.concat_tables([entries, *statements])
 
     def bound(self, instant: object, *, strict: bool = False) -> int:
-        """Promise to insert no row with a rowtime before an instant; nor, if strict, at it.
+        """Set the producer's bound: it inserts no row before an instant; nor, if strict, at it.
 
         Parameters
         ----------
         instant
-            An int of the rowtime's unit (of times microseconds since the epoch, of dates days), a date, a
-            datetime, or a text of one in the form of ISO 8601. A datetime has a zone where the rowtimes
-            have one; of a producer that a session has attached, one without is of the session's zone.
+            An int of the rowtime's unit (microseconds since the epoch for times, days for dates), a date, a
+            datetime, or an ISO 8601 text of one. A datetime must have a zone if rowtimes have one; if a
+            session has attached the producer, the session's zone is the default.
         strict
-            Whether the instant itself is meant too.
+            Whether the bound includes the instant itself.
 
         Returns
         -------
@@ -245,16 +247,16 @@ class Producer:
         return self._say(EntryKind.BOUND, self._tick(instant, strict=strict))
 
     def watermark(self, instant: object, *, strict: bool = False) -> int:
-        """Estimate what :meth:`bound` promises: a row below it is late, and not rejected."""
+        """Set an estimated bound: a row below it is late instead of rejected."""
         return self._say(EntryKind.WATERMARK, self._tick(instant, strict=strict))
 
     def punctuate(self, patterns: Mapping[str, object] | None = None, **columns: object) -> int:
-        """Promise to insert no row that matches a pattern.
+        """Write a punctuation: the producer will insert no row that matches a pattern.
 
         Parameters
         ----------
         patterns, columns
-            What the pattern has in columns of the stream; in the others it has anything. A value; None for
+            What the pattern matches in some columns; it matches anything in the others. A value; None for
             NULL; a list, tuple or set of values; or a mapping of ``<``, ``<=``, ``>``, ``>=`` to values.
 
         Returns
@@ -271,48 +273,48 @@ class Producer:
         UsageError
             ``INVALID_ARGUMENT``: no column, or no such comparison.
         """
-        given = [*(patterns or {}).items(), *columns.items()]
-        return self.promise(pattern_of(given, self.stream.definition.columns))
+        conditions = [*(patterns or {}).items(), *columns.items()]
+        return self.promise(pattern_of(conditions, self.stream.definition.columns))
 
     def promise(self, pattern: Pattern) -> int:
-        """Promise to insert no row that matches a pattern, as :meth:`punctuate`.
+        """Write a punctuation, as :meth:`punctuate` does.
 
-        One that has all rowtimes up to an instant, and anything else, is the bound at that instant.
+        A pattern of all rowtimes before an instant is the bound at that instant.
         """
         instant = self.stream.definition.bound_of(pattern)
         if instant is not None:
             return self._say(EntryKind.BOUND, instant)
-        entry = said(self.stream.definition, EntryKind.PATTERN, self.name, pattern=pattern.to_json())
+        entry = control_entry(self.stream.definition, EntryKind.PATTERN, self.name, pattern=pattern.to_json())
         return self._attached(lambda: self._logged(self._timed(entry))[0])
 
     def finish(self) -> int:
-        """Promise to insert no row at all: as far as this producer goes, the stream is complete."""
+        """End the producer's input: it will insert no row at all."""
         return self._say(EntryKind.BOUND, FOREVER)
 
     def idle(self) -> int:
-        """Hold the stream back no longer, until the next insert or bound; 0 if it does not do so anyhow."""
+        """Become idle: the watermark ignores the producer until its next entry; 0 if it is idle already."""
         if self._is_attached and self._is_certain and not self._is_open():
             return 0
         return self._say(EntryKind.IDLE, 0)
 
     def close(self) -> None:
-        """Leave the stream; doing so twice does nothing."""
+        """Leave the stream; a second call does nothing."""
         self._leave(EntryKind.CLOSE)
 
     def leave(self) -> None:
-        """Leave the stream as one who may come back: idle, with what it has promised."""
+        """Leave the stream, to restart later: the producer is idle, its punctuations stay in force."""
         self._leave(EntryKind.IDLE)
 
     def _say(self, kind: EntryKind, tick: int) -> int:
-        entry = said(self.stream.definition, kind, self.name, tick)
+        entry = control_entry(self.stream.definition, kind, self.name, tick)
         return self._attached(lambda: self._logged(self._timed(entry))[0])
 
     def _timed(self, entries: pa.Table) -> pa.Table:
-        """The entries, of a machine whose clock is behind with the time that the log had reached."""
+        """The entries, with processing times that are not before those in the log."""
         place, ptime = CONTROL.get_field_index(PTIME), entries.column(PTIME).to_numpy()
         self._wrote = int(ptime.max(initial=self._wrote))
-        told = pa.array(np.maximum(ptime, self._position.ptime))
-        return entries.set_column(place, CONTROL.field(place), told)
+        times = pa.array(np.maximum(ptime, self._position.ptime))
+        return entries.set_column(place, CONTROL.field(place), times)
 
     def _tick(self, instant: object, *, strict: bool) -> int:
         return min(self.stream.definition.rowtime.tick(instant, self._zone) + strict, FOREVER)
@@ -343,16 +345,16 @@ class Producer:
     # -- the log and the lease -----------------------------------------------------------------------
 
     def _attached(self, attempt: Callable[[], T]) -> T:
-        """Do something as the holder of the lease; again, if the lease was lost before it was in the log."""
+        """Run an attempt under the lease; again, if the lease was lost before its entries were in the log."""
         if os.getpid() != self._process:
             raise UsageError(
-                f"producer {self.name} is process {self._process}, of which this one is a copy",
+                f"producer {self.name} belongs to process {self._process}, and this process is a fork of it",
                 condition="PRODUCER_TAKEN",
                 sqlstate="55006",
                 hint="attach a producer of another name in this process",
             )
         with self._lock:
-            if is_ahead(self._wrote):  # this machine's clock has been set back: read again what holds
+            if is_ahead(self._wrote):  # this machine's clock was set back: read the state again
                 self._position, self._wrote, self._is_certain = self.stream.position(), 0, False
             while True:
                 if not self._is_attached:
@@ -369,7 +371,7 @@ class Producer:
                     return attempt()
 
     def _acquired(self, wait: float = 0.0) -> Lease:
-        """A lease under which the producer is open."""
+        """Acquire a lease and open the producer under it."""
         stream = self.stream
         while True:
             above = self._position.writers.get(self.name, (0, 0))[0]
@@ -392,14 +394,14 @@ class Producer:
                 raise
 
     def _open(self, lease: Lease) -> bool:
-        """Log that it is open, and read up to there; whether it is, and no other has taken the lease.
+        """Log that the producer opens, and read up to that entry; return False if the lease was lost.
 
-        From there on nobody else's entries change what becomes of its own.
+        From there on, no other producer's entries affect how its own are judged.
         """
         self._is_certain = False
-        entry = self._timed(said(self.stream.definition, EntryKind.OPEN, self.name))
-        self._place = self.stream.log.append(under(entry, lease), self._place)
-        self.stream.log.settle()
+        entry = self._timed(control_entry(self.stream.definition, EntryKind.OPEN, self.name))
+        self._place = self.stream.log.append(with_generation(entry, lease), self._place)
+        self.stream.log.flush_files()
         self._read(self._place.number)
         self._is_certain = self._position.writers[self.name][0] == lease.generation
         return self._is_certain
@@ -409,15 +411,15 @@ class Producer:
         return known is not None and known.is_open
 
     def _read(self, number: int) -> Bytes | None:
-        """Read up to a file, and take over what the log says; what became of the last file's entries."""
+        """Read up to a file and update the state; return the decisions about the last file's entries."""
         decision = None
         while self._position.number < number:
             batch, self._position = self.stream.advanced(self._position, self._position.number + 1)
             decision = batch.decision
         self._last = self._position.writers.get(self.name, (0, 0))[1]
-        known = self._position.clock.producers.get(self.name)
-        patterns = self._position.clock.patterns.get(self.name)
-        self._own = ClockState(
+        known = self._position.watermark.producers.get(self.name)
+        patterns = self._position.watermark.patterns.get(self.name)
+        self._own = WatermarkState(
             started=True,
             producers={} if known is None else {self.name: known},
             patterns={} if patterns is None else {self.name: patterns},
@@ -429,9 +431,9 @@ class Producer:
         return advance(self._own, self.stream.definition.ordering, Entries.of_table(entries, rows))
 
     def _fall_idle(self) -> bool:
-        """Be idle, if the stream's time for that is over; whether it is idle for that."""
+        """Become idle if the stream's idle time has passed; return whether it did."""
         after = self.stream.definition.idle
-        # whoever has the lock says something, or leaves and waits for the heart, which must not wait for it
+        # the holder of the lock is writing, or leaving and waiting for the heart, so the heart must not wait
         if after is None or not self._lock.acquire(blocking=False):
             return False
         try:
@@ -440,37 +442,37 @@ class Producer:
             self._lock.release()
 
     def _logged(self, entries: pa.Table) -> tuple[int, Bytes]:
-        """Add entries to the log: their number, and what became of them."""
+        """Add entries to the log; return the number of their file, and the decisions about them."""
         self._said = time.monotonic()
         decided = self._decided(entries)
         self._is_certain = False
-        self._place = self.stream.log.append(under(entries, self._lease), self._place)
+        self._place = self.stream.log.append(with_generation(entries, self._lease), self._place)
         number, decision = self._place.number, decided.decision
         if self._lease.is_held():
             self._own = decided.state
-            self._tell_ahead()
+            self._warn_if_ahead()
             self._last = max(self._last, pc.max(entries.column(SEQUENCE)).as_py() or 0)
             self._is_certain = True
         else:
-            # another has taken the lease, before or after: the log knows
+            # another process has acquired the lease, before or after the append: the log decides
             found = self._read(number)
             assert found is not None
             if (found == Decision.FENCED).any():
                 raise _FencedError
             decision = found
-        self.stream.log.settle()
+        self.stream.log.flush_files()
         return number, decision
 
-    def _tell_ahead(self) -> None:
-        """Warn, once, where what it has inserted makes its later rows late."""
-        if self._has_told or self.stream.definition.ordering.future is not None:
+    def _warn_if_ahead(self) -> None:
+        """Warn, once, if an inserted row is so far ahead that later rows are late."""
+        if self._has_warned or self.stream.definition.ordering.future is not None:
             return
         name, rowtime = str(self.stream.folder), self.stream.definition.rowtime
         reached = max(self._wrote, self._position.ptime)
-        told = told_ahead(name, self._own, reached, rowtime.nanoseconds, rowtime.shown)
-        if told is not None:
-            self._has_told = True
-            warnings.warn(told, RuntimeWarning, stacklevel=2)
+        warning = ahead_warning(name, self._own, reached, rowtime.nanoseconds, rowtime.shown)
+        if warning is not None:
+            self._has_warned = True
+            warnings.warn(warning, RuntimeWarning, stacklevel=2)
 
     def _leave(self, kind: EntryKind) -> None:
         if os.getpid() != self._process:
@@ -482,9 +484,11 @@ class Producer:
             self._heart.stop()
             if self._lease.is_held():
                 try:
-                    entry = under(said(self.stream.definition, kind, self.name), self._lease)
+                    entry = with_generation(
+                        control_entry(self.stream.definition, kind, self.name), self._lease
+                    )
                     self.stream.log.append(entry, self._place)
-                    self.stream.log.settle()
+                    self.stream.log.flush_files()
                 except BaseException:
                     self._lease.abandon()
                     raise
@@ -496,7 +500,7 @@ class _FencedError(Exception):
 
 
 class _Heart:
-    """Renews a producer's lease, and looks after those of others."""
+    """A thread that renews a producer's lease, and logs producers with expired leases as idle."""
 
     def __init__(self, producer: Producer) -> None:
         self._producer = producer
@@ -505,7 +509,7 @@ class _Heart:
         self._thread.start()
 
     def stop(self) -> None:
-        """Beat no more."""
+        """End the thread."""
         self._stopped.set()
         self._thread.join()
 
@@ -513,7 +517,7 @@ class _Heart:
         idle = self._producer.stream.definition.idle
         between = min(each for each in (self._producer._seconds, idle) if each is not None) / 3
         while not self._stopped.wait(between):
-            # whatever is wrong with the folder, the next insert meets it too and says so
+            # a problem with the folder makes the next insert fail too, which reports it
             with contextlib.suppress(OSError, WindrowError):
                 lease = self._producer._lease
                 if lease.is_held():
@@ -522,7 +526,7 @@ class _Heart:
                 self._producer.stream.expire()
 
 
-def said(
+def control_entry(
     definition: Definition, kind: EntryKind, producer: str, at: int = 0, pattern: str | None = None
 ) -> pa.Table:
     """An entry without a row."""
@@ -553,8 +557,8 @@ def _entries(kind: EntryKind, producer: str, at: Ints, sequence: pa.Array, rows:
     return pa.table([*control.values(), *rows.columns], schema=schema)
 
 
-def under(entries: pa.Table, lease: Lease) -> pa.Table:
-    """Entries as they are written under a lease."""
+def with_generation(entries: pa.Table, lease: Lease) -> pa.Table:
+    """Entries with the generation of a lease."""
     place = CONTROL.get_field_index(GENERATION)
     generation = pa.array(np.full(entries.num_rows, lease.generation))
     return entries.set_column(place, CONTROL.field(place), generation)

@@ -1,4 +1,4 @@
-"""Punctuations as they are told in the columns of sources: JSON."""
+"""Punctuations in a column of a source, as JSON."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ __all__ = ["pattern_of"]
 
 
 def pattern_of(text: str, columns: pa.Schema) -> Pattern:
-    """The pattern that a text tells of rows with these columns.
+    """Parse a punctuation of rows with these columns.
 
     Raises
     ------
     InputError
-        ``INVALID_VALUE``: it tells none.
+        ``INVALID_VALUE``: the text is no punctuation.
     """
     try:
         return Pattern.from_json(text, columns)
@@ -24,6 +24,6 @@ def pattern_of(text: str, columns: pa.Schema) -> Pattern:
         raise InputError(
             f"{text} is no punctuation of these rows",
             condition="INVALID_VALUE",
-            hint="a punctuation is JSON: columns with lists of values, NULL and ranges, such as"
+            hint="write JSON: columns with lists of values, NULL and ranges, such as"
             ' {"auction": [42]} or {"hour": [{"in": {">=": 3, "<": 5}}]}',
         ) from None

@@ -1,4 +1,4 @@
-"""Rows as they are given to a producer, in the columns of the stream."""
+"""Rows as Python arguments, converted to the columns of the stream."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 from windrow.errors import InputError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
-    # not needed to read a stream, and half of the time that a worker takes to start
+    # reading a stream does not need it, and it takes half of a worker's start
     import pandas as pd
 
 __all__ = ["Rows", "to_table"]
@@ -21,10 +21,10 @@ Rows: TypeAlias = "pa.Table | pa.RecordBatch | pd.DataFrame | Mapping[str, Any] 
 
 
 def to_table(rows: Rows, columns: pa.Schema) -> pa.Table:
-    """The rows as a table of these columns; a column that is not given is NULL.
+    """The rows as a table of these columns; a missing column is NULL.
 
-    Names are matched whatever their case. Values keep what they say: numbers are converted where nothing is
-    lost, and a timestamp has a zone where its column has one.
+    The case of names does not matter. Conversions are exact: numbers are converted if nothing is lost, and a
+    timestamp must have a zone if its column has one.
 
     Raises
     ------
@@ -54,18 +54,18 @@ def _no_rows(found: object) -> UsageError:
     return UsageError(
         f"{type(found).__name__} is no row",
         condition="NOT_ROWS",
-        hint="give mappings of columns to values, a DataFrame of pandas, or an Arrow table",
+        hint="pass mappings of columns to values, a pandas DataFrame, or an Arrow table",
     )
 
 
 def _of_table(rows: pa.Table, columns: pa.Schema) -> pa.Table:
-    given = _matched(rows.column_names, columns)
+    found_names = _matched(rows.column_names, columns)
     arrays = []
     for field in columns:
-        if field.name not in given:
+        if field.name not in found_names:
             arrays.append(pa.nulls(rows.num_rows, field.type))
             continue
-        column = rows.column(given[field.name])
+        column = rows.column(found_names[field.name])
         if not _is_alike(column.type, field.type):
             raise _invalid(field, f"its values are {column.type}")
         try:
@@ -76,38 +76,38 @@ def _of_table(rows: pa.Table, columns: pa.Schema) -> pa.Table:
 
 
 def _of_mappings(rows: Sequence[Mapping[str, Any]], columns: pa.Schema) -> pa.Table:
-    forms: dict[tuple[str, ...], dict[str, str]] = {}  # rows that name the same columns in the same way
-    given = []
+    forms: dict[tuple[str, ...], dict[str, str]] = {}  # one for all rows with the same names
+    found_names = []
     for row in rows:
         names = tuple(row)
         if names not in forms:
             forms[names] = _matched(names, columns)
-        given.append(forms[names])
+        found_names.append(forms[names])
     arrays = []
     for field in columns:
         values = [
             row[names[field.name]] if field.name in names else None
-            for row, names in zip(rows, given, strict=True)
+            for row, names in zip(rows, found_names, strict=True)
         ]
         arrays.append(_converted(values, field))
     return pa.table(arrays, schema=columns)
 
 
 def _converted(values: list[Any], field: pa.Field) -> pa.Array:
-    """Values as an array, if nothing is lost: Arrow makes 1 of 1.5, and a date of a datetime."""
+    """Convert values exactly. Arrow alone would make 1 of 1.5, and a date of a datetime."""
     try:
         array = pa.array(values, field.type)
     except _FAILURES:
         array = None
-    if array is not None and all(map(_says_as_much, array.to_pylist(), values)):
+    if array is not None and all(map(_is_same, array.to_pylist(), values)):
         return array
     raise next(error for row, value in enumerate(values) if (error := _wrong(row, value, field)))
 
 
 def _wrong(row: int, value: object, field: pa.Field) -> InputError | None:
-    """What is wrong with a value; None if it is of the type."""
+    """The error for a value; None if it is of the type."""
     try:
-        if _says_as_much(pa.array([value], field.type)[0].as_py(), value):
+        if _is_same(pa.array([value], field.type)[0].as_py(), value):
             return None
     except _FAILURES:
         pass
@@ -117,19 +117,21 @@ def _wrong(row: int, value: object, field: pa.Field) -> InputError | None:
 _FAILURES = (pa.ArrowException, TypeError, ValueError, OverflowError)
 
 
-def _says_as_much(kept: Any, value: Any) -> bool:
-    """Whether a value that was converted is the one given; floats may have been rounded."""
-    if isinstance(kept, dict) and isinstance(value, Mapping):
-        return set(value) <= set(kept) and all(_says_as_much(kept[name], value.get(name)) for name in kept)
-    if isinstance(kept, list):
-        return all(map(_says_as_much, kept, value))
-    if isinstance(kept, float):
-        return not math.isinf(kept) or kept == value
-    return bool(kept is value or kept == value)
+def _is_same(converted: Any, value: Any) -> bool:
+    """Whether a converted value equals the original; floats may be rounded."""
+    if isinstance(converted, dict) and isinstance(value, Mapping):
+        return set(value) <= set(converted) and all(
+            _is_same(converted[name], value.get(name)) for name in converted
+        )
+    if isinstance(converted, list):
+        return all(map(_is_same, converted, value))
+    if isinstance(converted, float):
+        return not math.isinf(converted) or converted == value
+    return bool(converted is value or converted == value)
 
 
 def _matched(names: Sequence[str], columns: pa.Schema) -> dict[str, str]:
-    """The name given for each column."""
+    """The argument's name for each column."""
     known = {name.lower(): name for name in columns.names}
     found: dict[str, str] = {}
     for name in names:
@@ -143,23 +145,25 @@ def _matched(names: Sequence[str], columns: pa.Schema) -> dict[str, str]:
             )
         if column in found:
             raise InputError(
-                f"column {column} is given twice, as {found[column]} and as {name}",
+                f"column {column} is named twice, as {found[column]} and as {name}",
                 condition="DUPLICATE_COLUMN",
-                hint="give one of them",
+                hint="leave one of them out",
             )
         found[column] = name
     return found
 
 
-def _is_alike(given: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether a conversion between the types changes no meaning, only maybe a value that does not fit."""
-    if pa.types.is_dictionary(given):
-        given = given.value_type
-    if given == wanted or pa.types.is_null(given):
+def _is_alike(found_names: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether values of one type mean the same in the other, if they fit."""
+    if pa.types.is_dictionary(found_names):
+        found_names = found_names.value_type
+    if found_names == wanted or pa.types.is_null(found_names):
         return True
-    if pa.types.is_timestamp(given) and pa.types.is_timestamp(wanted):
-        return (given.tz is None) == (wanted.tz is None)
-    return any(kind(given) and kind(wanted) for kind in (_is_number, _is_text, _is_bytes, pa.types.is_nested))
+    if pa.types.is_timestamp(found_names) and pa.types.is_timestamp(wanted):
+        return (found_names.tz is None) == (wanted.tz is None)
+    return any(
+        kind(found_names) and kind(wanted) for kind in (_is_number, _is_text, _is_bytes, pa.types.is_nested)
+    )
 
 
 def _is_number(kind: pa.DataType) -> bool:
@@ -179,7 +183,7 @@ def _is_bytes(kind: pa.DataType) -> bool:
 def _invalid(field: pa.Field, reason: str) -> InputError:
     hint = "nothing was inserted; convert the values first"
     if pa.types.is_timestamp(field.type) and field.type.tz is not None:
-        hint += ": times say their zone, as datetime(…, tzinfo=timezone.utc)"
+        hint += ": give times a zone, as datetime(…, tzinfo=timezone.utc)"
     return InputError(
         f"a value of column {field.name} is not {field.type}: {reason}",
         condition="INVALID_VALUE",

@@ -1,13 +1,13 @@
-"""A named stream: a folder with a log that many processes write and read at once.
+"""A named stream: a folder with a log that many processes write and read at the same time.
 
 ::
 
-    stream.json     what the stream is
+    stream.json     the definition
     log/            the entries, in numbered Parquet files
     leases/         which process is which producer
-    positions/      what reading up to a file told, so that not all is read again
+    positions/      saved positions, so that readers need not start at the first file
     pending/        files that are being written
-    clocks/         which files were written by a wrong clock, and when they came: there if one was
+    clocks/         files written under a wrong clock, and when they arrived; absent if there are none
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ import pyarrow as pa
 from windrow.errors import InputError, UsageError, WindrowError
 from windrow.punctuations import Pattern
 from windrow.punctuations.schemes import Scheme
-from windrow.streams.admission.clock import ClockState, Ordering
 from windrow.streams.admission.mistimed import FOLDER, Mistimed, is_ahead, mistimed
+from windrow.streams.admission.watermark import Ordering, WatermarkState
 from windrow.streams.chain import Place
 from windrow.streams.definition import Definition
 from windrow.streams.durable_files import claim, flush, tidy, writing, written
@@ -34,7 +34,7 @@ from windrow.streams.entries import EntryKind
 from windrow.streams.leases import Lease, expired, follow_up, latest, lost
 from windrow.streams.log import Log
 from windrow.streams.log_position import Batch, Position, follow
-from windrow.streams.producer import LEASE_SECONDS, LateRows, Producer, said, under
+from windrow.streams.producer import LEASE_SECONDS, LateRows, Producer, control_entry, with_generation
 from windrow.tracebacks import briefly
 
 __all__ = ["NamedStream"]
@@ -75,7 +75,7 @@ class NamedStream:
         schemes: Sequence[Scheme] = (),
         future: float | None = None,
     ) -> NamedStream:
-        """Make a stream in a folder that is not there yet, or empty.
+        """Make a stream in a folder that is empty or does not exist.
 
         Parameters
         ----------
@@ -88,18 +88,18 @@ class NamedStream:
         unit
             Of integer rowtimes, from days to nanoseconds; milliseconds by default.
         ordering
-            What a row says about the later ones of its producer: ordered by default.
+            What a row implies for later rows of its producer: they are in order, by default.
         idle
-            After so many seconds without saying anything, an attached producer is idle: it holds the others
-            back no longer. Never by default.
+            The number of seconds without an entry after which an attached producer is idle: the watermark
+            ignores it. Never by default.
         domain
-            What no row matches from the first on: of a column that is never negative, the negative numbers,
-            and NULL. Rows that do are rejected.
+            Patterns that no row ever matches: for a column that is never negative, the negative numbers and
+            NULL. Rows that match are rejected.
         schemes
-            What a producer promises by the rows that it inserts, of those that it inserts after them.
+            The punctuations that follow from the rows that a producer inserts.
         future
-            Rows and bounds that are more than so many seconds ahead of the time at which they are inserted
-            are quarantined: they are late rows, and move no clock. None are by default.
+            Rows and bounds more than so many seconds ahead of the time at which they are inserted are
+            quarantined: they are late rows, and do not advance the watermark. None are by default.
 
         Raises
         ------
@@ -111,9 +111,9 @@ class NamedStream:
         folder = Path(folder)
         if idle is not None and idle <= 0:
             raise UsageError(
-                f"{idle:g} seconds is no time after which a producer is idle",
+                f"idle={idle:g} is not greater than 0",
                 condition="INVALID_ARGUMENT",
-                hint="give a number of seconds greater than 0, or None for never",
+                hint="set a number of seconds greater than 0, or None for never",
             )
         definition = Definition.of(
             columns, rowtime, unit, ordering or Ordering.ordered(), idle, domain, schemes, future
@@ -125,9 +125,9 @@ class NamedStream:
             )
             if foreign:
                 raise UsageError(
-                    f"folder {folder} holds {foreign[0]}, which is no part of a stream",
+                    f"folder {folder} contains {foreign[0]}, which is no part of a stream",
                     condition="FOLDER_NOT_EMPTY",
-                    hint="name an empty folder, or one that is to be made",
+                    hint="name an empty folder, or one that does not exist",
                 )
             for part in _PARTS:
                 (folder / part).mkdir(exist_ok=True)
@@ -145,7 +145,7 @@ class NamedStream:
 
     @staticmethod
     def open(folder: str | Path) -> NamedStream:
-        """The stream in a folder.
+        """Open the stream in a folder.
 
         Raises
         ------
@@ -171,7 +171,7 @@ class NamedStream:
                 raise InputError(
                     f"folder {folder / part} is missing",
                     condition="MISSING_FILE",
-                    hint="make an empty folder of this name: nothing in it is needed"
+                    hint="make an empty folder of this name: its content is not needed"
                     if part in ("positions", "pending")
                     else "restore it from a copy",
                 )
@@ -197,22 +197,23 @@ class NamedStream:
         wait: float = 0.0,
         zone: datetime.tzinfo | None = None,
     ) -> Producer:
-        """Attach a producer: what it does not promise holds the stream back, until it is idle or closes.
+        """Attach a producer. The stream's watermark waits for its bound, until it is idle or closes.
 
         Parameters
         ----------
         name
-            Its name: one process at a time has it. One that comes back under its name goes on where it was.
+            Its name, which one process at a time may use. A producer that restarts under its name goes on
+            where it stopped.
         late
-            What becomes of rows below the producer's bound: ``"keep"`` them in the log, where readers find
+            What happens to rows below the producer's bound: ``"keep"`` them in the log, where readers find
             them as late rows, or refuse the insert with an ``"error"``.
         lease
-            After how many seconds without a sign of life others may log that it is idle.
+            The number of seconds without a sign of life after which other processes may log it as idle.
         wait
-            For how many seconds to wait for the name, if another process has it.
+            How many seconds to wait for the name, if another process uses it.
         zone
-            Of bounds and watermarks that are given without one, where rowtimes have a zone; without it they
-            are refused.
+            The time zone of bounds and watermarks without a zone, if rowtimes have one; without it they are
+            refused.
 
         Raises
         ------
@@ -224,60 +225,60 @@ class NamedStream:
 
     @property
     def start(self) -> Position:
-        """Before the first entry."""
-        return Position(self.definition.identity, clock=ClockState(shared=self.definition.domain))
+        """The position before the first entry."""
+        return Position(self.definition.identity, watermark=WatermarkState(shared=self.definition.domain))
 
     def read(
         self, position: Position, files: int = _FILES_AT_ONCE, *, timed: bool = False
     ) -> tuple[Batch, Position]:
-        """The entries after a position, and the position after them.
+        """Read the entries after a position; return them and the position after them.
 
         Parameters
         ----------
         position
-            Where the last call has stopped; :attr:`start` for the first.
+            Where the last call stopped; :attr:`start` for the first call.
         files
             How many files to read at most.
         timed
-            Whether to find out at which processing times the stream's clock has moved.
+            Whether to report the processing times at which the stream's watermark advanced.
 
         Raises
         ------
         InputError
             ``TORN_FILE``, ``FOREIGN_FILE``, ``MISPLACED_FILE``, ``MISSING_FILE``, ``UNREADABLE_FILE``,
-            ``STREAM_VERSION``; ``LOG_CHANGED``: the log is not the one that was read up to the position.
+            ``STREAM_VERSION``; ``LOG_CHANGED``: the log has changed before the position.
         UsageError
-            ``FOREIGN_POSITION``: it is a place in another stream's log.
+            ``FOREIGN_POSITION``: the position belongs to another stream.
         """
         last = self.log.last(self._checked(position).number)
         return self.advanced(position, min(last, position.number + files), timed=timed)
 
     def advanced(self, position: Position, until: int, *, timed: bool = False) -> tuple[Batch, Position]:
-        """The same up to a file that is known to be in the log."""
+        """Read up to a file that is known to be in the log."""
         read = [*self.log.after(position.place, until)]
         files, checksum = [entries for entries, _ in read], read[-1][1].checksum if read else None
         definition = self.definition
         return follow(position, definition.ordering, definition.stored, files, checksum, timed=timed)
 
     def position(self, number: int | None = None) -> Position:
-        """The position after a file, by default the last: what reading up to it would tell."""
+        """The position after a file, by default the last one."""
         end = self.log.last() if number is None else number
-        position = self._kept(end)
+        position = self._saved(end)
         while position.number < end:
             _, position = self.advanced(position, min(end, position.number + _FILES_AT_ONCE))
         return position
 
     def expire(self) -> list[str]:
-        """Log producers as idle that have died; their names.
+        """Log producers with an expired lease as idle; return their names.
 
-        Producers do so from time to time while they are attached; a reader that waits for rows may do it too.
+        Attached producers do so from time to time; a reader that waits for rows may do it too.
         """
         found = []
         for lease in expired(self.leases):
             self.verify(lease)
-            # entries under a generation that the log is past would be left out
+            # readers would drop entries of a generation below the highest in the log
             known = max(lease.generation, self.position().writers.get(lease.producer, (0, 0))[0])
-            if not lease.is_held():  # the log knows a later one because another has logged it
+            if not lease.is_held():  # another process has logged it meanwhile
                 continue
             end = self.log.end()
             following = follow_up(
@@ -285,45 +286,48 @@ class NamedStream:
             )
             if following is None:
                 continue
-            self.log.append(under(said(self.definition, EntryKind.IDLE, lease.producer), following), end)
-            self.log.settle()
+            self.log.append(
+                with_generation(control_entry(self.definition, EntryKind.IDLE, lease.producer), following),
+                end,
+            )
+            self.log.flush_files()
             following.release()
             found.append(lease.producer)
         return found
 
     def tick(self) -> int:
-        """Log that time has passed; the number of the file.
+        """Log that processing time has advanced; return the number of the file.
 
-        Entries after it have later processing times, so that what is due before can be given, also where no
-        producer says anything.
+        Later entries have later processing times, so results that are due before can be emitted although no
+        producer writes.
         """
-        place = self.log.append(said(self.definition, EntryKind.TICK, ""))
-        self.log.settle()
+        place = self.log.append(control_entry(self.definition, EntryKind.TICK, ""))
+        self.log.flush_files()
         return place.number
 
     def verify(self, lease: Lease) -> None:
-        """See that the log still has what it had when a lease was taken.
+        """Check that the log still has what it had when a lease was acquired.
 
         Raises
         ------
         InputError
-            As :meth:`Log.verify <windrow.streams.log.Log.verify>`; ``FOREIGN_FILE``: it is no lease.
+            As :meth:`Log.verify <windrow.streams.log.Log.verify>`; ``FOREIGN_FILE``: not a lease.
         """
         place = lease.after()
         if place is not None:
             self.log.verify(place)
 
     def check(self) -> list[WindrowError]:
-        """Read all of the log; what is wrong with its files, or with what else is known of them."""
+        """Read the whole log; return the problems of its files, of saved positions and of leases."""
         problems = self.log.check()
         if problems:
             return problems
         found: list[WindrowError] = []
         for number in self._positions():
-            position = self._position_kept(number)
+            position = self._saved_position(number)
             with _collected(found):
                 self.log.verify(Place(number, None) if position is None else position.place)
-        # before the leases: producers that attach meanwhile have theirs before they write
+        # before the leases are read: a producer that attaches meanwhile acquires its lease before it writes
         writers = {} if found else self.position().writers
         leases = latest(self.leases)
         for lease in leases.values():
@@ -335,12 +339,12 @@ class NamedStream:
         return found
 
     def mistimed(self) -> list[Mistimed]:
-        """The files whose writers' clocks were more than a day ahead, as their first readers found."""
+        """The files whose writers' clocks were more than a day ahead, as their first readers noted."""
         return mistimed(self.folder)
 
-    def keep(self, position: Position) -> None:
-        """Keep a position, so that those who come later need not read all of the log."""
-        if position.number - self._kept(position.number).number < _BETWEEN_POSITIONS:
+    def save(self, position: Position) -> None:
+        """Save a position, so that later readers need not start at the first file."""
+        if position.number - self._saved(position.number).number < _BETWEEN_POSITIONS:
             return
         with writing(self.folder, "position"):
             text = position.to_json()
@@ -355,7 +359,7 @@ class NamedStream:
             raise UsageError(
                 f"file {position.number} is in the log of another stream",
                 condition="FOREIGN_POSITION",
-                hint="positions are for the stream that gave them; if it was made anew, begin at its start",
+                hint="use a position of this stream; if the stream was made anew, begin at its start",
             )
         self.log.verify(position.place)
         return position
@@ -367,11 +371,11 @@ class NamedStream:
     def _position_path(self, number: int) -> Path:
         return self.folder / "positions" / f"{number:020d}.json"
 
-    def _kept(self, until: int) -> Position:
-        """The last position that was kept and is not after a file."""
+    def _saved(self, until: int) -> Position:
+        """The last saved position that is not after a file."""
         for number in self._positions():
-            position = self._position_kept(number) if number <= until else None
-            # one of a process whose clock was ahead tells times that nobody believes
+            position = self._saved_position(number) if number <= until else None
+            # a process whose clock was ahead saves wrong processing times
             if position is not None and not is_ahead(position.ptime):
                 self.log.verify(position.place)
                 return position
@@ -379,11 +383,11 @@ class NamedStream:
                 self.log.verify(Place(number, None))
         return self.start
 
-    def _position_kept(self, number: int) -> Position | None:
-        """A position that was kept; None if it is none of this stream's: it only spares reading."""
+    def _saved_position(self, number: int) -> Position | None:
+        """A saved position; None if it is not of this stream: readers can do without it."""
         try:
             text, _, checksum = self._position_path(number).read_text(encoding="utf-8").partition("\n")
-            if checksum and zlib.crc32(text.encode()) != int(checksum):  # those of before have none
+            if checksum and zlib.crc32(text.encode()) != int(checksum):  # earlier versions wrote none
                 return None
             position = Position.from_json(text)
         except (OSError, ValueError, InputError):
@@ -393,7 +397,7 @@ class NamedStream:
 
 @contextmanager
 def _collected(found: list[WindrowError]) -> Iterator[None]:
-    """Go on where something is wrong, and remember it once."""
+    """Collect an error once, and go on."""
     try:
         yield
     except InputError as error:

@@ -1,4 +1,4 @@
-"""The folder of a named stream, as its producers use it."""
+"""The parts of a named stream that its producers use."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["StreamFolder"]
 
 
 class StreamFolder(Protocol):
-    """What a producer reads of its stream, and writes there."""
+    """The parts of a stream that a producer reads and writes."""
 
     @property
     def folder(self) -> Path:
@@ -22,7 +22,7 @@ class StreamFolder(Protocol):
 
     @property
     def definition(self) -> Definition:
-        """Its columns and order."""
+        """Its columns and ordering."""
 
     @property
     def log(self) -> Log:
@@ -38,11 +38,11 @@ class StreamFolder(Protocol):
     def advanced(self, position: Position, until: int) -> tuple[Batch, Position]:
         """The entries after a position, up to a file that is known to be in the log."""
 
-    def keep(self, position: Position) -> None:
-        """Keep a position, so that those who come later need not read all of the log."""
+    def save(self, position: Position) -> None:
+        """Save a position, so that later readers need not start at the first file."""
 
     def verify(self, lease: Lease) -> None:
-        """See that the log still has what it had when a lease was taken."""
+        """Check that the log still has what it had when a lease was acquired."""
 
     def expire(self) -> list[str]:
-        """Log producers as idle that have died; their names."""
+        """Log producers with an expired lease as idle; return their names."""

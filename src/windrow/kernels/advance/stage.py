@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from windrow.kernels.advance.steps import Ended, Frontier, Growing, advance
-from windrow.kernels.packing.cells import Layout
 from windrow.kernels.packing.chunks import pack, unpack, written
 from windrow.kernels.packing.messages import CELL, CHUNK, KIND, NUMBER, MessageKind, message
+from windrow.kernels.packing.shards import Layout
 
 __all__ = ["GrowingStage", "unpacked"]
 

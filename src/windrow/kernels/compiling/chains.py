@@ -1,4 +1,4 @@
-"""Walks along indices of which each names a later one: the tumbling windows among overlapping ones."""
+"""Chains of indices, each pointing to a later one: the tumbling windows among overlapping ones."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ Ints = npt.NDArray[np.int64]
 
 
 def walk(following: Ints, entry: int = 0) -> Ints:
-    """The indices reached from `entry`: itself, then ``following[index]`` time and again, to the end.
+    """The indices reached from `entry`: itself, then ``following[index]`` repeatedly, to the end.
 
-    One Python step for each that is reached, which are few where windows are long.
+    This takes one Python step for each index reached.
 
     Parameters
     ----------
     following
         int64; ``following[i] > i``, and at least its length where the chain ends at i.
     """
-    step = np.ascontiguousarray(following, np.int64).data
-    count, index = len(step), entry
-    kept = array("q")
-    keep = kept.append
+    next_index = np.ascontiguousarray(following, np.int64).data
+    count, index = len(next_index), entry
+    found = array("q")
+    append = found.append
     while index < count:
-        keep(index)
-        index = step[index]
-    return np.array(kept, np.int64)
+        append(index)
+        index = next_index[index]
+    return np.array(found, np.int64)
 
 
 def last_reached(following: Ints) -> Ints:
-    """For each index the last one that :func:`walk` would give from there.
+    """For each index the last one that :func:`walk` would return from there.
 
-    The indices are cut into about as many blocks as each has indices. All blocks are gone through abreast, so
-    the number of Python steps is the square root of the number of indices.
+    The indices are cut into about as many ranges as each range has indices. All ranges are processed in
+    parallel, so the number of Python steps is the square root of the number of indices.
     """
     count = len(following)
     width = 1 << ((count.bit_length() + 1) // 2)
@@ -44,7 +44,7 @@ def last_reached(following: Ints) -> Ints:
     beyond = np.iinfo(np.int64).max
     padded = np.full(blocks * width, beyond)
     padded[:count] = np.where(following < count, following, beyond)
-    # by place in the block, then by block, so that a step reads neighbours
+    # by place in the range, then by range, so that a step reads neighbours
     start = width * np.arange(blocks)
     target = np.ascontiguousarray(padded.reshape(blocks, width).T) - start
     last = np.empty((width, blocks), np.int64)

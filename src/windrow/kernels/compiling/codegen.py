@@ -155,8 +155,8 @@ class Translator:
         self.variables += 1
         return f"v{self.variables}"
 
-    def kept(self, data: str, known: str | None, dtype: np.dtype) -> _Value:
-        """The value by names."""
+    def stored(self, data: str, known: str | None, dtype: np.dtype) -> _Value:
+        """The value, stored in variables."""
         return _Value(self.named(data), None if known is None else self.named(known), dtype)
 
     def named(self, expression: str) -> str:
@@ -188,7 +188,7 @@ class Translator:
             case SameRow(left=left, right=right, null_safe=null_safe):
                 (one, one_there), (other, other_there) = self.row(*left), self.row(*right)
                 there = None if null_safe else _known(one_there, other_there)
-                return self.kept(f"{one} == {other}", there, _BOOL)
+                return self.stored(f"{one} == {other}", there, _BOOL)
             case Operation():
                 return self.operation(expression)
 
@@ -305,15 +305,15 @@ class Translator:
             case "CAST":
                 return self.widened(expression)
             case "ISNULL":
-                return self.kept(f"not {self.value(operands[0]).known or True}", None, _BOOL)
+                return self.stored(f"not {self.value(operands[0]).known or True}", None, _BOOL)
             case "NOT":
                 part = self.value(operands[0])
-                return self.kept(f"not {part.truth}", part.known, _BOOL)
+                return self.stored(f"not {part.truth}", part.known, _BOOL)
             case "<=>":
                 left, right = map(self.value, operands)
                 same = _compared("=", left, right)
                 one, other = left.known or "True", right.known or "True"
-                return self.kept(f"(({same}) & {one} & {other}) | (not ({one} | {other}))", None, _BOOL)
+                return self.stored(f"(({same}) & {one} & {other}) | (not ({one} | {other}))", None, _BOOL)
             case "=" | "<>" | "<" | "<=" | ">" | ">=" as operator:
                 return self.comparison(operator, self.value(operands[0]), operands[1])
             case operator if operator == "GIVEN" or operator in FUNCTIONS:
@@ -324,7 +324,7 @@ class Translator:
     def comparison(self, operator: str, left: _Value, operand: PairExpression) -> _Value:
         """The value of a comparison."""
         right = self.value(operand)
-        return self.kept(_compared(operator, left, right), _known(left.known, right.known), _BOOL)
+        return self.stored(_compared(operator, left, right), _known(left.known, right.known), _BOOL)
 
     def logic(self, operands: Sequence[Callable[[], _Value]], decided: bool) -> _Value:
         """AND (decided by FALSE) and OR (decided by TRUE): no operand is evaluated once one decides."""
@@ -340,8 +340,8 @@ class Translator:
                     self.per_row.add(f"{result} = {part.truth}")
                     continue
                 nullable = True
-                settles = _all(part.known, part.truth if decided else f"not {part.truth}")
-                self.per_row.add(f"{result} = {settles if decided else f'not ({settles})'}")
+                decides = _all(part.known, part.truth if decided else f"not {part.truth}")
+                self.per_row.add(f"{result} = {decides if decided else f'not ({decides})'}")
                 self.per_row.add(f"{known} = {known} & {part.known}")
         if not nullable:
             return _Value(result, None, _BOOL)
@@ -431,7 +431,7 @@ class Translator:
             self.per_row.add(f"{result} = {forms[expression.operator].format(*names)}")
             if self.rows.ansi and dtype.kind == "i":
                 self.check_overflow(expression.operator, result, names, known, dtype)
-        return self.kept(f"np.{dtype}({result})", known, dtype)
+        return self.stored(f"np.{dtype}({result})", known, dtype)
 
     def remainder(self, result: str, names: list[str], known: str | None, wide: np.dtype) -> None:
         """The remainder with the sign of the left operand, as C has it."""

@@ -1,9 +1,9 @@
-"""Compiles the search for a predicate, and keeps what was compiled on disk.
+"""Compiles the search for a predicate, and caches the machine code on disk.
 
 Numba is imported and the program of :mod:`windrow.kernels.compiling.codegen` compiled at the first call,
-which takes a second or two: for big work only. The next process that meets a predicate of the same shape
-loads the machine code from the cache directory: ``$WINDROW_CACHE_DIR``, else ``windrow`` among the user's
-caches. Whatever is wrong with the directory costs time, never an answer.
+which takes a second or two: for big work only. The next process with a predicate of the same shape loads the
+machine code from the cache directory: ``$WINDROW_CACHE_DIR``, else ``windrow`` among the user's caches. A
+problem with the directory costs time, but never the result.
 """
 
 from __future__ import annotations
@@ -33,9 +33,10 @@ _counted: dict[PairExpression, int] = {}
 
 
 def patience(predicate: PairExpression) -> int:
-    """How many steps numpy should take for a predicate before a compiled search is worth while.
+    """How many steps numpy should take for a predicate before a compiled search is worthwhile.
 
-    Few if this process has compiled it before; less, the more steps it has taken for it in other searches.
+    The number is small if this process has compiled it before, and shrinks with the steps of earlier
+    searches.
     """
     if predicate in _ready:
         return _STEPS_BEFORE_CALLING
@@ -84,7 +85,7 @@ def search(
 
 
 def plain(argument: Array | np.generic) -> Array | np.generic:
-    """Arrays as one kind of array for numba, wherever they came from: whole, aligned and read-only."""
+    """Arrays in one form for numba: contiguous, aligned and read-only."""
     if not isinstance(argument, np.ndarray):
         return argument
     plain = np.require(argument, requirements=["C", "A"]).view()
@@ -95,7 +96,7 @@ def plain(argument: Array | np.generic) -> Array | np.generic:
 def loaded(name: str, source: str, arguments: tuple[Any, ...]) -> Callable[..., Any] | None:
     """The function of this name, compiled for these arguments; None where numba cannot.
 
-    The name must be the source's own: what was compiled is kept under it.
+    The name must be unique to the source: it is the key in the cache.
     """
     try:
         import numba
@@ -127,10 +128,10 @@ def _loaded(name: str, source: str, types: tuple[Any, ...]) -> Callable[..., Any
 
 
 def _compiled(name: str, source: str, types: tuple[Any, ...], file: Path | None) -> Callable[..., Any]:
-    """The function; numba keeps its machine code beside `file`."""
+    """The function; numba caches its machine code beside `file`."""
     import numba
 
-    # numba imports the module that a kept function says it is of
+    # numba imports the module that a cached function names
     namespace: dict[str, Any] = {"__name__": __name__}
     exec(compile(source, file or f"<{name}>", "exec"), namespace)
     function = numba.njit(namespace[name], cache=file is not None, **OPTIONS)
@@ -140,14 +141,14 @@ def _compiled(name: str, source: str, types: tuple[Any, ...], file: Path | None)
 
 
 def _directory() -> Path:
-    """Where programs are kept; by interpreter and numba, whose machine code differs."""
+    """The directory of programs, by interpreter and numba, as their machine code differs."""
     import numba
 
     return cache_directory() / "kernels" / f"{sys.implementation.cache_tag}-numba-{numba.__version__}"
 
 
 def _stored(name: str, source: str) -> Path:
-    """The file with this very source, written if need be: numba keeps machine code beside a file."""
+    """The file with exactly this source, written if needed: numba caches machine code beside a file."""
     file = _directory() / f"{name}.py"
     content = source.encode()
     if file.is_file() and file.read_bytes() == content:
@@ -157,7 +158,7 @@ def _stored(name: str, source: str) -> Path:
     try:
         with os.fdopen(handle, "wb") as out:
             out.write(content)
-        # numba trusts what it kept for a file of this age: processes that write it at once must agree
+        # numba trusts its cache for a file of this age: processes that write it at the same time must agree
         os.utime(draft, (0, 0))
         Path(draft).replace(file)
     finally:
@@ -166,7 +167,7 @@ def _stored(name: str, source: str) -> Path:
 
 
 def _forget(name: str) -> None:
-    """Remove what numba kept for a program, so that the next process can keep it anew."""
+    """Remove numba's cached code of a program, so that the next process can write it again."""
     with suppress(OSError, RuntimeError):
-        for kept in (_directory() / "__pycache__").glob(f"{name}.*"):
-            kept.unlink(missing_ok=True)
+        for old in (_directory() / "__pycache__").glob(f"{name}.*"):
+            old.unlink(missing_ok=True)

@@ -1,1 +1,1 @@
-"""Rows on their way between tasks: cells, chunks, messages, and Parquet files."""
+"""The exchange of rows between tasks: shards, chunks, messages, and Parquet files."""

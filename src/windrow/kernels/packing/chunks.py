@@ -1,7 +1,7 @@
-"""Rows on their way between stages: Arrow IPC chunks, one per task and cell.
+"""Rows in an exchange: Arrow IPC chunks, one for each task and shard.
 
-A *cell* is what one task is given: all rows of a hash bucket of partitions, or a slice of one long
-partition. Packing divides the rows of a task by cell; many rows travel as one binary value.
+A *shard* is the rows of one task: a hash bucket of partitions, or a slice of one long partition. Packing
+divides the rows of a task by shard; many rows are sent as one binary value.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow.kernels.packing.cells import Layout, cells_of
 from windrow.kernels.packing.messages import MessageKind, message
+from windrow.kernels.packing.shards import Layout, shards_of
 from windrow.kernels.slices.halo import Halo
 from windrow.kernels.sorting import SortKey, cut_codes, one_array, sorted_partitions
 
@@ -35,53 +35,53 @@ def pack(
     task: int = 0,
     kind: MessageKind = MessageKind.ROWS,
 ) -> Iterator[pa.RecordBatch]:
-    """Divide rows by their cell.
+    """Divide rows by shard.
 
     Parameters
     ----------
     batches
         Rows.
     layout
-        The cells.
+        The shards.
     partition
         The columns of the partition keys.
     order
         The order keys; sequences are cut by the first.
     halo
-        How many rows around its own each slice is to have too, if it is to have any.
+        The rows around its own that each slice needs; None for none.
     task
-        The number of this task, different from that of any other.
+        The unique number of this task.
     kind
-        What the rows are called.
+        The kind of the messages.
 
     Yields
     ------
     pyarrow.RecordBatch
-        Messages: the rows of a cell as an Arrow IPC stream in which repetitive strings are dictionary-coded.
+        Messages: the rows of a shard as an Arrow IPC stream in which repetitive strings are dictionary-coded.
     """
     borders = None if halo is None else Borders(layout, order, halo)
-    held: list[pa.RecordBatch] = []
+    buffered: list[pa.RecordBatch] = []
     rows = size = 0
     number = task << 32
     for batch in chain(batches, [None]):
         if batch is not None:
-            held.append(batch)
+            buffered.append(batch)
             rows += batch.num_rows
             size += batch.nbytes
         if rows and (batch is None or rows >= _ROWS_AT_ONCE or size >= _BYTES_AT_ONCE):
-            for cell, part in _divided(pa.Table.from_batches(held), layout, partition, order[0]):
+            for shard, part in _divided(pa.Table.from_batches(buffered), layout, partition, order[0]):
                 if borders is not None:
-                    borders.add(cell, part)
-                yield message(cell, kind, number, written(part))
+                    borders.add(shard, part)
+                yield message(shard, kind, number, written(part))
             number += 1
-            held, rows, size = [], 0, 0
+            buffered, rows, size = [], 0, 0
     if borders is not None:
-        for cell, side, part in borders.around():
-            yield message(cell, side, number, written(part))
+        for shard, side, part in borders.around():
+            yield message(shard, side, number, written(part))
 
 
 def unpack(chunks: Iterable[pa.Buffer]) -> pa.Table | None:
-    """The rows of chunks of one cell, in the order of the chunks; None if there are no chunks."""
+    """The rows of chunks of one shard, in the order of the chunks; None if there are no chunks."""
     return joined([pa.ipc.open_stream(chunk).read_all() for chunk in chunks])
 
 
@@ -91,7 +91,7 @@ def joined(tables: list[pa.Table]) -> pa.Table | None:
         return None
     for at, field in enumerate(tables[0].schema):
         if not all(table.schema.field(at).type == field.type for table in tables):
-            # some tasks met few values, others many
+            # some tasks have few distinct values, others many
             plain = field.with_type(_plain(field.type))
             tables = [table.set_column(at, plain, table.column(at).cast(plain.type)) for table in tables]
     return pa.concat_tables(tables).unify_dictionaries().combine_chunks()
@@ -104,26 +104,26 @@ def _plain(kind: pa.DataType) -> pa.DataType:
 def _divided(
     table: pa.Table, layout: Layout, partition: tuple[str, ...], order: SortKey
 ) -> Iterator[tuple[int, pa.Table]]:
-    """The cells that rows are of, with their rows."""
+    """The shards of rows, with their rows."""
     table = _coded(table.unify_dictionaries().combine_chunks())
-    cells = cells_of(layout, table, partition, order)
-    counts = np.bincount(cells)
+    shards = shards_of(layout, table, partition, order)
+    counts = np.bincount(shards)
     used = np.flatnonzero(counts)
     table = _worth_repeating(table, len(used))
     if len(used) > 1:
         small = np.uint16 if len(counts) <= 1 << 16 else np.uint32
-        table = table.take(pa.array(np.argsort(cells.astype(small), kind="stable")))
+        table = table.take(pa.array(np.argsort(shards.astype(small), kind="stable")))
     at = 0
-    for cell, count in zip(used.tolist(), counts[used].tolist(), strict=True):
-        yield cell, table.slice(at, count)
+    for shard, count in zip(used.tolist(), counts[used].tolist(), strict=True):
+        yield shard, table.slice(at, count)
         at += count
 
 
 class Borders:
-    """The rows of a task that are the nearest to the edges of slices.
+    """The rows of a task that are nearest to the edges of slices.
 
-    Of each slice it keeps as many of the first and of the last rows as any other may need, and all that are
-    in reach of the slice before it.
+    For each slice it retains as many of the first and of the last rows as any other may need, and all that
+    are in reach of the slice before it.
     """
 
     def __init__(self, layout: Layout, order: tuple[SortKey, ...], halo: Halo) -> None:
@@ -131,27 +131,27 @@ class Borders:
         self.first: dict[int, pa.Table] = {}
         self.last: dict[int, pa.Table] = {}
 
-    def add(self, cell: int, rows: pa.Table) -> None:
-        """Take in rows of a cell, after all that were added before."""
-        if self.layout.sequence_of(cell) is None:
+    def add(self, shard: int, rows: pa.Table) -> None:
+        """Add rows of a shard, after all earlier ones."""
+        if self.layout.sequence_of(shard) is None:
             return
-        for kept, count, is_last in (
+        for nearest, count, is_last in (
             (self.first, self.halo.after, False),
             (self.last, self.halo.before, True),
         ):
             if count:
-                near = self._near(cell, rows, count, is_last=is_last)
-                both = joined([kept[cell], near]) if cell in kept else near
+                near = self._near(shard, rows, count, is_last=is_last)
+                both = joined([nearest[shard], near]) if shard in nearest else near
                 assert both is not None
-                kept[cell] = self._near(cell, both, count, is_last=is_last)
+                nearest[shard] = self._near(shard, both, count, is_last=is_last)
 
     def around(self) -> Iterator[tuple[int, MessageKind, pa.Table]]:
-        """The cells of slices with the rows before or after them."""
+        """The shards of slices, with the rows before or after them."""
         for number in range(len(self.layout.sequences)):
-            cells = self.layout.slices_of(number)
-            for cell in cells:
-                after = [self.first[other] for other in cells if other > cell and other in self.first]
-                before = [self.last[other] for other in cells if other < cell and other in self.last]
+            shards = self.layout.slices_of(number)
+            for shard in shards:
+                after = [self.first[other] for other in shards if other > shard and other in self.first]
+                before = [self.last[other] for other in shards if other < shard and other in self.last]
                 for kind, parts, count in (
                     (MessageKind.AFTER, after, self.halo.after),
                     (MessageKind.BEFORE, before, self.halo.before),
@@ -159,11 +159,11 @@ class Borders:
                     rows = joined(parts)
                     if rows is not None:
                         is_last = kind is MessageKind.BEFORE
-                        yield cell, kind, self._near(cell + 1, rows, count, is_last=is_last)
+                        yield shard, kind, self._near(shard + 1, rows, count, is_last=is_last)
 
-    def _near(self, cell: int, rows: pa.Table, count: int, *, is_last: bool) -> pa.Table:
-        """The rows that slices before this cell, or after theirs, may need."""
-        edge = None if is_last else self._edge(cell)
+    def _near(self, shard: int, rows: pa.Table, count: int, *, is_last: bool) -> pa.Table:
+        """The rows that slices before this shard, or after it, may need."""
+        edge = None if is_last else self._edge(shard)
         if self.halo.reach is None or edge is None:
             return self._nearest(rows, count, is_last=is_last)
         beyond = self.halo.reach.is_beyond(one_array(rows.column(self.order[0].column)), edge)
@@ -172,12 +172,12 @@ class Borders:
         assert both is not None
         return both
 
-    def _edge(self, cell: int) -> int | None:
+    def _edge(self, shard: int) -> int | None:
         """The first code of a slice; None for the first slice, which is after no other."""
         for number, sequence in enumerate(self.layout.sequences):
-            cells = self.layout.slices_of(number)
-            if cell in cells:
-                return None if cell == cells.start else sequence.cuts[cell - cells.start - 1]
+            shards = self.layout.slices_of(number)
+            if shard in shards:
+                return None if shard == shards.start else sequence.cuts[shard - shards.start - 1]
         return None
 
     def _nearest(self, rows: pa.Table, count: int, *, is_last: bool) -> pa.Table:
@@ -203,12 +203,12 @@ def _coded(table: pa.Table) -> pa.Table:
     return table
 
 
-def _worth_repeating(table: pa.Table, cells: int) -> pa.Table:
-    """The table without codes where they are no shorter, as each cell repeats the dictionary."""
+def _worth_repeating(table: pa.Table, shards: int) -> pa.Table:
+    """The table without codes where they are no shorter, as each shard repeats the dictionary."""
     for at, field in enumerate(table.schema):
         if pa.types.is_dictionary(field.type) and table.num_rows:
             values = len(table.column(at).chunk(0).dictionary)
-            if values * cells * _WORTH_CODING > table.num_rows:
+            if values * shards * _WORTH_CODING > table.num_rows:
                 table = table.set_column(at, field.name, table.column(at).cast(field.type.value_type))
     return table
 

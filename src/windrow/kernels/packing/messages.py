@@ -1,4 +1,4 @@
-"""What tasks tell each other: rows of (cell, kind, number, chunk)."""
+"""Messages between tasks: rows of (shard, kind, number, chunk)."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ MESSAGE = pa.schema({CELL: pa.int32(), KIND: pa.int32(), NUMBER: pa.int64(), CHU
 
 
 class MessageKind(IntEnum):
-    """What a message holds, and what its number is.
+    """The content of a message, and the meaning of its number.
 
-    Rows as they were packed, and those before and after a slice (`ROWS`, `BEFORE`, `AFTER`): the task that
-    packed them, and a count in its low 32 bits; in order of these numbers they are in one order everywhere.
-    Rows of the right side of an operator of two (`RIGHT`): the same. A slice's sorted chunks (`OWN`): a
-    count. Those of other slices (`REMOTE`): a count through the sequence. A `SUMMARY` has the cell of the
-    slice that it is of, a `CHAIN` its place, an `ENTRY` none.
+    Packed rows, and those before and after a slice (`ROWS`, `BEFORE`, `AFTER`): the number of the task that
+    packed them, with a count in the low 32 bits; ordered by these numbers, rows are in the same order in
+    every task. Rows of the right side of a binary operator (`RIGHT`): the same. A slice's sorted chunks
+    (`OWN`): a count. Chunks of other slices (`REMOTE`): a count through the sequence. A `SUMMARY`: the shard
+    of its slice. A `CHAIN`: the place of its slice. An `ENTRY`: none.
 
-    What a slice of matches leaves `OPEN`, and what it has `FOUND`: the slice's cell.
+    The `OPEN` matches and the `FOUND` matches of a slice: the slice's shard.
     """
 
     ROWS = 0
@@ -41,10 +41,10 @@ class MessageKind(IntEnum):
     FOUND = 10
 
 
-def message(cell: int, kind: MessageKind, number: int, chunk: Any) -> pa.RecordBatch:
+def message(shard: int, kind: MessageKind, number: int, chunk: Any) -> pa.RecordBatch:
     """One message."""
     value = chunk.to_pybytes() if isinstance(chunk, pa.Buffer) else chunk
-    columns = [[cell], [int(kind)], [number], [value]]
+    columns = [[shard], [int(kind)], [number], [value]]
     return pa.RecordBatch.from_arrays(
         [pa.array(column, field.type) for column, field in zip(columns, MESSAGE, strict=True)], schema=MESSAGE
     )

@@ -1,4 +1,4 @@
-"""Numbers that rows of one key have in common."""
+"""Group numbers: rows with equal keys have the same number."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ Ints = npt.NDArray[np.int64]
 
 
 def numbered(rows: pa.Table, keys: Sequence[str]) -> Ints:
-    """Numbers from 0 on that rows of one key have in common, in any order."""
-    if not keys or not all(_is_told_by_bits(rows.schema.field(key).type) for key in keys):
+    """Group numbers from 0 on, in any order of the groups."""
+    if not keys or not all(_is_equal_by_bits(rows.schema.field(key).type) for key in keys):
         return numbered_in_order(rows, keys)
     codes, _ = _codes(rows.column(keys[0]).combine_chunks())
     for key in keys[1:]:
@@ -28,7 +28,7 @@ def numbered(rows: pa.Table, keys: Sequence[str]) -> Ints:
 
 
 def numbered_in_order(rows: pa.Table, keys: Sequence[str]) -> Ints:
-    """The same in the order of the keys, in which groups are then given."""
+    """Group numbers in the order of the keys."""
     if not keys:
         return np.zeros(rows.num_rows, np.int64)
     order, bounds = sorted_partitions(rows, tuple(keys), ())
@@ -40,7 +40,7 @@ def numbered_in_order(rows: pa.Table, keys: Sequence[str]) -> Ints:
     return group
 
 
-def _is_told_by_bits(kind: pa.DataType) -> bool:
+def _is_equal_by_bits(kind: pa.DataType) -> bool:
     """Whether values of a type are equal where their bits are."""
     return bool(
         pa.types.is_string(kind)
@@ -51,6 +51,6 @@ def _is_told_by_bits(kind: pa.DataType) -> bool:
 
 
 def _codes(values: pa.Array) -> tuple[Ints, int]:
-    """Numbers from 0 on that equal values have in common, and how many there are."""
+    """Numbers from 0 on for distinct values, and how many there are."""
     found = pc.dictionary_encode(values, null_encoding="encode")
     return np.asarray(found.indices).astype(np.int64), len(found.dictionary)

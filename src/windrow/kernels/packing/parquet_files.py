@@ -1,4 +1,4 @@
-"""Parquet files that tasks read themselves, instead of being given their rows by Spark."""
+"""Parquet files that tasks read themselves, instead of receiving the rows from Spark."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _BATCH_ROWS = 1 << 17
 
 @dataclass(frozen=True, slots=True)
 class FilePart:
-    """Row groups of a file, and what the file was like when they were chosen: `os.stat`.
+    """Row groups of a file, and the file's size and time when they were chosen.
 
-    `values` are what its directory says of columns; of dates and times days and microseconds.
+    `values` are the partition values of its directory, with dates as days and times as microseconds.
     """
 
     path: str
@@ -32,34 +32,34 @@ class FilePart:
     values: tuple[int | str | None, ...] = ()
 
     def check(self) -> None:
-        """Raise an OSError if the file is another by now."""
+        """Raise an OSError if the file has changed."""
         found = Path(self.path).stat()
         if (found.st_size, found.st_mtime_ns) != (self.size, self.changed_ns):
-            raise OSError("it has changed since the query was given")
+            raise OSError("it has changed since the query was planned")
 
 
 @dataclass(frozen=True)
 class FileScan:
-    """Which rows are read, by whom, and what is made of them.
+    """Which rows each task reads, and the columns computed from them.
 
     Attributes
     ----------
     tasks
         The parts that each task reads.
     rows
-        How many rows there are in all, before any are left out.
+        The number of all rows, before filters.
     longest
-        A number of rows that no partition exceeds.
+        An upper bound of the rows of a partition.
     columns
-        Those that are read of the files, and as what.
+        The columns read from the files, with their types.
     directories
-        The columns of which directories have the values.
+        The columns whose values are in the names of directories.
     made
-        What is given, made of both.
+        The output columns, computed from both.
     coded
-        Columns of the files that are dictionary-coded in them.
+        The columns that are dictionary-coded in the files.
     full
-        Columns of what is given that are nowhere NULL, as far as the files tell.
+        The output columns without NULLs, according to the files.
     """
 
     tasks: tuple[tuple[FilePart, ...], ...]
@@ -73,7 +73,7 @@ class FileScan:
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns that are given; strings may come dictionary-coded."""
+        """The output columns; strings may be dictionary-coded."""
         return self.made.schema
 
     def read(self, task: int) -> Iterator[pa.RecordBatch]:
@@ -91,11 +91,11 @@ class FileScan:
                 raise ExecutionError(
                     f"{part.path} cannot be read: {str(error).splitlines()[0]}",
                     condition="UNREADABLE_FILE",
-                    hint="run the query again if the file was written anew, else mend or fetch the file",
+                    hint="run the query again if the file was rewritten, else restore the file",
                 ) from error
 
     def is_full(self, name: str) -> bool:
-        """Whether a column of the rows is nowhere NULL for certain."""
+        """Whether a column certainly has no NULL."""
         return name in self.full
 
     def only(self, names: Sequence[str]) -> FileScan:
@@ -123,27 +123,27 @@ class FileScan:
         with pq.ParquetFile(part.path, read_dictionary=sorted(self.coded)) as file:
             groups = list(part.row_groups)  # of none, PyArrow 18 fails
             for batch in file.iter_batches(_BATCH_ROWS, groups, self.columns.names) if groups else ():
-                given = {
-                    field.name: _given(batch.column(field.name), field.type, coded=field.name in self.coded)
+                columns_read = {
+                    field.name: _typed(batch.column(field.name), field.type, coded=field.name in self.coded)
                     for field in self.columns
                 }
                 for field, value in of_directory:
-                    given[field.name] = _repeated(value, field.type, batch.num_rows)
-                rows = self.made.rows(given, batch.num_rows)
+                    columns_read[field.name] = _repeated(value, field.type, batch.num_rows)
+                rows = self.made.rows(columns_read, batch.num_rows)
                 if rows.count:
                     columns = [rows.columns[number] for number in self.made.result]
                     yield pa.RecordBatch.from_arrays(columns, names=self.schema.names)
 
 
-def _given(array: pa.Array, kind: pa.DataType, *, coded: bool) -> pa.Array:
-    """The values in this type, or as codes of such values."""
+def _typed(array: pa.Array, kind: pa.DataType, *, coded: bool) -> pa.Array:
+    """The values in this type, or dictionary codes of such values."""
     if coded:
         kind = pa.dictionary(pa.int32(), kind)
     return array if array.type == kind else array.cast(kind)
 
 
 def _repeated(value: int | str | None, kind: pa.DataType, count: int) -> pa.Array:
-    """The value of a directory for each row; of strings, codes."""
+    """The value of a directory for each row; strings as codes."""
     if pa.types.is_string(kind):
         codes = pa.nulls(count, pa.int32()) if value is None else pa.repeat(pa.scalar(0, pa.int32()), count)
         return pa.DictionaryArray.from_arrays(codes, pa.array([value or ""]))

@@ -1,13 +1,14 @@
-"""Operators over punctuated streams: blocking ones give what the punctuations allow, and keep no more.
+"""Operators over punctuated streams: blocking operators emit what punctuations allow, and retain no more.
 
 An operator is frozen data with one function::
 
-    advance(carry | None, step, …) -> (step, carry)
+    advance(carry | None, delta, …) -> (delta, carry)
 
-A `Step` is rows and the punctuations after them, of each input. The carry is what the operator keeps from one
-step to the next; the one that is given is used up, so that a step costs what it brings, not what is kept. It
-is data (:mod:`windrow.kernels.stored`). ``carry.kept`` counts the rows in it. What each operator may give,
-must promise and must keep is defined in :mod:`windrow.kernels.reference.punctuation`.
+A `Delta` is the rows of a micro-batch and the punctuations after them, for each input. The carry is the
+operator's state between micro-batches. `advance` consumes its carry, so a micro-batch costs in proportion to
+its rows and output, not to the state. A carry is plain data (:mod:`windrow.kernels.stored`);
+``carry.retained`` counts its rows. :mod:`windrow.kernels.reference.punctuation` defines what each operator
+emits, which punctuations it must pass on, and which rows it must retain.
 """
 
 from windrow.kernels.punctuated.elementary import Filter, Project
@@ -17,7 +18,7 @@ from windrow.kernels.punctuated.over import Over
 from windrow.kernels.punctuated.session import Session
 from windrow.kernels.punctuated.sets import SetOperator
 from windrow.kernels.punctuated.sort import Sort
-from windrow.kernels.punctuated.step import Step
+from windrow.kernels.punctuated.step import Delta
 from windrow.kernels.punctuated.window import Window
 
-__all__ = ["Filter", "Group", "Join", "Over", "Project", "Session", "SetOperator", "Sort", "Step", "Window"]
+__all__ = ["Delta", "Filter", "Group", "Join", "Over", "Project", "Session", "SetOperator", "Sort", "Window"]

@@ -1,4 +1,4 @@
-"""WHERE and a choice of columns: rows pass at once, and nothing is kept but what is promised."""
+"""WHERE and projection: rows pass at once; the only state is the punctuations."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from windrow.kernels.punctuated.step import Promises, Step, renamed
+from windrow.kernels.punctuated.step import Delta, Promises, renamed
 from windrow.punctuations import Closing, lines_of
 
 __all__ = ["Filter", "FilterCarry", "Project", "ProjectCarry"]
@@ -17,52 +17,52 @@ __all__ = ["Filter", "FilterCarry", "Project", "ProjectCarry"]
 
 @dataclass
 class FilterCarry:
-    """What has been promised."""
+    """The punctuations emitted so far."""
 
     promises: Promises
 
     @property
-    def kept(self) -> tuple[int, ...]:
-        """How many rows are kept."""
+    def retained(self) -> tuple[int, ...]:
+        """The number of retained rows."""
         return (0,)
 
 
 @dataclass(frozen=True)
 class Filter:
-    """The rows that qualify; all punctuations, those of rows that do not qualify too.
+    """The rows that qualify, and all punctuations.
 
     Attributes
     ----------
     qualifies
-        Of each row of a table whether it does.
+        Whether each row of a table qualifies.
     """
 
     qualifies: Callable[[pa.Table], npt.NDArray[np.bool_]]
 
-    def advance(self, carry: FilterCarry | None, step: Step) -> tuple[Step, FilterCarry]:
-        """Take a step; the carry that is given is used up."""
-        carry = carry or FilterCarry(Promises(lines_of(step.rows.schema)))
-        rows = step.rows.filter(pa.array(self.qualifies(step.rows)))
-        told = (box for pattern in step.punctuations for box in pattern.boxes())
-        return Step(rows, carry.promises.news(told)), carry
+    def advance(self, carry: FilterCarry | None, delta: Delta) -> tuple[Delta, FilterCarry]:
+        """Process a micro-batch; consumes the carry."""
+        carry = carry or FilterCarry(Promises(lines_of(delta.rows.schema)))
+        rows = delta.rows.filter(pa.array(self.qualifies(delta.rows)))
+        news = (region for pattern in delta.punctuations for region in pattern.regions())
+        return Delta(rows, carry.promises.news(news)), carry
 
 
 @dataclass
 class ProjectCarry:
-    """Which values of the columns are closed."""
+    """The closed keys over the columns, and the punctuations emitted so far."""
 
     closing: Closing
     promises: Promises
 
     @property
-    def kept(self) -> tuple[int, ...]:
-        """How many rows are kept."""
+    def retained(self) -> tuple[int, ...]:
+        """The number of retained rows."""
         return (0,)
 
 
 @dataclass(frozen=True)
 class Project:
-    """Some columns of all rows; the values that the punctuations close, whatever is in the columns left out.
+    """Some columns of all rows, with a punctuation for each closed key over them.
 
     Attributes
     ----------
@@ -72,15 +72,15 @@ class Project:
 
     columns: tuple[tuple[str, str], ...]
 
-    def advance(self, carry: ProjectCarry | None, step: Step) -> tuple[Step, ProjectCarry]:
-        """Take a step; the carry that is given is used up."""
+    def advance(self, carry: ProjectCarry | None, delta: Delta) -> tuple[Delta, ProjectCarry]:
+        """Process a micro-batch; consumes the carry."""
         rows = pa.table(
-            [step.rows.column(name) for _, name in self.columns],
-            schema=pa.schema([step.rows.schema.field(name).with_name(out) for out, name in self.columns]),
+            [delta.rows.column(name) for _, name in self.columns],
+            schema=pa.schema([delta.rows.schema.field(name).with_name(out) for out, name in self.columns]),
         )
         if carry is None:
-            closing = Closing(lines_of(step.rows.schema), (name for _, name in self.columns))
+            closing = Closing(lines_of(delta.rows.schema), (name for _, name in self.columns))
             carry = ProjectCarry(closing, Promises(lines_of(rows.schema)))
         names = {name: out for out, name in reversed(self.columns)}
-        told = (renamed(box, names) for box in carry.closing.add(step.punctuations))
-        return Step(rows, carry.promises.news(told)), carry
+        news = (renamed(region, names) for region in carry.closing.add(delta.punctuations))
+        return Delta(rows, carry.promises.news(news)), carry

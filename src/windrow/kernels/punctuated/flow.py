@@ -1,4 +1,4 @@
-"""Operators that feed each other: a step of all inputs goes through them in one go."""
+"""A graph of operators: a micro-batch of all inputs passes through it in one call."""
 
 from __future__ import annotations
 
@@ -6,34 +6,34 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
-from windrow.kernels.punctuated.step import Step
+from windrow.kernels.punctuated.step import Delta
 
 __all__ = ["Flow", "FlowCarry", "Node", "Operator", "Place"]
 
 Place: TypeAlias = "int | str"
-"""Where a step comes from: a node by its number, or an input of the flow by its name."""
+"""The source of a delta: a node by its number, or an input of the graph by its name."""
 
 
 class Operator(Protocol):
-    """What :mod:`windrow.kernels.punctuated` has."""
+    """An operator of :mod:`windrow.kernels.punctuated`."""
 
     @property
     def advance(self) -> Any:
-        """Takes its carry (None at first) and a step of each input; gives a step and its carry."""
+        """Takes a carry (None at first) and a delta of each input; returns a delta and the new carry."""
 
 
 @dataclass(frozen=True)
 class Node:
-    """An operator in a flow.
+    """A node of the graph.
 
     Attributes
     ----------
     name
-        What people know it by, such as ``GROUP BY auction``.
+        Its name for users, such as ``GROUP BY auction``.
     operator
-        What it does.
+        Its operator.
     inputs
-        Where its steps come from: nodes before it, or inputs of the flow.
+        Its sources: earlier nodes, or inputs of the graph.
     """
 
     name: str
@@ -43,14 +43,14 @@ class Node:
 
 @dataclass
 class FlowCarry:
-    """What the operators keep, in their order."""
+    """The operators' carries, in the order of the nodes."""
 
     carries: list[Any]
 
     @property
-    def kept(self) -> list[tuple[int, ...]]:
-        """How many rows each keeps."""
-        return [carry.kept for carry in self.carries]
+    def retained(self) -> list[tuple[int, ...]]:
+        """The number of rows that each operator retains."""
+        return [carry.retained for carry in self.carries]
 
 
 @dataclass(frozen=True)
@@ -60,18 +60,20 @@ class Flow:
     Attributes
     ----------
     nodes
-        Each after those that feed it; the last gives the query's rows. What is fed by one input twice is so
-        in one step.
+        Each after its sources; the last one emits the query's rows. An input that several nodes read reaches
+        all of them in the same micro-batch.
     """
 
     nodes: tuple[Node, ...]
 
-    def advance(self, carry: FlowCarry | None, inputs: Mapping[str, Step]) -> tuple[Step, FlowCarry]:
-        """Take a step of every input; the carry that is given is used up."""
+    def advance(self, carry: FlowCarry | None, inputs: Mapping[str, Delta]) -> tuple[Delta, FlowCarry]:
+        """Process a micro-batch of every input; consumes the carry."""
         carries = [None] * len(self.nodes) if carry is None else carry.carries
-        given: dict[Place, Step] = dict(inputs.items())
+        deltas: dict[Place, Delta] = dict(inputs.items())
         after = []
         for number, (node, before) in enumerate(zip(self.nodes, carries, strict=True)):
-            given[number], kept = node.operator.advance(before, *(given[place] for place in node.inputs))
-            after.append(kept)
-        return given[len(self.nodes) - 1], FlowCarry(after)
+            deltas[number], retained = node.operator.advance(
+                before, *(deltas[place] for place in node.inputs)
+            )
+            after.append(retained)
+        return deltas[len(self.nodes) - 1], FlowCarry(after)

@@ -1,4 +1,4 @@
-"""What promises about columns say of others that are computed of them."""
+"""Punctuations of computed columns, derived from punctuations of the columns that they are computed from."""
 
 from __future__ import annotations
 
@@ -8,27 +8,26 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from windrow.punctuations import Closing, Pattern
-from windrow.punctuations.boxes import NULL, Box, Lines
 from windrow.punctuations.lines import Line, Place, Span
+from windrow.punctuations.regions import NULL, Lines, Region
 
 __all__ = ["Follower", "Following", "Values"]
 
 
 @dataclass(frozen=True)
 class Follower:
-    """A column that is computed of one other, NULL where that is and only there.
+    """A column that is computed from one other column, NULL exactly if that one is NULL.
 
     Attributes
     ----------
     name, column
-        The column, and the one of the input of which it is computed.
+        The computed column, and the input column.
     rises
-        Whether it never falls where that rises; False where it never rises. None where it may do both, but
-        differs.
+        Whether the function is monotonically increasing; False if decreasing; None if neither, but injective.
     differs
-        Whether it has different values wherever that has.
+        Whether the function is injective.
     is_prefixed
-        Whether what it is of values before all that may come, and of NULL, is told elsewhere.
+        Whether another operator derives the punctuations of prefixes, and of NULL.
     """
 
     name: str
@@ -38,26 +37,26 @@ class Follower:
     is_prefixed: bool = False
 
 
-FEW = 10_000
-"""How many values of a range are looked at one by one."""
+MOST_SINGLE = 10_000
+"""Up to so many values of a range are evaluated one by one."""
 
 Values: TypeAlias = Callable[[Follower, Sequence[Place]], Mapping[Place, Place]]
-"""The places that a follower has where its column has some; of some it may be unknown."""
+"""The places of a follower for places of its input column; some may be missing."""
 
 
 class Following:
-    """What the punctuations of an input close of columns that it passes on and of followers, together.
+    """The keys that an input's punctuations close over columns passed on and followers together.
 
-    Of a single value a follower that differs has a single value, and of a few in turn one each. Of a range,
-    which is all that there is between a value before it and one after it, a follower that rises or falls has
-    all that is between what it is of these.
+    An injective follower has a single value for a single value of its input column, so a small set of values
+    maps to a small set. A monotonic follower maps a range to the range between its values just before and
+    just after the range.
 
     Parameters
     ----------
     lines, output
-        Those of the input, and of the output.
+        The lines of the input, and of the output.
     plain
-        Of the columns that are passed on: their names in the output, and in the input.
+        The columns that are passed on: their names in the output, and in the input.
     followers
         The followers, of columns with a line.
     """
@@ -77,41 +76,41 @@ class Following:
             Closing(lines, {**dict.fromkeys(self._plain), **dict.fromkeys(own)}) for own in together
         ]
 
-    def add(self, patterns: Sequence[Pattern], values: Values) -> list[Box]:
-        """Take in punctuations; what they close of the output by its followers."""
+    def add(self, patterns: Sequence[Pattern], values: Values) -> list[Region]:
+        """Add punctuations; return the output keys with followers that they close."""
         read = {one.column for one in self._followers}
-        boxes = [
-            box
+        regions = [
+            region
             for closing in self._closings
             for found in closing.add(patterns)
-            for box in self._merged(closing, found)
-            if not read.isdisjoint(box) and not self._is_prefix(box)
+            for region in self._merged(closing, found)
+            if not read.isdisjoint(region) and not self._is_prefix(region)
         ]
         wanted: dict[Follower, dict[Place, None]] = {}
-        for box in boxes:
+        for region in regions:
             for one in self._followers:
-                if one.column in box:
-                    wanted.setdefault(one, {}).update(dict.fromkeys(self._read(one, box[one.column])))
+                if one.column in region:
+                    wanted.setdefault(one, {}).update(dict.fromkeys(self._read(one, region[one.column])))
         known = {one: values(one, list(places)) if places else {} for one, places in wanted.items()}
-        return [each for box in boxes for each in self._told(box, known)]
+        return [each for region in regions for each in self._regions_of(region, known)]
 
-    def _is_prefix(self, box: Box) -> bool:
-        """Whether it is told elsewhere, for all that is computed of it."""
-        if len(box) > 1:
+    def _is_prefix(self, region: Region) -> bool:
+        """Whether another operator derives its punctuations, for all followers of its column."""
+        if len(region) > 1:
             return False
-        ((column, span),) = box.items()
+        ((column, span),) = region.items()
         if span is not NULL and span[0] != self.lines[column].first:
             return False
         return all(one.is_prefixed for one in self._followers if one.column == column)
 
-    def _merged(self, closing: Closing, box: Box) -> list[Box]:
-        """A box, or where it matters how far it goes, those that it has become part of."""
-        if all(one.differs or one.column not in box for one in self._followers):
-            return [box]
-        return list(closing.closed.overlapping(box))
+    def _merged(self, closing: Closing, region: Region) -> list[Region]:
+        """A region, or, if its extent matters, the merged regions that it is now part of."""
+        if all(one.differs or one.column not in region for one in self._followers):
+            return [region]
+        return list(closing.closed.overlapping(region))
 
     def _read(self, one: Follower, span: Span | None) -> list[Place]:
-        """The places at which the values of a follower are to be known."""
+        """The places at which a follower must be evaluated."""
         line = self.lines[one.column]
         if span is NULL:
             return []
@@ -123,26 +122,28 @@ class Following:
         ]
 
     def _single(self, line: Line, span: Span) -> list[Place]:
-        """The places of a span where they are few: single values that touch are told as a range."""
+        """The places of a span, if they are not too many: adjacent single values form one range."""
         if line.is_point(span):
             return [span[0]]
-        is_few = not line.is_of_bytes and span[1] - span[0] <= FEW
-        return [*range(span[0], span[1])] if is_few else []
+        is_small = not line.is_of_bytes and span[1] - span[0] <= MOST_SINGLE
+        return [*range(span[0], span[1])] if is_small else []
 
-    def _told(self, box: Box, known: Mapping[Follower, Mapping[Place, Place]]) -> Iterator[Box]:
-        """A box of the input as boxes of the output."""
-        choices: list[list[Box]] = []
-        for column, span in box.items():
-            told: list[Box] = [{name: span} for name in self._plain.get(column, ())]
+    def _regions_of(
+        self, region: Region, known: Mapping[Follower, Mapping[Place, Place]]
+    ) -> Iterator[Region]:
+        """A region of the input as regions of the output."""
+        choices: list[list[Region]] = []
+        for column, span in region.items():
+            outputs: list[Region] = [{name: span} for name in self._plain.get(column, ())]
             for one in self._followers:
                 if one.column == column:
-                    told += [{one.name: own} for own in self._spans(one, span, known[one])]
-            choices.append(told)
+                    outputs += [{one.name: own} for own in self._spans(one, span, known[one])]
+            choices.append(outputs)
         for chosen in itertools.product(*choices):
             yield {name: span for one in chosen for name, span in one.items()}
 
     def _spans(self, one: Follower, span: Span | None, known: Mapping[Place, Place]) -> list[Span | None]:
-        """What a follower has of values in a span alone: NULL, a span, or nothing that is known."""
+        """The values of a follower that occur for a span only: NULL, spans, or none if unknown."""
         line, output = self.lines[one.column], self.output[one.name]
         if span is NULL:
             return [NULL]

@@ -1,4 +1,4 @@
-"""GROUP BY: a group is given when the punctuations close it, and is forgotten then."""
+"""GROUP BY: a group is emitted, and its state dropped, when punctuations close it."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import pyarrow as pa
 
 from windrow.kernels.aggregates import FUNCTIONS, Aggregate, aggregate
 from windrow.kernels.aggregates.spec import Partial
-from windrow.kernels.punctuated.step import Promises, Step, renamed
+from windrow.kernels.punctuated.step import Delta, Promises, renamed
 from windrow.kernels.sorting import sorted_partitions
 from windrow.kernels.trace import Trace
 from windrow.punctuations import Closing, lines_of
-from windrow.punctuations.boxes import Box
+from windrow.punctuations.regions import Region
 
 __all__ = ["Group", "GroupCarry"]
 
@@ -25,7 +25,7 @@ _GROUP = "group."  # before the keys among the columns of the states
 
 @dataclass
 class GroupCarry:
-    """The open groups: what their rows amount to, or the rows where that does not do."""
+    """The open groups: partial aggregates, and the rows for aggregates without a partial form."""
 
     schema: pa.Schema
     closing: Closing
@@ -34,8 +34,8 @@ class GroupCarry:
     rows: Trace | None = None
 
     @property
-    def kept(self) -> tuple[int, ...]:
-        """How many groups are kept, and how many rows beside what they amount to."""
+    def retained(self) -> tuple[int, ...]:
+        """The number of retained groups, and of retained rows if there are some."""
         groups = 0 if self.states is None else len(self.states)
         return (groups,) if self.rows is None else (groups, len(self.rows))
 
@@ -44,32 +44,34 @@ class GroupCarry:
 class Group:
     """Groups by the values of some columns, and aggregates of their rows.
 
-    Output: a row for each group whose every possible member the punctuations promise not to come, and the
-    punctuation of its keys. Without keys there is one group, which has a row without any member too.
+    Output: a row for each closed group, and the punctuation of its keys. Without keys there is one group,
+    which has a row even if it is empty.
 
     Attributes
     ----------
     keys
         The output's names and the input's columns.
     aggregates
-        The output's names, and what is evaluated over the rows of a group, in the order in which they came.
+        The output's names, and the aggregates over the rows of a group in the order of arrival.
     """
 
     keys: tuple[tuple[str, str], ...]
     aggregates: tuple[tuple[str, Aggregate], ...]
 
-    def advance(self, carry: GroupCarry | None, step: Step) -> tuple[Step, GroupCarry]:
+    def advance(self, carry: GroupCarry | None, delta: Delta) -> tuple[Delta, GroupCarry]:
         """Take a step; the carry that is given is used up."""
         columns = tuple(name for _, name in self.keys)
         if carry is None:
-            closing = Closing(lines_of(step.rows.schema), columns)
-            carry = GroupCarry(step.rows.schema, closing, Promises(lines_of(self._schema(step.rows.schema))))
-        if step.rows.num_rows or carry.states is None:
-            self._take_in(carry, step.rows, columns)
-        closed = carry.closing.add(step.punctuations)
-        output = self._given(carry, closed, columns)
+            closing = Closing(lines_of(delta.rows.schema), columns)
+            carry = GroupCarry(
+                delta.rows.schema, closing, Promises(lines_of(self._schema(delta.rows.schema)))
+            )
+        if delta.rows.num_rows or carry.states is None:
+            self._take_in(carry, delta.rows, columns)
+        closed = carry.closing.add(delta.punctuations)
+        output = self._output(carry, closed, columns)
         names = {name: out for out, name in reversed(self.keys)}
-        return Step(output, carry.promises.news(renamed(box, names) for box in closed)), carry
+        return Delta(output, carry.promises.news(renamed(region, names) for region in closed)), carry
 
     def _take_in(self, carry: GroupCarry, rows: pa.Table, columns: tuple[str, ...]) -> None:
         order, bounds = sorted_partitions(rows, columns, ())
@@ -99,8 +101,8 @@ class Group:
         if carry.rows is not None:
             carry.rows.add(rows.select(carry.rows.schema.names))
 
-    def _given(self, carry: GroupCarry, closed: list[Box], columns: tuple[str, ...]) -> pa.Table:
-        """The rows of the groups that are closed, which are forgotten."""
+    def _output(self, carry: GroupCarry, closed: list[Region], columns: tuple[str, ...]) -> pa.Table:
+        """The output rows of closed groups; drops their state."""
         assert carry.states is not None
         schema = self._schema(carry.schema)
         places = carry.states.matching(closed)
@@ -127,9 +129,9 @@ class Group:
         return pa.table(found).cast(schema)
 
     def _members(
-        self, carry: GroupCarry, closed: list[Box], columns: tuple[str, ...]
+        self, carry: GroupCarry, closed: list[Region], columns: tuple[str, ...]
     ) -> tuple[pa.Table, Ints, Ints]:
-        """The rows of the groups that are closed, in their order, and where those of each begin and end."""
+        """The members of closed groups, in order, and the bounds of each group; drops them."""
         if carry.rows is None:
             return pa.table({}), np.zeros(0, np.int64), np.zeros(0, np.int64)
         places = np.sort(carry.rows.matching(closed))
@@ -161,7 +163,7 @@ class Group:
         return pa.table(found)
 
     def _whole(self) -> list[Aggregate]:
-        """The aggregates that are of rows, not of what stretches of them amount to."""
+        """The aggregates without a partial form, which need the rows."""
         return [spec for _, spec in self.aggregates if _partial(spec) is None]
 
     def _schema(self, schema: pa.Schema) -> pa.Schema:

@@ -1,4 +1,4 @@
-"""Joins: rows meet their partners as they come, and are kept until the other side can bring no more."""
+"""Joins: rows are joined as they arrive, and retained until the other side is closed for their key."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow.kernels.punctuated.step import Promises, Step, renamed
+from windrow.kernels.punctuated.step import Delta, Promises, renamed
 from windrow.kernels.punctuated.watch import Watched
 from windrow.kernels.sorting import sorted_partitions
 from windrow.punctuations import Closing, Pattern, lines_of
-from windrow.punctuations.boxes import NULL, Box
+from windrow.punctuations.regions import NULL, Region
 
 __all__ = ["KINDS", "Join", "JoinCarry"]
 
@@ -27,7 +27,7 @@ _PARTNER = "has_partner"
 
 @dataclass
 class _Side:
-    """One input: its columns, its keys and what the other calls them, what it has closed, its kept rows."""
+    """One input: its columns, its keys and their names on the other side, its closed keys, its rows."""
 
     schema: pa.Schema
     keys: tuple[str, ...]
@@ -36,13 +36,13 @@ class _Side:
     rows: Watched
 
     def asked(self, rows: pa.Table) -> pa.Table:
-        """The keys of rows under the other's names."""
+        """The keys of rows under the other side's names."""
         return rows.select(self.keys).rename_columns(list(self.partners))
 
-    def in_others(self, boxes: list[Box]) -> list[Box]:
-        """Boxes over the keys, over the other's."""
+    def in_others(self, regions: list[Region]) -> list[Region]:
+        """Regions over the keys, under the other side's names."""
         names = dict(zip(self.keys, self.partners, strict=True))
-        return [renamed(box, names) for box in boxes]
+        return [renamed(region, names) for region in regions]
 
 
 @dataclass
@@ -54,8 +54,8 @@ class JoinCarry:
     promises: Promises
 
     @property
-    def kept(self) -> tuple[int, ...]:
-        """How many rows are kept of the left and of the right; of semi and anti joins right keys."""
+    def retained(self) -> tuple[int, ...]:
+        """The numbers of retained left and right rows; of right keys in semi and anti joins."""
         return len(self.left.rows), len(self.right.rows)
 
 
@@ -63,9 +63,9 @@ class JoinCarry:
 class Join:
     """A join on equal values of columns; NULL equals nothing. The two sides' columns have different names.
 
-    Output: the pairs; in outer joins rows with NULLs in place of a partner once the other side is closed for
-    them; of a semi join the rows that have a partner, of an anti join those that have none and will not. What
-    a side has promised follows when no row that is kept of it matches.
+    Output: the pairs. An outer join pads a row with NULLs once the other side is closed for it. A semi join
+    emits the rows with a partner; an anti join emits a row once it cannot get a partner. A punctuation of a
+    side is passed on when no retained row of that side matches it.
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ class Join:
     on: tuple[tuple[str, str], ...]
     kind: str = "inner"
 
-    def advance(self, carry: JoinCarry | None, left: Step, right: Step) -> tuple[Step, JoinCarry]:
+    def advance(self, carry: JoinCarry | None, left: Delta, right: Delta) -> tuple[Delta, JoinCarry]:
         """Take a step; the carry that is given is used up."""
         if carry is None:
             carry = self._begun(left.rows.schema, right.rows.schema)
@@ -95,8 +95,8 @@ class Join:
         alone = self._alone(carry.right, carry.left.in_others(closed_left))
         if self.kind in ("right", "full"):
             output.append(self._padded(carry, alone))
-        told = self._told(carry, left.punctuations, right.punctuations, closed_right)
-        return Step(pa.concat_tables(output), carry.promises.news(told)), carry
+        news = self._punctuations(carry, left.punctuations, right.punctuations, closed_right)
+        return Delta(pa.concat_tables(output), carry.promises.news(news)), carry
 
     @property
     def _is_half(self) -> bool:
@@ -104,17 +104,17 @@ class Join:
 
     def _begun(self, left: pa.Schema, right: pa.Schema) -> JoinCarry:
         mine, theirs = tuple(one for one, _ in self.on), tuple(other for _, other in self.on)
-        kept = pa.schema([right.field(name) for name in theirs]) if self._is_half else right
+        retained = pa.schema([right.field(name) for name in theirs]) if self._is_half else right
         output = left if self._is_half else pa.schema([*left, *right])
         return JoinCarry(
-            _side(left, left, mine, theirs), _side(right, kept, theirs, mine), Promises(lines_of(output))
+            _side(left, left, mine, theirs), _side(right, retained, theirs, mine), Promises(lines_of(output))
         )
 
     def _pairs(self, carry: JoinCarry, left: pa.Table, right: pa.Table) -> list[pa.Table]:
-        """The pairs of new rows, and those without a partner for which the other side is closed."""
+        """The pairs of new rows, and new rows without a partner for which the other side is closed."""
         output: list[pa.Table] = [self._schema(carry).empty_table()]
         one, other = carry.left, carry.right
-        for mine, theirs, rows, keeps in (
+        for mine, theirs, rows, pads in (
             (one, other, left, self.kind in ("left", "full")),
             (other, one, right, self.kind in ("right", "full")),
         ):
@@ -130,13 +130,13 @@ class Join:
                 both.reverse()
             output.append(pa.table([*both[0].columns, *both[1].columns], schema=output[0].schema))
             stays = has_keys & ~is_closed
-            if keeps:
+            if pads:
                 output.append(self._padded(carry, rows.filter(pa.array(~stays & (has_partner == 0)))))
             mine.rows.add(rows.filter(pa.array(stays)), **{_PARTNER: has_partner[stays]})
         return output
 
     def _halves(self, carry: JoinCarry, left: pa.Table, right: pa.Table) -> list[pa.Table]:
-        """The rows of a semi or anti join that new rows decide."""
+        """The rows of a semi or anti join that new rows make final."""
         one, other = carry.left, carry.right
         has_keys, is_closed = _standing(one, other, left)
         joinable = np.flatnonzero(has_keys)
@@ -162,8 +162,8 @@ class Join:
         other.rows.add(keys.filter(pa.array(is_new)), **{_PARTNER: np.zeros(int(is_new.sum()), np.int64)})
         return output
 
-    def _alone(self, side: _Side, closed: list[Box]) -> pa.Table:
-        """The rows that will have no partner; all for which the other side is closed are forgotten."""
+    def _alone(self, side: _Side, closed: list[Region]) -> pa.Table:
+        """The rows that will have no partner; drops all rows for which the other side is closed."""
         places = side.rows.store.matching(closed)
         rows = side.rows.store.rows(places[side.rows.store.note(_PARTNER, places) == 0])
         side.rows.remove(places)
@@ -182,45 +182,50 @@ class Join:
         ]
         return pa.table(columns, schema=schema)
 
-    def _told(
+    def _punctuations(
         self,
         carry: JoinCarry,
         left: tuple[Pattern, ...],
         right: tuple[Pattern, ...],
-        closed_right: list[Box],
-    ) -> Iterator[Box]:
-        """What holds of the output."""
+        closed_right: list[Region],
+    ) -> Iterator[Region]:
+        """The punctuations of the output."""
         one, other = carry.left, carry.right
-        for box in one.rows.free(box for pattern in left for box in pattern.boxes()):
-            yield from _present(box, one) if self.kind in ("right", "full") else [box]
+        for region in one.rows.free(region for pattern in left for region in pattern.regions()):
+            yield from _present(region, one) if self.kind in ("right", "full") else [region]
         if self._is_half:
             if self.kind == "semi":
-                # what is closed already by a punctuation that waits may be free by itself
-                own = (box for pattern in right for box in pattern.boxes() if box.keys() <= {*other.keys})
+                # part of a punctuation that still waits may be free by itself
+                own = (
+                    region
+                    for pattern in right
+                    for region in pattern.regions()
+                    if region.keys() <= {*other.keys}
+                )
                 yield from other.in_others(other.rows.free([*closed_right, *own]))
             return
-        for box in other.rows.free(box for pattern in right for box in pattern.boxes()):
-            yield from _present(box, other) if self.kind in ("left", "full") else [box]
+        for region in other.rows.free(region for pattern in right for region in pattern.regions()):
+            yield from _present(region, other) if self.kind in ("left", "full") else [region]
         if one.closing.closed.covers({}) and other.closing.closed.covers({}):
             yield {}
 
 
-def _side(schema: pa.Schema, kept: pa.Schema, keys: tuple[str, ...], partners: tuple[str, ...]) -> _Side:
-    rows = Watched(kept, keys, lines_of(kept), [_PARTNER])
+def _side(schema: pa.Schema, retained: pa.Schema, keys: tuple[str, ...], partners: tuple[str, ...]) -> _Side:
+    rows = Watched(retained, keys, lines_of(retained), [_PARTNER])
     return _Side(schema, keys, partners, Closing(lines_of(schema), keys), rows)
 
 
 def _standing(mine: _Side, theirs: _Side, rows: pa.Table) -> tuple[Bools, Bools]:
-    """Of each row whether it can have partners, and whether the other side is closed for it."""
+    """Whether each row can have partners, and whether the other side is closed for it."""
     has_keys = np.ones(len(rows), bool)
     for name in mine.keys:
         has_keys &= np.asarray(pc.is_valid(rows.column(name)))
     return has_keys, theirs.closing.closed.matches(mine.asked(rows))
 
 
-def _present(box: Box, side: _Side) -> list[Box]:
-    """What a box says of rows that are not the one of NULLs alone, which stands for a row that is missing."""
-    if any(span is not NULL for span in box.values()):
-        return [box]
+def _present(region: Region, side: _Side) -> list[Region]:
+    """A region without the row of NULLs only, which stands for a missing partner."""
+    if any(span is not NULL for span in region.values()):
+        return [region]
     lines = side.closing.lines
-    return [{**box, name: (line.first, line.end)} for name, line in lines.items() if name not in box]
+    return [{**region, name: (line.first, line.end)} for name, line in lines.items() if name not in region]

@@ -1,4 +1,4 @@
-"""OVER: what functions find over the rows of a partition, given when no row can change it any more."""
+"""OVER: window functions, emitted once their result is final."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from windrow.kernels.punctuated.prefix import Prefixes, different
-from windrow.kernels.punctuated.step import Promises, Step
+from windrow.kernels.punctuated.step import Delta, Promises
 from windrow.kernels.punctuated.watch import Watched
 from windrow.kernels.sorting import SortKey, sorted_partitions
 from windrow.kernels.trace import Trace
 from windrow.punctuations import Closing, lines_of
-from windrow.punctuations.boxes import Box
+from windrow.punctuations.regions import Region
 
 __all__ = ["Over", "OverCarry"]
 
@@ -26,20 +26,20 @@ _CAME = "came"
 
 @dataclass
 class OverCarry:
-    """The rows that wait, those before them that functions look back at, and what has been promised.
+    """The state.
 
     Attributes
     ----------
     waiting, before
-        The rows.
+        The buffered rows, and the rows before them that functions look back at.
     closing
-        Which partitions are closed.
+        The closed partitions.
     prefixes
-        What comes in each partition before all that may still come; None where functions read all of it.
+        The complete prefix of each partition; None if functions read whole partitions.
     promises
-        What has been promised of the output.
+        The punctuations of the output so far.
     came
-        How many rows have come.
+        The number of rows that have arrived.
     """
 
     waiting: Watched
@@ -50,33 +50,33 @@ class OverCarry:
     came: int = 0
 
     @property
-    def kept(self) -> tuple[int, ...]:
-        """How many rows wait, and how many are looked back at."""
+    def retained(self) -> tuple[int, ...]:
+        """The number of buffered rows, and of the rows that functions look back at."""
         return len(self.waiting), len(self.before)
 
 
 @dataclass(frozen=True)
 class Over:
-    """Rows with what functions find over the partitions that they are in.
+    """Rows with window functions over their partitions.
 
-    Output: the rows with further columns, in the order of their partitions. Functions that look at whole
-    partitions tell of a row when its partition is closed; those that look back, when no row can come in its
-    partition that is before it or with it. What is promised of the rows holds of the output when no row that
-    waits matches it.
+    Output: the rows with further columns, in the order of their partitions. With functions of whole
+    partitions a row is final when its partition is closed; with functions that only look back, when no row
+    can arrive in its partition before it or with its order keys. A punctuation is passed on when no buffered
+    row matches it.
 
     Attributes
     ----------
     partition
-        The columns by which rows are partitioned.
+        The partition columns.
     order
-        The keys by which partitions are in order, of types with one.
+        The order keys, of types with an order.
     looks_back
-        Whether the functions read no row that comes after all those with the keys of their own.
+        Whether the functions read only rows up to those with the same order keys.
     reach
-        How many rows before those with the keys of their own they read then; None for all.
+        How many rows before those with the same order keys they then read; None for all.
     compute
-        The further columns of rows in whole partitions, or the ends of partitions that are read: these are in
-        order, rows with equal keys in the order in which they came.
+        Computes the further columns for whole partitions, or for the tails of partitions that are needed.
+        Rows are in order; rows with equal keys are in the order of arrival.
     """
 
     partition: tuple[str, ...]
@@ -85,27 +85,27 @@ class Over:
     reach: int | None
     compute: Callable[[pa.Table], pa.Table]
 
-    def advance(self, carry: OverCarry | None, step: Step) -> tuple[Step, OverCarry]:
+    def advance(self, carry: OverCarry | None, delta: Delta) -> tuple[Delta, OverCarry]:
         """Take a step; the carry that is given is used up."""
-        schema = step.rows.schema
+        schema = delta.rows.schema
         if carry is None:
             carry = self._begun(schema)
-        count = step.rows.num_rows
-        carry.waiting.add(step.rows, **{_CAME: np.arange(carry.came, carry.came + count)})
+        count = delta.rows.num_rows
+        carry.waiting.add(delta.rows, **{_CAME: np.arange(carry.came, carry.came + count)})
         carry.came += count
-        closed = carry.closing.add(step.punctuations)
-        boxes = [box for pattern in step.punctuations for box in pattern.boxes()]
-        places = self._ready(carry, boxes, closed)
+        closed = carry.closing.add(delta.punctuations)
+        regions = [region for pattern in delta.punctuations for region in pattern.regions()]
+        places = self._ready(carry, regions, closed)
         came = carry.waiting.store.note(_CAME, places)
         rows = carry.waiting.store.rows(places)
         carry.waiting.remove(places)
-        output = self._given(carry, rows, came)
+        output = self._emitted(carry, rows, came)
         carry.before.remove(carry.before.matching(closed))
-        return Step(output, carry.promises.news(carry.waiting.free(boxes))), carry
+        return Delta(output, carry.promises.news(carry.waiting.free(regions))), carry
 
     def _begun(self, schema: pa.Schema) -> OverCarry:
         lines = lines_of(schema)
-        keys = [key for key in self.order if key.column not in self.partition]  # others do not differ there
+        keys = [key for key in self.order if key.column not in self.partition]  # others are constant there
         output = pa.schema([*schema, *self.compute(schema.empty_table()).schema])
         return OverCarry(
             Watched(schema, self.partition, lines, [_CAME]),
@@ -115,21 +115,21 @@ class Over:
             Promises(lines_of(output)),
         )
 
-    # -- which rows are given ------------------------------------------------------------------------
+    # -- which rows are final ------------------------------------------------------------------------
 
-    def _ready(self, carry: OverCarry, boxes: list[Box], closed: list[Box]) -> Ints:
-        """The places of the rows whose values are known."""
+    def _ready(self, carry: OverCarry, regions: list[Region], closed: list[Region]) -> Ints:
+        """The places of the rows whose results are final."""
         store = carry.waiting.store
         found = store.matching(closed)
         if carry.prefixes is None:
             return found
-        known = carry.prefixes.add(boxes, closed, store)
+        known = carry.prefixes.add(regions, closed, store)
         return np.union1d(found, store.matching(known))
 
-    # -- what is given -------------------------------------------------------------------------------
+    # -- the output ----------------------------------------------------------------------------------
 
-    def _given(self, carry: OverCarry, rows: pa.Table, came: Ints) -> pa.Table:
-        """Rows with what is computed of them; those that others look back at then are kept."""
+    def _emitted(self, carry: OverCarry, rows: pa.Table, came: Ints) -> pa.Table:
+        """Rows with their computed columns; retains the rows that later ones look back at."""
         if not rows.num_rows:
             return _beside(rows, self.compute(rows))
         places = carry.before.find(different(rows, self.partition)).places
@@ -149,8 +149,8 @@ class Over:
                 for stop, start in zip(bounds[1:].tolist(), bounds[:-1].tolist(), strict=True):
                     stays[max(start, stop - self.reach) : stop] = True
             carry.before.add(both.filter(pa.array(stays)), **{_CAME: came[stays]})
-        keeps = pa.array(is_new)
-        return _beside(both.filter(keeps), computed.filter(keeps))
+        is_output = pa.array(is_new)
+        return _beside(both.filter(is_output), computed.filter(is_output))
 
 
 def _beside(rows: pa.Table, computed: pa.Table) -> pa.Table:

@@ -1,4 +1,4 @@
-"""What comes, in an order, before all rows that may still come, in a stream and in its partitions."""
+"""Complete prefixes: the rows before, in an order, all that may still arrive, overall or in a partition."""
 
 from __future__ import annotations
 
@@ -9,62 +9,66 @@ import pyarrow as pa
 from windrow.kernels.sorting import SortKey, sorted_partitions
 from windrow.kernels.trace import Trace
 from windrow.punctuations import Cover, Values
-from windrow.punctuations.boxes import NULL, Box, Lines
 from windrow.punctuations.closing import closed_together
 from windrow.punctuations.lines import Line, Place, Span
+from windrow.punctuations.regions import NULL, Lines, Region
 from windrow.punctuations.values import merged
 
 __all__ = ["Prefixes", "different", "prefix"]
 
 
 class Prefixes:
-    """What comes in each partition before all rows that may still come in it. It changes as boxes are added.
+    """The complete prefix of each partition. It is mutable.
 
     Parameters
     ----------
     lines
         Those of the stream's columns.
     partition
-        The columns by which rows are partitioned.
+        The partition columns.
     keys
-        The order within partitions; at least one, of columns that are not among these.
+        The order within partitions: at least one key, of other columns.
     """
 
     def __init__(self, lines: Lines, partition: tuple[str, ...], keys: Sequence[SortKey]) -> None:
         self.partition, self.keys = partition, tuple(keys)
         self._parts, self._common = Cover(lines), Cover(lines)
 
-    def add(self, boxes: Iterable[Box], closed: Iterable[Box], waiting: Trace) -> list[Box]:
-        """Take in what is promised, and which partitions that closes; what comes before all then.
+    def add(self, regions: Iterable[Region], closed: Iterable[Region], waiting: Trace) -> list[Region]:
+        """Add punctuations and the partitions that they close; return the prefixes that are now complete.
 
-        Of partitions that are closed nothing is said, and of single ones only where rows of theirs wait.
+        The result leaves out closed partitions, and single partitions without buffered rows.
         """
-        fresh = [box for box in boxes if not box.keys() <= {*self.partition} and self._parts.add_box(box)]
-        for box in closed:
-            self._parts.forget(box)
-        alike = [box for box in fresh if not self._own(box)]
-        for box in alike:
-            self._common.add_box(box)
-        found: list[Box] = []
+        fresh = [
+            region
+            for region in regions
+            if not region.keys() <= {*self.partition} and self._parts.add_region(region)
+        ]
+        for region in closed:
+            self._parts.forget(region)
+        alike = [region for region in fresh if not self._own(region)]
+        for region in alike:
+            self._common.add_region(region)
+        found: list[Region] = []
         if alike:
             found += self._before(self._common, {})
-            fresh = [*self._parts]  # what was promised of one partition may say more together with it
-        asked = [own for box in fresh if (own := self._own(box))]
-        if asked:
-            rows = different(waiting.rows(waiting.matching(asked)), self.partition)
-            found += [box for one in self._each(rows) for box in self._before(self._parts, one)]
+            fresh = [*self._parts]  # earlier punctuations of one partition may extend its prefix now
+        own_parts = [own for region in fresh if (own := self._own(region))]
+        if own_parts:
+            rows = different(waiting.rows(waiting.matching(own_parts)), self.partition)
+            found += [region for one in self._each(rows) for region in self._before(self._parts, one)]
         return found
 
-    def _own(self, box: Box) -> Box:
-        """What a box tells of the columns of partitions."""
-        return {name: span for name, span in box.items() if name in self.partition}
+    def _own(self, region: Region) -> Region:
+        """The part of a region over the partition columns."""
+        return {name: span for name, span in region.items() if name in self.partition}
 
-    def _before(self, cover: Cover, known: Box) -> list[Box]:
-        """The rows of a partition that are before all that may come, and not with them."""
+    def _before(self, cover: Cover, known: Region) -> list[Region]:
+        """The rows of a partition strictly before all that may still arrive."""
         found, _ = prefix(self.keys, cover, known, closed_where(cover, known, self.keys[0].column))
         return found
 
-    def _each(self, rows: pa.Table) -> Iterator[Box]:
+    def _each(self, rows: pa.Table) -> Iterator[Region]:
         """The partitions of rows."""
         lines = self._parts.lines
         columns = [
@@ -92,22 +96,22 @@ def _point(line: Line, place: Place) -> Span:
 
 
 def prefix(
-    keys: Sequence[SortKey], cover: Cover, known: Mapping[str, Span | None], closed: Iterable[Box]
-) -> tuple[list[Box], Box | None]:
-    """The boxes before the first row that may still come, and that of rows with its keys; None if none may.
+    keys: Sequence[SortKey], cover: Cover, known: Mapping[str, Span | None], closed: Iterable[Region]
+) -> tuple[list[Region], Region | None]:
+    """The regions before the first row that may still arrive, and the region of its keys; None if none may.
 
     Parameters
     ----------
     keys
         The order.
     cover
-        What has been promised.
+        The punctuations.
     known
-        Columns of which only one value is asked about, NULL for a NULL.
+        Columns with a fixed value, NULL for a NULL.
     closed
-        What is closed of the first key there.
+        The closed values of the first key there.
     """
-    found: list[Box] = []
+    found: list[Region] = []
     first_open = dict(known)
     for number, key in enumerate(keys):
         open_ = ~_values(closed, key.column, cover.lines)
@@ -121,29 +125,29 @@ def prefix(
     return found, first_open
 
 
-def closed_where(cover: Cover, known: Mapping[str, Span | None], name: str) -> list[Box]:
-    """The values of a column that are closed where others are known."""
-    telling = [
-        {other: span for other, span in box.items() if other not in known}
-        for box in cover.overlapping({**known})
+def closed_where(cover: Cover, known: Mapping[str, Span | None], name: str) -> list[Region]:
+    """The closed values of a column for fixed values of others."""
+    overlapping = [
+        {other: span for other, span in region.items() if other not in known}
+        for region in cover.overlapping({**known})
     ]
-    dropped = sorted({other for box in telling for other in box} - {name})
-    return closed_together(telling, [name], dropped, cover.lines)
+    dropped = sorted({other for region in overlapping for other in region} - {name})
+    return closed_together(overlapping, [name], dropped, cover.lines)
 
 
 _NOTHING = object()
-"""The first of the open values where there is none: all are closed, or they have no first."""
+"""There is no first open value: all are closed, or they have no first."""
 
 
-def _values(boxes: Iterable[Box], name: str, lines: Lines) -> Values:
-    """What boxes over one column hold of it, and of nothing else."""
+def _values(regions: Iterable[Region], name: str, lines: Lines) -> Values:
+    """The values that regions over one column contain."""
     line = lines[name]
     spans: list[Span] = []
     is_null = False
-    for box in boxes:
-        if name not in box:
+    for region in regions:
+        if name not in region:
             return Values(line, True, ((line.first, line.end),))
-        span = box[name]
+        span = region[name]
         if span is NULL:
             is_null = True
         else:
@@ -152,7 +156,7 @@ def _values(boxes: Iterable[Box], name: str, lines: Lines) -> Values:
 
 
 def _up_to(open_: Values, key: SortKey) -> tuple[Sequence[Span | None], Place]:
-    """What comes before the first of some values, and that one, in the order of a key."""
+    """The values before the first of some values in the order of a key, and that first value."""
     line = open_.line
     whole = (line.first, line.end)
     if not open_.spans:
@@ -161,7 +165,7 @@ def _up_to(open_: Values, key: SortKey) -> tuple[Sequence[Span | None], Place]:
     elif key.descending:
         stop = open_.spans[-1][1]
         values = [(stop, line.end)] if stop != line.end else []
-        # bytes have no greatest before others: then nothing at the edge itself is open
+        # bytes have no predecessor: then nothing at the edge itself is open
         first = _NOTHING if line.is_of_bytes else (stop - 1, stop)
     else:
         start = open_.spans[0][0]

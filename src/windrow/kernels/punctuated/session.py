@@ -1,4 +1,4 @@
-"""SESSION: rows with the session that they are in, given when none can come that would be in it."""
+"""SESSION: rows with their session, emitted when no row can join the session any more."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from windrow.kernels.punctuated.prefix import Prefixes, prefix
-from windrow.kernels.punctuated.step import Promises, Step
+from windrow.kernels.punctuated.step import Delta, Promises
 from windrow.kernels.punctuated.watch import Watched
 from windrow.kernels.sorting import SortKey, sorted_partitions
 from windrow.punctuations import Closing, Cover, Pattern, Values, lines_of
-from windrow.punctuations.boxes import Box
+from windrow.punctuations.regions import Region
 
 __all__ = ["Session", "SessionCarry"]
 
@@ -23,22 +23,22 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass
 class SessionCarry:
-    """The rows of open sessions, and what has been promised.
+    """The state.
 
     Attributes
     ----------
     waiting
-        The rows.
+        The rows of open sessions.
     closing, time
-        Which keys are closed, and which times whatever the key.
+        The closed keys, and the times that are closed for all keys.
     prefixes
-        What comes of each key before all that may still come.
+        The complete prefix of each key.
     promises
-        What has been promised of the output.
+        The punctuations of the output so far.
     told
-        The least begin, and the end that a row alone then would have, of sessions that were promised last.
+        The least begin and end of later sessions, as last announced by a punctuation.
     came
-        Whether there was a step.
+        Whether there was a micro-batch.
     """
 
     waiting: Watched
@@ -50,33 +50,33 @@ class SessionCarry:
     came: bool = False
 
     @property
-    def kept(self) -> tuple[int, ...]:
-        """How many rows wait."""
+    def retained(self) -> tuple[int, ...]:
+        """The number of buffered rows."""
         return (len(self.waiting),)
 
 
 @dataclass(frozen=True)
 class Session:
-    """Rows with the begin and end of their session: rows of a key without a longer gap, up to a duration.
+    """Rows with the begin and end of their session: the rows of a key without a longer gap, up to a duration.
 
-    Output: the rows with two further columns, when no row can come up to the end of the session, or the key
-    is closed. What is promised of the rows holds of the output when no row that waits matches it; and none
-    comes of a session that begins or ends before all those that are open or may still begin.
+    Output: the rows with two further columns, once no row can arrive up to the end of the session, or the key
+    is closed. A punctuation is passed on when no buffered row matches it. A further punctuation excludes
+    sessions that begin or end before all that are open or may still begin.
 
     Attributes
     ----------
     keys
-        The columns that sessions have in common.
+        The key columns of sessions.
     time
-        A column of int64 ticks, nowhere NULL.
+        A column of int64 ticks without NULLs.
     gap
-        How many ticks there are at most between rows of a session, and from its last row to its end.
+        The greatest number of ticks between rows of a session, and from its last row to its end.
     bounds
-        The output's names of the begin and of the end.
+        The output's names of begin and end.
     compute
-        These, and maybe more, of the session of each row of whole sessions, in order.
+        Computes these, and maybe more, for each row of whole sessions, in order.
     longest
-        How many ticks there are at most from its first row to its end, before which all its rows are.
+        The greatest number of ticks from a session's first row to its exclusive end; None for no limit.
     """
 
     keys: tuple[str, ...]
@@ -86,23 +86,24 @@ class Session:
     compute: Callable[[pa.Table], pa.Table]
     longest: int | None = None
 
-    def advance(self, carry: SessionCarry | None, step: Step) -> tuple[Step, SessionCarry]:
+    def advance(self, carry: SessionCarry | None, delta: Delta) -> tuple[Delta, SessionCarry]:
         """Take a step; the carry that is given is used up."""
-        schema = step.rows.schema
+        schema = delta.rows.schema
         if carry is None:
             carry = self._begun(schema)
-        carry.waiting.add(step.rows)
-        told = step.punctuations
+        carry.waiting.add(delta.rows)
+        incoming = delta.punctuations
         if not carry.came:
             carry.came = True
-            told = (Pattern.of({self.time: Values(carry.time.lines[self.time], null=True, spans=())}), *told)
-        if not told:
-            return Step(self._with_sessions(schema.empty_table())), carry
+            null = Values(carry.time.lines[self.time], null=True, spans=())
+            incoming = (Pattern.of({self.time: null}), *incoming)
+        if not incoming:
+            return Delta(self._with_sessions(schema.empty_table())), carry
         store = carry.waiting.store
-        closed = carry.closing.add(told)
-        carry.time.add(told)
-        boxes = [box for pattern in told for box in pattern.boxes()]
-        known = carry.prefixes.add(boxes, closed, store)
+        closed = carry.closing.add(incoming)
+        carry.time.add(incoming)
+        regions = [region for pattern in incoming for region in pattern.regions()]
+        known = carry.prefixes.add(regions, closed, store)
         places = store.everything()
         rows = store.rows(places)
         order, first, last = self._sessions(rows)
@@ -113,9 +114,9 @@ class Session:
             ends = np.minimum(ends, first + self.longest)
         is_over = self._among(rows, until, known) | self._among(rows, last, closed)
         carry.waiting.remove(places[is_over])
-        free = carry.waiting.free(boxes)
+        free = carry.waiting.free(regions)
         free += self._least(carry, schema, first[~is_over], ends[~is_over])
-        return Step(self._with_sessions(rows.filter(pa.array(is_over))), carry.promises.news(free)), carry
+        return Delta(self._with_sessions(rows.filter(pa.array(is_over))), carry.promises.news(free)), carry
 
     def _begun(self, schema: pa.Schema) -> SessionCarry:
         lines = lines_of(schema)
@@ -134,7 +135,7 @@ class Session:
         return pa.table([*rows.columns, *found.columns], schema=pa.schema([*rows.schema, *found.schema]))
 
     def _sessions(self, rows: pa.Table) -> tuple[Ints, Ints, Ints]:
-        """The rows in order, and of each there the times of the first and last row of its session."""
+        """The order of the rows, and for each the times of the first and last row of its session."""
         none = np.zeros(0, np.int64)
         if not rows.num_rows:
             return none, none, none
@@ -149,7 +150,7 @@ class Session:
         return order, np.repeat(ticks[first], lengths), np.repeat(ticks[first + lengths - 1], lengths)
 
     def _cut(self, ticks: Ints, first: Ints) -> Ints:
-        """Where sessions begin, of runs of rows without a longer gap that begin there."""
+        """The first rows of sessions, for runs of rows without a longer gap."""
         if self.longest is None:
             return first
         stops = np.append(first[1:], len(ticks))
@@ -160,16 +161,16 @@ class Session:
                 further.append(at)
         return np.sort(np.append(first, np.array(further, first.dtype)))
 
-    def _among(self, rows: pa.Table, times: Ints, boxes: list[Box]) -> npt.NDArray[np.bool_]:
-        """Which rows would be in some boxes if they had these times."""
+    def _among(self, rows: pa.Table, times: Ints, regions: list[Region]) -> npt.NDArray[np.bool_]:
+        """Which rows would be in some regions if they had these times."""
         moved = rows.select(self.keys).append_column(self.time, pa.array(times, pa.int64()))
         cover = Cover(lines_of(moved.schema))
-        for box in boxes:
-            cover.add_box(box)
+        for region in regions:
+            cover.add_region(region)
         return cover.matches(moved)
 
-    def _least(self, carry: SessionCarry, schema: pa.Schema, first: Ints, ends: Ints) -> Iterator[Box]:
-        """What comes before the sessions that are open or may still begin."""
+    def _least(self, carry: SessionCarry, schema: pa.Schema, first: Ints, ends: Ints) -> Iterator[Region]:
+        """The punctuation before all sessions that are open or may still begin."""
         _, open_ = prefix([SortKey(self.time)], carry.time.closed, {}, carry.time.closed)
         span = None if open_ is None else open_[self.time]
         if span is None or span[0] == carry.time.lines[self.time].first:

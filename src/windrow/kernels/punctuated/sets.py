@@ -1,7 +1,8 @@
-"""DISTINCT, UNION, INTERSECT, EXCEPT, and their ALL forms: rows by how often they are on either side.
+"""DISTINCT, UNION, INTERSECT, EXCEPT, and their ALL forms: rows counted on either side.
 
-What may be given of a row, and whether it must be kept, depends on its counts and on which sides the
-punctuations have closed it. Each operator is a formula of those, over all rows that a step has touched.
+How many copies of a row may be emitted, and whether it must be retained, depends on its counts and on which
+sides punctuations have closed it. Each operator is a formula over these, for all rows that a micro-batch
+affects.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from windrow.kernels.punctuated.step import Promises, Step
+from windrow.kernels.punctuated.step import Delta, Promises
 from windrow.kernels.sorting import sorted_partitions
 from windrow.kernels.trace import Trace
 from windrow.punctuations import Cover, lines_of
-from windrow.punctuations.boxes import Box, meet
+from windrow.punctuations.regions import Region, meet
 
 __all__ = ["OPERATORS", "SetCarry", "SetOperator"]
 
@@ -30,7 +31,7 @@ _NOTES = ("left", "right", "given")
 
 @dataclass
 class _Counts:
-    """Of some rows: how often they are on either side, whether they were given, where they are closed."""
+    """For some rows: their counts on either side, whether they were emitted, where they are closed."""
 
     left: Ints
     right: Ints
@@ -55,7 +56,7 @@ def _intersect(rows: _Counts) -> tuple[Ints, Bools]:
     copies = np.where(is_in & (rows.given == 0), 1, 0)
     rows.given[is_in] = 1
     waits = ((rows.left > 0) & ~rows.closed_right) | ((rows.right > 0) & ~rows.closed_left)
-    # one that was given is kept so as not to be given again, while it may still come on both sides
+    # an emitted row is retained, so as not to be emitted again, while it may still arrive on both sides
     return copies, np.where(is_in, ~rows.closed_left & ~rows.closed_right, waits).astype(bool)
 
 
@@ -71,7 +72,7 @@ def _except(rows: _Counts) -> tuple[Ints, Bools]:
     is_decided = (rows.left > 0) & ~is_out & rows.closed_right
     copies = np.where(is_decided & (rows.given == 0), 1, 0)
     rows.given[is_decided] = 1
-    # a row of the right side keeps later ones of the left out; one that was given itself is not given again
+    # a right row suppresses later left rows; an emitted row must not be emitted again
     return copies, np.where(is_out | is_decided, ~rows.closed_left, True).astype(bool)
 
 
@@ -83,7 +84,7 @@ def _except_all(rows: _Counts) -> tuple[Ints, Bools]:
     return copies, ((rows.left > 0) & ~rows.closed_right) | ((rows.right > 0) & ~rows.closed_left)
 
 
-#: Of touched rows, whose counts they may change: how many copies are to be given, and which are to be kept.
+#: For affected rows, whose counts they may change: how many copies to emit, and which rows to retain.
 OPERATORS: Mapping[str, Callable[[_Counts], tuple[Ints, Bools]]] = MappingProxyType(
     {
         "distinct": _distinct,
@@ -98,15 +99,15 @@ OPERATORS: Mapping[str, Callable[[_Counts], tuple[Ints, Bools]]] = MappingProxyT
 
 @dataclass
 class SetCarry:
-    """The rows that are kept, each once, with their counts; what either side has promised."""
+    """The retained rows, each once, with their counts; the punctuations of either side."""
 
     store: Trace | None
     covers: tuple[Cover, Cover]
     promises: Promises
 
     @property
-    def kept(self) -> tuple[int, ...]:
-        """How many different rows are kept."""
+    def retained(self) -> tuple[int, ...]:
+        """The number of distinct retained rows."""
         return (0 if self.store is None else len(self.store),)
 
 
@@ -114,7 +115,7 @@ class SetCarry:
 class SetOperator:
     """A set operator; ``distinct`` has one input, the others two with the same columns, by position.
 
-    Output: rows of the left's column names, as soon as both sides allow; what both sides have promised.
+    Output: rows under the left side's column names, as soon as both sides allow; the common punctuations.
 
     Attributes
     ----------
@@ -124,7 +125,9 @@ class SetOperator:
 
     operator: str
 
-    def advance(self, carry: SetCarry | None, left: Step, right: Step | None = None) -> tuple[Step, SetCarry]:
+    def advance(
+        self, carry: SetCarry | None, left: Delta, right: Delta | None = None
+    ) -> tuple[Delta, SetCarry]:
         """Take a step; the carry that is given is used up."""
         schema = left.rows.schema
         if carry is None:
@@ -133,18 +136,20 @@ class SetOperator:
             carry = SetCarry(store, (Cover(lines), Cover(lines)), Promises(lines))
         sides = [left] if right is None else [left, _as_left(right, schema)]
         fresh = [
-            [box for pattern in side.punctuations for box in cover.add(pattern)]
+            [region for pattern in side.punctuations for region in cover.add(pattern)]
             for side, cover in zip(sides, carry.covers, strict=False)
         ]
         rows = pa.concat_tables([side.rows for side in sides])
         if carry.store is not None:
             is_right = np.repeat([False, True][: len(sides)], [side.rows.num_rows for side in sides])
-            rows = self._taken(carry, carry.store, rows, is_right, [box for boxes in fresh for box in boxes])
+            rows = self._taken(
+                carry, carry.store, rows, is_right, [region for regions in fresh for region in regions]
+            )
         both = iter(fresh[0]) if len(sides) == 1 else _of_both(carry.covers, fresh)
-        return Step(rows, carry.promises.news(both)), carry
+        return Delta(rows, carry.promises.news(both)), carry
 
     def _taken(
-        self, carry: SetCarry, store: Trace, rows: pa.Table, is_right: Bools, fresh: list[Box]
+        self, carry: SetCarry, store: Trace, rows: pa.Table, is_right: Bools, fresh: list[Region]
     ) -> pa.Table:
         order, bounds = sorted_partitions(rows, tuple(rows.column_names), ())
         rows = rows if order is None else rows.take(pa.array(order))
@@ -154,39 +159,39 @@ class SetOperator:
         rows = rows.take(pa.array(lo))
         counts = {"right": on_right[hi] - on_right[lo], "given": np.zeros(len(lo), np.int64)}
         counts["left"] = hi - lo - counts["right"]
-        # rows that are kept already move out of the store, those that are closed too, and back in if need be
+        # affected and closed rows leave the store, and return if they must be retained
         found = store.find(rows)
         for name in _NOTES:
             counts[name][found.asked] += store.note(name, found.places)
         closed = np.setdiff1d(store.matching(fresh), found.places)
         gone = np.concatenate([found.places, closed])
-        touched = pa.concat_tables([rows, store.rows(closed)])
+        affected = pa.concat_tables([rows, store.rows(closed)])
         notes = {name: np.concatenate([counts[name], store.note(name, closed)]) for name in _NOTES}
         store.remove(gone)
-        told = _Counts(
+        counted = _Counts(
             **notes,
-            closed_left=carry.covers[0].matches(touched),
-            closed_right=carry.covers[1].matches(touched),
+            closed_left=carry.covers[0].matches(affected),
+            closed_right=carry.covers[1].matches(affected),
         )
-        copies, is_kept = OPERATORS[self.operator](told)
-        kept = np.flatnonzero(is_kept)
-        changed = {"left": told.left, "right": told.right, "given": told.given}
-        store.add(touched.take(pa.array(kept)), **{name: of[kept] for name, of in changed.items()})
-        return touched.take(pa.array(np.repeat(np.arange(len(touched)), copies)))
+        copies, is_retained = OPERATORS[self.operator](counted)
+        retained = np.flatnonzero(is_retained)
+        changed = {"left": counted.left, "right": counted.right, "given": counted.given}
+        store.add(affected.take(pa.array(retained)), **{name: of[retained] for name, of in changed.items()})
+        return affected.take(pa.array(np.repeat(np.arange(len(affected)), copies)))
 
 
-def _as_left(step: Step, schema: pa.Schema) -> Step:
+def _as_left(delta: Delta, schema: pa.Schema) -> Delta:
     """The right side with the column names of the left."""
-    names = dict(zip(step.rows.column_names, schema.names, strict=True))
-    rows = step.rows.rename_columns(schema.names).cast(schema)
-    return Step(rows, tuple(pattern.renamed(names) for pattern in step.punctuations))
+    names = dict(zip(delta.rows.column_names, schema.names, strict=True))
+    rows = delta.rows.rename_columns(schema.names).cast(schema)
+    return Delta(rows, tuple(pattern.renamed(names) for pattern in delta.punctuations))
 
 
-def _of_both(covers: tuple[Cover, Cover], fresh: list[list[Box]]) -> Iterator[Box]:
-    """What both sides have promised, of which one side has now."""
-    for boxes, cover in zip(fresh, reversed(covers), strict=True):
-        for box in boxes:
-            for other in cover.overlapping(box):
-                both = meet(box, other)
+def _of_both(covers: tuple[Cover, Cover], fresh: list[list[Region]]) -> Iterator[Region]:
+    """The common punctuations of both sides to which a new one contributes."""
+    for regions, cover in zip(fresh, reversed(covers), strict=True):
+        for region in regions:
+            for other in cover.overlapping(region):
+                both = meet(region, other)
                 assert both is not None
                 yield both

@@ -1,4 +1,4 @@
-"""ORDER BY: the rows of a prefix are given when nothing can come before them any more."""
+"""ORDER BY: rows are emitted in order, once no row can arrive before them."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.kernels.punctuated.prefix import prefix
-from windrow.kernels.punctuated.step import Promises, Step
+from windrow.kernels.punctuated.step import Delta, Promises
 from windrow.kernels.sorting import SortKey, sorted_partitions
 from windrow.kernels.trace import Trace
 from windrow.punctuations import Closing, Cover, Pattern, lines_of
-from windrow.punctuations.boxes import Box, meet
+from windrow.punctuations.regions import Region, meet
 
 __all__ = ["Sort", "SortCarry"]
 
 
 @dataclass
 class SortCarry:
-    """The rows that wait, and what has been promised."""
+    """The buffered rows, and the punctuations of the input and of the output."""
 
     store: Trace
     cover: Cover
@@ -29,28 +29,28 @@ class SortCarry:
     passed: int = 0
 
     @property
-    def kept(self) -> tuple[int, ...]:
-        """How many rows wait."""
+    def retained(self) -> tuple[int, ...]:
+        """The number of buffered rows."""
         return (len(self.store),)
 
 
 @dataclass(frozen=True)
 class Sort:
-    """The rows in order, each as soon as no row can come before it.
+    """The rows in order, each once no row can arrive before it.
 
-    Output: the next rows of the order, and what is promised up to there. Rows with equal keys come in the
-    order of the input. With a limit, no more rows are kept than may still be given, and when all are, it is
-    promised that none follows.
+    Output: the next rows of the order, and the punctuations up to there. Rows with equal keys are in the
+    order of the input. With a limit, the state has no more rows than may still be emitted; after the last
+    one, a punctuation announces that no row follows.
 
     Attributes
     ----------
     keys
         Columns of a type with an order, and their directions.
     domain
-        What no row of the input matches from the first on: of a column that is never negative, the negative
-        numbers, and NULL.
+        Patterns that no row of the input ever matches: for a column that is never negative, the negative
+        numbers and NULL.
     offset, limit
-        How many rows of the order are left out, and how many are given then; None for all.
+        How many rows of the order to skip, and how many to emit then; None for all.
     """
 
     keys: tuple[SortKey, ...]
@@ -58,42 +58,42 @@ class Sort:
     offset: int = 0
     limit: int | None = None
 
-    def advance(self, carry: SortCarry | None, step: Step) -> tuple[Step, SortCarry]:
+    def advance(self, carry: SortCarry | None, delta: Delta) -> tuple[Delta, SortCarry]:
         """Take a step; the carry that is given is used up."""
-        told = step.punctuations
+        incoming = delta.punctuations
         if carry is None:
-            lines = lines_of(step.rows.schema)
+            lines = lines_of(delta.rows.schema)
             first = self.keys[0].column
             carry = SortCarry(
-                Trace(step.rows.schema, (first,), lines, ("came",)),
+                Trace(delta.rows.schema, (first,), lines, ("came",)),
                 Cover(lines),
                 Closing(lines, [first]),
                 Promises(lines),
             )
-            told = (*self.domain, *told)
-        count = step.rows.num_rows
-        carry.store.add(step.rows, came=np.arange(carry.came, carry.came + count))
+            incoming = (*self.domain, *incoming)
+        count = delta.rows.num_rows
+        carry.store.add(delta.rows, came=np.arange(carry.came, carry.came + count))
         carry.came += count
-        fresh = [box for pattern in told for box in carry.cover.add(pattern)]
-        carry.closing.add(told)
+        fresh = [region for pattern in incoming for region in carry.cover.add(pattern)]
+        carry.closing.add(incoming)
         before_it, open_ = prefix(self.keys, carry.cover, {}, carry.closing.closed)
-        boxes = before_it if open_ is None else [*before_it, open_]
-        initial = (meet(box, other) for box in boxes for other in carry.cover.overlapping(box))
-        rows = self._given(carry, boxes) if fresh or count else step.rows.slice(0, 0)
-        news = carry.promises.news(box for box in initial if box is not None) if fresh else ()
+        regions = before_it if open_ is None else [*before_it, open_]
+        initial = (meet(region, other) for region in regions for other in carry.cover.overlapping(region))
+        rows = self._output(carry, regions) if fresh or count else delta.rows.slice(0, 0)
+        news = carry.promises.news(region for region in initial if region is not None) if fresh else ()
         before = carry.passed
         carry.passed += rows.num_rows
         rows = rows.slice(max(self.offset - before, 0))
         if self.limit is None:
-            return Step(rows, news), carry
+            return Delta(rows, news), carry
         last = self.offset + self.limit
         rows = rows.slice(0, max(last - max(before, self.offset), 0))
         carry.passed = min(carry.passed, last)
         self._forget(carry, last - carry.passed)
-        return Step(rows, (*news, *carry.promises.news([{}])) if carry.passed == last else news), carry
+        return Delta(rows, (*news, *carry.promises.news([{}])) if carry.passed == last else news), carry
 
     def _forget(self, carry: SortCarry, count: int) -> None:
-        """Keep so many rows, the first of the order."""
+        """Retain so many rows, the first of the order."""
         if len(carry.store) <= count:
             return
         places = carry.store.everything()
@@ -101,8 +101,8 @@ class Sort:
         order, _ = sorted_partitions(carry.store.rows(places), (), self.keys)
         carry.store.remove((places if order is None else places[order])[count:])
 
-    def _given(self, carry: SortCarry, boxes: list[Box]) -> pa.Table:
-        places = carry.store.matching(boxes)
+    def _output(self, carry: SortCarry, regions: list[Region]) -> pa.Table:
+        places = carry.store.matching(regions)
         places = places[carry.cover.matches(carry.store.rows(places))]
         places = places[np.argsort(carry.store.note("came", places), kind="stable")]
         rows = carry.store.rows(places)

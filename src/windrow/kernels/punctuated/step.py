@@ -1,4 +1,4 @@
-"""What goes from one operator to the next: rows, and then what is promised of those that follow."""
+"""The data between operators: rows, and the punctuations after them."""
 
 from __future__ import annotations
 
@@ -8,17 +8,16 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from windrow.punctuations import Cover, Pattern
-from windrow.punctuations.boxes import Box, Lines
+from windrow.punctuations.regions import Lines, Region
 
-__all__ = ["Promises", "Step", "renamed"]
+__all__ = ["Delta", "Promises", "renamed"]
 
 
 @dataclass(frozen=True)
-class Step:
-    """Rows, and the punctuations that come after them.
+class Delta:
+    """The rows of a micro-batch, and the punctuations after them.
 
-    None of the rows matches a punctuation of an earlier step: those that do are late, and have been taken out
-    where the stream began.
+    No row matches a punctuation of an earlier delta: such rows are late, and are removed at the source.
     """
 
     rows: pa.Table
@@ -26,17 +25,19 @@ class Step:
 
 
 class Promises:
-    """The punctuations of an output: each is told once, and not if those before say as much."""
+    """The punctuations of an output: each is emitted once, and only if earlier ones do not cover it."""
 
     def __init__(self, lines: Lines) -> None:
         self.lines = lines
         self._told = Cover(lines)
 
-    def news(self, boxes: Iterable[Box]) -> tuple[Pattern, ...]:
-        """The boxes that say what had not been said."""
-        return tuple(Pattern.of_box(box, self.lines) for box in boxes if self._told.add_box(box))
+    def news(self, regions: Iterable[Region]) -> tuple[Pattern, ...]:
+        """The regions that earlier punctuations do not cover, as punctuations."""
+        return tuple(
+            Pattern.of_region(region, self.lines) for region in regions if self._told.add_region(region)
+        )
 
 
-def renamed(box: Box, names: Mapping[str, str]) -> Box:
-    """A box over columns of other names; columns without one are left out."""
-    return {names[name]: span for name, span in box.items() if name in names}
+def renamed(region: Region, names: Mapping[str, str]) -> Region:
+    """A region under other column names; columns without one are left out."""
+    return {names[name]: span for name, span in region.items() if name in names}

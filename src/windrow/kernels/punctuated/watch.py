@@ -1,7 +1,7 @@
-"""Rows that are kept, and the punctuations that wait until none of these rows matches.
+"""Retained rows, and the punctuations that wait until no retained row matches them.
 
-A punctuation that waits has a witness, one kept row that matches it, and is looked at again when that row
-goes.
+A waiting punctuation has a witness: a retained row that matches it. It is checked again when that row is
+removed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from windrow.kernels.trace import Trace
-from windrow.punctuations.boxes import Box, Lines
+from windrow.punctuations.regions import Lines, Region
 
 __all__ = ["Watched"]
 
@@ -23,7 +23,7 @@ _NUMBER = "number"
 
 
 class Watched:
-    """A store with punctuations that wait for its rows to go.
+    """A store of rows with waiting punctuations.
 
     Parameters
     ----------
@@ -36,35 +36,35 @@ class Watched:
     ) -> None:
         self.store = Trace(schema, key, lines, (*notes, _NUMBER))
         self._came = 0
-        self._waiting: dict[int, list[Box]] = {}
-        self._loose: list[Box] = []
+        self._waiting: dict[int, list[Region]] = {}
+        self._loose: list[Region] = []
 
     def __len__(self) -> int:
         return len(self.store)
 
     def add(self, rows: pa.Table, **notes: Ints) -> None:
-        """Keep rows."""
+        """Add rows."""
         numbers = np.arange(self._came, self._came + rows.num_rows)
         self.store.add(rows, **notes, **{_NUMBER: numbers})
         self._came += rows.num_rows
 
     def remove(self, places: Ints) -> None:
-        """Forget rows."""
+        """Remove rows."""
         numbers = self.store.note(_NUMBER, places)
         self.store.remove(places)
         if self._waiting:
             for number in numbers.tolist():
                 self._loose += self._waiting.pop(number, ())
 
-    def free(self, fresh: Iterable[Box]) -> list[Box]:
-        """The punctuations that no kept row matches: of new ones and of those whose witness has gone."""
-        asked, self._loose = [*self._loose, *fresh], []
+    def free(self, fresh: Iterable[Region]) -> list[Region]:
+        """The punctuations that no retained row matches, among new ones and those without a witness."""
+        candidates, self._loose = [*self._loose, *fresh], []
         found = []
-        for box in asked:
-            places = self.store.matching([box])
+        for region in candidates:
+            places = self.store.matching([region])
             if len(places):
                 witness = int(self.store.note(_NUMBER, places[-1:])[0])
-                self._waiting.setdefault(witness, []).append(box)
+                self._waiting.setdefault(witness, []).append(region)
             else:
-                found.append(box)
+                found.append(region)
         return found

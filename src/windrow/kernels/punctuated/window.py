@@ -1,4 +1,4 @@
-"""A window of a stream as a changelog: rows enter when they come, and leave when time has passed."""
+"""A window of a stream as a changelog: rows enter when they arrive, and leave when their time is over."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from windrow.kernels.punctuated.step import Promises, Step
+from windrow.kernels.punctuated.step import Delta, Promises
 from windrow.kernels.punctuated.watch import Watched
 from windrow.punctuations import Closing, lines_of
-from windrow.punctuations.boxes import NULL
 from windrow.punctuations.lines import Place
+from windrow.punctuations.regions import NULL
 
 __all__ = ["AT", "DIFF", "Window", "WindowCarry"]
 
@@ -28,42 +28,41 @@ class WindowCarry:
     promises: Promises
 
     @property
-    def kept(self) -> tuple[int, ...]:
-        """How many rows have not left."""
+    def retained(self) -> tuple[int, ...]:
+        """The number of rows in the window."""
         return (len(self.rows),)
 
 
 @dataclass(frozen=True)
 class Window:
-    """``[RANGE length]``: a row is there from its rowtime on, for so many ticks.
+    """``[RANGE length]``: a row is in the window from its rowtime on, for so many ticks.
 
-    Output: the rows with `DIFF`, 1 or −1, and `AT`, the tick of the change. A row has left when no row at its
-    leaving or before it can come any more. A punctuation holds of the changes when no row that is there
-    matches it.
+    Output: the rows with `DIFF`, 1 or −1, and `AT`, the tick of the change. A row leaves when no row can
+    arrive at or before that tick. A punctuation is passed on when no row in the window matches it.
 
     Attributes
     ----------
     rowtime
-        A column of integers or times, nowhere NULL.
+        A column of integers or times without NULLs.
     length
-        In places of its line, which are its ticks.
+        The length in places of the column's line, which are its ticks.
     """
 
     rowtime: str
     length: int
 
-    def advance(self, carry: WindowCarry | None, step: Step) -> tuple[Step, WindowCarry]:
+    def advance(self, carry: WindowCarry | None, delta: Delta) -> tuple[Delta, WindowCarry]:
         """Take a step; the carry that is given is used up."""
-        schema = step.rows.schema
+        schema = delta.rows.schema
         lines = lines_of(schema)
         if carry is None:
             rows = Watched(schema, (self.rowtime,), lines, (_LEAVES,))
             carry = WindowCarry(rows, Closing(lines, [self.rowtime]), Promises(lines))
         line = lines[self.rowtime]
-        ticks = line.places(step.rows.column(self.rowtime))
-        entered = _changes(step.rows, 1, ticks)
-        carry.rows.add(step.rows, leaves=ticks + self.length)
-        carry.time.add(step.punctuations)
+        ticks = line.places(delta.rows.column(self.rowtime))
+        entered = _changes(delta.rows, 1, ticks)
+        carry.rows.add(delta.rows, leaves=ticks + self.length)
+        carry.time.add(delta.punctuations)
         reached = self._reached(carry)
         store = carry.rows.store
         until = reached - self.length
@@ -71,17 +70,17 @@ class Window:
         gone = gone[np.argsort(store.note(_LEAVES, gone), kind="stable")]
         left = _changes(store.rows(gone), -1, store.note(_LEAVES, gone))
         carry.rows.remove(gone)
-        free = carry.rows.free(box for pattern in step.punctuations for box in pattern.boxes())
-        return Step(pa.concat_tables([entered, left]), carry.promises.news(free)), carry
+        free = carry.rows.free(region for pattern in delta.punctuations for region in pattern.regions())
+        return Delta(pa.concat_tables([entered, left]), carry.promises.news(free)), carry
 
     def _reached(self, carry: WindowCarry) -> Place:
-        """The least rowtime at which a row may still come; past all that leave if there is none."""
+        """The least rowtime at which a row may still arrive; if there is none, after all rows have left."""
         line = carry.time.lines[self.rowtime]
         reached = line.first
-        for box in carry.time.closed:
-            if self.rowtime not in box:
+        for region in carry.time.closed:
+            if self.rowtime not in region:
                 return line.end + self.length
-            span = box[self.rowtime]
+            span = region[self.rowtime]
             if span is not NULL and span[0] <= reached < span[1]:
                 reached = span[1]
         return reached if reached != line.end else line.end + self.length

@@ -163,7 +163,7 @@ def none_follows(known: Mapping[str, Place | None], patterns: Sequence[Pattern])
 
 def _holds(pattern: Pattern, row: Mapping[str, Place | None], names: Collection[str]) -> bool:
     """Whether a row is one of a pattern's, as far as these columns say."""
-    return all(own.holds(row[name]) for name, own in pattern.columns if name in names)
+    return all(own.contains(row[name]) for name, own in pattern.columns if name in names)
 
 
 def versions(changes: Sequence[Change]) -> list[int]:

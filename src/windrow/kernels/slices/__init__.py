@@ -1,14 +1,14 @@
-"""WINDOW BY over one long sequence that is cut into slices, each handled by another task.
+"""WINDOW BY over one long sequence that is cut into slices, each processed by another task.
 
-The stages, between which Spark carries what they give:
+The steps, with an exchange by Spark between them:
 
 A. each slice: :func:`summarise` its rows; the summaries go to all slices;
-B. each slice: :func:`wanted` says, from all summaries, which chunks (:func:`chunks_of`) it sends to which
+B. each slice: :func:`wanted` computes, from all summaries, which chunks (:func:`chunks_of`) it sends to which
    slices;
 C. each slice: :func:`finish`. If ``needs_chain(plan)``, first :func:`chain`; one task does :func:`compose`,
    and each slice finishes from its entry.
 
-:func:`unsliceable` says which clauses need whole partitions.
+:func:`unsliceable` returns why a clause needs whole partitions.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A sequence as one slice sees it: its own rows, those it was sent, and next to nothing of the rest.
+"""The table of one slice: its own rows, the rows that it received, and markers for all others.
 
-Of a run of chunks that are not there, the first and the last row stand in the table: as neighbours of the
-rows around, and as the sequence's edges. They cannot be found as a boundary, and aggregates do not read them.
+For a run of missing chunks, the table has the first and the last row only: as neighbours of the rows around,
+and as the sequence's edges. They cannot be boundaries, and aggregates do not read them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _WHOLE = "__whole"
 
 @dataclass(frozen=True)
 class Assembly:
-    """What the kernel runs over.
+    """The input of the kernel.
 
     Attributes
     ----------
@@ -37,9 +37,9 @@ class Assembly:
     own
         int64, the slice's own rows.
     later
-        int64, the rows after those that are whole.
+        int64, the rows of complete chunks after them.
     gaps
-        For each aggregate, what is left out; None if nothing is.
+        For each aggregate, the states of missing chunks; None if there are none.
     """
 
     plan: WindowPlan
@@ -52,7 +52,7 @@ class Assembly:
 def assemble(
     plan: WindowPlan, number: int, sequence: Sequence, own: pa.Table, chunks: Mapping[int, pa.Table]
 ) -> Assembly:
-    """Put the table together that slice `number` needs; `chunks` are those of other slices, by number."""
+    """Assemble the table of slice `number`; `chunks` are those of other slices, by number."""
     first, stop = sequence.first_chunk[number], sequence.first_chunk[number + 1]
     present = np.zeros(sequence.chunks, bool)
     present[first:stop] = True
@@ -94,7 +94,7 @@ def assemble(
 
 
 def _run(present: Array, chunk: int) -> int:
-    """The chunk after the run of chunks that are not there."""
+    """The chunk after a run of missing chunks."""
     following = np.flatnonzero(present[chunk:])
     return chunk + int(following[0]) if len(following) else len(present)
 
@@ -111,7 +111,7 @@ def _gaps(plan: WindowPlan, sequence: Sequence, gaps: list[tuple[int, int, int, 
 
 
 def _adapted(plan: WindowPlan, sequence: Sequence, *, guarded: bool) -> WindowPlan:
-    """The plan with positions read from a column, and nothing found where there is no whole row."""
+    """The plan with positions read from a column, and a guard against boundaries at incomplete rows."""
     labels = None if plan.labels is None else positions_as_column(plan.labels, _POSITION)
     start, end = (
         None if search is None else _adapted_search(search, side, sequence, guarded=guarded)

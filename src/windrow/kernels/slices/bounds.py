@@ -1,8 +1,8 @@
-"""What a predicate may be over whole ranges of rows: for every slice and every chunk at once.
+"""Interval arithmetic: the possible values of a predicate over ranges of rows, for all slices and chunks.
 
-A value is known to lie between two ends; a truth value is the set of what it may be. Nothing is ever
-excluded that the kernel could find (ends are rounded outward), so a chunk that cannot satisfy a predicate
-need not be looked at, for any data. Arrays have the shape (slices or 1, chunks or 1).
+A value is an interval; a truth value is the set of its possible values. The result never excludes anything
+that the kernel could find (ends are rounded outward), so a chunk that cannot satisfy a predicate can be
+skipped for any data. Arrays have the shape (slices or 1, chunks or 1).
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Truth:
 
 
 class Scope(Protocol):
-    """What the leaves of a predicate may be."""
+    """The possible values of a predicate's leaves."""
 
     ansi: bool
 
@@ -104,7 +104,7 @@ def outward(values: Array, *, up: bool) -> Array:
 
 
 def evaluate(expression: PairExpression, scope: Scope) -> Range | Truth:
-    """What the expression may be."""
+    """The possible values of an expression."""
     match expression:
         case ColumnRef():
             return scope.column(expression)
@@ -123,7 +123,7 @@ def evaluate(expression: PairExpression, scope: Scope) -> Range | Truth:
 
 
 def truth(expression: PairExpression, scope: Scope) -> Truth:
-    """What a predicate may be."""
+    """The possible values of a predicate."""
     return _as_truth(evaluate(expression, scope))
 
 
@@ -143,7 +143,7 @@ def _some(expression: PairExpression, target: str, scope: Scope) -> Array:
         some = [_some(operand, target, scope) for operand in expression.operands]
         if expression.operator == "OR":
             return _any(some)
-        # one row must do for all: so all but one operand hold at every row
+        # one row must satisfy all operands: so all but one are true at every row
         all_ = [truth(operand, scope).certain for operand in expression.operands]
         choices = [
             reduce(np.logical_and, [*all_[:number], part, *all_[number + 1 :]])
@@ -210,12 +210,12 @@ def _connected(expression: Operation, scope: Scope) -> Truth:
 
 
 def _and(left: Truth, right: Truth) -> Truth:
-    asked = left.true | left.null
+    evaluated = left.true | left.null
     return Truth(
         left.true & right.true,
-        left.false | (asked & right.false),
+        left.false | (evaluated & right.false),
         (left.null & (right.true | right.null)) | (left.true & right.null),
-        left.fails | (asked & right.fails),
+        left.fails | (evaluated & right.fails),
     )
 
 
@@ -297,7 +297,7 @@ def _coalesce(expression: Operation, scope: Scope) -> Range:
 
 
 def _anything(parts: list[Range]) -> Range:
-    """Of functions that are not bounded: any value, NULL or an error."""
+    """The result of functions without bounds: any value, NULL or an error."""
     yes = np.ones(np.broadcast_shapes((1, 1), *(part.null.shape for part in parts)), bool)
     return Range(np.full(yes.shape, np.inf), np.full(yes.shape, -np.inf), yes, yes, yes)
 
@@ -329,7 +329,7 @@ def _arithmetic(expression: Operation, parts: list[Range], *, ansi: bool) -> Ran
 
 
 def _rounded(values: Array, dtype: np.dtype) -> Array:
-    """As an operation in this dtype gives them: rounding keeps the order."""
+    """Rounded as by an operation in this dtype; rounding preserves the order."""
     return values.astype(dtype).astype(np.float64) if dtype.kind == "f" else values
 
 

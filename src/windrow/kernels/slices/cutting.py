@@ -1,4 +1,4 @@
-"""Cuts a slice's rows into chunks: what one slice asks another for."""
+"""Cuts a slice's rows into chunks: the unit of exchange between slices."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from windrow.kernels.pairs import Array
 
 __all__ = ["CHUNK_ROWS", "chunk_offsets", "chunks_of"]
 
-#: Rows of a chunk: few enough to send for the sake of one, enough that their summary is small beside them.
+#: Rows of a chunk: small enough to send for one needed row, large enough to dwarf its summary.
 CHUNK_ROWS = 1 << 14
 
 

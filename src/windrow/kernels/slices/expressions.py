@@ -1,4 +1,4 @@
-"""Looks into predicates: what they read, and the same with positions as a column."""
+"""Analysis of predicates: what they read, and a rewrite with positions as a column."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def own_side(plan: WindowPlan) -> str:
 
 
 def predicates(plan: WindowPlan) -> dict[str, Search]:
-    """The searches that ask a predicate, by the name of what they look for.
+    """The searches by predicate, by name.
 
-    That of the rows at which windows are made is called ``window``, the others by their side.
+    The search for the rows at which windows are made is called ``window``, the others by their side.
     """
     chosen = Search("first true", plan.labels) if plan.labels is not None else None
     named = {"window": chosen, "start": plan.start, "end": plan.end}
@@ -59,14 +59,14 @@ def columns(expression: PairExpression) -> list[ColumnRef]:
 
 
 def rising(search: Search, side: str) -> list[ColumnRef]:
-    """The columns of the searched row that must rise, if any of the search is to be by bisection."""
+    """The columns of the searched row that must increase for the search to use bisection."""
     if search.strategy == "monotone" and search.predicate is not None:
         return rising_columns(search.predicate, side)
     return [column for part in search.parts for column in rising(part, side)]
 
 
 def reads_positions(expression: PairExpression) -> bool:
-    """Whether a row's position counts, which a slice does not know of its rows."""
+    """Whether it reads a row's position, which a slice does not know."""
     return any(isinstance(leaf, PositionRef) for leaf in leaves(expression))
 
 

@@ -1,4 +1,4 @@
-"""The windows of one slice, once it has the chunks that it wants."""
+"""The windows of one slice, once it has the chunks that it needs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = ["finish", "own_windows", "wanted"]
 def wanted(plan: WindowPlan, summaries: Ordered[Summary]) -> list[frozenset[int]]:
     """For each slice the chunks, numbered through the sequence, whose rows it needs from others.
 
-    Every task comes to the same answer from the same summaries, which are those of all slices in order.
+    Every task computes the same result from the same summaries, which are those of all slices in order.
     """
     found = reach(plan, Sequence(plan, summaries)).wanted
     return [frozenset(np.flatnonzero(row).tolist()) for row in found]
@@ -51,12 +51,12 @@ def finish(
     Parameters
     ----------
     plan, summaries
-        The clause, and what :func:`~windrow.kernels.slices.summary.summarise` said of all slices, in order.
-        Slices without rows may be left out, the others are then numbered without them.
+        The clause, and the results of :func:`~windrow.kernels.slices.summary.summarise` for all slices, in
+        order. Slices without rows may be left out; the others are then numbered without them.
     number, own
         The slice and its rows.
     chunks
-        The rows of the chunks that the slice wants, by their number.
+        The rows of the chunks that the slice needs, by their number.
     entry
         If ``needs_chain(plan)``: the row of the sequence, from 0, from which the slice's first window is
         looked for (:func:`~windrow.kernels.slices.tumbling.compose`).
@@ -81,7 +81,7 @@ def finish(
 
 
 def own_windows(assembly: Assembly) -> Windows:
-    """A window for each label row of the slice, not yet chosen among."""
+    """A window for each label row of the slice, before tumbling."""
     return windows_at(assembly.plan, assembly.rows, _labels(assembly, assembly.own))
 
 

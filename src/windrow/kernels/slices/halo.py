@@ -1,11 +1,12 @@
-"""One pass over slices with short windows: every slice is dealt the rows around it that they can reach.
+"""One pass over slices with short windows: every slice receives its halo, the rows in reach of its windows.
 
-How many rows that is follows from the clause if its boundaries are so many rows from the label row. No task
-knows which rows follow a slice; each sends those nearest of its own, and the nearest of all are among them.
-Where fewer rows follow, all of them are there: what is then the edge of the rows is the sequence's own.
+The size of the halo follows from the clause if its boundaries are a fixed number of rows from the label row.
+No task knows which rows follow a slice. Each sends the nearest of its own rows, and the nearest of all rows
+are among them. If fewer rows follow, the slice receives all of them, and their edge is the edge of the
+sequence.
 
-Where the windows end by the value of the first order key, they reach no further than a window would that
-began where the next slice begins. That is told of every row by itself, and so are all the rows to be sent.
+If windows end by the value of the first order key, they reach no further than a window that begins where the
+next slice begins. This can be decided for each row by itself, and so can the rows to send.
 """
 
 from __future__ import annotations
@@ -42,10 +43,10 @@ MOST = 10_000
 
 @dataclass(frozen=True)
 class HaloReach:
-    """How far windows reach by the values of a key of integers, dates or times, which is never NULL.
+    """The reach of windows by the values of a key of integers, dates or times without NULLs.
 
-    A window that begins at a row ends before the first row for which `ends` is true of both. It rises with
-    the row at which the window ends (side ``end``) and falls with the others.
+    A window that begins at a row ends before the first row for which `ends` is true of both. `ends` increases
+    with the row at which the window ends (side ``end``) and decreases with the others.
     """
 
     key: str
@@ -55,7 +56,7 @@ class HaloReach:
     def is_beyond(self, keys: pa.Array, edge: int) -> Array:
         """Whether windows that begin before a key end before rows of these keys; `edge` is its cut code.
 
-        False where that cannot be computed.
+        False if that cannot be computed.
         """
         both = pa.concat_arrays([keys, array_of_codes([edge], keys.type)])
         bounds = np.array([0, len(both)], np.int64)
@@ -63,7 +64,7 @@ class HaloReach:
         sides = {side: np.full(len(keys), len(keys), np.int64) for side in sides_of(self.ends)}
         try:
             return holds(self.ends, rows, {**sides, "end": np.arange(len(keys), dtype=np.int64)})
-        except ExecutionError:  # as may be for rows that no window would be asked about
+        except ExecutionError:  # possible for pairs of rows that no window evaluates
             return np.zeros(len(keys), bool)
 
     def spans(self, cuts: Iterable[int], kind: pa.DataType) -> bool:
@@ -76,7 +77,7 @@ class HaloReach:
 
 @dataclass(frozen=True, slots=True)
 class Halo:
-    """How many rows before and after its own a slice needs; after, beyond those that are in reach."""
+    """How many rows before and after its own rows a slice needs; after them, beyond those in reach."""
 
     before: int
     after: int
@@ -84,11 +85,12 @@ class Halo:
 
 
 def halo_of(plan: WindowPlan, key: SortKey | None = None) -> Halo | None:
-    """The rows around a slice that its windows can reach; None where the clause alone does not say.
+    """The halo of a slice; None if the clause does not determine it.
 
-    Sliding windows whose END is so many rows after the label row, or its first row searched, and whose START
-    is so many rows before it. A boundary that is not found is then beyond the sequence's edge. With `key`,
-    the first order key if that has a `HaloReach`, END may also be so far after the label row.
+    The clause determines it for sliding windows whose END is a fixed number of rows after the label row, or
+    the first row searched, and whose START is a fixed number of rows before it. A boundary that is not found
+    is then beyond the sequence's edge. With `key`, the first order key if it has a `HaloReach`, END may also
+    be a fixed distance of that key after the label row.
     """
     if plan.tumbling or plan.first_only or plan.end is None:
         return None
@@ -111,7 +113,7 @@ def halo_of(plan: WindowPlan, key: SortKey | None = None) -> Halo | None:
 
 
 def _reach(plan: WindowPlan, own: str, key: SortKey) -> HaloReach | None:
-    """How far windows reach that end where comparisons of the key turn true."""
+    """The reach of windows that end where comparisons of the key become true."""
     search = plan.end
     if search is None or search.strategy != "monotone" or search.guard or key.descending:
         return None
@@ -133,7 +135,7 @@ def _reach(plan: WindowPlan, own: str, key: SortKey) -> HaloReach | None:
 
 
 def _unshifted(expression: PairExpression) -> PairExpression:
-    """The same of the row itself where it is of a row beside it."""
+    """The expression without shifts to neighbouring rows."""
     if isinstance(expression, ColumnRef):
         return replace(expression, shift=0, missing=None)
     if isinstance(expression, Operation):
@@ -142,7 +144,7 @@ def _unshifted(expression: PairExpression) -> PairExpression:
 
 
 def _rows_to(search: Search, base: str, way: int) -> int | None:
-    """How far a boundary is from the label row, if it is on this side of it."""
+    """The distance of a boundary from the label row, if it is on this side of it."""
     if search.strategy != "position" or search.base != base or search.offset * way < 0:
         return None
     if search.comparison == "=":

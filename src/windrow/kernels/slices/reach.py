@@ -1,8 +1,8 @@
 """Which chunks the windows of each slice may begin and end in.
 
-All that is known is the summaries, so that every task comes to the same answer. A chunk that
-:mod:`~windrow.kernels.slices.bounds` excludes holds no boundary of the slice's windows: they cover it wholly
-or not at all, and what it amounts to for their aggregates is in its summary.
+This uses the summaries only, so that every task computes the same result. A chunk that
+:mod:`~windrow.kernels.slices.bounds` excludes has no boundary of the slice's windows: they cover it
+completely or not at all, and its summary has the partial states of their aggregates.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ class Reach:
 
 
 def needs_rows(plan: WindowPlan) -> list[str]:
-    """What the query asks for that takes all rows of a window: names of functions, and ``w``."""
+    """The outputs that need all rows of a window: names of functions, and ``w``."""
     outputs = [output.name for output in plan.outputs if isinstance(output, RowsOutput)]
     functions = [spec.function for _, spec, _ in plan.aggregates if FUNCTIONS[spec.function].partial is None]
     return list(dict.fromkeys(outputs + functions))
 
 
 def reach(plan: WindowPlan, sequence: Sequence) -> Reach:
-    """Find them, and the chunks that each slice wants from others."""
+    """Compute the reach, and the chunks that each slice needs from others."""
     own, chunk = sequence.own, np.arange(sequence.chunks)
     if not sequence.chunks:
         return Reach(own, own, own)
@@ -72,7 +72,7 @@ def reach(plan: WindowPlan, sequence: Sequence) -> Reach:
 
 
 def _window_chunks(plan: WindowPlan, sequence: Sequence) -> tuple[Array, Array]:
-    """For each chunk, whether windows may be made in it, and whether one is."""
+    """For each chunk, whether a window may be made in it, and whether one certainly is."""
     if plan.labels is None:
         return np.ones(sequence.chunks, bool), np.ones(sequence.chunks, bool)
     true = sequence.true("window")
@@ -86,7 +86,7 @@ def _window_chunks(plan: WindowPlan, sequence: Sequence) -> tuple[Array, Array]:
 
 
 def _next_starts(sequence: Sequence, may: Array, some: Array) -> tuple[Array, Array]:
-    """Where the first start after each slice's may be, which ends its last window if tumbling without END.
+    """Where the first start after each slice may be, which ends its last window if tumbling without END.
 
     Also, shape (slices, 1), whether there may be none.
     """
@@ -134,7 +134,7 @@ def _searched(
 
 
 def _first_from(true: Array) -> Array:
-    """For each place the first true one from there on; the number of places if there is none."""
+    """For each place, the first true place from there on; the number of places if there is none."""
     places = np.where(true, np.arange(true.shape[1]), true.shape[1])
     return np.minimum.accumulate(places[:, ::-1], axis=1)[:, ::-1]
 
@@ -151,7 +151,7 @@ def _hits(
 
 
 def _is_there(search: Search, sequence: Sequence, sides: dict[str, _Side], last_low: Array) -> Array:
-    """Whether the row at a distance from the base row is sure to be there for all windows."""
+    """Whether the row at a distance from the base row certainly exists for all windows."""
     base = sides[search.base]
     lowest, highest = base.positions
     strict = search.comparison in ("<", ">")

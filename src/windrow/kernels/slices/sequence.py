@@ -1,4 +1,4 @@
-"""All slices of a sequence, as their summaries tell of them."""
+"""A sequence of slices, according to their summaries."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class Bounds:
 
 
 class Sequence:
-    """The slices that have rows put together. Chunks are numbered through all slices, rows from 0.
+    """All slices with rows. Chunks are numbered through all slices, rows from 0.
 
     Attributes
     ----------
     slices, chunks, rows
-        How many there are.
+        Their numbers.
     first_row
         int64, the first row of each chunk and, last, the number of rows.
     slice_of
@@ -85,7 +85,7 @@ class Sequence:
         return PairRows(self.fences, bounds, self.plan.constants, self.plan.expressions(), self.plan.ansi)
 
     def true(self, name: str) -> Array | None:
-        """For each chunk, whether a row satisfies this predicate; None if the slices could not tell."""
+        """For each chunk, whether a row satisfies this predicate; None if the summaries do not show it."""
         predicate = predicates(self.plan)[name].predicate
         if predicate is None or any(name not in summary.true for summary in self.summaries):
             return None
@@ -101,12 +101,12 @@ class Sequence:
         return true
 
     def rises(self, ref: ColumnRef) -> bool:
-        """Whether the column never falls, so that it can be bisected."""
+        """Whether the column never decreases, so that it can be bisected."""
         key = ref.column, ref.rank
         return all(summary.rises[key] for summary in self.summaries) and ascends(self._fence_rows, ref)
 
     def state(self, number: int, low: Array, stop: Array) -> pa.Table:
-        """What chunks ``low[k] <= c < stop[k]`` amount to for an aggregate of the plan, for every k."""
+        """The partial state of an aggregate over chunks ``low[k] <= c < stop[k]``, for every k."""
         spec = self.plan.aggregates[number][1]
         parts = [summary.states[number] for summary in self.summaries]
         empty = self._nothing(spec)
@@ -156,7 +156,7 @@ class Sequence:
         )
 
     def bounds(self, ref: ColumnRef) -> Bounds:
-        """Where the column's values lie that the rows of each chunk see, shifted as `ref` says."""
+        """The bounds of the column's values that each chunk's rows read, shifted by `ref.shift`."""
         key = replace(ref, side="")
         if key not in self._bounds:
             self._bounds[key] = self._made_bounds(key)
@@ -199,7 +199,7 @@ class Sequence:
         return bounds
 
     def missing(self, ref: ColumnRef) -> Range:
-        """What the column is over a missing row."""
+        """The value of the column for a missing row."""
         if ref.missing is None:
             yes, no = np.ones((1, 1), bool), np.zeros((1, 1), bool)
             return Range(np.full((1, 1), np.inf), np.full((1, 1), -np.inf), yes, no, no)

@@ -1,4 +1,4 @@
-"""What a slice tells all others of its rows: a few rows and numbers for each chunk."""
+"""The summary of a slice for all others: some rows and numbers for each chunk."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ __all__ = ["Summary", "Zone", "summarise", "zone_of"]
 
 @dataclass(frozen=True)
 class Zone:
-    """Where the values of a column lie, for each chunk.
+    """The bounds of a column's values in each chunk.
 
     Attributes
     ----------
     low, high
-        The least and the greatest value, NULL where all are.
+        The least and the greatest value; NULL if all are NULL.
     null
         Whether there is a NULL.
     wild
-        Whether there is a NaN or an infinity, which bounds do not bound.
+        Whether there is a NaN or an infinity, which the bounds ignore.
     """
 
     low: pa.Array
@@ -41,7 +41,7 @@ class Zone:
 
 @dataclass(frozen=True)
 class Summary:
-    """One slice.
+    """The summary of one slice.
 
     Attributes
     ----------
@@ -50,15 +50,15 @@ class Summary:
     fences, fence_rows
         The first two and last two rows of each chunk, with all columns, and which of the slice's they are.
     true
-        For each predicate that reads one row only: whether it holds at any row of each chunk, but for rows
-        that have neighbours, which the predicate reads, in another slice.
+        For each predicate that reads one row only: whether it is true at any row of each chunk, except rows
+        for which it reads a neighbour in another slice.
     zones
-        For each column and shift that predicates over several rows read: where the values lie that the
-        chunk's rows see, but for those in another slice.
+        For each column and shift that predicates over several rows read: the bounds of the values that the
+        chunk's rows read, except those in another slice.
     rises
-        For each column (and rank group) that bisection needs: whether it never falls within the slice.
+        For each column (and rank group) that bisection needs: whether it never decreases within the slice.
     states
-        For each aggregate what each chunk amounts to, None where only rows will do.
+        For each aggregate the partial state of each chunk; None if there is no partial form.
     """
 
     offsets: Array
@@ -80,7 +80,7 @@ def summarise(plan: WindowPlan, table: pa.Table, chunk_rows: int = CHUNK_ROWS) -
     table
         The slice's rows, in order, with the columns that the plan names; may be empty.
     chunk_rows
-        Rows of a chunk; of all slices the same.
+        Rows of a chunk; the same in all slices.
     """
     table = table.combine_chunks()
     count = table.num_rows
@@ -112,7 +112,7 @@ def summarise(plan: WindowPlan, table: pa.Table, chunk_rows: int = CHUNK_ROWS) -
 
 
 def _compact(table: pa.Table) -> pa.Table:
-    """The same without the values of dictionaries that these few rows do not have."""
+    """The table with dictionaries reduced to the values of its rows."""
     for at, field in enumerate(table.schema):
         if pa.types.is_dictionary(field.type):
             values = table.column(at).cast(field.type.value_type)
@@ -121,7 +121,7 @@ def _compact(table: pa.Table) -> pa.Table:
 
 
 def _any_true(predicate: PairExpression, rows: PairRows, side: str, offsets: Array) -> Array:
-    """Whether the predicate holds at any row of each chunk that has in the slice all the rows it reads."""
+    """Whether the predicate is true at any row of each chunk for which the slice has all rows read."""
     around = shifts(predicate)
     candidates = np.arange(max(0, -min(around)), len(rows.first) - max(around), dtype=np.int64)
     true = candidates[holds(predicate, rows, {side: candidates})]
@@ -129,7 +129,7 @@ def _any_true(predicate: PairExpression, rows: PairRows, side: str, offsets: Arr
 
 
 def zone_of(column: pa.ChunkedArray, shift: int, offsets: Array) -> Zone:
-    """Where the values lie that the rows of each chunk see `shift` rows on, as far as the slice has them."""
+    """The bounds of the values `shift` rows after the rows of each chunk, as far as the slice has them."""
     count = len(column)
     bounds = zip(
         np.clip(offsets[:-1] + shift, 0, count).tolist(),

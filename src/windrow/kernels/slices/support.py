@@ -1,4 +1,4 @@
-"""Which clauses can be run in slices, and what they cost there, in words."""
+"""Which clauses can run in slices, and a description of the rows that slices exchange."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["describe", "needs_chain", "unsliceable"]
 
 
 def unsliceable(plan: WindowPlan) -> str | None:
-    """Why the clause needs whole partitions; None if slices will do."""
+    """Why the clause needs whole partitions; None if it can run in slices."""
     if plan.tumbling and plan.has_label:
         return "tumbling windows with LABEL are chosen among all windows of a partition"
     for side, search in (("START", plan.start), ("END", plan.end)):
@@ -24,7 +24,7 @@ def needs_chain(plan: WindowPlan) -> bool:
 
 
 def describe(plan: WindowPlan) -> list[str]:
-    """What slices ask each other for, a line for each boundary and for what needs rows."""
+    """The rows that slices need from each other: a line for each boundary, and for outputs that need rows."""
     lines = [
         f"{side}: {_REACH[search.strategy]}"
         for side, search in (("start", plan.start), ("end", plan.end))

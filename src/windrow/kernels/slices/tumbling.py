@@ -1,8 +1,8 @@
 """Tumbling windows with END across slices: where each slice's chain of windows begins.
 
-A window begins at the first start row after the last one has ended, so what a slice gives depends on where
-the windows before it end. Each slice says, for every row at which its chain may be entered, the row after
-which it is left; going through the slices in order then costs one look-up each.
+A window begins at the first start row after the last one has ended, so a slice's result depends on where the
+windows before it end. Each slice computes, for every row at which its chain may be entered, the row after
+which it is left. Composing the slices in order then costs one look-up each.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def chain(
 
 
 def compose(chains: Ordered[Chain]) -> list[int]:
-    """For each slice, in order, the row of the sequence from which its first window is looked for."""
+    """For each slice, in order, the row of the sequence from which its first window is searched."""
     entries, entry = [], 0
     for link in chains:
         entries.append(entry)

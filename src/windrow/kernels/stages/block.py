@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from windrow.kernels.aggregates import Aggregate
-from windrow.kernels.packing.cells import Layout
+from windrow.kernels.packing.shards import Layout
 from windrow.kernels.stages.grouping import goes_on
 from windrow.kernels.stages.held import Held, Times
 from windrow.kernels.stages.operated import Operated

@@ -13,7 +13,7 @@ from windrow.kernels.stages.held import Times
 from windrow.kernels.stages.operated import Moves
 from windrow.kernels.trace import Trace
 from windrow.kernels.zset.relation import ENTER, LEAVE, NEVER
-from windrow.punctuations.boxes import Box, Lines
+from windrow.punctuations.regions import Lines, Region
 
 __all__ = ["Completing", "first_above"]
 
@@ -49,7 +49,7 @@ class Completing:
         changes: pa.Table | None,
         since_when: Callable[[pa.Table], Ints],
         times: Times,
-        near: Sequence[Box] | None = None,
+        near: Sequence[Region] | None = None,
     ) -> pa.Table:
         """The rows that are shown or leave, with `ENTER` and `LEAVE`.
 
@@ -77,7 +77,7 @@ class Completing:
         return pa.concat_tables([part.cast(schema) for part in told])
 
     def _completed(
-        self, since_when: Callable[[pa.Table], Ints], times: Times, near: Sequence[Box] | None
+        self, since_when: Callable[[pa.Table], Ints], times: Times, near: Sequence[Region] | None
     ) -> list[pa.Table]:
         """The rows that were there, stay, and are complete now."""
         told, gone = [], [np.zeros(0, np.int64)]
@@ -92,7 +92,7 @@ class Completing:
         self.held.remove(np.concatenate(gone))
         return told
 
-    def _near(self, near: Sequence[Box] | None) -> Iterator[tuple[pa.Table, Ints, Ints]]:
+    def _near(self, near: Sequence[Region] | None) -> Iterator[tuple[pa.Table, Ints, Ints]]:
         """Tables of rows, which of them are held, and their places."""
         if near is None:
             for rows, _, slots, places in self.held.runs():

@@ -47,7 +47,7 @@ class Numbers:
             self._room = np.concatenate([self._room, np.zeros((more, self._room.shape[1]), np.int64)])
         self._count = max(self._count, count)
 
-    def kept(self) -> dict[str, Any]:
+    def stored_attributes(self) -> dict[str, Any]:
         """What :mod:`windrow.kernels.stored` has of it: no more than there is."""
         return {"_room": self.values, "_count": self._count}
 

@@ -6,7 +6,7 @@
 `position`      compares positions, or is ``e = l``
 `monotone`      is bounded by what rises along the rows, and by parts that read only the searched row
 `first_of`      OR of the three before
-`scan`          any other typed predicate, row by row; in a compiled loop where there is much to try
+`scan`          any other typed predicate, row by row; in a compiled loop if there are many pairs
 `given`         anything else: Spark has found it by a join
 =============== =================================================================================
 
@@ -25,7 +25,7 @@ __all__ = ["find", "solve"]
 
 
 def solve(predicate: PairExpression, target: str) -> Search:
-    """The search for the first row of side `target` at which a typed predicate holds."""
+    """The search for the first row of side `target` at which a typed predicate is true."""
     solved = _solved(predicate, target) or first_of.solve(predicate, target, _solved)
     return solved or Search("scan", predicate)
 

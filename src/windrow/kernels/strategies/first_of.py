@@ -27,9 +27,9 @@ def solve(
 
 
 def find(task: Task, find_part: Callable[[Task], Array]) -> Array:
-    """Each alternative is searched for before the row that those to the left of it have found.
+    """Search each alternative before the row that the alternatives to its left have found.
 
-    One that fails may have done so where OR does not reach: then the rows are tried one by one.
+    An alternative may fail at a row that OR would not evaluate: then the rows are tested one by one.
     """
     try:
         return _first(task, find_part)

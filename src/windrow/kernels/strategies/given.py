@@ -11,7 +11,7 @@ __all__ = ["find"]
 
 
 def find(task: Task) -> Array:
-    """The row at the position that a column of the label row holds, if it is among those searched."""
+    """The row at the position in a column of the label row, if it is among those searched."""
     label = task.sides["label"]
     position = task.rows.column(task.search.column, None).take(label)
     found = label + position.data.astype(np.int64) - task.rows.position(label)

@@ -3,12 +3,12 @@
 A comparison whose one side rises along the rows and whose other side does not depend on the searched row is
 false up to some row and true from there on (it *rises*), or the other way round (it *falls*): with rows in
 order of date, ``n.date - s.date > INTERVAL 7 DAYS`` rises in n. The first row at which a conjunction of both
-kinds holds is the first at which all rising ones hold, provided that the falling ones still hold there:
-later they will not either. Parts that read the searched row alone may stand beside them, whatever they are:
-the first row is taken from the turning point of the rising ones on at which those hold.
+kinds is true is the first at which all rising ones are true, provided that the falling ones still are: later
+they cannot be. A conjunction may also have parts that read the searched row alone: the result is then the
+first row from the turning point of the rising parts on at which those are true.
 
-Whether a column rises is looked up in the data, not derived from the query, so any column will do that
-happens to follow the order. Bisection tries as many rows as the logarithm of the partition's length.
+Whether a column rises is checked in the data, not derived from the query, so this works for any column that
+happens to follow the order. Bisection tests a logarithmic number of rows of the partition.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _bounding(predicate: PairExpression, target: str) -> list[PairExpression]:
 
 
 def find(task: Task) -> Array:
-    """Bisection where the data follows the order as the predicate would have it, else row by row."""
+    """Bisection if the data follows the order that the predicate needs, else row by row."""
     found = _bisected(task)
     return scan.find(task) if found is None else found
 
@@ -134,7 +134,7 @@ def _slope(expression: PairExpression, target: str) -> int | None:
 
 
 def computes_integers(expression: PairExpression) -> bool:
-    """Whether there is arithmetic of integers, which without ANSI wraps round."""
+    """Whether there is arithmetic of integers, which wraps around without ANSI mode."""
     if not isinstance(expression, Operation):
         return False
     own = expression.operator in ("+", "-", "*", "NEG") and np.dtype(expression.dtype).kind == "i"
@@ -142,7 +142,7 @@ def computes_integers(expression: PairExpression) -> bool:
 
 
 def _stays_finite(expression: PairExpression, rows: PairRows, *, added: bool = False) -> bool:
-    """Whether no sum of floats can be infinite: what rises is then finite too."""
+    """Whether no sum of floats can be infinite, so that rising values are finite too."""
     match expression:
         case Operation(operator=operator, operands=operands, dtype=dtype):
             added = operator in ("+", "-", "*", "NEG") and np.dtype(dtype).kind == "f"
@@ -188,9 +188,10 @@ def _bisect(
     alone: list[PairExpression],
     shifts: set[int],
 ) -> Array:
-    """Bisection over the rows that have all their neighbours; the one at either edge is tried by itself.
+    """Bisection over the rows that have all their neighbours; the row at either edge is tested by itself.
 
-    From where all rising parts hold, the first row at which those hold that read it alone.
+    From the turning point of the rising parts on, the first row at which the parts that read it alone are
+    true.
     """
     rows, sides, target, low, stop = task.rows, task.sides, task.target, task.low, task.stop
     begin = np.where(
@@ -216,7 +217,7 @@ def _bisect(
 def _turning_points(
     rising: list[PairExpression], rows: PairRows, sides: Sides, target: str, begin: Array, end: Array
 ) -> Array:
-    """The first row of each ``[begin, end)`` at which all parts hold, `end` if they hold at none."""
+    """The first row of each ``[begin, end)`` at which all parts are true, `end` if there is none."""
     if rising:
         predicate, steps = _conjunction(rising), _STEPS_A_WINDOW * len(begin)
         if steps >= compiled.patience(predicate):
@@ -242,9 +243,9 @@ def _halved(
 def _two_pointers(
     rising: list[PairExpression], rows: PairRows, sides: Sides, target: str, begin: Array, end: Array
 ) -> Array | None:
-    """The same by a compiled search that goes on where the windows before it ended; None if that is long.
+    """The same by a compiled search that continues where earlier windows ended; None if that is too slow.
 
-    Every so many windows one is bisected. If the ends rise with the windows, it bounds those after it.
+    At intervals, one window is bisected. If the ends rise with the windows, it bounds those after it.
     """
     sampled = np.arange(0, len(begin), _APART)
     sample = {side: index[sampled] for side, index in sides.items()}
@@ -284,7 +285,7 @@ def _conjunction(parts: list[PairExpression]) -> PairExpression:
 def _at(
     parts: list[PairExpression], rows: PairRows, sides: Sides, target: str, row: Array, where: Array
 ) -> Array:
-    """Whether all parts hold at these rows, tried only where asked."""
+    """Whether all parts are true at these rows; evaluated only where requested."""
     result = np.zeros(len(row), bool)
     tried = np.flatnonzero(where)
     if tried.size:

@@ -1,4 +1,4 @@
-"""``scan``: the predicate is tried row by row, for all windows side by side."""
+"""``scan``: the predicate is tested row by row, for all windows in parallel."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _LARGEST_BLOCK = 1 << 18  # pairs tried at once: big enough for numpy, small eno
 
 
 def find(task: Task) -> Array:
-    """Try the rows of all open windows side by side, in blocks that grow while few windows are open.
+    """Test the rows of all open windows in parallel, in blocks that grow as fewer windows are open.
 
-    At most twice the pairs that a row-by-row loop would try. A pair that fails (division by zero) may
-    lie beyond a window's end when blocks are longer than one row; then that block is tried again row
-    by row, so an error is raised only for a pair that the loop would have reached. Big work is handed
-    over to a compiled loop once that has become worth its start.
+    This tests at most twice the pairs of a row-by-row loop. A pair that fails (division by zero) may be
+    beyond a window's end if blocks are longer than one row; then that block is tested again row by row, so an
+    error is raised only for a pair that the loop would have reached. A compiled loop takes over if the work
+    is large.
     """
     predicate = task.predicate
     patience: float = compiled.patience(predicate)

@@ -1,4 +1,4 @@
-"""What a strategy is given, and what it is to give: one contract for all.
+"""The contract of strategies: their input and result.
 
     find(task) -> int64 array
 
@@ -32,7 +32,7 @@ class Task:
 
     @property
     def predicate(self) -> PairExpression:
-        """The predicate, FALSE and not evaluated at rows that the guard keeps from being found."""
+        """The predicate, FALSE and not evaluated at rows that the guard excludes."""
         predicate = self.search.predicate
         assert predicate is not None
         guard = self.guard
@@ -48,7 +48,7 @@ class Task:
         return replace(self, search=replace(search, guard=self.search.guard))
 
     def true_rows(self, predicate: PairExpression) -> Array:
-        """The rows at which a predicate over the searched row alone holds, in order."""
+        """The rows at which a predicate over the searched row alone is true, in order."""
         every = np.arange(self.rows.table.num_rows, dtype=np.int64)
         found: Array = np.flatnonzero(holds(predicate, self.rows, {self.target: every}))
         return found

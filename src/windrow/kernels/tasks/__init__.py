@@ -1,1 +1,1 @@
-"""What the tasks of a window or a match run, over whole partitions and over slices."""
+"""The steps that tasks run for a window or a match, over whole partitions and over slices."""

@@ -1,7 +1,7 @@
-"""Relational operators over relations that vary in time.
+"""Relational operators over time-varying relations.
 
-Rows have the instants at which they enter and leave (`ENTER`, `LEAVE`); operators take whole tables of them
-and work on all changes at once.
+Each row has the instants at which it enters and leaves (`ENTER`, `LEAVE`). An operator takes whole tables and
+processes all changes at once.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""DISTINCT, set operators, rows with partners: how often a row is there, by its counts."""
+"""DISTINCT, set operators, semi and anti joins: the multiplicity of a row, from its counts on either side."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _some(count: Ints) -> Ints:
     return (count > 0).astype(np.int64)
 
 
-#: How often a row is in the result, from how often it is on the left and on the right.
+#: The multiplicity of a row in the result, from its multiplicities on the left and on the right.
 COUNTS: Mapping[str, Callable[[Ints, Ints], Ints]] = MappingProxyType(
     {
         "distinct": lambda left, _: _some(left),
@@ -38,14 +38,14 @@ COUNTS: Mapping[str, Callable[[Ints, Ints], Ints]] = MappingProxyType(
 def counted(
     operator: str, group: Ints, enter: Ints, leave: Ints, is_right: npt.NDArray[np.bool_]
 ) -> tuple[Ints, Ints, Ints]:
-    """When and how often rows are in the result.
+    """The result's rows with their times.
 
     Parameters
     ----------
     operator
         A key of `COUNTS`.
     group, enter, leave, is_right
-        Of each row, in any order: which rows are the same row, when it is there, and on which side.
+        For each row, in any order: the number of its group of equal rows, its times, and its side.
 
     Returns
     -------
@@ -66,7 +66,7 @@ def counted(
     begun = np.maximum.accumulate(np.where(starts, np.arange(len(order)), 0))
 
     def running(of: npt.NDArray[np.bool_]) -> Ints:
-        """How many are there after each instant."""
+        """The number of rows after each instant."""
         changes = np.where(of, change, 0)
         total = np.cumsum(changes)
         count: Ints = (total - (total - changes)[begun])[last]

@@ -1,4 +1,4 @@
-"""Elementary intervals: the stretches of time between changes, in each of which a group stays as it is."""
+"""Elementary intervals: the periods between changes, in which a group does not change."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Pieces:
-    """The elementary intervals of groups, and which of them each row is there in.
+    """The elementary intervals of groups, and the intervals in which each row exists.
 
     Attributes
     ----------
     group, enter, leave
         Of each interval, in order of group and time; the last of a group may end at `NEVER`.
     first, stop
-        Of each row: it is there in the intervals ``first <= k < stop``.
+        Of each row: it exists in the intervals ``first <= k < stop``.
     """
 
     group: Ints
@@ -35,7 +35,7 @@ class Pieces:
 
 
 def elementary(group: Ints, enter: Ints, leave: Ints) -> Pieces:
-    """Cut the time of each group where one of its rows enters or leaves.
+    """Cut the time of each group at the instants at which one of its rows enters or leaves.
 
     Parameters
     ----------
@@ -45,8 +45,8 @@ def elementary(group: Ints, enter: Ints, leave: Ints) -> Pieces:
     Returns
     -------
     Pieces
-        Also of intervals in which no row is there, between those in which some are; not of what is before
-        the first, or after the last has left.
+        This includes empty intervals between others, but neither the time before the first row, nor after the
+        last has left.
     """
     count = len(group)
     ends = np.flatnonzero(leave != NEVER)
@@ -61,22 +61,22 @@ def elementary(group: Ints, enter: Ints, leave: Ints) -> Pieces:
     at, of = instants[new], groups[new]
     last = np.ones(len(at), bool)
     last[:-1] = of[1:] != of[:-1]
-    # where nothing of a group stays, its last instant begins no interval
+    # if all rows of a group leave, its last instant begins no interval
     stays = np.zeros(int(group.max(initial=-1)) + 1, bool)
     stays[group[leave == NEVER]] = True
     until = np.append(at[1:], NEVER)
     until[last] = NEVER
-    kept = ~last | stays[of]
-    renumbered = np.cumsum(kept) - kept
+    is_interval = ~last | stays[of]
+    renumbered = np.cumsum(is_interval) - is_interval
     stop = np.cumsum(np.bincount(of, minlength=len(stays)))[group] if count else np.zeros(0, np.int64)
     stop[ends] = place[count:]
-    total = int(kept.sum())
+    total = int(is_interval.sum())
     after = np.append(renumbered, total)
-    return Pieces(of[kept], at[kept], until[kept], after[place[:count]], after[stop])
+    return Pieces(of[is_interval], at[is_interval], until[is_interval], after[place[:count]], after[stop])
 
 
 def gaps(enter: Ints, leave: Ints, origin: int) -> tuple[Ints, Ints]:
-    """The stretches of time from `origin` on in which none of these rows is there, as enter and leave."""
+    """The periods from `origin` on without any of these rows, as enter and leave."""
     order = np.argsort(enter, kind="stable")
     reached = np.maximum.accumulate(np.append(np.int64(origin), leave[order]))
     begins = np.append(enter[order], np.int64(NEVER))
@@ -85,7 +85,7 @@ def gaps(enter: Ints, leave: Ints, origin: int) -> tuple[Ints, Ints]:
 
 
 def timeline(enter: Ints, leave: Ints) -> tuple[Ints, Ints]:
-    """The stretches of time between one change of any row and the next, as enter and leave.
+    """The periods between one change of any row and the next, as enter and leave.
 
     >>> timeline(np.array([0, 3]), np.array([NEVER, 5]))[0].tolist()
     [0, 3, 5]

@@ -1,4 +1,4 @@
-"""The first rows in an order while rows come and go."""
+"""ORDER BY with LIMIT: the first rows in an order, over time."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ Ints = npt.NDArray[np.int64]
 
 
 def first_rows(enter: Ints, leave: Ints, offset: int, limit: int | None) -> tuple[Ints, Ints, Ints]:
-    """When rows are among the first.
+    """The periods in which each row is among the first.
 
     Parameters
     ----------
     enter, leave
-        Of each row, the rows being in their order.
+        The times of the rows, which are in their order.
     offset, limit
-        Which of the rows that are there: all after the first `offset`, or `limit` of them.
+        How many rows to skip, and how many to select then; None for all.
 
     Returns
     -------
     row, enter, leave
-        Stretches of time, in each of which the row is one of those.
+        Periods in which the row is selected.
     """
     if limit is None:
         leading = _leading(enter, leave, offset)
@@ -43,7 +43,7 @@ def _all(enter: Ints, leave: Ints) -> tuple[Ints, Ints, Ints]:
 
 
 def _leading(enter: Ints, leave: Ints, most: int) -> tuple[Ints, Ints, Ints]:
-    """When rows are among the first `most`: a change costs what it does in a heap."""
+    """When rows are among the first `most`: a change costs a heap operation."""
     if not most:
         nothing = np.zeros(0, np.int64)
         return nothing, nothing, nothing
@@ -87,7 +87,7 @@ def _leading(enter: Ints, leave: Ints, most: int) -> tuple[Ints, Ints, Ints]:
 
 
 def _without(whole: tuple[Ints, Ints, Ints], part: tuple[Ints, Ints, Ints]) -> tuple[Ints, Ints, Ints]:
-    """The times of rows without some of their times, each of which is within one of those."""
+    """Subtract periods of rows, each of which is within another period of the same row."""
     row = np.concatenate([whole[0], part[0]])
     enter, leave = np.concatenate([whole[1], part[1]]), np.concatenate([whole[2], part[2]])
     return counted("except all", row, enter, leave, np.arange(len(row)) >= len(whole[0]))

@@ -1,4 +1,4 @@
-"""Aggregates of groups of rows that come and go, for each stretch of time in which a group stays as it is."""
+"""Aggregates of groups over time, for each period in which a group does not change."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def grouped(
 ) -> Iterator[tuple[Ints, Ints, Ints, list[pa.Array]]]:
     """The aggregates of each group.
 
-    Where rows leave in the order in which they came, those that are there are a stretch of them, and the work
-    does not depend on how many they are. Else the rows of each piece of time are written out.
+    If rows leave in the order in which they entered, the rows of an interval are a range, and the work does
+    not depend on their number. Otherwise the rows of each interval are materialized.
 
     Parameters
     ----------
@@ -39,8 +39,8 @@ def grouped(
     Yields
     ------
     row, enter, leave, values
-        Of each stretch of time in which the group has rows and the same aggregates: one of the rows, when it
-        is, and the aggregates.
+        For each period in which the group has rows and the same aggregates: one of the rows, the period, and
+        the aggregates.
     """
     specs = [replace(spec, any_order=True) for spec in specs]
     order = by_group_and_time(group, enter, leave)
@@ -50,10 +50,10 @@ def grouped(
     if (np.diff(pieces.stop) >= 0).all():
         number = np.arange(len(pieces.enter))
         lo, hi = _until(pieces.stop, len(number)), _until(pieces.first, len(number))
-        kept = np.flatnonzero(lo < hi)
-        lo, hi = lo[kept], hi[kept]
+        filled = np.flatnonzero(lo < hi)
+        lo, hi = lo[filled], hi[filled]
         values = [_array(aggregate(spec, rows, lo, hi)) for spec in specs]
-        yield merged(pieces.group[kept], order[lo], pieces.enter[kept], pieces.leave[kept], values)
+        yield merged(pieces.group[filled], order[lo], pieces.enter[filled], pieces.leave[filled], values)
         return
     for part in parts(pieces):
         own = np.arange(part.start, part.stop)
@@ -71,19 +71,19 @@ def grouped(
 
 
 def _until(places: Ints, count: int) -> Ints:
-    """How many of the places, which never fall, are at each of 0, 1, … or before it."""
+    """For each of 0, 1, … how many of the places, which never decrease, are at most that."""
     return np.cumsum(np.bincount(places, minlength=count)[:count])
 
 
 def is_compared(kind: pa.DataType) -> bool:
-    """Whether values of a type are compared, so that neighbouring pieces of equal aggregates are one."""
+    """Whether values of a type are compared, so that adjacent periods with equal aggregates are merged."""
     return bool(pa.types.is_primitive(kind) or pa.types.is_decimal128(kind) or pa.types.is_string(kind))
 
 
 def merged(
     group: Ints, row: Ints, enter: Ints, leave: Ints, values: list[pa.Array]
 ) -> tuple[Ints, Ints, Ints, list[pa.Array]]:
-    """The pieces of time, those in one that follow each other with the same aggregates."""
+    """Merge adjacent periods with the same aggregates."""
     if not len(group):
         return row, enter, leave, values
     begins = np.ones(len(group), bool)
@@ -94,8 +94,8 @@ def merged(
     last = np.append(first[1:], len(group)) - 1
     if len(first) == len(group):
         return row, enter, leave, values
-    kept = pa.array(first)
-    return row[first], enter[first], leave[last], [column.take(kept) for column in values]
+    chosen = pa.array(first)
+    return row[first], enter[first], leave[last], [column.take(chosen) for column in values]
 
 
 def _as_before(column: pa.Array) -> npt.NDArray[np.bool_]:
@@ -110,7 +110,7 @@ def _as_before(column: pa.Array) -> npt.NDArray[np.bool_]:
 
 
 def parts(pieces: Pieces) -> Iterator[slice]:
-    """Stretches of rows of whole groups, each of so many references if that can be."""
+    """Ranges of rows of whole groups, each with about the same number of references."""
     if not len(pieces.first):
         return
     groups = pieces.group[pieces.first]

@@ -1,4 +1,4 @@
-"""Joins of relations that vary: which rows of two sides are there at one time."""
+"""Joins of time-varying relations: which rows of two sides exist at the same time."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ Ints = npt.NDArray[np.int64]
 
 
 def overlapping(left: tuple[Ints, Ints, Ints], right: tuple[Ints, Ints, Ints]) -> tuple[Ints, Ints]:
-    """The pairs of rows of one key that are there at one instant at least.
+    """The pairs of rows with equal keys whose times overlap.
 
-    Either the right row enters while the left one is there, or the left one enters while the right one
-    already is: for a row, both are stretches of the other side in order of key and ENTER. The work is that of
-    the pairs found, not of all pairs of a key.
+    Either the right row enters while the left one exists, or the left one enters while the right one already
+    exists: for a row, both are ranges of the other side in order of key and ENTER. The work is proportional
+    to the pairs found, not to all pairs of a key.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ def overlapping(left: tuple[Ints, Ints, Ints], right: tuple[Ints, Ints, Ints]) -
 
 
 def _within(rows: tuple[Ints, Ints, Ints], others: tuple[Ints, Ints, Ints], side: str) -> tuple[Ints, Ints]:
-    """For each row the others of its key entering while it is there, at its entry too if side is left."""
+    """For each row, the others of its key that enter while it exists, at its entry too if side is left."""
     key, enter, leave = rows
     low = _places(others, key, enter, side)
     high = _places(others, key, leave, "left")
@@ -46,7 +46,7 @@ def _within(rows: tuple[Ints, Ints, Ints], others: tuple[Ints, Ints, Ints], side
 
 
 def _places(others: tuple[Ints, Ints, Ints], key: Ints, instant: Ints, side: str) -> Ints:
-    """Where (key, instant) would stand among the others."""
+    """Where (key, instant) would be inserted among the others."""
     count = len(others[0])
     keys, instants = np.concatenate([others[0], key]), np.concatenate([others[1], instant])
     # of equals, those that are looked up come first, or last

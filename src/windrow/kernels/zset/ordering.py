@@ -1,4 +1,4 @@
-"""Order by group and time: the sort that all operators over changes begin with."""
+"""Order by group and time: the sort with which operators over changes begin."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ Ints = npt.NDArray[np.int64]
 
 
 def by_group_and_time(group: Ints, instant: Ints, then: Ints | None = None) -> Ints:
-    """The stable order of rows by group, by instant, and by a third number if one is given.
+    """The stable order of rows by group, by instant, and by an optional third number.
 
-    Groups and instants share one word where their ranges allow: runs that are in order already, as sorted
-    entries followed by their sorted ends, then take a merge.
+    Groups and instants share one word if their ranges allow it. Sorted runs, such as sorted entries followed
+    by their sorted ends, then need a merge only.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The columns that say when rows are there."""
+"""The columns of a time-varying relation with the times of its rows."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ import pyarrow.compute as pc
 __all__ = ["AT", "COMPLETE", "DIFF", "ENTER", "LEAVE", "NEVER", "with_one_zero"]
 
 ENTER = "__enter"
-"""The instant from which a row is there, int64."""
+"""The instant from which a row exists, int64."""
 
 LEAVE = "__leave"
-"""The instant from which it is not any more, after that of `ENTER`."""
+"""The instant from which it no longer exists, after `ENTER`."""
 
 NEVER = 2**63 - 1
-"""The `LEAVE` of a row that stays."""
+"""The `LEAVE` of a row that never leaves."""
 
 AT = "__at"
 """The instant of a change, int64."""
 
 DIFF = "__diff"
-"""How many more of a row there are from a change on, int64; less than 0 if there are fewer."""
+"""The change of a row's multiplicity, int64."""
 
 COMPLETE = "__complete"
-"""The instant from which nothing more is expected of a row's group, or `NEVER`."""
+"""The instant at which a row's group is complete, or `NEVER`."""
 
 
 def with_one_zero(rows: pa.Table) -> pa.Table:

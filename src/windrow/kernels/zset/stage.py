@@ -1,4 +1,4 @@
-"""An operator over relations that vary as tasks run it: rows packed by key, whole keys in each task.
+"""An operator over time-varying relations as tasks run it: rows are packed by key, each task has whole keys.
 
 Messages are those of :mod:`windrow.kernels.packing.messages`; rows of the right side are of the kind
 ``RIGHT``.
@@ -15,10 +15,10 @@ import pyarrow as pa
 
 from windrow.kernels.aggregates import Aggregate
 from windrow.kernels.aggregates.windows import by_length, expanded
-from windrow.kernels.packing.cells import Layout
 from windrow.kernels.packing.chunks import pack, unpack
 from windrow.kernels.packing.messages import CHUNK, KIND, NUMBER, MessageKind
 from windrow.kernels.packing.numbering import numbered_in_order
+from windrow.kernels.packing.shards import Layout
 from windrow.kernels.sorting import SortKey, sorted_partitions
 from windrow.kernels.zset.counts import COUNTS, counted
 from windrow.kernels.zset.delayed import delayed
@@ -38,7 +38,7 @@ _TIME = (SortKey(ENTER),)
 
 @dataclass(frozen=True)
 class First:
-    """Which rows, in an order: those after the first `offset`, `limit` of them, or all; and these columns."""
+    """ORDER BY with OFFSET and LIMIT: skip `offset` rows, then select `limit` rows or all; these columns."""
 
     columns: tuple[str, ...]
     order: tuple[SortKey, ...]
@@ -48,23 +48,22 @@ class First:
 
 @dataclass(frozen=True)
 class Keyed:
-    """What the tasks are told.
+    """The plan of the tasks.
 
     Attributes
     ----------
     operator
-        ``expand``: each row once for every elementary interval of its key in which it is there;
-        ``timeline``: the stretches of time between changes; ``delay``: when rows are shown if the changes
-        of a key are gathered; ``join``: the pairs of rows that are there at one time; ``group``: the
-        aggregates of the rows of each key, and without keys the row of the other side while no row is
-        there; ``first``: the first rows of a key in an order at any time; ``windows``: rows with the
-        windows of time that they are in, sessions being those of a key; or one of `COUNTS`.
+        ``expand``: each row once for every elementary interval of its key in which it exists;
+        ``timeline``: the periods between changes; ``delay``: the times of rows if the changes of a key are
+        buffered; ``join``: the pairs of rows whose times overlap; ``group``: the aggregates of each key, and
+        without keys the row of the other side while there is no row; ``first``: the first rows of a key in
+        an order, over time; ``windows``: rows with their time windows, sessions by key; or one of `COUNTS`.
     keys
-        The columns that rows of one key have in common, on either side.
+        The key columns, on either side.
     layout
-        The cells.
+        The shards.
     origin
-        For ``delay``: how long changes are gathered.
+        For ``delay``: how long changes are buffered.
     aggregates
         For ``group``: (column, aggregate) of each; its rows have the keys and these.
     first
@@ -82,17 +81,17 @@ class Keyed:
     windows: TimeWindows | None = None
 
     def pack(self, batches: Batches, task: int, *, right: bool = False) -> Iterator[pa.RecordBatch]:
-        """Rows of one side as chunks of cells."""
+        """Pack the rows of one side as chunks for shards."""
         kind = MessageKind.RIGHT if right else MessageKind.ROWS
         return pack(batches, self.layout, self.keys, _TIME, None, task, kind)
 
     def run(self, batches: Batches) -> Iterator[pa.RecordBatch]:
-        """The operator's rows."""
+        """Run the operator over messages."""
         for left, right in _sides(batches):
             yield from self.rows(left, right)
 
     def rows(self, left: pa.Table | None, right: pa.Table | None = None) -> Iterator[pa.RecordBatch]:
-        """The operator's rows of all rows of some keys; None for a side that has none."""
+        """Run the operator over all rows of some keys; None for a side without rows."""
         if self.operator in COUNTS:
             yield from self._counted(left, right)
         elif self.operator == "join":
@@ -140,32 +139,32 @@ class Keyed:
             yield from whole.to_batches(max_chunksize=_ROWS_PER_BATCH)
 
     def while_empty(self, row: pa.Table, rows: pa.Table | None) -> Iterator[pa.RecordBatch]:
-        """One row, from its begin on, while none of some others is there."""
+        """One row, from its begin on, while none of some other rows exists."""
         none = np.zeros(0, np.int64)
         enter, leave = (none, none) if rows is None else (_ints(rows, ENTER), _ints(rows, LEAVE))
         times = gaps(enter, leave, int(_ints(row, ENTER)[0]))
-        shown = row.select([name for name, _ in self.aggregates])
-        yield from _put(shown, np.zeros(len(times[0]), np.int64), *times)
+        row_columns = row.select([name for name, _ in self.aggregates])
+        yield from _put(row_columns, np.zeros(len(times[0]), np.int64), *times)
 
     def _first(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
         assert self.first is not None
         order, bounds = sorted_partitions(rows, self.keys, self.first.order)
         enter, leave = _ints(rows, ENTER), _ints(rows, LEAVE)
         place = np.arange(rows.num_rows) if order is None else order
-        taken = []
+        selected = []
         for start, stop in pairwise(bounds):
             part = place[start:stop]
             found, *times = first_rows(enter[part], leave[part], self.first.offset, self.first.limit)
-            taken.append((part[found], *times))
-        index, begins, stops = (np.concatenate(parts) for parts in zip(*taken, strict=True))
+            selected.append((part[found], *times))
+        index, begins, stops = (np.concatenate(parts) for parts in zip(*selected, strict=True))
         yield from _put(rows.select(self.first.columns), index, begins, stops)
 
     def _delayed(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
         others = rows.drop_columns([ENTER, LEAVE, COMPLETE])
         group, same = (numbered_in_order(rows, keys) for keys in (self.keys, tuple(others.column_names)))
         times = _ints(rows, ENTER), _ints(rows, LEAVE)
-        told = delayed(group, same, *times, _ints(rows, COMPLETE), self.origin)
-        yield from _put(others, *told)
+        emitted = delayed(group, same, *times, _ints(rows, COMPLETE), self.origin)
+        yield from _put(others, *emitted)
 
     def _windowed(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
         windows = self.windows
@@ -175,12 +174,12 @@ class Keyed:
         enter, leave = _ints(rows, ENTER), _ints(rows, LEAVE)
         if windows.kind != "SESSION":
             row, begin, end = windows.fixed(ticks)
-            yield from _put(windows.told(_taken(others, row), begin, end), None, enter[row], leave[row])
+            yield from _put(windows.with_columns(_at(others, row), begin, end), None, enter[row], leave[row])
             return
         gap = windows.lengths["gap"]
         order, run = runs(numbered_in_order(rows, self.keys), ticks, gap)
         for row, begin, end, since, until in sessions(run, ticks[order], enter[order], leave[order], gap):
-            yield from _put(windows.told(_taken(others, order[row]), begin, end), None, since, until)
+            yield from _put(windows.with_columns(_at(others, order[row]), begin, end), None, since, until)
 
     def _counted(self, left: pa.Table | None, right: pa.Table | None) -> Iterator[pa.RecordBatch]:
         assert self.operator in COUNTS
@@ -192,7 +191,7 @@ class Keyed:
         first_of = np.zeros(int(group.max(initial=-1)) + 1, np.int64)
         first_of[group[::-1]] = np.arange(len(group))[::-1]
         others = rows.drop_columns([ENTER, LEAVE])
-        if self.operator not in ("semi", "anti"):  # which give rows as they are
+        if self.operator not in ("semi", "anti"):  # these emit rows unchanged
             others = with_one_zero(others)
         yield from _put(others, first_of[found], enter, leave)
 
@@ -232,12 +231,12 @@ class Keyed:
 _ROWS_PER_BATCH = 1 << 18
 
 
-def _taken(rows: pa.Table, places: Array) -> pa.Table:
+def _at(rows: pa.Table, places: Array) -> pa.Table:
     return rows.take(pa.array(places)).combine_chunks()
 
 
 def _put(rows: pa.Table, index: Array | None, enter: Array, leave: Array) -> Iterator[pa.RecordBatch]:
-    """These rows, or those at these places, with these times."""
+    """Rows, or those at some places, with their times."""
     for at in range(0, len(enter), _ROWS_PER_BATCH):
         part = slice(at, at + _ROWS_PER_BATCH)
         if index is None:
@@ -255,7 +254,7 @@ def _ints(table: pa.Table, name: str) -> Array:
 
 
 def _sides(batches: Batches) -> Iterator[tuple[pa.Table | None, pa.Table | None]]:
-    """The rows of a task of either side; the keys of several cells may be told apart like those of one."""
+    """The rows of a task on either side; several shards may be processed together, like one."""
     chunks: dict[MessageKind, dict[tuple[int, int], pa.Buffer]] = {
         MessageKind.ROWS: {},
         MessageKind.RIGHT: {},
@@ -263,11 +262,11 @@ def _sides(batches: Batches) -> Iterator[tuple[pa.Table | None, pa.Table | None]
     for batch in batches:
         kinds, numbers = (batch.column(name).to_pylist() for name in (KIND, NUMBER))
         for at, (kind, number) in enumerate(zip(kinds, numbers, strict=True)):
-            cell = batch.column(0)[at].as_py()
-            chunks[MessageKind(kind)][number, cell] = batch.column(CHUNK)[at].as_buffer()
+            shard = batch.column(0)[at].as_py()
+            chunks[MessageKind(kind)][number, shard] = batch.column(CHUNK)[at].as_buffer()
     left, right = (
-        _decoded(unpack([chunk for _, chunk in sorted(held.items(), key=lambda item: item[0])]))
-        for held in chunks.values()
+        _decoded(unpack([chunk for _, chunk in sorted(numbered.items(), key=lambda item: item[0])]))
+        for numbered in chunks.values()
     )
     if left is not None or right is not None:
         yield left, right
@@ -280,7 +279,7 @@ def _decoded(table: pa.Table | None) -> pa.Table | None:
     for at, field in enumerate(table.schema):
         if pa.types.is_dictionary(field.type):
             table = table.set_column(at, field.name, table.column(at).cast(field.type.value_type))
-    # whether a value may be NULL is said by either side for itself
+    # the sides may differ in nullability
     return table.cast(
         pa.schema([pa.field(field.name, field.type) for field in table.schema])
     ).combine_chunks()

@@ -1,8 +1,7 @@
-"""Windows of time over rows that come and go: which windows a row is in, and when.
+"""Time windows over time-varying rows: which windows a row is in, and when.
 
-The definition is :mod:`windrow.kernels.reference.time_windows`. Instants of event time are ticks. Rows of
-TUMBLE, HOP and CUMULATE are in the same windows for as long as they are there; the session of a row changes
-with what else is there.
+The definition is :mod:`windrow.kernels.reference.time_windows`. Instants of event time are ticks. A row is in
+the same windows of TUMBLE, HOP and CUMULATE all the time; its session changes with the other rows.
 """
 
 from __future__ import annotations
@@ -41,9 +40,9 @@ class TimeWindows:
     lengths
         Ticks, as :class:`windrow.algebra.rewriting.time_windows_as_sql.TimeWindow` has them.
     names
-        Of the columns that are added: start, end, and maybe the last instant.
+        The names of the added columns: start, end, and maybe the last instant.
     last
-        How far that is before the end.
+        How far the last instant is before the end.
     """
 
     kind: str
@@ -53,12 +52,12 @@ class TimeWindows:
     last: int
 
     def fits(self, ticks: Ints) -> bool:
-        """Whether :meth:`fixed` computes with no number that is too large, for certain."""
+        """Whether :meth:`fixed` certainly does not overflow."""
         reach = sum(map(abs, self.lengths.values()))
         return _fits(ticks, reach, reach)
 
     def fixed(self, ticks: Ints) -> tuple[Ints, Ints, Ints]:
-        """The windows of TUMBLE, HOP and CUMULATE that rows are in: the places of the rows, begins, ends."""
+        """The rows' windows of TUMBLE, HOP and CUMULATE: the places of the rows, begins, ends."""
         if not self.fits(ticks):
             raise overflow()
         length, offset = self.lengths["dur"], self.lengths.get("offset", 0)
@@ -68,7 +67,7 @@ class TimeWindows:
         if self.kind == "TUMBLE":
             return row, begin, begin + length
         if self.kind == "HOP":
-            # those that begin up to here, of which the first is still there
+            # the windows that begin up to here and end after it
             count = np.maximum(-((begin + length - ticks) // -step), 0)
         else:
             count = (length - (ticks - begin) - 1) // self.lengths["step"] + 1
@@ -79,8 +78,8 @@ class TimeWindows:
             return row, begin, begin + length
         return row, begin[row], begin[row] + length - number * self.lengths["step"]
 
-    def told(self, rows: pa.Table, begin: Ints, end: Ints) -> pa.Table:
-        """Rows with the columns that are added."""
+    def with_columns(self, rows: pa.Table, begin: Ints, end: Ints) -> pa.Table:
+        """Rows with the added columns."""
         kind = rows.schema.field(self.time).type
         for name, ticks in zip(self.names, (begin, end, end - self.last), strict=False):
             rows = rows.append_column(name, of_ticks(ticks, kind))
@@ -88,7 +87,7 @@ class TimeWindows:
 
 
 def ticks_of(times: pa.ChunkedArray | pa.Array) -> Ints:
-    """Times, none of which is NULL, in ticks."""
+    """Times without NULLs, in ticks."""
     days = pa.types.is_date(times.type)
     return np.asarray(times.cast(pa.int32()).cast(pa.int64()) if days else times.cast(pa.int64()))
 
@@ -99,19 +98,19 @@ def of_ticks(ticks: Ints, kind: pa.DataType) -> pa.Array:
 
 
 def _fits(ticks: Ints, before: int, after: int) -> bool:
-    """Whether there are numbers for what is so long before and after all of these."""
+    """Whether int64 has room for so much before and after all of these."""
     if not len(ticks):
         return True
     return int(ticks.min()) - before >= _LEAST and int(ticks.max()) + after <= _GREATEST
 
 
 def overflow() -> ExecutionError:
-    """The error for times whose windows are beyond all times."""
+    """The error for times whose windows exceed int64."""
     return ExecutionError(
         "the end of a window does not fit bigint",
         condition="ARITHMETIC_OVERFLOW",
         sqlstate="22003",
-        hint="leave out rows with such times",
+        hint="filter out rows with such times",
     )
 
 
@@ -119,7 +118,7 @@ _LEAST, _GREATEST = -(2**63), 2**63 - 1
 
 
 def runs(group: Ints, ticks: Ints, gap: int) -> tuple[Ints, Ints]:
-    """Rows of a group in order of time, and in which runs they are: none is more than the gap after another.
+    """Rows of a group in order of time, and their runs: within a run there is no longer gap.
 
     Returns
     -------
@@ -135,10 +134,10 @@ def runs(group: Ints, ticks: Ints, gap: int) -> tuple[Ints, Ints]:
 def sessions(
     run: Ints, ticks: Ints, enter: Ints, leave: Ints, gap: int
 ) -> Iterator[tuple[Ints, Ints, Ints, Ints, Ints]]:
-    """The sessions of rows, for each stretch of time in which they stay the same.
+    """The sessions of rows, for each period in which they do not change.
 
-    Rows of different runs are never in one session, whichever of them are there: so only where something of
-    its run changes is a row looked at again.
+    Rows of different runs are never in one session. A row is therefore processed again only if its run
+    changes.
 
     Parameters
     ----------
@@ -152,7 +151,7 @@ def sessions(
     Raises
     ------
     ExecutionError
-        ``ARITHMETIC_OVERFLOW`` where a session ends beyond the last instant.
+        ``ARITHMETIC_OVERFLOW`` if a session ends after the last instant.
     """
     if not _fits(ticks, 0, gap):
         raise overflow()
@@ -178,7 +177,7 @@ def sessions(
 
 
 def _is_beyond(ticks: Ints, gap: int) -> npt.NDArray[np.bool_]:
-    """Whether each but the first is more than the gap after the one before, where these rise."""
+    """Whether each tick but the first is more than the gap after the one before; ticks increase."""
     beyond: npt.NDArray[np.bool_] = np.diff(ticks.view(np.uint64)) > np.uint64(gap)
     return beyond
 

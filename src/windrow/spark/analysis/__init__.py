@@ -1,1 +1,1 @@
-"""What Spark's analyser says of texts and plans, and what Arrow computes of them in Spark's place."""
+"""Analysis by Spark of texts and plans, and expressions that Arrow computes in Spark's place."""

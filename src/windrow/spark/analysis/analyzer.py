@@ -1,4 +1,4 @@
-"""Answers what the rules ask about a window's rows, by letting Spark analyse the pieces."""
+"""Types and scopes of a window's rows, by letting Spark analyse the parts of the clause."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class SparkAnalyzer:
         return self.aggregate(call).simpleString()
 
     def aggregate(self, call: AggregateCall) -> DataType:
-        """The type of an aggregate, as Spark has it."""
+        """The type of an aggregate in Spark."""
         if call.name not in self.aggregate_types:
             scope = self.scope(Side.END).select("*", *as_variable(F.col(ROW), self.fields, self.window.name))
             try:
@@ -99,7 +99,7 @@ class SparkAnalyzer:
         if contains(kind, "collated"):
             return False
         if function == "collect_list" and (contains(kind, "months") or contains(kind, "void")):
-            return False  # a list of such values does not travel
+            return False  # Arrow cannot exchange a list of such values
         found = arrow_type(kind)
         return found is not None and supports(function, found)
 

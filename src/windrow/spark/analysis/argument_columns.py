@@ -1,4 +1,4 @@
-"""Columns that are given from Python, and would say something else in each run."""
+"""Columns passed from Python that are not deterministic."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["refuse_changing_column"]
 
 
 def refuse_changing_column(column: Column) -> None:
-    """Refuse a predicate that would be another one in each run.
+    """Refuse a predicate that is not deterministic.
 
     Raises
     ------
@@ -23,7 +23,7 @@ def refuse_changing_column(column: Column) -> None:
     try:
         tokens = tokenize(shown)
     except ParseError:
-        return  # a text or a name in it has a quote, which Spark shows as it is; the plan tells of it
+        return  # Spark prints quotes in texts and names unescaped; the plan reports the problem instead
     try:
         refuse_changing_condition(tokens, (0, len(tokens)))
     except NotSupportedError as error:

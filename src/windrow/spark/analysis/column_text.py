@@ -1,4 +1,4 @@
-"""PySpark's Columns as SQL: what a clause of ours says must be text, which is taken apart."""
+"""PySpark's Columns as SQL text, which Windrow's clauses need."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class _NoTextError(Exception):
 
 
 def column_text(column: Column) -> str | None:
-    """A Column as SQL without its alias; None for one that is no SQL, as with a function in Python."""
+    """A Column as SQL without its alias; None if it has no SQL, as with a function in Python."""
     tree = column_tree(column)
     try:
         return _without_brackets(_text(tree.value if isinstance(tree, Aliased) else tree))
@@ -95,8 +95,8 @@ def _part(whole: ColumnTree, extraction: ColumnTree) -> str:
     return f"{value}[{part}]" if named is None else f"{value}.{_path([named[1]])}"
 
 
-def _call(name: str, given: Sequence[ColumnTree], distinct: bool) -> str:
-    arguments = [_text(argument) for argument in given]
+def _call(name: str, trees: Sequence[ColumnTree], distinct: bool) -> str:
+    arguments = [_text(argument) for argument in trees]
     lower, count = name.lower(), len(arguments)
     if lower in _INFIX and count == 2 and not distinct:
         return f"({arguments[0]} {lower.upper()} {arguments[1]})"
@@ -107,11 +107,11 @@ def _call(name: str, given: Sequence[ColumnTree], distinct: bool) -> str:
     if lower == "in" and count > 1:
         return f"({arguments[0]} IN ({', '.join(arguments[1:])}))"
     ignores = lower in _IGNORES_NULLS and count == 2 and arguments[1].lower() in ("true", "false")
-    told = " IGNORE NULLS" if ignores and arguments[1].lower() == "true" else ""
+    suffix = " IGNORE NULLS" if ignores and arguments[1].lower() == "true" else ""
     if ignores or (lower == "mode" and [one.lower() for one in arguments[1:]] == ["false"]):
         arguments = arguments[:1]
     called = ".".join(part if _SIMPLE.fullmatch(part) else quoted(part) for part in parts_of_name(name))
-    return f"{called}({'DISTINCT ' if distinct else ''}{', '.join(arguments)}){told}"
+    return f"{called}({'DISTINCT ' if distinct else ''}{', '.join(arguments)}){suffix}"
 
 
 def _case(branches: Sequence[tuple[ColumnTree, ColumnTree]], otherwise: ColumnTree | None) -> str:
@@ -122,7 +122,7 @@ def _case(branches: Sequence[tuple[ColumnTree, ColumnTree]], otherwise: ColumnTr
 
 
 def _without_brackets(text: str) -> str:
-    """The text without brackets around the whole of it."""
+    """The text without enclosing parentheses."""
     if not text.startswith("("):
         return text
     depth = 0

@@ -1,7 +1,6 @@
-"""What is made of the rows of one leaf of a plan without Spark, read from Spark's optimized plan.
+"""Filters and projections over one leaf of a plan, read from Spark's optimized plan and run without Spark.
 
-Here it is chosen rows and values of each; live queries add look-ups and ranks
-(:mod:`windrow.spark.live.operators.computed_flow`).
+Live queries add look-ups and ranks (:mod:`windrow.spark.live.operators.computed_flow`).
 """
 
 from __future__ import annotations
@@ -24,13 +23,13 @@ PASS = ("Filter", "Window", "WindowGroupLimit")
 """What has the columns of what is below, and more."""
 
 _OWN = count(-1, -1)
-"""Numbers of columns that plans do not tell."""
+"""Numbers for columns without an expression id."""
 
 
 def not_in_arrow(made: Computed, columns: pa.Schema) -> str | None:
-    """What Arrow says where it does not compute something of these columns; None where it does.
+    """Arrow's error if it cannot compute something of these columns; None if it can.
 
-    Which types a function of Arrow's takes depends on its version, and Arrow says so by this error alone:
+    Which types a function of Arrow supports depends on its version, and only this error shows it:
     there is no list to ask. It is called once, over no rows, before the query runs. Spark, whose expressions
     these are, then computes the values, so no answer depends on it: docs/limits.md, "Performance".
     """
@@ -47,15 +46,15 @@ class ComputedReading:
     Parameters
     ----------
     operators
-        From the top down to the one above the leaf.
+        The operators, from the top down to the one above the leaf.
     names
-        Of the leaf's columns that can be read, by the numbers by which the plan tells them.
+        The readable columns of the leaf, by their expression ids in the plan.
     kinds
         Their types.
     spans
-        What is known of their values.
+        The known ranges of their values.
     certain
-        Whether only that is read of which it is certain that Spark need not be asked.
+        Whether to read only expressions that certainly do not need Spark.
     """
 
     def __init__(
@@ -70,27 +69,27 @@ class ComputedReading:
         self.operators, self.names, self.kinds = operators, names, dict(kinds)
         self.spans, self.certain = dict(spans or {}), certain
         self.structs: dict[int, Struct] = {}
-        self.given = list(names)
+        self.selected = list(names)
         self.again = _again(operators)
 
     def of(self, result: pa.Schema) -> Computed:
-        """What is computed, of a plan with these columns.
+        """The steps that compute these columns.
 
         Raises
         ------
         Unread
-            It is for Spark to compute.
+            Spark must compute them.
         """
         steps = [step for at in reversed(range(len(self.operators))) for step in self.steps(at)]
-        kinds = [self.kinds.get(number) for number in self.given]
-        for number, kind, field in zip(self.given, kinds, result, strict=True):
+        kinds = [self.kinds.get(number) for number in self.selected]
+        for number, kind, field in zip(self.selected, kinds, result, strict=True):
             if kind != field.type:
                 raise Unread(f"{self.names.get(number, 'a column')} is of type {kind or field.type}")
         columns = {number: self.names[number] for number in wanted(self.operators, self.names)}
-        return Computed(columns, steps, self.given, result)
+        return Computed(columns, steps, self.selected, result)
 
     def steps(self, at: int) -> list[ComputedStep]:
-        """What the operator at a place does."""
+        """The steps of the operator at a place."""
         operator = self.operators[at]
         match operator.name:
             case "Project":
@@ -103,7 +102,7 @@ class ComputedReading:
         raise Unread
 
     def read(self, node: SparkNode, place: str = "the query") -> Typed:
-        """An expression over the columns that there are."""
+        """Read an expression over the available columns."""
         try:
             return read(node, self._scope())
         except Unread as unread:
@@ -111,12 +110,12 @@ class ComputedReading:
 
     def _columns(self, at: int) -> ComputedColumns:
         items = {node.number: node for node in self.operators[at].trees("projectList")}
-        self.given = [*items]
+        self.selected = [*items]
         scope = self._scope()
         values: dict[int, Value] = {}
         made: dict[int, Typed] = {}
         structs: dict[int, Struct] = {}
-        for number in wanted(self.operators[:at], self.given):
+        for number in wanted(self.operators[:at], self.selected):
             node = items[number].children[0] if items[number].name == "Alias" else items[number]
             is_struct = node.name == "AttributeReference" and node.number in self.structs
             if node.name == "CreateNamedStruct" or is_struct:
@@ -134,12 +133,12 @@ class ComputedReading:
 
 
 class _Fields:
-    """The fields of a struct that is made of each row, as columns of their own where they are read.
+    """The fields of a struct that is made of each row, as separate columns where they are read.
 
     Parameters
     ----------
     node, scope
-        The struct, and what it is made in.
+        The struct, and the scope in which it is made.
     values
         Of that step, which gets the fields.
     """
@@ -159,7 +158,7 @@ class _Fields:
 
 
 def condition_of(operator: SparkNode) -> SparkNode:
-    """What a filter or a join has rows satisfy."""
+    """The condition of a filter or a join."""
     found = operator.tree("condition")
     if found is None:
         raise Unread
@@ -179,14 +178,14 @@ def _expressions(operator: SparkNode) -> list[SparkNode]:
 
 
 def _again(operators: Sequence[SparkNode]) -> frozenset[str]:
-    """The keys of expressions that are in these operators more than once."""
+    """The keys of expressions that occur in these operators more than once."""
     nodes = [node for operator in operators for tree in _expressions(operator) for node in tree.walk()]
     counts = Counter(node.key for node in nodes if node.children and node.name != "Alias")
     return frozenset(key for key, count in counts.items() if count > 1)
 
 
 def wanted(operators: Sequence[SparkNode], below: Iterable[int]) -> list[int]:
-    """Which of the columns below these operators they read or give."""
+    """The columns below these operators that they read or output."""
     if all(operator.name in PASS for operator in operators):
         return list(below)
     trees = [tree for operator in operators for tree in _expressions(operator)]
@@ -195,5 +194,5 @@ def wanted(operators: Sequence[SparkNode], below: Iterable[int]) -> list[int]:
 
 
 def columns_read(tree: SparkNode) -> frozenset[int]:
-    """The numbers of the columns that an expression reads."""
+    """The expression ids of the columns that an expression reads."""
     return frozenset(node.number for node in tree.walk() if node.name == "AttributeReference")

@@ -1,7 +1,7 @@
-"""How long a length is: parameters and constant expressions are evaluated by Spark, once for a statement.
+"""Lengths that are parameters or constant expressions: Spark evaluates them, once for each statement.
 
-What is evaluated stands in the text from then on, as a number or an INTERVAL. So plans, EXPLAIN and
-checkpoints know it, the reference reads it as all others do, and a query with another value is another query.
+The result replaces the expression in the text, as a number or an INTERVAL. So plans, EXPLAIN and checkpoints
+contain it, the reference reads it like any other length, and a query with another value is another query.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ class _Amount:
 
 @contextmanager
 def with_lengths(gateway: Gateway, tokens: TokenList, lengths: Sequence[Length]) -> Iterator[str]:
-    """The text in which what these lengths are stands in their place.
+    """The text with these lengths replaced by their values.
 
     Raises
     ------
     WindrowError
         ``INVALID_WINDOW_SIZE``, ``NON_CONSTANT_LENGTH``, ``SYSTEM_CLOCK``, ``NONDETERMINISTIC_QUERY``, and
-        Spark's where an expression is wrong.
+        Spark's own errors about an expression.
     """
     sql, at = tokens.sql, 0
     parts: list[SqlText | Piece] = []
@@ -91,7 +91,7 @@ def nanoseconds_of(
 
 
 def ticks_of(gateway: Gateway, tokens: TokenList, clock: Clock, name: str, length: Length) -> int:
-    """So many ticks; numbers count those of integer times.
+    """A length in ticks; a number counts the ticks of integer times.
 
     Raises
     ------
@@ -115,8 +115,8 @@ def _literal(gateway: Gateway, tokens: TokenList, length: Length) -> str:
     """The length as a number or an INTERVAL."""
     amount = _amount(gateway, tokens, length)
     if length.counts_rows and (amount.is_time or amount.value != int(amount.value)):
-        told = "a length of time" if amount.is_time else f"{amount.value:f}"
-        raise _invalid(tokens, length, f"{told} is no number of rows", "give a whole number from 1 on")
+        problem = "a length of time" if amount.is_time else f"{amount.value:f}"
+        raise _invalid(tokens, length, f"{problem} is no number of rows", "give a whole number from 1 on")
     if amount.is_time:
         return interval_of(amount.value)
     whole = int(amount.value)
@@ -136,18 +136,18 @@ def _amount(gateway: Gateway, tokens: TokenList, length: Length) -> _Amount:
     what = "a number of rows" if length.counts_rows else "a length of time"
     least = length.least
     if least is not None and (value.value < 0 or (least > 0 and value.value == 0)):
-        told = "greater than zero" if least else "zero or greater"
+        problem = "greater than zero" if least else "zero or greater"
         hint = f"give a whole number from {least} on" if length.counts_rows else "give a longer one"
         if least and not length.counts_rows and value.value == 0:
             hint = "use [NOW] for rows of one instant"
-        raise _invalid(tokens, length, f"{what} must be {told}", hint)
+        raise _invalid(tokens, length, f"{what} must be {problem}", hint)
     if abs(value.value) > _LONGEST * (1000 if value.is_time else 1):
         raise _invalid(tokens, length, f"{what} is beyond what is counted in 64 bits", "give a shorter one")
     return value
 
 
 def _constant(gateway: Gateway, tokens: TokenList, length: Length) -> _Amount:
-    """What Spark makes of an expression without columns."""
+    """Spark's value of an expression without columns."""
     start, stop = length.value
     refuse_changing(tokens, (start, stop))
     span = tokens.span(start, stop)
@@ -193,18 +193,18 @@ def _located(tokens: TokenList, length: Length, error: WindrowError) -> WindrowE
         error.hint = (
             "a length is a number, a parameter, an interval, or an expression of these, such as 2 * :n"
         )
-    told = ""
+    problem = ""
     if error.condition.startswith("UNRESOLVED_COLUMN"):
-        told = "a length is a constant, and reads no column"
+        problem = "a length is a constant, and reads no column"
     elif error.condition.startswith(_SUBQUERIES):
-        told = "a length is a constant, and holds no query"
+        problem = "a length is a constant, and holds no query"
     elif error.condition.startswith("INVALID_INLINE_TABLE"):
-        told = "a length is a constant, which is known before there are rows"
-    if not told:
+        problem = "a length is a constant, which is known before there are rows"
+    if not problem:
         return error
     span = error.span if error.sql == tokens.sql and error.span else tokens.span(*length.tokens)
     return AnalysisError(
-        told,
+        problem,
         condition="NON_CONSTANT_LENGTH",
         sqlstate="42K08",
         sql=tokens.sql,

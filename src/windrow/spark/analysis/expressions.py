@@ -1,8 +1,9 @@
-"""Expressions of Spark's plans that need no job of Spark's: Arrow computes the same of whole columns.
+"""Expressions of Spark's plans that need no Spark job: Arrow computes the same values over whole columns.
 
-Plans have names resolved, types cast and zones told. What is not read here, Spark computes; so is what
-raises ArrowInvalid: it overflows, which is for Spark to refuse, or has values on which the two may differ.
-Where nobody could ask Spark then, only that is read of which it is certain that it raises nothing.
+In an optimized plan, names are resolved, types are cast and zones are explicit. Spark computes all
+expressions that this module does not read, and those that raise ArrowInvalid at run time: an overflow, for
+which Spark raises its error, or values for which the two may differ. Where Spark cannot take over at run
+time, only expressions that certainly raise nothing are read.
 """
 
 from __future__ import annotations
@@ -52,21 +53,21 @@ Span = tuple[int, int]
 
 
 class Unread(Exception):  # noqa: N818 - it is no error: Spark computes it
-    """What is in an expression that is not computed here."""
+    """An expression that only Spark computes; the message names the part."""
 
 
 @dataclass(frozen=True)
 class Typed:
-    """A value of each row.
+    """A typed expression.
 
     Attributes
     ----------
     value, kind
-        What gives it, and its type.
+        The expression, and its type.
     literal
-        The value itself, if it is one.
+        Its value, if it is a literal.
     span
-        What it is within, if it is a number or a time, and that is known.
+        Its range, if it is a number or a time with a known range.
     doubt
         Why Spark may have to compute it after all.
     """
@@ -79,7 +80,7 @@ class Typed:
 
 
 class Struct(Protocol):
-    """A column that is a struct, which has fields and is never NULL."""
+    """A struct column, which has fields and is never NULL."""
 
     def field(self, place: int) -> Typed:
         """One of the fields, as a column."""
@@ -87,20 +88,20 @@ class Struct(Protocol):
 
 @dataclass(frozen=True)
 class ColumnScope:
-    """What expressions are read in.
+    """The scope of expressions.
 
     Attributes
     ----------
     kinds
         The types of the columns.
     again
-        The keys of expressions that are asked for more than once.
+        The keys of expressions that occur more than once.
     spans
-        What is known of the values of columns.
+        The known ranges of columns.
     structs
-        Columns that are structs, of which fields are read.
+        The struct columns whose fields are read.
     certain
-        Whether there is no doubt to be left.
+        Whether to refuse expressions with a doubt.
     """
 
     kinds: Mapping[int, pa.DataType]
@@ -111,12 +112,12 @@ class ColumnScope:
 
 
 def read(node: SparkNode, scope: ColumnScope) -> Typed:
-    """How an expression is computed.
+    """Read an expression.
 
     Raises
     ------
     Unread
-        It is for Spark to compute; it says what.
+        Spark must compute it; the message names it.
     """
     if node.name == "AttributeReference":
         number = node.number
@@ -159,12 +160,12 @@ def _shown(node: SparkNode) -> str:
 
 
 def kind_of(name: object) -> pa.DataType:
-    """The type that plans call so.
+    """The Arrow type for a type's name in plans.
 
     Raises
     ------
     Unread
-        Arrow has no values of it that are the same.
+        Arrow has no equivalent type.
     """
     if not isinstance(name, str):
         raise Unread
@@ -229,7 +230,7 @@ def _only(holds: bool) -> None:
 
 
 def _known(operand: Typed) -> Any:
-    """What a literal is."""
+    """The value of a literal."""
     _only(operand.literal is not None and operand.literal.is_valid)
     assert operand.literal is not None
     return operand.literal.as_py()
@@ -248,7 +249,7 @@ def _any(function: Function) -> _Handler:
 
 
 def _is_compared(kind: pa.DataType) -> bool:
-    """Whether Arrow compares values alike; of floats it does not know that NaN is the greatest."""
+    """Whether Arrow compares values as Spark does; for floats, Arrow does not treat NaN as the greatest."""
     return (
         pa.types.is_signed_integer(kind)
         or pa.types.is_decimal(kind)
@@ -260,7 +261,7 @@ def _is_compared(kind: pa.DataType) -> bool:
 
 
 def _compared(function: Function, of_floats: Function, *, turned: bool = False) -> _Handler:
-    """A comparison, and that of floats, which may have its sides turned."""
+    """A comparison; one of floats may have its sides swapped."""
 
     def handler(_: SparkNode, operands: Sequence[Typed]) -> Typed:
         left, right = operands
@@ -281,7 +282,7 @@ def _in(_: SparkNode, operands: Sequence[Typed]) -> Typed:
 
 
 def _arithmetic(function: Function, ends: Callable[..., Sequence[int]]) -> _Handler:
-    """Of whole numbers, with what it may give at the ends of what its operands are within."""
+    """Arithmetic on whole numbers, with the range of results from the ranges of its operands."""
 
     def handler(node: SparkNode, operands: Sequence[Typed]) -> Typed:
         kinds = {operand.kind for operand in operands}
@@ -308,7 +309,7 @@ def _limits(kind: pa.DataType) -> Span:
 
 
 def _within(span: Span, kind: pa.DataType) -> tuple[Span | None, str | None]:
-    """What values of a type are within, and whether they may be out of the type."""
+    """The range of values clipped to a type, and whether they may exceed the type."""
     least, most = _limits(kind)
     return (span, None) if least <= span[0] and span[1] <= most else (None, "it may overflow")
 
@@ -330,7 +331,7 @@ def _sizes(span: Span) -> list[int]:
 
 
 def _decimals(name: str, function: Function, operands: Sequence[Typed]) -> Typed:
-    """Sums and products that have all their digits."""
+    """Sums and products of decimals that need no rounding."""
     _only(len(operands) == 2 and all(pa.types.is_decimal(operand.kind) for operand in operands))
     left, right = (operand.kind for operand in operands)
     if name == "Multiply":
@@ -364,7 +365,7 @@ def _by_literal(function: Function, *, is_remainder: bool) -> _Handler:
 
 
 def _joined(operands: Sequence[Typed]) -> Span | None:
-    """What a value is within that is one of these."""
+    """The range of a value that is one of these."""
     spans = [operand.span for operand in operands if operand.literal is None or operand.literal.is_valid]
     known = [span for span in spans if span is not None]
     if not known or len(known) < len(spans):
@@ -421,7 +422,7 @@ def _is_utc(node: SparkNode) -> bool:
 
 
 def _part(unit: int, of: int) -> _Handler:
-    """The hour of the day, or the like."""
+    """A part of the time of day, such as the hour."""
 
     def handler(node: SparkNode, operands: Sequence[Typed]) -> Typed:
         (value,) = operands
@@ -432,7 +433,7 @@ def _part(unit: int, of: int) -> _Handler:
 
 
 def _of_calendar(function: Function, span: Span) -> _Handler:
-    """The year of a date, or the like."""
+    """A part of a date, such as the year."""
 
     def handler(_: SparkNode, operands: Sequence[Typed]) -> Typed:
         (value,) = operands
@@ -449,9 +450,9 @@ def _of_calendar(function: Function, span: Span) -> _Handler:
 
 
 def _beyond(value: Typed, span: Span) -> str | None:
-    """The doubt that a value may not be within a span."""
+    """The doubt about a value that may be outside a range."""
     least, most = _span(value)
-    return None if span[0] <= least and most <= span[1] else "of years that calendars tell in different ways"
+    return None if span[0] <= least and most <= span[1] else "of years in which calendars differ"
 
 
 def _formatted(node: SparkNode, operands: Sequence[Typed]) -> Typed:
@@ -484,7 +485,7 @@ def _converted(old: pa.DataType, new: pa.DataType) -> _Handler:
 
 
 def _text_of(operands: Sequence[Typed], literals: int) -> list[Any]:
-    """Of a text and literals after it: these."""
+    """The operands of a function of a text and literals."""
     first, *others = operands
     _only(pa.types.is_string(first.kind) and len(others) == literals)
     return list(map(_known, others))
@@ -493,7 +494,7 @@ def _text_of(operands: Sequence[Typed], literals: int) -> list[Any]:
 def _text(
     made: Callable[..., Function | None], kind: pa.DataType, literals: int, span: Span | None = None
 ) -> _Handler:
-    """A function of one text, made by literals; None where Spark has to know."""
+    """A function of one text, made by literals; None if Spark must compute it."""
 
     def handler(_: SparkNode, operands: Sequence[Typed]) -> Typed:
         function = made(*_text_of(operands, literals))
@@ -505,7 +506,7 @@ def _text(
 
 
 def _ascii(made: Callable[..., Function | None], kind: pa.DataType, literals: int) -> _Handler:
-    """The same, if it is certain of ASCII alone."""
+    """The same, if only ASCII texts have a certain result."""
     handler = _text(made, kind, literals)
     return lambda node, operands: replace(
         handler(node, operands), doubt="letters of other alphabets are Spark's to know"

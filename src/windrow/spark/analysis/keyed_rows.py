@@ -1,4 +1,4 @@
-"""Rows on their way to a kernel: their keys, their types as they travel, what Spark expects of them."""
+"""Rows for a kernel: their keys, their types in the exchange, and the schema that Spark expects."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ __all__ = ["KeyedRows", "arrow_of", "refuse_unorderable", "sort_key", "travellin
 
 
 class KeyedRows:
-    """Rows on their way to a kernel, and the keys by which they are dealt out and sorted.
+    """Rows for a kernel, and the keys by which they are distributed and sorted.
 
-    `shared` are the keys that are carried anyhow, with their columns.
+    `shared` are the keys that are among the columns anyway.
     """
 
     def __init__(self, window: Window | Match, rows: DataFrame, shared: Iterable[tuple[str, str]]) -> None:
@@ -36,7 +36,7 @@ class KeyedRows:
         )
 
     def keyed(self, wide: DataFrame) -> DataFrame:
-        """The keys and columns as they travel; collations, unknown to Arrow, are Spark's to resolve."""
+        """The keys and columns as they are exchanged; Spark resolves collations, as Arrow has none."""
         for name in self.partition:
             if contains(wide.schema[name].dataType, "collated"):
                 wide = wide.withColumn(name, _one_of_equals(name))
@@ -46,7 +46,7 @@ class KeyedRows:
         return wide.select(*(self.travelling(wide, name) for name in wide.columns))
 
     def travelling(self, frame: DataFrame, name: str) -> Column:
-        """A column as it travels; refused if it cannot."""
+        """A column as it is exchanged; an error if that is not supported."""
         kind = frame.schema[name].dataType
         if not can_travel(kind):
             raise NotSupportedError(
@@ -59,7 +59,7 @@ class KeyedRows:
         return encode(F.col(name), kind).alias(name)
 
     def key(self, name: str) -> str:
-        """The column that holds a key."""
+        """The column of a key."""
         return self.shared.get(name, name)
 
     def type_of(self, key: str) -> DataType:
@@ -91,14 +91,14 @@ def refuse_unorderable(clause: Window | Match, rows: DataFrame) -> None:
 
 
 def arrow_of(kind: DataType) -> pa.DataType:
-    """The Arrow type of values that can travel."""
+    """The Arrow type of values that can be exchanged."""
     found = arrow_type(kind)
     assert found is not None, f"{kind.simpleString()} was refused before"
     return found
 
 
 def travelling_schema(kind: StructType) -> StructType:
-    """The schema that stands for this one between Python and Spark."""
+    """The schema that represents this one between Python and Spark."""
     return StructType([StructField(field.name, _on_the_way(field.dataType)) for field in kind.fields])
 
 
@@ -120,7 +120,7 @@ def _rank(name: str, partition: tuple[str, ...]) -> Column:
 
 
 def _one_of_equals(name: str) -> Column:
-    """The bytes that stand for all values that a collation calls equal; they differ in bytes."""
+    """Bytes that represent all values that are equal under a collation, although their bytes differ."""
     text = F.to_json(F.struct(F.col(name).alias("x"))).cast("binary")
     return F.min(text).over(SparkWindow.partitionBy(name))
 

@@ -1,6 +1,6 @@
 """Spark's optimized plans as trees: what Spark will do with a DataFrame.
 
-Spark Connect tells no trees: there nothing is done that needs one.
+Spark Connect has no plan trees: there, everything that needs one is skipped.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class SparkNode:
     Attributes
     ----------
     name
-        Of Spark's class, without its package.
+        The name of Spark's class, without its package.
     fields
-        What it says of itself.
+        Its own fields.
     children
         Its inputs, or its operands, in Spark's order.
     """
@@ -54,31 +54,31 @@ class SparkNode:
 
     @property
     def number(self) -> int:
-        """By which plans tell a column."""
+        """The expression id of a column."""
         return int(self.fields["exprId"]["id"])
 
     @property
     def output(self) -> list[int] | None:
-        """The numbers of the columns of an operator that says them, as what reads rows does."""
+        """The expression ids of an operator's columns, if it lists them, as scans do."""
         return [node.number for node in self.trees("output")] if "output" in self.fields else None
 
     @property
     def function(self) -> int | None:
-        """The number of the function of an operator that `mapInArrow` has given."""
+        """The result id of the function of an operator from `mapInArrow`."""
         called = self.tree("functionExpr") if self.name == "MapInArrow" else None
         return None if called is None else int(called.fields["resultId"]["id"])
 
     @cached_property
     def key(self) -> str:
-        """Equal for expressions that give equal values of a row."""
+        """A key that is equal for expressions with equal values in each row."""
         if self.name == "AttributeReference":
             return f"#{self.number}"
-        said = {name: value for name, value in self.fields.items() if name not in _OF_NO_MEANING}
-        own = json.dumps(said, sort_keys=True)
+        json_fields = {name: value for name, value in self.fields.items() if name not in _OF_NO_MEANING}
+        own = json.dumps(json_fields, sort_keys=True)
         return f"{self.name}{own}({', '.join(child.key for child in self.children)})"
 
     def walk(self) -> Iterator[SparkNode]:
-        """It, and all below it."""
+        """The node and all its descendants."""
         yield self
         for child in self.children:
             yield from child.walk()
@@ -86,15 +86,15 @@ class SparkNode:
 
 @dataclass(frozen=True)
 class SparkChoice:
-    """What a plan chooses and renames of what the operator below gives, where it does no more.
+    """The selection and renaming of columns that a plan does over an operator, if it does no more.
 
     Attributes
     ----------
     below
-        That operator, which says its columns.
+        That operator, which lists its columns.
     columns
-        Of each column of the plan the place of one of `below`, and the place of a field of that; None for the
-        column itself.
+        For each column of the plan, the place of a column of `below`, and the place of a field in it; None
+        for the column itself.
     """
 
     below: SparkNode
@@ -102,7 +102,7 @@ class SparkChoice:
 
 
 def choice_of(plan: SparkNode) -> SparkChoice | None:
-    """What a plan chooses; None where it does more."""
+    """The selection of columns that a plan makes; None if it does more."""
     below = plan.children[0] if plan.name == "Project" else plan
     output = below.output
     if output is None:
@@ -130,9 +130,9 @@ def with_above(
 
 
 def optimized_tree(gateway: Gateway, frame: DataFrame) -> SparkNode | None:
-    """The optimized plan of a DataFrame; None on Spark Connect, and where Spark fails to make one.
+    """The optimized plan of a DataFrame; None on Spark Connect, and if Spark fails to make one.
 
-    What fails here fails again, and is told, when the query is run.
+    The same error is reported when the query runs.
     """
     with suppress(WindrowError), gateway.translated():
         return _optimized(frame)
@@ -140,13 +140,13 @@ def optimized_tree(gateway: Gateway, frame: DataFrame) -> SparkNode | None:
 
 
 def _optimized(frame: DataFrame) -> SparkNode | None:
-    said = optimized_json(frame)
-    if said is None:
+    json_fields = optimized_json(frame)
+    if json_fields is None:
         return None
-    nodes = json.loads(said)
+    nodes = json.loads(json_fields)
     times = [each for each in _literals(nodes) if each["dataType"] == "timestamp"]
     if times:
-        # texts of them are of a zone, in which one may stand for two times: they are asked for
+        # their texts are in a zone, in which one text may mean two times: Spark is asked for the values
         values = zoned_times(frame)
         if len(values) == len(times):
             for each, value in zip(times, values, strict=True):
@@ -154,15 +154,15 @@ def _optimized(frame: DataFrame) -> SparkNode | None:
     return _tree(nodes)
 
 
-def _literals(said: Any) -> Iterator[dict[str, Any]]:
+def _literals(json_fields: Any) -> Iterator[dict[str, Any]]:
     """All literals of a plan, in its order."""
-    if isinstance(said, dict):
-        if str(said.get("class")).endswith(".Literal"):
-            yield said
+    if isinstance(json_fields, dict):
+        if str(json_fields.get("class")).endswith(".Literal"):
+            yield json_fields
         else:
-            yield from _literals([*said.values()])
-    elif isinstance(said, list):
-        for each in said:
+            yield from _literals([*json_fields.values()])
+    elif isinstance(json_fields, list):
+        for each in json_fields:
             yield from _literals(each)
 
 
@@ -170,8 +170,8 @@ def _tree(nodes: Sequence[Mapping[str, Any]]) -> SparkNode:
     rest = iter(nodes)
 
     def next_tree() -> SparkNode:
-        said = dict(next(rest))
-        name, count = said.pop("class").rpartition(".")[2], said.pop("num-children")
-        return SparkNode(name, said, tuple(next_tree() for _ in range(count)))
+        json_fields = dict(next(rest))
+        name, count = json_fields.pop("class").rpartition(".")[2], json_fields.pop("num-children")
+        return SparkNode(name, json_fields, tuple(next_tree() for _ in range(count)))
 
     return next_tree()

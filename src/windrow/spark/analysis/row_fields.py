@@ -1,7 +1,7 @@
-"""Rows of which several columns have one name, or are read with their relations, as Spark's structs.
+"""Rows as Spark structs, for duplicate column names and for columns qualified by their relations.
 
-In the column of the rows (:data:`windrow.algebra.names.ROW`) every field has a name of its own; what users
-see of it has the names of FROM.
+In the row column (:data:`windrow.algebra.names.ROW`) every field has a unique name; users see the names of
+FROM.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["as_variable", "row_type", "shown", "shown_type", "told_apart"]
 
 
 def told_apart(rows: DataFrame) -> DataFrame:
-    """The rows, with names of their own for fields that share one."""
+    """The rows, with unique names for fields that share one."""
     kind = row_type(rows)
     count = Counter(field.name.lower() for field in kind)
     if max(count.values(), default=0) < 2:
@@ -40,7 +40,7 @@ def row_type(rows: DataFrame) -> StructType:
 
 
 def as_variable(row: Column, fields: Iterable[str], name: str) -> list[Column]:
-    """A row under the name of a variable, and under that by which fields are read with their relations."""
+    """A row under the name of a variable, and under the name for qualified fields."""
     names = list(fields)
     if all(shown_field(field) == field for field in names):
         return [row.alias(name)]
@@ -50,13 +50,13 @@ def as_variable(row: Column, fields: Iterable[str], name: str) -> list[Column]:
 
 
 def shown(value: Column, kind: DataType) -> Column:
-    """A row, or an array of rows, with the names that users know its fields by."""
+    """A row, or an array of rows, with the users' names of its fields."""
     told = shown_type(kind)
     return value if told == kind else value.cast(told)
 
 
 def shown_type(kind: DataType) -> DataType:
-    """The type of such a value; fields that are read with their relations keep their names."""
+    """The type of such a value; qualified fields have the same names."""
     match kind:
         case ArrayType(elementType=StructType() as element):
             return ArrayType(shown_type(element), kind.containsNull)

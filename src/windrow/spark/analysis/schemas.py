@@ -1,4 +1,4 @@
-"""Spark's analyser, as the reader of plans asks it."""
+"""Spark's analyser for the plan reader."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["SparkAnalyser"]
 
 
 class SparkAnalyser:
-    """What a session's analyser says of texts: classic and Connect alike.
+    """Analysis of texts by a session, classic and Connect alike.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class SparkAnalyser:
 
     @property
     def is_ansi(self) -> bool:
-        """Whether the session raises errors where other modes give NULL."""
+        """Whether the session is in ANSI mode: it raises errors where other modes return NULL."""
         return is_ansi(self._gateway)
 
     def schema(
@@ -43,14 +43,14 @@ class SparkAnalyser:
         columns: Sequence[Column] | None = None,
         beside: Mapping[str, Sequence[Column]] | None = None,
     ) -> StructType:
-        """The columns of a query, over rows with these columns if it reads any, and others by their keys."""
+        """The schema of a query over rows with these `columns`, and other relations `beside` them."""
         known = {**({} if columns is None else {ROWS: columns}), **(beside or {})}
         read = text.relations()
-        given = {key: self._none(known[key]) for key in read if key in known}
-        return self._gateway.sql(text, given).schema
+        parameters = {key: self._none(known[key]) for key in read if key in known}
+        return self._gateway.sql(text, parameters).schema
 
     def union(self, left: Sequence[Column], right: Sequence[Column]) -> StructType:
-        """The types in which Spark puts both together."""
+        """The common types of both sides in Spark."""
         both = SqlText.of("SELECT * FROM ", RelationText("l"), " UNION ALL SELECT * FROM ", RelationText("r"))
         frames = {"l": self._none(left), "r": self._none(right)}
         return self._gateway.sql(both, frames).schema
@@ -63,7 +63,7 @@ class SparkAnalyser:
         return value
 
     def _none(self, columns: Sequence[Column]) -> DataFrame:
-        """No rows with these columns; several texts are over those of one node."""
+        """An empty relation with these columns, shared by the texts over one node."""
         known = tuple(columns)
         if known not in self._rows:
             self._rows[known] = self._gateway.spark.createDataFrame([], schema_of(known))

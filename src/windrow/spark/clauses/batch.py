@@ -25,7 +25,7 @@ from windrow.algebra.window_node import Window
 from windrow.errors import NotSupportedError, WindrowError
 from windrow.kernels import slices, window_plan
 from windrow.kernels.sorting import SortKey
-from windrow.kernels.tasks.task_stage import TaskStage, halo_for, only_put_out
+from windrow.kernels.tasks.fragment import Fragment, halo_for, only_put_out
 from windrow.rules import optimize
 from windrow.rules.kernel_plan import (
     IS_LABEL,
@@ -47,7 +47,7 @@ from windrow.spark.clauses.spark_aggregates import aggregate_in_spark
 from windrow.spark.errors import in_window_terms
 from windrow.spark.gateway import Gateway, is_ansi
 from windrow.spark.scan.file_scan import file_scan
-from windrow.spark.tasks.exchange import run_stage
+from windrow.spark.tasks.exchange import run_fragment
 from windrow.spark.tasks.layout import survey
 from windrow.syntax.nodes import Side
 from windrow.syntax.sqltext import RelationText, SqlText, quoted
@@ -85,7 +85,7 @@ class Made:
     """A stage, the rows that it is run over, and what it gives: the schema and the rows."""
 
     rows: DataFrame
-    stage: TaskStage
+    stage: Fragment
     result: StructType
     given: DataFrame
 
@@ -110,7 +110,7 @@ def _straight(gateway: Gateway, frame: DataFrame, bound: Bound) -> DataFrame | N
     Spark would copy every row once more.
     """
     made = bound.made if isinstance(bound, BoundWindow) else None
-    if made is None or made.stage.layout.cells == 1 or len(set(frame.columns)) < len(frame.columns):
+    if made is None or made.stage.layout.shards == 1 or len(set(frame.columns)) < len(frame.columns):
         return None
     plan, given = optimized_tree(gateway, frame), optimized_tree(gateway, made.given)
     choice = None if plan is None or plan.name != "Project" else choice_of(plan)
@@ -124,7 +124,7 @@ def _straight(gateway: Gateway, frame: DataFrame, bound: Bound) -> DataFrame | N
     if kinds != [field.dataType for field in frame.schema]:
         return None
     result = StructType([StructField(*named) for named in zip(frame.columns, kinds, strict=True)])
-    return run_stage(made.rows, made.stage, result, columns)
+    return run_fragment(made.rows, made.stage, result, columns)
 
 
 def bind_statement(
@@ -231,15 +231,15 @@ class WindowStage(KeyedRows):
         plan = self.plan(types)
         sliceable = slices.unsliceable(plan) is None and not needs_join(self.draft)
         scanned = file_scan(self.gateway, keyed, self.partition)
-        scan, self.bound.reads = scanned.scan, scanned.told
+        scan, self.bound.reads = scanned.scan, scanned.lines
         layout = survey(self.gateway, keyed, self.partition, self.order[0], scan, sliceable=sliceable)
         read = self.read(keyed, types)
         key = keyed.schema[self.order[0].column]
         may_be_null = key.nullable and (scan is None or not scan.is_full(key.name))
         column = pa.field(key.name, arrow_of(key.dataType), may_be_null)
         coded, halo = only_put_out(plan, read), halo_for(plan, layout, self.order[0], column)
-        stage = TaskStage(plan, self.partition, self.order, read, coded, layout, scan, halo)
-        given = run_stage(keyed, stage, travelling_schema(result))
+        stage = Fragment(plan, self.partition, self.order, read, coded, layout, scan, halo)
+        given = run_fragment(keyed, stage, travelling_schema(result))
         self.bound.made = Made(keyed, stage, travelling_schema(result), given)
         return self.finished(given, result)
 

@@ -36,7 +36,7 @@ from windrow.kernels.patterns.pattern_plan import (
 from windrow.kernels.patterns.pattern_slices import matches_halo
 from windrow.kernels.slices import Halo
 from windrow.kernels.sorting import SortKey
-from windrow.kernels.tasks.task_stage import TaskStage, halo_for
+from windrow.kernels.tasks.fragment import Fragment, halo_for
 from windrow.rules.match_conditions import ConditionSource
 from windrow.rules.match_draft import ARGUMENT, AggregateLeaf, MatchDraft
 from windrow.rules.match_rows import draft_match
@@ -52,7 +52,7 @@ from windrow.spark.clauses.match_pairs import beside, needs_positions
 from windrow.spark.clauses.spark_aggregates import aggregate_lists
 from windrow.spark.gateway import Gateway, is_ansi
 from windrow.spark.scan.file_scan import file_scan
-from windrow.spark.tasks.exchange import run_stage
+from windrow.spark.tasks.exchange import run_fragment
 from windrow.spark.tasks.layout import survey
 from windrow.syntax.sqltext import RelationText, SqlText, quoted
 from windrow.syntax.subqueries import opens_query
@@ -260,15 +260,15 @@ class MatchStage(KeyedRows):
         keyed = self.keyed(wide)
         plan = self.plan(result)
         scanned = file_scan(self.gateway, keyed, self.partition)
-        scan, self.bound.reads = scanned.scan, scanned.told
+        scan, self.bound.reads = scanned.scan, scanned.lines
         self.bound.halo, self.bound.is_followed = matches_halo(plan), is_followed(plan)
         sliceable = self.bound.halo is not None or self.bound.is_followed
         layout = survey(self.gateway, keyed, self.partition, self.order[0], scan, sliceable=sliceable)
         key = pa.field(self.order[0].column, pa.null())
         halo = halo_for(plan, layout, self.order[0], key)
         read = tuple(name for name in keyed.columns if name in types) or (keyed.columns[0],)
-        stage = TaskStage(plan, self.partition, self.order, read, frozenset(), layout, scan, halo)
-        given = run_stage(keyed, stage, travelling_schema(result))
+        stage = Fragment(plan, self.partition, self.order, read, frozenset(), layout, scan, halo)
+        given = run_fragment(keyed, stage, travelling_schema(result))
         return self.finished(given, result)
 
     def types(self, wide: DataFrame) -> dict[str, DataType]:

@@ -93,7 +93,7 @@ def kept_to(
         at = np.flatnonzero(texts.is_valid().to_numpy())
         boxes, since = [], []
         for place, text in zip(at.tolist(), texts.take(pa.array(at)).to_pylist(), strict=True):
-            for box in pattern_of(text, rows.schema).boxes():
+            for box in pattern_of(text, rows.schema).regions():
                 boxes.append(box)
                 since.append(int(came[place]))
         broken = np.zeros(entries.num_rows, bool)

@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType
 from windrow.spark.arrow import arrow_type, travelling_type
 from windrow.spark.logs.log_source import NUMBER
 from windrow.spark.scan.file_scan import is_simple
-from windrow.streams import ClockState, Ordering, Position
+from windrow.streams import Ordering, Position, WatermarkState
 from windrow.streams.entries import GENERATION, KIND, PATTERN, SEQUENCE
 
 __all__ = [
@@ -117,7 +117,7 @@ class LiveSource:
     @property
     def start(self) -> Position:
         """Where reading begins."""
-        return Position(self.identity, clock=ClockState(shared=self.domain))
+        return Position(self.identity, watermark=WatermarkState(shared=self.domain))
 
 
 def _has_ticks(kind: pa.DataType) -> bool:

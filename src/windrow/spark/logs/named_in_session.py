@@ -29,7 +29,7 @@ from windrow.spark.logs.session_streams import ARRIVED, REASON, ROWTIME, Stream
 from windrow.spark.logs.storable import clock_of, in_spark, in_types
 from windrow.spark.runtime.interpreter import register_source
 from windrow.streams import FOREVER, NO_BOUND, EntryKind, NamedStream, Position, Producer, Receipt
-from windrow.streams.admission.ahead import told_ahead
+from windrow.streams.admission.ahead import ahead_warning
 from windrow.streams.admission.reordering import too_late
 from windrow.streams.entries import AT, BEFORE, KIND, SEQUENCE
 from windrow.streams.row_arguments import to_table
@@ -111,7 +111,7 @@ class NamedStreamEntry:
         if self._has_told or definition.ordering.future is not None:
             return
         at, rowtime = self._position, definition.rowtime
-        told = told_ahead(self.name, at.clock, at.ptime, rowtime.nanoseconds, rowtime.shown)
+        told = ahead_warning(self.name, at.watermark, at.ptime, rowtime.nanoseconds, rowtime.shown)
         if told is not None:
             self._has_told = True
             warnings.warn(told, RuntimeWarning, stacklevel=2)
@@ -125,11 +125,11 @@ class NamedStreamEntry:
             batch, position = self.stream.read(log.position, _FILES_AT_ONCE, timed=True)
             if position.number == log.position.number:
                 break
-            log.rows.append(batch.promised)
+            log.rows.append(batch.admissible)
             if batch.rejected.num_rows:
                 log.rejected.append(batch.rejected)
-            log.watermark += batch.clocks
-            log.told += batch.told
+            log.watermark += batch.watermarks
+            log.told += batch.punctuations
             if log.first is None:
                 log.first = batch.entries.column(PTIME)[0].as_py()
             log.position = position
@@ -144,7 +144,7 @@ class NamedStreamEntry:
     @property
     def promised(self) -> frozenset[str]:
         """The patterns that have been promised so far, by producers or by the stream, but for its domain."""
-        clock = self._position.clock
+        clock = self._position.watermark
         told = frozenset(chain(clock.shared, *clock.patterns.values()))
         return told - {*self.stream.definition.domain}
 
@@ -186,7 +186,7 @@ class NamedStreamEntry:
         columns = tuple(definition.columns.names)
         rows = self._frame(self._rows, definition.stored).select(*self._shown())
         late = self._refused(self._late)
-        at = self._position.clock.at
+        at = self._position.watermark.at
         return Stream(
             rows,
             columns,

@@ -18,8 +18,8 @@ from windrow.spark.arrow import told_of
 from windrow.spark.errors import raising, translate
 from windrow.spark.logs.admitted_rows import PROMISED
 from windrow.streams.entries import PATTERN, REASONS
-from windrow.streams.log_position import Told
-from windrow.streams.producer_promises import told_by_all
+from windrow.streams.log_position import Punctuations
+from windrow.streams.producer_punctuations import shared_since
 from windrow.streams.punctuation_json import pattern_of
 from windrow.syntax.sqltext import quoted
 
@@ -100,10 +100,10 @@ class StreamArrivals:
     known: tuple[Steps, tuple[int, int] | None] | None = None
     patterns: DataFrame | None = None
     columns: StructType | None = None
-    promised: Told | None = None
+    promised: Punctuations | None = None
 
     @cached_property
-    def promises(self) -> Told:
+    def promises(self) -> Punctuations:
         """What the stream has promised by patterns, and when."""
         if self.promised is not None or self.patterns is None or self.columns is None:
             return self.promised or ()
@@ -116,7 +116,7 @@ class StreamArrivals:
             raise translate(error) from None
         columns = told_of(self.columns)
         known = {text: pattern_of(text, columns).to_json() for _, _, text in rows if text is not None}
-        return tuple(told_by_all([(at, name, known.get(text)) for at, name, text in rows], columns))
+        return tuple(shared_since([(at, name, known.get(text)) for at, name, text in rows], columns))
 
     @property
     def may_promise(self) -> bool:

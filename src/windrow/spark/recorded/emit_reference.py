@@ -17,7 +17,7 @@ from pyspark.sql.types import StructField, StructType
 from windrow.algebra.clock import NEVER
 from windrow.kernels.reference.emit import Change, State, emitted, none_follows
 from windrow.kernels.zset.relation import ENTER, LEAVE
-from windrow.punctuations.boxes import Lines
+from windrow.punctuations.regions import Lines
 from windrow.spark.logs.session_streams import PTIME, ROWTIME, Stream
 from windrow.spark.recorded.emission import Emitted
 from windrow.spark.recorded.promised_over import Asked

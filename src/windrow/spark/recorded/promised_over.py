@@ -19,7 +19,7 @@ from pyspark.sql.types import LongType, StructType
 from windrow.kernels.zset.relation import NEVER
 from windrow.plan.event_time import Closed, Plain, Timed
 from windrow.punctuations import Cover, Pattern, Values, lines_of
-from windrow.punctuations.boxes import Lines
+from windrow.punctuations.regions import Lines
 from windrow.punctuations.since import Since
 from windrow.spark.arrow import contains, told_of, travelling_type
 from windrow.spark.logs.session_streams import Stream
@@ -172,7 +172,7 @@ def folded(told: Promises, since: int, columns: pa.Schema) -> Promises:
         return told
     lines = lines_of(columns)
     cover = Cover(lines, (Pattern.from_json(text, columns) for text in old))
-    fewer = [(0, Pattern.of_box(box, lines).to_json()) for box in cover]
+    fewer = [(0, Pattern.of_region(box, lines).to_json()) for box in cover]
     return [*fewer, *((at, text) for at, text in told if at >= since)]
 
 

@@ -1,1 +1,1 @@
-"""Java, the session that Windrow makes itself, Python workers, settings, and temporary folders."""
+"""Java, Windrow's own Spark session, Python workers, settings, and temporary folders."""

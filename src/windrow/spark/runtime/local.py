@@ -1,4 +1,4 @@
-"""The Spark session that Windrow makes when the user brings none."""
+"""The Spark session that Windrow makes if the user has none."""
 
 from __future__ import annotations
 
@@ -33,9 +33,8 @@ def local_session(
 ) -> SparkSession:
     """A Spark session that runs on this machine, is silent, and leaves no files behind.
 
-    Where this process already has a session, that one is returned, as ``SparkSession.builder.getOrCreate``
-    does. Its `master` and `app_name` stay what they are, `conf` is set on it, and none of Windrow's own
-    settings is.
+    If this process already has a session, that one is returned, as by ``SparkSession.builder.getOrCreate``.
+    Its `master` and `app_name` do not change; `conf` is set on it, but none of Windrow's own settings.
 
     Parameters
     ----------
@@ -51,12 +50,12 @@ def local_session(
     ------
     UsageError
         ``NO_JAVA``, see :func:`windrow.spark.runtime.java.ensure_java`; ``SPARK_CONNECT_REQUESTED`` where the
-        environment says that sessions are to be made on a Spark Connect server.
+        environment selects a Spark Connect server.
     """
-    given = dict(conf or {})
+    user_conf = dict(conf or {})
     existing = _existing_session()
     if existing is not None:
-        for key, value in given.items():
+        for key, value in user_conf.items():
             # Spark refuses to set what only the start of a session can, even to the same value.
             if existing.conf.get(key, None) != value:
                 existing.conf.set(key, value)
@@ -69,12 +68,12 @@ def local_session(
         )
     java = ensure_java()
     settings = _settings(master)
-    if kept := java_classes.options(java):
-        settings[JAVA_OPTIONS] += f" {kept}"
-    if options := given.pop(JAVA_OPTIONS, ""):
+    if archive_options := java_classes.options(java):
+        settings[JAVA_OPTIONS] += f" {archive_options}"
+    if options := user_conf.pop(JAVA_OPTIONS, ""):
         settings[JAVA_OPTIONS] += f" {options}"
     builder = SparkSession.builder.master(master).appName(app_name)
-    for key, value in (settings | given).items():
+    for key, value in (settings | user_conf).items():
         builder = builder.config(key, value)
     started_with = {"JAVA_HOME": str(quiet_home(java.home, java.version))}
     # Spark would start Python workers with ``python3`` from PATH, which has another version, or lacks the
@@ -86,9 +85,11 @@ def local_session(
             session = builder.getOrCreate()
         except PySparkRuntimeError as error:
             ended = error.getCondition() == "JAVA_GATEWAY_EXITED"
-            if not (kept and ended and java_classes.forget_damaged(java)):
+            if not (archive_options and ended and java_classes.forget_damaged(java)):
                 raise
-            session = builder.config(JAVA_OPTIONS, settings[JAVA_OPTIONS].replace(kept, "")).getOrCreate()
+            session = builder.config(
+                JAVA_OPTIONS, settings[JAVA_OPTIONS].replace(archive_options, "")
+            ).getOrCreate()
     for directory in _temporary:  # which stay where a signal ends this process
         delete_at_end(session, directory)
     return session
@@ -119,7 +120,7 @@ def _settings(master: str) -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         # A web server on a port is nothing that a library should open unasked; it also costs start-up time.
         "spark.ui.enabled": "false",
-        # Keeps more than memory holds, and what live queries keep on executors.
+        # State larger than memory, and the state of live queries on executors.
         **STATE_STORE,
         # Rows reach pandas as Arrow columns: many times faster, and decimals and times as they are.
         "spark.sql.execution.arrow.pyspark.enabled": "true",
@@ -157,7 +158,7 @@ _LOG_CONFIGURATION = Path(__file__).with_name("log4j2.properties")
 
 
 def local_cores(master: str) -> int | None:
-    """How many tasks run at once where `master` means this machine, else None.
+    """How many tasks run at the same time if `master` is this machine, else None.
 
     >>> local_cores("local"), local_cores("local[3]"), local_cores("local[4,2]")
     (1, 3, 4)
@@ -194,7 +195,7 @@ _temporary: list[Path] = []
 
 @contextmanager
 def _environment(variables: Mapping[str, str]) -> Iterator[None]:
-    """Environment variables for what the block starts; the environment is the user's, and put back."""
+    """Set environment variables for processes that the block starts, and restore them at its end."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:

@@ -1,4 +1,4 @@
-"""Keeps PySpark from printing the errors that Windrow raises in its own words."""
+"""Suppress PySpark's log of errors that Windrow raises itself."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Drop what PySpark logs of query errors in this thread; the error itself is raised all the same.
+    """Drop PySpark's log records of query errors in this thread; the errors themselves are still raised.
 
-    The loggers are the process's: what other threads log through them, and what this one does before and
-    after, is logged as the user has arranged.
+    The loggers belong to the process: records of other threads, and of this one before and after the block,
+    are logged as the user has configured.
     """
     _install()
     _here.depth += 1

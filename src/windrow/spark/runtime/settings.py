@@ -1,4 +1,4 @@
-"""Settings of a session: those that hold for a moment, and its time zone."""
+"""Settings of a session: temporary ones, and the time zone."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STATE_STORE = {
     ),
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
 }
-"""The state store of live queries on executors: Spark's other one does not keep several things by name."""
+"""The state store of live queries on executors: Spark's default has no column families."""
 
 _ONE_AT_A_TIME = threading.RLock()
 """Of two threads that change the same setting, one would put back what the other has set."""
@@ -27,7 +27,7 @@ _ONE_AT_A_TIME = threading.RLock()
 
 @contextmanager
 def setting(spark: SparkSession, name: str, value: str) -> Iterator[None]:
-    """Have a setting of a session in the block; one that its Spark does not know does nothing there."""
+    """Set a session's setting within the block; Spark ignores settings that it does not know."""
     with _ONE_AT_A_TIME:
         before = spark.conf.get(name, None)
         spark.conf.set(name, value)
@@ -42,7 +42,7 @@ def setting(spark: SparkSession, name: str, value: str) -> Iterator[None]:
 
 @contextmanager
 def settings(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
-    """Have several settings of a session in the block."""
+    """Set several settings of a session within the block."""
     with ExitStack() as stack:
         for name, value in values.items():
             stack.enter_context(setting(spark, name, value))

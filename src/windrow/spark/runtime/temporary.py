@@ -1,4 +1,4 @@
-"""Folders that go with what they are for, and with the process, however that ends."""
+"""Temporary folders that are deleted with their owner, and at the end of the process in any case."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ __all__ = ["TemporaryFolder"]
 
 
 class TemporaryFolder:
-    """A folder that is deleted when it is let go of, or else when the process ends.
+    """A folder that is deleted when it is garbage-collected, or else at the end of the process.
 
-    Of a process that a signal ends, Java's machine does it, which ends a moment later.
+    If a signal ends the process, the JVM deletes it, which exits a moment later.
     """
 
     def __init__(self, spark: SparkSession) -> None:
@@ -29,7 +29,7 @@ class TemporaryFolder:
         delete_at_end(spark, self.path)
 
     def remove(self) -> None:
-        """Delete it, with what is in it."""
+        """Delete the folder with its content."""
         atexit.unregister(self._delete)
         self._delete()
         with suppress(BridgeError, OSError):  # of a Java machine that has ended

@@ -1,4 +1,4 @@
-"""Which versions of PySpark there is no running on. It is known without importing PySpark."""
+"""Unsupported versions of PySpark, checked without importing PySpark."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _LOWEST = (4, 0)
 
 
 def check_version(version: str | None = None) -> None:
-    """Refuse a PySpark that is too old, before something is imported that it does not have.
+    """Refuse a PySpark that is too old, before an import of something that it lacks.
 
     Parameters
     ----------
     version
-        By default that of the installed package; one that is on the path without being installed is not
-        known.
+        By default that of the installed package; a package on the path that is not installed has no known
+        version.
 
     Raises
     ------

@@ -1,8 +1,8 @@
 """The process from which Spark forks Python workers in sessions that Windrow makes.
 
-It is PySpark's, but for what a worker says whose rows nobody reads any more, as when a LIMIT has enough or a
-query is stopped: PySpark has it write a trace to the user's terminal. The loss of the connection is Java's
-own doing, which tells of what it has not brought about itself.
+It is PySpark's own, except for workers whose rows nobody reads any more, as after a LIMIT or a stopped query:
+PySpark lets them print a traceback to the user's terminal. In that case Java has closed the connection on
+purpose, and it reports all other failures itself.
 """
 
 from __future__ import annotations

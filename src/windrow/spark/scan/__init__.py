@@ -1,1 +1,1 @@
-"""Files as tables, and files that tasks read themselves."""
+"""Files as tables, and Parquet files that tasks read without Spark."""

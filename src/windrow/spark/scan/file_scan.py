@@ -1,9 +1,9 @@
-"""Rule: rows that are made of Parquet files alone are read by the tasks themselves.
+"""Rule: tasks read rows that come from Parquet files only.
 
-That spares each row the way from Spark's rows into Python. Rows may be chosen and computed with on the way,
-as far as Arrow has Spark's meaning of it (:mod:`windrow.spark.analysis.expressions`). It applies only where
-the files say the same to Arrow as they do to Spark: columns of simple types that every file has under the
-same name and in the same type, no old calendars.
+This avoids the transfer of each row from Spark to Python. The plan may filter rows and compute columns, if
+Arrow computes the same as Spark (:mod:`windrow.spark.analysis.expressions`). The rule applies only if Arrow
+and Spark read the same values from the files: columns of simple types, with the same name and type in every
+file, and no old calendars.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ READ_SETTING = "spark.windrow.read.files"
 _MOST_FILES = 10_000
 _TASK_BYTES = 128 << 20
 _MOST_BYTES = 512 << 20  # for one reader, as they are coded
-_MOST_ROWS = 4 << 20  # for one reader: values that repeat take few bytes in files, and many in memory
+_MOST_ROWS = 4 << 20  # for one reader: repeated values are small in files, and large in memory
 # Spark's settings that make it read a file in another way than Arrow
 _AS_WRITTEN = {
     "spark.sql.parquet.binaryAsString": "false",
@@ -56,13 +56,13 @@ _AS_WRITTEN = {
 
 @dataclass(frozen=True)
 class Scanned:
-    """How tasks read rows themselves, None where Spark must read them; and what EXPLAIN says of it.
+    """How tasks read rows themselves, None if Spark must read them; and the lines of EXPLAIN about it.
 
-    It says nothing of rows that come from no files.
+    There is no line for rows that come from no files.
     """
 
     scan: FileScan | None = None
-    told: tuple[str, ...] = ()
+    lines: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class _File:
 
 
 def file_scan(gateway: Gateway, rows: DataFrame, partition: Sequence[str]) -> Scanned:
-    """How tasks read these rows themselves, of which these columns are partition keys."""
+    """Plan how tasks read these rows themselves; the columns are the partition keys."""
     if gateway.is_connect or not may_read(gateway):
         return Scanned()
     try:
@@ -117,10 +117,10 @@ def _scanned(gateway: Gateway, planned: PlannedFiles, schema: pa.Schema, partiti
         of_codes(made, codes | of_directories), codes, full,
     )  # fmt: skip
     chosen = sum(len(footer.groups) for footer in footers)
-    told = ["the Parquet files, in the tasks themselves"]
+    lines = ["the Parquet files, in the tasks themselves"]
     if chosen < groups:
-        told.append(f"{chosen} of their {groups} row groups, by statistics")
-    return Scanned(scan, tuple(told))
+        lines.append(f"{chosen} of their {groups} row groups, by statistics")
+    return Scanned(scan, tuple(lines))
 
 
 def _is_decimal(kind: pa.DataType) -> bool:
@@ -130,9 +130,9 @@ def _is_decimal(kind: pa.DataType) -> bool:
 def _files(
     planned: PlannedFiles, types: Mapping[str, pa.DataType], conditions: Sequence[SparkNode]
 ) -> tuple[list[_File], int]:
-    """The files with the row groups that may hold rows, and how many row groups there are in all of them.
+    """The files with the row groups that may have matching rows, and the number of all row groups.
 
-    Of files that are left out because of their directories, row groups are not counted.
+    The number excludes files that are pruned because of their directories.
     """
     places = {number: place for place, number in enumerate(planned.directories)}
     names = {number: name for number, name in planned.names.items() if name in types}
@@ -164,7 +164,7 @@ def _files(
 
 
 def _spans(planned: PlannedFiles, files: Sequence[_File], read: Iterable[int]) -> dict[int, tuple[int, int]]:
-    """What the values of columns are within."""
+    """The ranges of the columns' values."""
     found = {}
     for number in read:
         if number in planned.directories:
@@ -180,15 +180,15 @@ def _spans(planned: PlannedFiles, files: Sequence[_File], read: Iterable[int]) -
 
 
 def split_scan(splits: Sequence[tuple[str, int, int]], schema: pa.Schema) -> FileScan | None:
-    """How the splits of files that Spark would read, in its order, are read by one reader; None if not alike.
+    """Plan how one reader reads Spark's splits of files, in Spark's order; None if results could differ.
 
     Parameters
     ----------
     splits
-        Of each the path, and the first byte and the number of bytes: a split has the row groups whose middle
-        is in it.
+        The path, the first byte and the number of bytes of each: a split has the row groups whose middle is
+        in it.
     schema
-        The columns of the files that are wanted.
+        The columns to read.
     """
     if not all(_is_plain_path(path) for path, _, _ in splits):
         return None
@@ -206,7 +206,7 @@ def split_scan(splits: Sequence[tuple[str, int, int]], schema: pa.Schema) -> Fil
         groups = [number for number, at in enumerate(_middles(footer)) if start <= at < start + length]
         parts.append(FilePart(path, tuple(groups), footer.size, footer.changed_ns))
         rows += sum(footer.metadata.row_group(number).num_rows for number in groups)
-    if rows != count:  # part of a file is nobody's
+    if rows != count:  # part of a file is in no split
         return None
     numbers = dict(enumerate(schema.names))
     return FileScan(
@@ -215,7 +215,7 @@ def split_scan(splits: Sequence[tuple[str, int, int]], schema: pa.Schema) -> Fil
 
 
 def _middles(footer: Footer) -> Iterator[int]:
-    """Of each row group the byte by which Spark knows whose it is."""
+    """The byte of each row group by which Spark assigns it to a split."""
     for number in range(footer.metadata.num_row_groups):
         group = footer.metadata.row_group(number)
         chunks = [group.column(place) for place in range(group.num_columns)]
@@ -225,13 +225,13 @@ def _middles(footer: Footer) -> Iterator[int]:
 
 
 def tasks_of(spark: SparkSession, scan: FileScan) -> DataFrame:
-    """The numbers of the scan's tasks, each in a Spark task of its own."""
+    """The numbers of the scan's tasks, each in a separate Spark task."""
     count = len(scan.tasks)
     return spark.range(0, count, 1, count)
 
 
 def may_read(gateway: Gateway) -> bool:
-    """Whether files may be read in another way than through Spark, and Spark would read them alike."""
+    """Whether tasks may read files themselves, with the same result as Spark."""
     conf = gateway.spark.conf
     if str(conf.get(READ_SETTING, "true")).lower() != "true":
         return False
@@ -242,7 +242,7 @@ def may_read(gateway: Gateway) -> bool:
 
 
 def _is_plain_path(path: str) -> bool:
-    """Whether the path is of a file here."""
+    """Whether the path is a local file."""
     return path.startswith("/") and Path(path).is_file()
 
 
@@ -257,7 +257,7 @@ def _schema(rows: DataFrame) -> pa.Schema:
 
 
 def is_simple(kind: pa.DataType) -> bool:
-    """Whether values of a type are the same to Arrow, in a file, as to Spark."""
+    """Whether Arrow and Spark read the same values of a type from a file."""
     return not (pa.types.is_nested(kind) or pa.types.is_null(kind) or pa.types.is_duration(kind))
 
 

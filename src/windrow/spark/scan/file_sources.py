@@ -1,10 +1,10 @@
-"""Reading files as tables: which format a path holds, what can be wrong with it, and the DataFrame.
+"""Read files as tables: the format of a path, its errors, and the DataFrame.
 
-The format is told by the names of the files, by their first bytes where names do not tell, or by the
-caller. Files that this process can see are looked at before Spark is: a missing, empty, torn or foreign
-file is an :class:`~windrow.errors.InputError` that names it, and costs a few bytes of reading. What only
-Spark can see (``s3://…``, a Spark Connect server's disk) is left to Spark, and what Spark says about it
-becomes the same kind of error.
+The names of the files determine the format, or their first bytes, or the caller. Files that this process can
+see are checked before Spark reads them: a missing, empty, torn or foreign file is an
+:class:`~windrow.errors.InputError` that names it, at the cost of reading a few bytes. Spark checks the files
+that only it can see (``s3://…``, a Spark Connect server's disk), and its errors become the same kind of
+error.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def read_table(
         all of one format. In a directory, names that start with ``_`` or ``.`` are left out, and
         of its subdirectories only those named ``key=value`` are read (Spark's partitions).
     format
-        One of `FORMATS`. By default it is told by the suffix (``.parquet``, ``.csv``, ``.json``, ``.jsonl``,
+        One of `FORMATS`. By default the suffix determines it (``.parquet``, ``.csv``, ``.json``, ``.jsonl``,
         ``.ndjson``, ``.orc``, ``.dly``; the textual ones also with ``.gz`` after it) or by the content.
 
     Returns
@@ -79,27 +79,27 @@ def read_table(
         ``NOT_A_CSV_FILE``, ``NOT_A_JSON_FILE``, ``NOT_A_GZIP_FILE``, ``UNREADABLE_FILE``. CSV is not read in
         whole here: a row with too few or too many fields fails the query that reads it.
     UsageError
-        ``UNKNOWN_FORMAT``, where `format` is none of `FORMATS`, the session lacks it, or no format is given
-        and none can be told; ``NO_PATH``.
+        ``UNKNOWN_FORMAT``: `format` is none of `FORMATS`, the session lacks it, or no format is named and
+        none can be inferred; ``NO_PATH``.
     """
     found = look(path, format=format, master=_master(spark))
     kind, files = found.format, found.files
-    shown = ", ".join(source.shown for source in found.sources)
+    label = ", ".join(source.label for source in found.sources)
     targets = [target for source in found.sources for target in source.targets]
-    with _spark_failures_as_input_errors(shown):
+    with _spark_failures_as_input_errors(label):
         if kind == "csv" and not files and _server_sees_by_year(spark, found.sources):
             kind = "ghcn-by-year"
         try:
             frame = _load(spark, kind, targets, files)
-            # A Connect session finds out what is wrong only when it is asked for the schema.
+            # A Connect session reports errors only when the schema is requested.
             columns = frame.columns
         except (PySparkException, JavaError) as error:
             if kind == "json" and "[MALFORMED_RECORD" in str(error):
-                shown = _file_of_malformed_json(spark, targets, _spans_lines(files)) or shown
-                raise _malformed(shown) from None
+                label = _file_of_malformed_json(spark, targets, _spans_lines(files)) or label
+                raise _malformed(label) from None
             raise
     if not columns:
-        raise _empty(f"{shown} holds no data to tell its columns by")
+        raise _empty(f"{label} contains no data to infer columns from")
     return frame
 
 
@@ -109,25 +109,25 @@ def look(
     format: str | None = None,  # noqa: A002 - as `read_table` has it
     master: str = "local",
 ) -> FoundFiles:
-    """See what is at the paths, as far as this process can, without Spark.
+    """Check the paths without Spark, as far as this process can see them.
 
     Parameters
     ----------
     path, format
-        As :func:`read_table` takes them.
+        As in :func:`read_table`.
     master
-        Where Spark runs or will run; ``sc://…`` for Spark Connect.
+        The Spark master; ``sc://…`` for Spark Connect.
 
     Raises
     ------
     InputError, UsageError
-        What :func:`read_table` raises of files that this process can see.
+        As :func:`read_table`, for files that this process can see.
     """
     if format is not None and format not in FORMATS:
         raise _unknown_format(f"unknown format {format}", did_you_mean(format, FORMATS))
     paths = [path] if isinstance(path, str | Path) else list(path)
     if not paths:
-        raise UsageError("no path is given", condition="NO_PATH", hint="name at least one file")
+        raise UsageError("the list of paths is empty", condition="NO_PATH", hint="name at least one file")
     sources = tuple(_source(master, str(each), format) for each in paths)
     found = FoundFiles(sources, _common_format(sources))
     for file in found.files:
@@ -137,7 +137,7 @@ def look(
 
 @contextmanager
 def of_table(name: str) -> Iterator[None]:
-    """Say of an error in reading files which table they are of."""
+    """Add the table's name to errors of reading its files."""
     try:
         yield
     except InputError as error:
@@ -147,7 +147,7 @@ def of_table(name: str) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """A data file that this process can see: where, its size in bytes, its first decompressed bytes."""
+    """A data file that this process can see: its path, its size in bytes, its first decompressed bytes."""
 
     path: Path
     size: int
@@ -156,12 +156,12 @@ class _File:
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """One path of the caller's: as given, as Spark is to be given it, and what is there.
+    """One path of the caller: its text, its paths for Spark, and its files.
 
-    `formats` holds an example for each format found; `files` is empty where only Spark can see them.
+    `formats` has an example for each format found; `files` is empty if only Spark can see them.
     """
 
-    shown: str
+    label: str
     targets: tuple[str, ...]
     files: tuple[_File, ...]
     formats: dict[str, str]
@@ -169,7 +169,7 @@ class _Source:
 
 @dataclass(frozen=True, slots=True)
 class FoundFiles:
-    """What is at the paths of a table, all of one format."""
+    """The files of a table, all of one format."""
 
     sources: tuple[_Source, ...]
     format: str
@@ -186,40 +186,40 @@ def _master(spark: SparkSession) -> str:
     return str(spark.conf.get("spark.master", "local"))
 
 
-def _source(master: str, given: str, named: str | None) -> _Source:
-    """Find what is at a path, and its format unless that is named."""
-    visible = not master.startswith("sc://") and _is_local(given)
-    found = _matches(given) if visible else []
+def _source(master: str, text: str, named: str | None) -> _Source:
+    """Find the files of a path, and their format unless it is named."""
+    visible = not master.startswith("sc://") and _is_local(text)
+    found = _matches(text) if visible else []
     if not found:
         if visible and master.startswith("local"):
-            raise _not_found(given)
-        return _Source(given, (given,), (), {named or _format_by_name(given): given})
+            raise _not_found(text)
+        return _Source(text, (text,), (), {named or _format_by_name(text): text})
     # The scheme keeps Spark from looking on a cluster's default file system.
     targets = tuple("file://" + re.sub(r"([\\*?\[\]{}])", r"\\\1", str(path)) for path in found)
     if named == "delta" or all((path / "_delta_log").is_dir() for path in found):
-        return _Source(given, targets, (), {"delta": given})
+        return _Source(text, targets, (), {"delta": text})
     files = [file for path in found for file in _data_files(path)]
     # Spark writes a part without rows as a textual file without bytes.
     filled = [file for file in files if file.size or _suffix_format(file.path.name) in ("parquet", "orc")]
     if not filled:
         raise _empty(
-            f"file {files[0].path} is empty" if len(files) == 1 else f"all files of {given} are empty"
+            f"file {files[0].path} is empty" if len(files) == 1 else f"all files of {text} are empty"
         )
     formats = {named or _format_of(file): str(file.path) for file in filled}
-    return _Source(given, targets, tuple(filled), formats)
+    return _Source(text, targets, tuple(filled), formats)
 
 
-def _is_local(given: str) -> bool:
-    """Whether the path is one of a machine's own disk."""
-    scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]*):/", given)
+def _is_local(text: str) -> bool:
+    """Whether the path is on a local disk."""
+    scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]*):/", text)
     return scheme is None or scheme[1].lower() == "file"
 
 
-def _matches(given: str) -> list[Path]:
+def _matches(text: str) -> list[Path]:
     """The files and directories that a local path or glob names, in order of name."""
-    path = Path(re.sub(r"^file:(//)?(?=/)", "", given, flags=re.IGNORECASE)).expanduser().absolute()
+    path = Path(re.sub(r"^file:(//)?(?=/)", "", text, flags=re.IGNORECASE)).expanduser().absolute()
     if path.exists():
-        # Spark takes `..` off the text, which goes astray behind a symbolic link.
+        # Spark resolves `..` textually, which is wrong behind a symbolic link.
         return [path.parent.resolve() / path.name]
     found = {
         match
@@ -231,7 +231,7 @@ def _matches(given: str) -> list[Path]:
 
 
 def _braces_expanded(pattern: str) -> list[str]:
-    """The patterns that a pattern with ``{a,b}`` stands for; Python's globs lack it."""
+    """Expand ``{a,b}`` in a pattern, which Python's globs do not support."""
     braces = re.search(r"\{([^{}]*)\}", pattern)
     if braces is None:
         return [pattern]
@@ -250,7 +250,7 @@ def _data_files(path: Path) -> Iterator[_File]:
     paths = list(_parts(path))
     if not paths:
         raise InputError(
-            f"directory {path} holds no data files",
+            f"directory {path} contains no data files",
             condition="EMPTY_DIRECTORY",
             hint=f"subdirectories are read where they are named key=value; otherwise name them: {path}/*/*",
         )
@@ -286,7 +286,7 @@ def _opened(path: Path) -> _File:
 
 
 def _format_of(file: _File) -> str:
-    """The format by suffix; without one that is known, by content."""
+    """The format by suffix, or by content if the suffix is unknown."""
     first_line = file.head.split(b"\n", 1)[0]
     named = _suffix_format(file.path.name)
     if named in ("csv", None) and ghcn.BY_YEAR.matches(first_line):
@@ -301,14 +301,14 @@ def _format_of(file: _File) -> str:
             return "parquet"
         if file.head.startswith(b"ORC"):
             return "orc"
-    raise _unknown_format(f"the format of file {file.path} cannot be told by its name")
+    raise _unknown_format(f"cannot infer the format of file {file.path} from its name")
 
 
-def _format_by_name(given: str) -> str:
+def _format_by_name(text: str) -> str:
     """The format of a path that only Spark can see."""
-    named = _suffix_format(PurePath(given).name)
+    named = _suffix_format(PurePath(text).name)
     if named is None:
-        raise _unknown_format(f"the format of {given} cannot be told by its name")
+        raise _unknown_format(f"cannot infer the format of {text} from its name")
     return named
 
 
@@ -334,7 +334,7 @@ def _common_format(sources: Sequence[_Source]) -> str:
 
 
 def _check(file: _File, kind: str) -> None:
-    """Refuse a file that is empty, torn or of another format, as far as a few bytes can show it."""
+    """Refuse a file that is empty, torn or of another format, as far as its first and last bytes show it."""
     path, head = file.path, file.head
     if not head:
         raise _empty(f"file {path} is empty")
@@ -356,10 +356,10 @@ def _check(file: _File, kind: str) -> None:
 
 
 def _server_sees_by_year(spark: SparkSession, sources: Sequence[_Source]) -> bool:
-    """Whether CSV that only Spark can see is GHCN-Daily by year: Spark looks, where the names suggest it."""
-    if not all(re.fullmatch(r"[12][0-9]{3}\.csv(\.gz)?", PurePath(source.shown).name) for source in sources):
+    """Whether CSV that only Spark can see is GHCN-Daily by year; Spark checks if the names suggest it."""
+    if not all(re.fullmatch(r"[12][0-9]{3}\.csv(\.gz)?", PurePath(source.label).name) for source in sources):
         return False
-    first = spark.read.text([source.shown for source in sources]).head(1)
+    first = spark.read.text([source.label for source in sources]).head(1)
     return bool(first) and ghcn.BY_YEAR.matches(str(first[0]["value"]).encode())
 
 
@@ -386,7 +386,7 @@ def _spans_lines(files: Sequence[_File]) -> bool:
     spanning = {line.startswith(b"[") or line == b"{" for line in whole}
     if len(spanning) > 1:
         raise InputError(
-            "some of the files hold a JSON array and some a JSON object a line",
+            "some of the files contain a JSON array and some a JSON object a line",
             condition="MIXED_FORMATS",
             hint="read them as two tables",
         )
@@ -394,15 +394,15 @@ def _spans_lines(files: Sequence[_File]) -> bool:
 
 
 @contextmanager
-def _spark_failures_as_input_errors(shown: str) -> Iterator[None]:
+def _spark_failures_as_input_errors(label: str) -> Iterator[None]:
     try:
         yield
     except (PySparkException, JavaError) as error:
-        raise _input_error(shown, str(error)) from None
+        raise _input_error(label, str(error)) from None
 
 
-def _input_error(shown: str, text: str) -> InputError | UsageError:
-    """The error for what Spark said, without the frames of its stack.
+def _input_error(label: str, text: str) -> InputError | UsageError:
+    """The error for Spark's message, without the frames of its stack.
 
     >>> raised = _input_error("a.orc", "[PATH_NOT_FOUND] Path does not exist: x. SQLSTATE: 42K03 at org.…")
     >>> raised.condition, raised.message
@@ -415,15 +415,15 @@ def _input_error(shown: str, text: str) -> InputError | UsageError:
     detail = " ".join(re.split(r"\n\s*at |\n\nJVM stacktrace", detail)[0].split())
     # What Py4J and Java put before an error that Spark has no condition for.
     detail = re.sub(r"^An error occurred while calling \S+ : (?:[\w$]+\.)*([\w$]+: )?", "", detail)
-    message = f"Spark cannot read {shown}: {detail}"
+    message = f"Spark cannot read {label}: {detail}"
     if condition == "DATA_SOURCE_NOT_FOUND":
         return UsageError(
             message, condition="UNKNOWN_FORMAT", hint="start Spark with the package that reads this format"
         )
     if condition == "UNABLE_TO_INFER_SCHEMA":
-        return _empty(f"{shown} holds no data to tell its columns by")
+        return _empty(f"{label} contains no data to infer columns from")
     if condition.startswith("MALFORMED_RECORD"):
-        return _malformed(shown)
+        return _malformed(label)
     if condition == "FAILED_READ_FILE" or "EOFException" in text or "org.apache.orc" in text:
         return InputError(
             message, condition="TORN_FILE", hint="the file may be cut short or damaged: fetch it again"
@@ -431,16 +431,16 @@ def _input_error(shown: str, text: str) -> InputError | UsageError:
     return InputError(message, condition=condition or "UNREADABLE_FILE", sqlstate=state)
 
 
-def _malformed(shown: str) -> InputError:
+def _malformed(label: str) -> InputError:
     return InputError(
-        f"{shown} holds a record that is malformed or cut short",
+        f"{label} holds a record that is malformed or cut short",
         condition="MALFORMED_RECORD",
         hint=MEND_RECORD,
     )
 
 
 def _file_of_malformed_json(spark: SparkSession, targets: list[str], spans_lines: bool) -> str | None:
-    """The first file with a record that is no JSON, which Spark does not tell where it infers the columns."""
+    """The first file with malformed JSON, which Spark does not name when it infers the columns."""
     corrupt = "__corrupt"
     reader = spark.read.schema(f"{corrupt} STRING, __other STRING")
     records = reader.options(multiLine=spans_lines, columnNameOfCorruptRecord=corrupt).json(targets)
@@ -449,16 +449,16 @@ def _file_of_malformed_json(spark: SparkSession, targets: list[str], spans_lines
     return f"file {local_path(found[0]['file_path'])}" if found else None
 
 
-def _not_found(given: str) -> InputError:
-    """The error for a path that is not there, with a neighbour whose name is like it."""
-    if re.search(r"[*?\[{]", given):
-        return InputError(f"no file matches {given}", condition="PATH_NOT_FOUND", sqlstate="42K03")
-    missing = Path(re.sub(r"^file:(//)?(?=/)", "", given)).expanduser().absolute()
+def _not_found(text: str) -> InputError:
+    """The error for a path that does not exist, with a similar name as a hint."""
+    if re.search(r"[*?\[{]", text):
+        return InputError(f"no file matches {text}", condition="PATH_NOT_FOUND", sqlstate="42K03")
+    missing = Path(re.sub(r"^file:(//)?(?=/)", "", text)).expanduser().absolute()
     while not missing.parent.exists():
         missing = missing.parent
     neighbours = [child.name for child in missing.parent.iterdir()] if missing.parent.is_dir() else []
     return InputError(
-        f"path {given} does not exist",
+        f"path {text} does not exist",
         condition="PATH_NOT_FOUND",
         hint=did_you_mean(missing.name, neighbours),
         sqlstate="42K03",
@@ -467,7 +467,7 @@ def _not_found(given: str) -> InputError:
 
 def _unknown_format(message: str, hint: str | None = None) -> UsageError:
     return UsageError(
-        message, condition="UNKNOWN_FORMAT", hint=hint or f"name the format, one of {', '.join(FORMATS)}"
+        message, condition="UNKNOWN_FORMAT", hint=hint or f"name the format: one of {', '.join(FORMATS)}"
     )
 
 
@@ -485,5 +485,5 @@ def _foreign(path: Path, condition: str, what: str) -> InputError:
     return InputError(
         f"file {path} is not {what}",
         condition=condition,
-        hint=f"name the format that it has, one of {', '.join(FORMATS)}",
+        hint=f"name its format: one of {', '.join(FORMATS)}",
     )

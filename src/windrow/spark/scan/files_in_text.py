@@ -1,4 +1,4 @@
-"""Files that FROM names by their paths: each is read as a table, under a name of the session's."""
+"""Files that FROM names by their paths: each is read as a temporary view of the session."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _GLOB = re.compile(r"[*?\[{]")
 
 
 def with_files(gateway: Gateway, text: str) -> SqlText | None:
-    """A statement that reads tables where it names files; None where it names none.
+    """The statement with views in place of files; None if it names no file.
 
     ``SELECT * FROM 'data/sensor.csv'`` reads a temporary view, under the alias ``sensor``. Each statement
-    that names a file looks at it anew.
+    that names a file checks it again.
 
     Raises
     ------
@@ -75,7 +75,7 @@ def _makes_a_stream(tokens: TokenList) -> bool:
 
 
 def _view(path: str) -> str:
-    """The name of the view of a path: another one in another working directory."""
+    """The name of the view of a path, which depends on the working directory."""
     whole = path if "://" in path else str(Path(path).absolute())
     shown = re.sub(r"\W+", "_", path.rsplit("/", 1)[-1])
     return f"__file_{shown}_{sha256(whole.encode()).hexdigest()[:12]}"

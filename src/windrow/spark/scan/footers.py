@@ -1,4 +1,4 @@
-"""What the footers of Parquet files say: their types, and the statistics of row groups."""
+"""The footers of Parquet files: their types, and the statistics of row groups."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _FIRST_TIME = -25_567 * 86_400_000_000  # 1900-01-01, in microseconds: before it
 
 @dataclass(frozen=True)
 class Footer:
-    """A file, what it was like when its footer was read, and the row groups that matter."""
+    """A file, its size and time when its footer was read, and the selected row groups."""
 
     path: str
     size: int
@@ -33,7 +33,7 @@ class Footer:
 
     @property
     def rows(self) -> int:
-        """How many there are in the row groups."""
+        """The number of rows in the row groups."""
         return sum(self.metadata.row_group(number).num_rows for number in self.groups)
 
     def chunks(self, columns: Iterable[str]) -> list[pq.ColumnChunkMetaData]:
@@ -44,31 +44,31 @@ class Footer:
         return [group.column(places[column]) for group in groups for column in columns]
 
     def is_coded(self, column: str) -> bool:
-        """Whether Arrow has codes in place of its values."""
+        """Whether Arrow can read it as dictionary codes."""
         return bool(pa.types.is_dictionary(self.schema.field(column).type))
 
     def is_delta_coded(self, column: str) -> bool:
-        """Whether values are written as differences of strings, which Arrow does not give as codes."""
+        """Whether values are delta-encoded strings, which Arrow cannot read as codes."""
         return any(_DELTA & set(chunk.encodings) for chunk in self.chunks([column]))
 
 
 def footers_of(paths: Iterable[str]) -> list[Footer] | None:
-    """Those of files; None where Spark has to say what is wrong with one."""
+    """The footers of files; None if Spark must report a problem with one."""
     found = []
     for path in paths:
         try:
-            told = Path(path).stat()
+            status = Path(path).stat()
             metadata = pq.read_metadata(path)
             schema = metadata.schema.to_arrow_schema()
         except (OSError, pa.ArrowException):
             return None
         groups = range(metadata.num_row_groups)
-        found.append(Footer(path, told.st_size, told.st_mtime_ns, metadata, schema, groups))
+        found.append(Footer(path, status.st_size, status.st_mtime_ns, metadata, schema, groups))
     return found
 
 
 def says_the_same(footer: Footer, types: Mapping[str, pa.DataType]) -> str | None:
-    """The first column of these that a file has not, or not with values that Arrow gives as Spark does."""
+    """The first of these columns that a file lacks, or for which Arrow may read other values than Spark."""
     names = [name.lower() for name in footer.schema.names]
     for column, kind in types.items():
         is_same = (
@@ -84,7 +84,7 @@ def says_the_same(footer: Footer, types: Mapping[str, pa.DataType]) -> str | Non
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:
-    """The type without what Arrow may have noted of how it held the values when they were written."""
+    """The type without Arrow's own metadata about the values' layout when they were written."""
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
     if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
@@ -95,39 +95,41 @@ def _plain(kind: pa.DataType) -> pa.DataType:
 
 
 def _is_of_this_calendar(footer: Footer, column: str) -> bool:
-    """Whether Spark gives the dates or times as they are written, not shifted from an old calendar."""
+    """Whether Spark reads the dates or times as written, without rebasing from an old calendar."""
     notes = footer.metadata.metadata or {}
     version = notes.get(b"org.apache.spark.version")
     if version is not None:
         return not version.startswith((b"1.", b"2.")) and b"org.apache.spark.legacyDateTime" not in notes
-    # Other writers do not say which calendar they mean; Spark then asks a setting, or the reader's option.
+    # Other writers do not record their calendar; Spark then uses a setting, or the reader's option.
     first = _FIRST_DAY if pa.types.is_date(footer.schema.field(column).type) else _FIRST_TIME
     for chunk in footer.chunks([column]):
-        told = chunk.statistics
-        if told is not None and told.has_null_count and told.null_count == chunk.num_values:
+        statistics = chunk.statistics
+        if statistics is not None and statistics.has_null_count and statistics.null_count == chunk.num_values:
             continue
-        if chunk.num_values and (told is None or not told.has_min_max or told.min_raw < first):
+        if chunk.num_values and (
+            statistics is None or not statistics.has_min_max or statistics.min_raw < first
+        ):
             return False
     return True
 
 
 def most(footers: Sequence[Footer], column: str) -> float:
-    """What the number of rows with one value of a column cannot exceed, by what footers tell of row groups.
+    """An upper bound of the number of rows with one value of a column, by the statistics of row groups.
 
-    As many rows as the row groups have within whose least and greatest value one value lies.
+    It is the greatest number of rows in row groups whose ranges have a value in common.
     """
     edges: list[tuple[Any, bool, int]] = []
     nulls = 0
     for chunk in (chunk for footer in footers for chunk in footer.chunks([column])):
-        told = chunk.statistics
-        if told is None or not told.has_null_count:
+        statistics = chunk.statistics
+        if statistics is None or not statistics.has_null_count:
             return math.inf
-        nulls += told.null_count
-        if told.null_count == chunk.num_values:
+        nulls += statistics.null_count
+        if statistics.null_count == chunk.num_values:
             continue
-        if not told.has_min_max or chunk.physical_type not in _ORDERED_AS_STORED:
+        if not statistics.has_min_max or chunk.physical_type not in _ORDERED_AS_STORED:
             return math.inf
-        edges += [(told.min_raw, False, chunk.num_values), (told.max_raw, True, chunk.num_values)]
+        edges += [(statistics.min_raw, False, chunk.num_values), (statistics.max_raw, True, chunk.num_values)]
     largest = within = 0
     for _, is_end, rows in sorted(edges):
         within += -rows if is_end else rows
@@ -136,35 +138,35 @@ def most(footers: Sequence[Footer], column: str) -> float:
 
 
 def is_full(footers: Sequence[Footer], column: str) -> bool:
-    """Whether the footers tell that the column is nowhere NULL."""
-    told = [chunk.statistics for footer in footers for chunk in footer.chunks([column])]
-    return all(one is not None and one.has_null_count and one.null_count == 0 for one in told)
+    """Whether the column has no NULL, by the statistics."""
+    statistics = [chunk.statistics for footer in footers for chunk in footer.chunks([column])]
+    return all(one is not None and one.has_null_count and one.null_count == 0 for one in statistics)
 
 
 def span_of(footers: Sequence[Footer], column: str) -> tuple[int, int] | None:
-    """The least and the greatest whole number, day or microsecond of a column, if the footers tell.
+    """The least and the greatest whole number, day or microsecond of a column, by the statistics if any.
 
-    Of a column without values it is any.
+    For a column without values the result is arbitrary.
     """
     ends: list[int] = []
     for chunk in (chunk for footer in footers for chunk in footer.chunks([column])):
-        told = chunk.statistics
-        if told is not None and told.has_null_count and told.null_count == chunk.num_values:
+        statistics = chunk.statistics
+        if statistics is not None and statistics.has_null_count and statistics.null_count == chunk.num_values:
             continue
-        if told is None or not told.has_min_max or chunk.physical_type not in ("INT32", "INT64"):
+        if statistics is None or not statistics.has_min_max or chunk.physical_type not in ("INT32", "INT64"):
             return None
-        ends += [told.min_raw, told.max_raw]
+        ends += [statistics.min_raw, statistics.max_raw]
     return (min(ends), max(ends)) if ends else (0, 0)
 
 
 def size_of(footers: Sequence[Footer], columns: Iterable[str]) -> int:
-    """The bytes of columns, as they are coded."""
+    """The encoded size of columns, in bytes."""
     names = list(columns)
     return sum(chunk.total_uncompressed_size for footer in footers for chunk in footer.chunks(names))
 
 
 def coded(footers: Sequence[Footer], types: Mapping[str, pa.DataType]) -> frozenset[str]:
-    """The strings of which the files hold codes."""
+    """The string columns that are dictionary-coded in the files."""
     found = set()
     for column, kind in types.items():
         if not pa.types.is_string(kind):

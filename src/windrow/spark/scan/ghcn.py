@@ -13,9 +13,9 @@ qflag     string  quality flag, NULL where blank: a value that failed a check is
 sflag     string  source flag, NULL where blank
 ========  ======  ==========================================================================
 
-Missing values (-9999) and the places of days that a month does not have are left out. The time of observation
-in the CSV is not read. A line of any other form is an error, never skipped: up front with file and
-line number as far as the files are small and visible to this process, else when Spark reaches it.
+Missing values (-9999) and days that a month does not have are left out. The time of observation in the CSV is
+not read. A line of any other form is an error, never skipped: up front with file and line number if the files
+are small and visible to this process, else when Spark reaches it.
 Formats: section III of https://www.ncei.noaa.gov/pub/data/ghcn/daily/readme.txt and
 https://www.ncei.noaa.gov/pub/data/ghcn/daily/by_year/readme-by_year.txt.
 """
@@ -36,7 +36,7 @@ from windrow.errors import InputError
 __all__ = ["BY_YEAR", "DLY", "LineFormat", "read"]
 
 _CHECKED_BYTES = 16 * 2**20
-"""How much of the files is checked up front, which takes less than a second."""
+"""How much of the files is checked up front, in less than a second."""
 
 _STATION = "[A-Za-z0-9_-]{11}"
 _YEAR_MONTH = "[12][0-9]{3}(?:0[1-9]|1[0-2])"
@@ -46,12 +46,12 @@ _RIGHT_ALIGNED = "(?: {4}[0-9]| {3}[-0-9][0-9]| {2}[-0-9][0-9]{2}| [-0-9][0-9]{3
 
 @dataclass(frozen=True, slots=True)
 class LineFormat:
-    """What a line of a kind of file looks like.
+    """The form of the lines of a kind of file.
 
     Attributes
     ----------
     name
-        What errors call the kind of file.
+        The name of the kind of file in errors.
     pattern
         A regular expression for the whole line, of the syntax common to Python and Java.
     """
@@ -83,7 +83,7 @@ def read(spark: SparkSession, form: LineFormat, targets: list[str], visible: Seq
     form
         `DLY` or `BY_YEAR`.
     targets
-        The paths as Spark is given them.
+        The paths for Spark.
     visible
         The files behind them, as far as this process can see them: their lines are checked up front.
 
@@ -129,7 +129,7 @@ def _malformed(form: LineFormat, file: Path, number: int, line: bytes) -> InputE
     return InputError(
         f"line {number} of {file} is not of a {form.name}: {start!r}",
         condition="MALFORMED_LINE",
-        hint="give the file's format if it is another one",
+        hint="name the file's format if it is another one",
     )
 
 

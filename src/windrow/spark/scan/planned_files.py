@@ -1,4 +1,4 @@
-"""What Spark's plan says of the files that rows come from: which they are, what is done with their rows."""
+"""The files that rows come from, and the operators over them, according to Spark's plan."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from windrow.spark.jvm.files import ParquetFiles, parquet_files
 __all__ = ["Constants", "PlannedFiles", "planned_files"]
 
 Constants = tuple[int | str | None, ...]
-"""What a directory says: of dates and times days and microseconds."""
+"""The partition values of a directory, with dates as days and times as microseconds."""
 
 # Options of a reader that say which files there are, or what is checked, and not how values are read
 _OPTIONS = frozenset(
@@ -45,11 +45,11 @@ class PlannedFiles:
     Attributes
     ----------
     operators
-        From the last to the first, each a choice of rows or columns.
+        The operators from the last to the first, each a selection of rows or columns.
     names, kinds
-        Of the columns that can be read, by the numbers by which the plan tells them.
+        The readable columns, by their expression ids in the plan.
     directories
-        The numbers of those of which directories have the values.
+        The expression ids of the columns whose values are in directories.
     files
         The paths, as often as Spark reads them, and the values of their directories.
     """
@@ -67,13 +67,13 @@ def planned_files(gateway: Gateway, rows: DataFrame) -> PlannedFiles | None:
     Raises
     ------
     Unread
-        There are such files, but more is done with them than to choose rows and compute of each, or Spark
-        reads them in a way of its own.
+        There are such files, but the plan does more than select rows and compute columns of each, or Spark
+        reads them with special options.
     """
     try:
         with gateway.translated():
             found = parquet_files(rows)
-    except WindrowError:  # what fails here fails again, and is told, when the query is run
+    except WindrowError:  # the same error is reported when the query runs
         return None
     if found is None:
         return None
@@ -119,7 +119,7 @@ def _files(paths: Sequence[str], values: Mapping[str, Constants] | None) -> list
 def _values(
     found: ParquetFiles, kinds: Mapping[int, pa.DataType], numbers: Mapping[str, int]
 ) -> Mapping[str, Constants]:
-    """What directories say, by their paths."""
+    """The values of directories, by path."""
     for name, kind in found.directory_types.items():
         known = kinds.get(numbers.get(name, -1))
         if known is None or not (

@@ -1,4 +1,4 @@
-"""Which row groups and directories hold no row that a filter lets through, by what is known of them."""
+"""Prune row groups and directories without rows that satisfy a filter, by their statistics and values."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ __all__ = ["KnownColumns", "KnownValues", "may_hold", "of_directory", "of_row_gr
 
 @dataclass(frozen=True)
 class KnownValues:
-    """What is known of the values of a column.
+    """The known range of a column's values.
 
     Attributes
     ----------
     least, greatest
-        As they are compared: numbers, days, microseconds, bytes. None where that is not known.
+        As numbers, days, microseconds or bytes. None if unknown.
     has_values, has_nulls
-        Whether there may be any.
+        Whether there may be values, and NULLs.
     """
 
     least: Any = None
@@ -35,7 +35,7 @@ class KnownValues:
 
 
 KnownColumns = Callable[[int], KnownValues]
-"""By the numbers by which plans tell them."""
+"""By the expression ids of Spark's plans."""
 
 _TURNED = {
     "LessThan": "GreaterThan",
@@ -48,7 +48,7 @@ _TURNED = {
 
 
 def may_hold(condition: SparkNode, known: KnownColumns) -> bool:
-    """Whether there may be a row of which the condition is true."""
+    """Whether there may be a row for which the condition is true."""
     match condition.name:
         case "And":
             return all(may_hold(part, known) for part in condition.children)
@@ -80,7 +80,7 @@ def _may_compare(name: str, column: SparkNode, literal: SparkNode, known: KnownC
     found = known(column.number)
     if not found.has_values:
         return False
-    # NaN is not among the least and the greatest: it is greater than any other
+    # the statistics leave out NaN, which is greater than any other value
     is_float = isinstance(value, float)
     below = found.least is not None and value < found.least
     above = found.greatest is not None and value > found.greatest and not is_float
@@ -97,7 +97,7 @@ def _may_compare(name: str, column: SparkNode, literal: SparkNode, known: KnownC
 
 
 def _compared(literal: SparkNode) -> int | float | bytes | None:
-    """A literal as statistics have it; None if they have it in another way, or not at all."""
+    """A literal in the form of the statistics; None if they have another form, or none."""
     try:
         found = read(literal, ColumnScope({}))
     except Unread:
@@ -115,8 +115,8 @@ def _compared(literal: SparkNode) -> int | float | bytes | None:
     return None
 
 
-def of_row_group(footer: Footer, number: int, names: Mapping[int, str], given: KnownColumns) -> KnownColumns:
-    """What the footer of a file tells of the columns of a row group; of others, what is given."""
+def of_row_group(footer: Footer, number: int, names: Mapping[int, str], others: KnownColumns) -> KnownColumns:
+    """The ranges of a row group's columns by the footer of its file; other columns as in `others`."""
     leaves = footer.metadata.schema
     places = {leaves.column(place).path: place for place in range(len(leaves))}
     group = footer.metadata.row_group(number)
@@ -124,22 +124,22 @@ def of_row_group(footer: Footer, number: int, names: Mapping[int, str], given: K
     def known(column: int) -> KnownValues:
         name = names.get(column)
         if name is None:
-            return given(column)
+            return others(column)
         chunk = group.column(places[name])
-        told = chunk.statistics
-        if told is None:
+        statistics = chunk.statistics
+        if statistics is None:
             return KnownValues()
-        has_nulls = not told.has_null_count or told.null_count > 0
-        if told.has_null_count and told.null_count == chunk.num_values:
+        has_nulls = not statistics.has_null_count or statistics.null_count > 0
+        if statistics.has_null_count and statistics.null_count == chunk.num_values:
             return KnownValues(has_values=False)
         logical = leaves.column(places[name]).logical_type.type
-        is_known = told.has_min_max and (
+        is_known = statistics.has_min_max and (
             (chunk.physical_type in ("INT32", "INT64") and logical != "DECIMAL")
             or (chunk.physical_type == "BYTE_ARRAY" and logical == "STRING")
-            or (chunk.physical_type == "DOUBLE" and told.min_raw == told.min_raw)
+            or (chunk.physical_type == "DOUBLE" and statistics.min_raw == statistics.min_raw)
         )
         return (
-            KnownValues(told.min_raw, told.max_raw, has_nulls=has_nulls)
+            KnownValues(statistics.min_raw, statistics.max_raw, has_nulls=has_nulls)
             if is_known
             else KnownValues(has_nulls=has_nulls)
         )
@@ -148,7 +148,7 @@ def of_row_group(footer: Footer, number: int, names: Mapping[int, str], given: K
 
 
 def of_directory(numbers: Mapping[int, int], values: Constants) -> KnownColumns:
-    """What the directory of a file tells of its columns, by their places among the values."""
+    """The values of a file's columns by its directory, by their places among the values."""
 
     def known(column: int) -> KnownValues:
         if column not in numbers:

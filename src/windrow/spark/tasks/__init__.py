@@ -1,1 +1,1 @@
-"""Rows on their way to tasks: cells, exchanges, and slices of long partitions."""
+"""Exchanges between tasks: shards, and slices of long partitions."""

@@ -1,11 +1,10 @@
-"""The exchanges of a stage: rows travel as packed Arrow chunks, and one task gets each cell.
+"""The exchanges of a fragment: rows are sent as packed Arrow chunks, and each shard goes to one task.
 
     columns ─▶ pack ─▶ exchange ─▶ whole                                           whole partitions
-                                ├▶ alone                       slices that were dealt the rows around them
-                                └▶ summarise ─▶ exchange ─▶ share ─▶ … ─▶ finish   with slices of long ones
+                                ├▶ alone                                           slices with their halo
+                                └▶ summarise ─▶ exchange ─▶ share ─▶ … ─▶ finish   slices of long partitions
 
-What each step does is :mod:`windrow.kernels.tasks.task_steps`; what a cell is,
-:mod:`windrow.kernels.packing.cells`.
+The steps: :mod:`windrow.kernels.tasks.task_steps`; shards: :mod:`windrow.kernels.packing.shards`.
 """
 
 from __future__ import annotations
@@ -20,57 +19,57 @@ from pyspark.sql.types import StructType
 
 from windrow.errors import MARK, WindrowError
 from windrow.kernels.packing.messages import CELL, CHUNK, KIND, NUMBER
-from windrow.kernels.tasks.task_stage import TaskStage
+from windrow.kernels.tasks.fragment import Fragment
 from windrow.kernels.tasks.task_steps import steps
 from windrow.spark.runtime.interpreter import map_in_arrow
 from windrow.spark.scan.file_scan import tasks_of
-from windrow.spark.tasks.to_cells import to_cells
+from windrow.spark.tasks.to_shards import to_shards
 
-__all__ = ["MESSAGES", "as_told", "in_worker", "run_stage"]
+__all__ = ["MESSAGES", "as_runtime_error", "in_worker", "run_fragment"]
 
 MESSAGES = f"{CELL} int, {KIND} int, {NUMBER} bigint, {CHUNK} binary"
-Step = Callable[[TaskStage, Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+Step = Callable[[Fragment, Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
-def run_stage(
-    rows: DataFrame, stage: TaskStage, result: StructType, columns: tuple[str, ...] | None = None
+def run_fragment(
+    rows: DataFrame, fragment: Fragment, result: StructType, columns: tuple[str, ...] | None = None
 ) -> DataFrame:
-    """The kernel's result over the rows, with the columns that `result` has.
+    """Run the kernel over the rows; the result has the columns of `result`.
 
-    If their names are others than the kernel's, `columns` has the kernel's name for each.
+    If their names differ from the kernel's, `columns` has the kernel's name for each.
     """
-    cells = stage.layout.cells
-    if stage.scan is None:
-        packed = map_in_arrow(rows, _task(stage, "pack"), MESSAGES)
+    shards = fragment.layout.shards
+    if fragment.scan is None:
+        packed = map_in_arrow(rows, _task(fragment, "pack"), MESSAGES)
     else:
-        packed = map_in_arrow(tasks_of(rows.sparkSession, stage.scan), _task(stage, "read"), MESSAGES)
-    stage = replace(stage, scan=None)  # which files there are, only those who read them need to know
-    chunks = to_cells(packed, cells)
-    *others, last = steps(stage)
+        packed = map_in_arrow(tasks_of(rows.sparkSession, fragment.scan), _task(fragment, "read"), MESSAGES)
+    fragment = replace(fragment, scan=None)  # only the first step needs the list of files
+    chunks = to_shards(packed, shards)
+    *others, last = steps(fragment)
     for step in others:
-        chunks = to_cells(map_in_arrow(chunks, _task(stage, step), MESSAGES), cells)
-    return map_in_arrow(chunks, _task(stage, last, columns, result.names), result)
+        chunks = to_shards(map_in_arrow(chunks, _task(fragment, step), MESSAGES), shards)
+    return map_in_arrow(chunks, _task(fragment, last, columns, result.names), result)
 
 
 def _task(
-    stage: TaskStage, step: str, columns: tuple[str, ...] | None = None, names: list[str] | None = None
+    fragment: Fragment, step: str, columns: tuple[str, ...] | None = None, names: list[str] | None = None
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """A step as Spark's workers call it; it gives these columns under these names."""
+    """A step as Spark's workers call it, with these columns of its result under these names."""
 
     def run(batches: Iterable[pa.RecordBatch], number: int) -> Iterator[pa.RecordBatch]:
         from windrow.kernels.tasks.task_steps import STEPS
 
         task = (number,) if step in ("pack", "read") else ()
-        for batch in STEPS[step](stage, batches, *task):
+        for batch in STEPS[step](fragment, batches, *task):
             yield batch if columns is None else batch.select(columns).rename_columns(names)
 
-    return in_worker(run, stage.plan.sql)
+    return in_worker(run, fragment.plan.sql)
 
 
 def in_worker(
     step: Callable[[Iterable[pa.RecordBatch], int], Iterator[pa.RecordBatch]], sql: str | None
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function that Spark's workers call for a step, which is told the number of its task."""
+    """The function that Spark's workers call for a step, which receives the number of its task."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import TaskContext
@@ -80,13 +79,13 @@ def in_worker(
             assert context is not None
             yield from step(batches, context.partitionId())
         except WindrowError as error:
-            raise as_told(error, sql) from error
+            raise as_runtime_error(error, sql) from error
 
     return run
 
 
-def as_told(error: WindrowError, sql: str | None) -> RuntimeError:
-    """An error of a task as the driver knows it again, with the statement that it is of."""
+def as_runtime_error(error: WindrowError, sql: str | None) -> RuntimeError:
+    """A task's error in a form that the driver can decode, with its statement."""
     data = {key: getattr(error, key) for key in ("message", "condition", "sqlstate", "hint")}
     data |= {"sql": sql, "span": [error.span.start, error.span.stop] if error.span else None}
     return RuntimeError(MARK + json.dumps(data))

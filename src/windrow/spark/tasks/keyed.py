@@ -1,4 +1,4 @@
-"""Runs operators over relations that vary: rows are exchanged by key, and each task has whole keys."""
+"""Runs operators over time-varying relations: rows are exchanged by key, and each task has whole keys."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, LongType, StructType
 
 from windrow.kernels.aggregates import Aggregate
-from windrow.kernels.packing.cells import Layout
+from windrow.kernels.packing.shards import Layout
 from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.kernels.zset.stage import First, Keyed
 from windrow.kernels.zset.time_windows import TimeWindows
@@ -20,19 +20,19 @@ from windrow.spark.gateway import Gateway
 from windrow.spark.runtime.interpreter import map_in_arrow
 from windrow.spark.tasks.exchange import MESSAGES, in_worker
 from windrow.spark.tasks.layout import shuffled
-from windrow.spark.tasks.to_cells import to_cells
+from windrow.spark.tasks.to_shards import to_shards
 from windrow.syntax.sqltext import quoted
 
 __all__ = ["can_be_keyed", "is_carried", "run_keyed"]
 
 
 def can_be_keyed(frame: DataFrame) -> bool:
-    """Whether all columns can go through an operator."""
+    """Whether operators support all columns."""
     return all(is_carried(field.dataType) for field in frame.schema)
 
 
 def is_carried(kind: DataType) -> bool:
-    """Whether values of a type can go through an operator, which compares strings as they are."""
+    """Whether operators support values of a type; they compare strings by their bytes."""
     return can_travel(kind) and not contains(kind, "collated")
 
 
@@ -48,7 +48,7 @@ def run_keyed(
     windows: TimeWindows | None = None,
     until: Sequence[Completeness] = (),
 ) -> DataFrame:
-    """The rows that an operator gives, as :class:`windrow.kernels.zset.stage.Keyed` tells.
+    """Run an operator, described as in :class:`windrow.kernels.zset.stage.Keyed`.
 
     Parameters
     ----------
@@ -57,14 +57,14 @@ def run_keyed(
     keys
         Columns of each of them; with none, one task has all rows.
     result
-        The columns that it gives, before `ENTER` and `LEAVE`.
+        The columns of its result, before `ENTER` and `LEAVE`.
     origin, aggregates, first, windows
         As :class:`windrow.kernels.zset.stage.Keyed` has them.
     until
-        What says of keys, by their columns, that nothing comes to them any more.
+        The conditions by which keys are complete, by their columns.
     """
-    cells = shuffled(gateway) if keys else 1
-    stage = Keyed(operator, tuple(keys), Layout(cells), origin, aggregates, first, windows)
+    shards = shuffled(gateway) if keys else 1
+    fragment = Keyed(operator, tuple(keys), Layout(shards), origin, aggregates, first, windows)
     travelling = [
         side.select(
             *(encode(F.col(quoted(field.name)), field.dataType).alias(field.name) for field in side.schema)
@@ -76,29 +76,29 @@ def run_keyed(
     for field in whole:
         inner = inner.add(field.name, travelling_type(field.dataType))
     if gateway.operators is not None:
-        given = gateway.operators.keyed(stage, travelling, inner, until)
+        found = gateway.operators.keyed(fragment, travelling, inner, until)
     else:
-        given = _exchanged(stage, travelling, inner)
-    return given.select(
+        found = _exchanged(fragment, travelling, inner)
+    return found.select(
         *(decode(F.col(quoted(field.name)), field.dataType).alias(field.name) for field in whole)
     )
 
 
-def _exchanged(stage: Keyed, sides: Sequence[DataFrame], result: StructType) -> DataFrame:
+def _exchanged(fragment: Keyed, sides: Sequence[DataFrame], result: StructType) -> DataFrame:
     packed: DataFrame | None = None
     for number, side in enumerate(sides):
-        one = map_in_arrow(side, in_worker(_pack(stage, right=number == 1), None), MESSAGES)
+        one = map_in_arrow(side, in_worker(_pack(fragment, right=number == 1), None), MESSAGES)
         packed = one if packed is None else packed.unionAll(one)
     assert packed is not None
 
     def run(batches: Iterable[pa.RecordBatch], _: int) -> Iterator[pa.RecordBatch]:
-        return stage.run(batches)
+        return fragment.run(batches)
 
-    return map_in_arrow(to_cells(packed, stage.layout.cells), in_worker(run, None), result)
+    return map_in_arrow(to_shards(packed, fragment.layout.shards), in_worker(run, None), result)
 
 
-def _pack(stage: Keyed, *, right: bool):  # type: ignore[no-untyped-def]
+def _pack(fragment: Keyed, *, right: bool):  # type: ignore[no-untyped-def]
     def pack(batches: Iterable[pa.RecordBatch], task: int) -> Iterator[pa.RecordBatch]:
-        return stage.pack(batches, task, right=right)
+        return fragment.pack(batches, task, right=right)
 
     return pack

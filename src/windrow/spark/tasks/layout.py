@@ -1,7 +1,7 @@
-"""How the rows of a window are dealt out to tasks: whole partitions by hash, long ones in slices.
+"""The layout of rows over tasks: whole partitions by hash, long ones in slices.
 
 Which partitions are long, and where to cut them, is estimated from a sample of the keys; a wrong estimate
-costs time, never rows. The cells themselves are :mod:`windrow.kernels.packing.cells`.
+costs time, never rows. Shards: :mod:`windrow.kernels.packing.shards`.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from pyspark.sql.types import (
 
 from windrow.errors import WindrowError
 from windrow.kernels.hashing import hashes
-from windrow.kernels.packing.cells import Layout, Sequence
 from windrow.kernels.packing.parquet_files import FileScan
+from windrow.kernels.packing.shards import Layout, Sequence
 from windrow.kernels.sorting import SortKey, cut_codes
 from windrow.spark.gateway import Gateway
 from windrow.spark.jvm.plans import estimated_bytes
@@ -41,7 +41,7 @@ BYTES_SETTING = "spark.windrow.slice.bytes"
 TASK_SETTING = "spark.windrow.task.rows"
 _DEFAULTS = {ROWS_SETTING: 2_000_000, BYTES_SETTING: 256 << 20, TASK_SETTING: 100_000}
 _SAMPLED = 0.01
-_SMALL = 4 << 20  # bytes by Spark's estimate, below which the rows are few
+_SMALL = 4 << 20  # bytes by Spark's estimate, below which no partition is long
 
 
 def survey(
@@ -53,20 +53,20 @@ def survey(
     *,
     sliceable: bool,
 ) -> Layout:
-    """The layout for these rows, by a job over a sample of their keys where they may be many.
+    """Choose the layout for these rows; runs a job over a sample of their keys if they may be many.
 
-    `scan` is how tasks read them if they do.
+    `scan` is set if tasks read the rows themselves.
     """
     shuffled = Layout(_tasks(gateway, math.inf) if partition else 1)
     if gateway.plan_only:
         return shuffled
     budget = min(_setting(gateway, ROWS_SETTING), max(_setting(gateway, BYTES_SETTING) // _width(rows), 1))
-    few = _few(gateway, rows, scan, budget)
-    if few is not None:
-        return Layout(_tasks(gateway, few, budget) if partition else 1)
+    small = _small(gateway, rows, scan, budget)
+    if small is not None:
+        return Layout(_tasks(gateway, small, budget) if partition else 1)
     try:
         sample = _sample(gateway, rows, scan, list(dict.fromkeys((*partition, order.column))))
-    except WindrowError:  # what fails here fails again, and is told, when the query is run
+    except WindrowError:  # the same error is reported when the query runs
         return shuffled
     keys = hashes(sample, partition)
     sequences: list[Sequence] = []
@@ -87,12 +87,12 @@ def survey(
 
 
 def shuffled(gateway: Gateway) -> int:
-    """How many cells rows are dealt to of which nothing is known."""
+    """The number of shards for rows of unknown size."""
     return _tasks(gateway, math.inf)
 
 
-def _few(gateway: Gateway, rows: DataFrame, scan: FileScan | None, budget: int) -> float | None:
-    """The number of rows, about, if it is certain that no partition is long."""
+def _small(gateway: Gateway, rows: DataFrame, scan: FileScan | None, budget: int) -> float | None:
+    """The approximate number of rows, if certainly no partition is long."""
     if scan is not None:
         return scan.rows if scan.longest <= budget else None
     size = _bytes(gateway, rows)
@@ -129,9 +129,9 @@ def _cuts(codes: np.ndarray, slices: int) -> tuple[int, ...]:
 
 
 def _tasks(gateway: Gateway, rows: float, budget: int | None = None) -> int:
-    """How many tasks so many rows are worth: as many as a shuffle of the session has, if they suffice.
+    """The number of tasks for so many rows: at most the session's shuffle partitions.
 
-    If each is to have no more rows than `budget`, there may be several times as many.
+    With a `budget` of rows for each task, there may be several times as many.
     """
     shuffled = int(gateway.spark.conf.get("spark.sql.shuffle.partitions") or 1)
     tasks = max(1, min(shuffled, math.ceil(min(rows / _setting(gateway, TASK_SETTING), shuffled))))
@@ -147,11 +147,11 @@ def _bytes(gateway: Gateway, rows: DataFrame) -> float:
     """Spark's estimate of the size of the rows; infinite if it has none."""
     with suppress(WindrowError), gateway.translated():
         return estimated_bytes(rows)
-    return math.inf  # what fails here fails again, and is told, when the query is run
+    return math.inf  # the same error is reported when the query runs
 
 
 def _width(rows: DataFrame) -> int:
-    """About how many bytes a row takes."""
+    """The approximate size of a row in bytes."""
     return sum(_bytes_of(field.dataType) for field in rows.schema.fields)
 
 

@@ -1,1 +1,1 @@
-"""Which entries of a stream are on time, late, or ahead, and how far the stream is known."""
+"""Watermarks: which entries of a stream are on time, late or ahead, and how far event time is complete."""

@@ -1,7 +1,6 @@
-"""How far ahead of its processing time an entry may be: what is further ahead is quarantined.
+"""Quarantine: entries too far ahead of their processing time.
 
-That depends on the entry alone, so it is decided before anything else is: a quarantined entry is to the
-stream's clock as if it had not come.
+This depends on the entry alone, so it is decided first: the watermark ignores quarantined entries.
 """
 
 from __future__ import annotations
@@ -25,16 +24,16 @@ _FURTHEST = 2**62
 
 @dataclass(frozen=True, slots=True)
 class Future:
-    """The time by which a rowtime or bound may be ahead of the processing time of its entry.
+    """How far a rowtime or bound may be ahead of the processing time of its entry.
 
-    Rowtimes without a zone, and dates, are taken as UTC.
+    Rowtimes without a zone, and dates, count as UTC.
 
     Attributes
     ----------
     micros
-        That time, in microseconds.
+        The limit, in microseconds.
     tick
-        How many nanoseconds a tick of the rowtime has: one, or whole microseconds.
+        The length of a tick of the rowtime, in nanoseconds: one, or whole microseconds.
     """
 
     micros: int
@@ -43,13 +42,13 @@ class Future:
     def __post_init__(self) -> None:
         if self.micros < 0:
             raise UsageError(
-                f"{self.micros} microseconds are no time by which rows may be ahead",
+                f"future is negative: {self.micros} microseconds",
                 condition="INVALID_ARGUMENT",
-                hint="give a length of time of 0 or more, such as future='1 day'",
+                hint="set a length of time of 0 or more, such as future='1 day'",
             )
 
     def limits(self, ptime: Ints) -> Ints:
-        """Of processing times in microseconds, the greatest rowtime that may come then, in ticks."""
+        """The greatest rowtime, in ticks, that may arrive at each processing time, in microseconds."""
         whole: Ints = np.clip(ptime, -_FURTHEST, _FURTHEST) + min(self.micros, _FURTHEST - 1)
         if self.tick >= _MICROSECOND:
             return whole // (self.tick // _MICROSECOND)
@@ -60,7 +59,7 @@ class Future:
 def quarantined(future: Future, entries: Entries) -> tuple[npt.NDArray[np.bool_], Ints]:
     """Which entries are too far ahead, and the greatest rowtime that each may have.
 
-    A promise that nothing follows at all is of no time, and so never too far ahead.
+    A bound after which no row follows at all has no time, and so is never too far ahead.
     """
     limits = future.limits(entries.ptime if entries.sent is None else entries.sent)
     is_timed = np.isin(entries.kind, _TIMED)

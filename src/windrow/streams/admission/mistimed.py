@@ -1,10 +1,10 @@
-"""Files of a log that say that they were written long after now: their writer's clock was ahead.
+"""Files of a log with a processing time in the future: their writer's clock was ahead.
 
-Processing times never go back, so one such file would hold them for years. Whoever reads it first notes, in a
-file of its own, when it came by the reader's clock; every reader takes that time from then on. So what became
-of the file is decided once, and the log replayed gives what it gave.
+Processing times never go back, so one such file would stop them for years. The first reader records, in a
+separate file, when the file arrived by the reader's own clock; all readers use that time from then on. The
+decision about the file is thus made once, and a replay of the log has the same result.
 
-A reader whose clock is before the stream was made is itself behind: it notes nothing.
+A reader whose clock is before the stream's creation is itself behind: it records nothing.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from windrow.streams.durable_files import claim, flush, writing, written
 __all__ = ["FOLDER", "Mistimed", "is_ahead", "mistimed", "when"]
 
 FOLDER = "clocks"
-"""Where it is noted, beside the log."""
+"""The folder of these records, beside the log."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mistimed:
-    """A file of a log whose processing time is not believed.
+    """A file of a log with a wrong processing time.
 
     Attributes
     ----------
     number
         The file.
     said, taken
-        The time that its writer said, and the one that holds, in microseconds.
+        The time that its writer recorded, and the one that replaces it, in microseconds.
     """
 
     number: int
@@ -48,21 +48,21 @@ def is_ahead(ptime: int) -> bool:
 
 
 def when(stream: Path, number: int, said: int) -> int:
-    """When a file of a log came, whose writer said that it was then.
+    """When a file of a log arrived.
 
     Parameters
     ----------
     stream
         The folder of the stream.
     number
-        The file's.
+        The file's number.
     said
-        The greatest processing time in it, in microseconds.
+        The greatest processing time that its writer recorded, in microseconds.
 
     Raises
     ------
     ExecutionError
-        ``STREAM_NOT_WRITTEN``, ``DISK_FULL``: what holds cannot be noted.
+        ``STREAM_NOT_WRITTEN``, ``DISK_FULL``: the time cannot be recorded.
     """
     known = _noted(stream, number)
     if known is None and is_ahead(said):
@@ -71,9 +71,9 @@ def when(stream: Path, number: int, said: int) -> int:
 
 
 def mistimed(stream: Path, after: int = 0) -> list[Mistimed]:
-    """The files after a number whose processing times are not believed."""
+    """The files after a number with wrong processing times."""
     try:
-        names = os.listdir(stream / FOLDER)  # noqa: PTH208 - of most streams it is not there
+        names = os.listdir(stream / FOLDER)  # noqa: PTH208 - most streams do not have it
     except FileNotFoundError:
         return []
     numbers = sorted(int(name.removesuffix(".json")) for name in names if name.endswith(".json"))

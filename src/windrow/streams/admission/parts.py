@@ -1,11 +1,11 @@
-"""The clock of a stream of one producer, for parts of a micro-batch that tasks read beside each other.
+"""The watermark of a stream with one producer, for parts of a micro-batch that tasks read in parallel.
 
-A task knows what the entries of its own part say, not what those of the parts before it do. So it notes of
-each row what was *said* in the part before the row, and of the part what all of its entries say. Who has the
-notes of all parts judges the rows of any of them as :func:`windrow.streams.admission.clock.decide` would
-judge them in the order of the parts, one after the other.
+A task sees the entries of its own part, not of the parts before it. It therefore records, for each row, the
+greatest rowtime and bound in the part before the row, and a summary of the whole part. With the summaries of
+all parts, the rows of each can be judged as :func:`windrow.streams.admission.watermark.decide` judges them in
+the order of the parts.
 
-That is so for one producer, which is neither idle nor closes, and makes no promises by patterns.
+This works for one producer that is never idle, never closes, and has no punctuations.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from windrow.streams.admission.clock import ClockState, Ordering, Standing
+from windrow.streams.admission.watermark import Ordering, Standing, WatermarkState
 from windrow.streams.entries import FOREVER, NO_BOUND, Decision
 
 __all__ = ["BatchPart", "Said", "judged"]
@@ -25,16 +25,16 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class BatchPart:
-    """What the entries of a part say.
+    """The summary of a part's entries.
 
     Attributes
     ----------
     seen
-        The greatest rowtime of its rows; `NO_BOUND` where there is none.
+        The greatest rowtime of its rows; `NO_BOUND` if there is none.
     promised
-        The greatest bound that came with one of its entries; `NO_BOUND` where there is none.
+        The greatest bound of its entries; `NO_BOUND` if there is none.
     highest
-        The greatest rowtime of those rows that are not below a bound of the part before them.
+        The greatest rowtime of the rows that are not below an earlier bound of the part.
     """
 
     seen: int = NO_BOUND
@@ -42,15 +42,14 @@ class BatchPart:
     highest: int = NO_BOUND
 
     def read(self, rowtimes: Ints, bounds: Ints | None) -> tuple[BatchPart, Ints, Ints]:
-        """What the part says with its next entries; and what was said in it before each of these: the
-        greatest rowtime, and the greatest bound.
+        """Add the next entries; return the new summary, and the greatest rowtime and bound before each entry.
 
         Parameters
         ----------
         rowtimes
             `NO_BOUND` for entries that are no rows.
         bounds
-            `NO_BOUND` for entries without one; None where none has.
+            `NO_BOUND` for entries without a bound; None if no entry has one.
         """
         seen = _before(self.seen, rowtimes)
         promised = np.full(len(rowtimes), self.promised) if bounds is None else _before(self.promised, bounds)
@@ -65,32 +64,32 @@ class BatchPart:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What entries have said so far: the greatest rowtime, the greatest bound, and whether a row was in."""
+    """The summary of all entries so far: the greatest rowtime and bound, and whether a row was admitted."""
 
     seen: int = NO_BOUND
     promised: int = NO_BOUND
     started: bool = False
 
     def then(self, part: BatchPart) -> Said:
-        """What they and those of the next part have said."""
+        """The summary of these entries and of the next part."""
         started = self.started or (part.highest != NO_BOUND and part.highest >= self.promised)
         return Said(max(self.seen, part.seen), max(self.promised, part.promised), started)
 
-    def clock(self, ordering: Ordering) -> int | None:
-        """The stream's clock after them; None while there is none."""
+    def watermark(self, ordering: Ordering) -> int | None:
+        """The stream's watermark after them; None while there is none."""
         if not self.started:
             return FOREVER if self.promised == FOREVER else None
         bound = self._standing(ordering).bound
         return None if bound == NO_BOUND else bound
 
-    def state(self, ordering: Ordering, rows: int, late: int, rejected: int) -> ClockState:
-        """The state of the stream's clock, after so many rows of which these were late or rejected."""
-        clock, standing = self.clock(ordering), self._standing(ordering)
+    def state(self, ordering: Ordering, rows: int, late: int, rejected: int) -> WatermarkState:
+        """The state of the stream's watermark, after so many rows of which these were late or rejected."""
+        watermark, standing = self.watermark(ordering), self._standing(ordering)
         heard = standing.bound != NO_BOUND or self.started
-        return ClockState(
+        return WatermarkState(
             started=self.started,
-            at=NO_BOUND if clock is None else clock,
-            firm_at=NO_BOUND if clock is None else standing.promised,
+            at=NO_BOUND if watermark is None else watermark,
+            firm_at=NO_BOUND if watermark is None else standing.firm,
             producers={"": standing} if heard else {},
             admitted=rows - late - rejected,
             late=late,
@@ -105,27 +104,25 @@ class Said:
 def judged(
     ordering: Ordering, before: Said, rowtimes: Ints, seen: Ints, promised: Ints
 ) -> tuple[npt.NDArray[np.int8], Ints]:
-    """What becomes of the rows of a part, and the bound that those are below that are not admitted.
+    """Decide on the rows of a part; return the decisions, and the bound that each refused row is below.
 
     Parameters
     ----------
     before
-        What the entries before the part have said.
+        The summary of the entries before the part.
     seen, promised
-        What the entries of the part before each row have said.
+        The greatest rowtime and bound in the part before each row.
     """
-    promises, estimates = _bounds(
-        ordering, np.maximum(seen, before.seen), np.maximum(promised, before.promised)
-    )
+    firm, estimates = _bounds(ordering, np.maximum(seen, before.seen), np.maximum(promised, before.promised))
     decision = np.full(len(rowtimes), Decision.ADMITTED, np.int8)
     decision[rowtimes < estimates] = Decision.LATE
-    decision[rowtimes < promises] = Decision.REJECTED
-    violated = np.where(decision == Decision.REJECTED, promises, np.maximum(promises, estimates))
+    decision[rowtimes < firm] = Decision.REJECTED
+    violated = np.where(decision == Decision.REJECTED, firm, np.maximum(firm, estimates))
     return decision, np.where(decision == Decision.ADMITTED, NO_BOUND, violated)
 
 
 def _bounds(ordering: Ordering, seen: Ints, promised: Ints) -> tuple[Ints, Ints]:
-    """What is promised, and what is estimated."""
+    """The bounds, and the estimates."""
     nothing = np.full(len(seen), NO_BOUND)
     if ordering.lag is None:
         return promised, nothing
@@ -135,5 +132,5 @@ def _bounds(ordering: Ordering, seen: Ints, promised: Ints) -> tuple[Ints, Ints]
 
 
 def _before(first: int, values: Ints) -> Ints:
-    """Of each value the greatest of those before it, and of `first`."""
+    """The greatest of `first` and of the values before each value."""
     return np.maximum.accumulate(np.concatenate([np.array([first]), values]))[:-1]

@@ -1,4 +1,4 @@
-"""Rows that come out of order by no more than some time: which are later than that."""
+"""Bounded out-of-orderness: which rows are further out of order than allowed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["TooLate", "too_late"]
 
 @dataclass(frozen=True, eq=False)
 class TooLate:
-    """Of each row the bound when it came, and whether it was below it; the greatest rowtime after all."""
+    """For each row the bound when it arrived, and whether it is below it; the greatest rowtime of all."""
 
     late: npt.NDArray[np.bool_]
     bounds: Ints
@@ -22,7 +22,7 @@ class TooLate:
 
 
 def too_late(ticks: Ints, seen: int | None, within: int) -> TooLate:
-    """Which rows are further behind the greatest rowtime before them than they may be.
+    """Which rows are further behind the greatest earlier rowtime than allowed.
 
     >>> too_late(np.array([10, 9, 12, 10, 9]), None, 2).late.tolist()
     [False, False, False, False, True]

@@ -1,4 +1,4 @@
-"""Rowtimes as ticks: whole numbers of the unit of the column that holds them."""
+"""Rowtimes as ticks: integers in the unit of the rowtime column."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _UNITS = {
     "MICROSECOND": 1000,
     "NANOSECOND": 1,
 }
-"""Their lengths in nanoseconds."""
+"""The lengths of the units, in nanoseconds."""
 _EPOCH = datetime.datetime(1970, 1, 1)
 _MICROSECOND = datetime.timedelta(microseconds=1)
 
 
 @dataclass(frozen=True)
 class Rowtime:
-    """The column of the rowtimes.
+    """The rowtime column.
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class Rowtime:
     kind
         timestamp[us] with or without UTC, date32, int64 or int32.
     unit
-        What a tick is, in the singular: that of integers, ``MICROSECOND`` of timestamps, ``DAY`` of dates.
+        The unit of a tick, in the singular: ``MICROSECOND`` for timestamps, ``DAY`` for dates.
     """
 
     column: str
@@ -67,23 +67,23 @@ class Rowtime:
         kind = schema.field(found).type
         own = _own_unit(kind)
         if own is None or (unit is not None and not pa.types.is_integer(kind)):
-            told = (
-                f"a rowtime of type {kind} has a unit of its own"
+            message = (
+                f"a rowtime of type {kind} cannot have another unit"
                 if own
-                else f"{kind} is no type of a rowtime"
+                else f"a rowtime cannot have type {kind}"
             )
             raise AnalysisError(
-                told,
+                message,
                 condition="INVALID_ROWTIME",
                 hint="leave the unit out"
                 if own
-                else "rowtimes are timestamp[us], with UTC or without a zone, date32, int64 or int32",
+                else "use timestamp[us], with UTC or without a zone, date32, int64 or int32",
             )
         return Rowtime(found, kind, _unit_named(unit) if unit is not None else own)
 
     @property
     def nanoseconds(self) -> int:
-        """How long a tick is."""
+        """The length of a tick."""
         return _UNITS[self.unit]
 
     def ticks(self, column: pa.ChunkedArray) -> Ints:
@@ -92,14 +92,14 @@ class Rowtime:
         Raises
         ------
         InputError
-            ``NULL_ROWTIME``, ``ROWTIME_OVERFLOW`` for the least and the greatest integer.
+            ``NULL_ROWTIME``; ``ROWTIME_OVERFLOW`` for the least and the greatest integer.
         """
         if column.null_count:
             row = pc.index(pc.is_null(column), True).as_py()
             raise InputError(
                 f"row {row} has NULL as its rowtime {self.column}",
                 condition="NULL_ROWTIME",
-                hint="every row of a stream has a rowtime; nothing was inserted",
+                hint="set the rowtime of every row; nothing was inserted",
             )
         whole = column.cast(pa.int32()) if pa.types.is_date(self.kind) else column
         ticks: Ints = whole.cast(pa.int64()).to_numpy()
@@ -107,15 +107,14 @@ class Rowtime:
             raise InputError(
                 "a rowtime is the least or the greatest integer",
                 condition="ROWTIME_OVERFLOW",
-                hint="these two stand for before and after all rows",
+                hint="use other values: these two are reserved for before and after all rows",
             )
         return ticks
 
     def tick(self, value: object, zone: datetime.tzinfo | None = None) -> int:
-        """The ticks of an instant: ticks, a date, a datetime, or a text of one in the form of ISO 8601.
+        """The ticks of an instant: ticks, a date, a datetime, or an ISO 8601 text of one.
 
-        A datetime has a zone where the column has one, so that none has to be guessed; with a `zone`, one
-        without is of that.
+        A datetime must have a zone if the column has one, unless `zone` sets a default.
 
         Raises
         ------
@@ -148,7 +147,7 @@ class Rowtime:
         return (value - _EPOCH) // _MICROSECOND
 
     def shown(self, ticks: int) -> str:
-        """An instant as messages show it."""
+        """Format an instant for messages."""
         if ticks == FOREVER:
             return "forever"
         try:
@@ -164,12 +163,12 @@ class Rowtime:
         return UsageError(
             f"{value!r} is no instant of rowtime {self.column} ({self.kind})",
             condition="INVALID_INSTANT",
-            hint=f"give {wanted}",
+            hint=f"use {wanted}",
         )
 
 
 def _own_unit(kind: pa.DataType) -> str | None:
-    """The unit of a type where none is given; None if it is no type of a rowtime."""
+    """The default unit of a type; None if a rowtime cannot have it."""
     if kind in (pa.int64(), pa.int32()):
         return "MILLISECOND"
     if kind == pa.date32():
@@ -184,6 +183,6 @@ def _unit_named(unit: str) -> str:
         raise UsageError(
             f"{unit!r} is no unit of time",
             condition="UNKNOWN_UNIT",
-            hint=did_you_mean(unit.lower(), names) or f"units are {', '.join(names)}",
+            hint=did_you_mean(unit.lower(), names) or f"use one of {', '.join(names)}",
         )
     return known

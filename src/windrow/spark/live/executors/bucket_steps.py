@@ -180,14 +180,14 @@ class ExecutorSteps(Steps):
             sum(getattr(one, name).get(place, 0) for one in known) for name in ("late", "rejected")
         )
         came = sum(one.came.get(place, 0) for one in known)
-        in_all = came if before is None else came + before.clock.admitted + before.clock.refused
-        return Position("", clock=said.state(stream.live.ordering, in_all, late, rejected))
+        in_all = came if before is None else came + before.watermark.admitted + before.watermark.refused
+        return Position("", watermark=said.state(stream.live.ordering, in_all, late, rejected))
 
     def _late_in_all(self, clocks: Mapping[str, Position], accounts: Sequence[BucketAccount]) -> int:
         """How many of the rows so far are late: with EMIT, rows below an estimate are not for that alone."""
         if not self._graph.is_timed:
-            return sum(position.clock.refused for position in clocks.values())
-        rejected = sum(position.clock.rejected for position in clocks.values())
+            return sum(position.watermark.refused for position in clocks.values())
+        rejected = sum(position.watermark.rejected for position in clocks.values())
         return rejected + sum(one.for_groups for one in accounts)
 
     def _late_rows(self, batch: DataFrame, accounts: Sequence[BucketAccount]) -> dict[str, DataFrame | None]:

@@ -225,7 +225,10 @@ class Emitting:
         """Note how far streams are known now."""
         moved = []
         for place, stream in enumerate(self.task.streams):
-            clock, known = moment.said[place].clock(stream.ordering), self.known.setdefault(stream.name, [])
+            clock, known = (
+                moment.said[place].watermark(stream.ordering),
+                self.known.setdefault(stream.name, []),
+            )
             if clock is not None and (not known or known[-1][1] != clock):
                 known.append((moment.now, clock))
                 moved.append((stream.name, moment.now, clock))

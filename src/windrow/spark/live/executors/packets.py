@@ -29,7 +29,7 @@ from windrow.spark.logs.live_source import BOUND, PRODUCER, PTIME
 from windrow.spark.logs.session_streams import REASON, ROWTIME, Stream
 from windrow.spark.runtime.interpreter import map_in_arrow, transform_with_state
 from windrow.spark.tasks.exchange import in_worker
-from windrow.spark.tasks.to_cells import first_of_each
+from windrow.spark.tasks.to_shards import first_of_each
 from windrow.syntax.sqltext import quoted
 
 __all__ = ["Graph", "Side", "numbered"]

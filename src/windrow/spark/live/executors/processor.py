@@ -13,7 +13,7 @@ from windrow.errors import WindrowError
 from windrow.spark.live.executors.bucket import advanced
 from windrow.spark.live.executors.bucket_task import BucketTask
 from windrow.spark.live.executors.packing import DATA, NOTE
-from windrow.spark.tasks.exchange import as_told
+from windrow.spark.tasks.exchange import as_runtime_error
 
 __all__ = ["BucketProcessor"]
 
@@ -46,7 +46,7 @@ class BucketProcessor(StatefulProcessor):
             ):
                 yield pd.DataFrame({NOTE: [note], DATA: [data]})
         except WindrowError as error:
-            raise as_told(error, self._sql) from error
+            raise as_runtime_error(error, self._sql) from error
 
     def close(self) -> None:
         """Nothing is open."""

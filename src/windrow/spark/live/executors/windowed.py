@@ -255,7 +255,7 @@ def _frontier(task: BucketTask, said: Mapping[int, Said]) -> int | None:
     """The instant before which nothing more will come, in ticks of the query's clock."""
     reached = []
     for place, stream in enumerate(task.streams):
-        clock = said[place].clock(stream.ordering)
+        clock = said[place].watermark(stream.ordering)
         if clock is None:
             return None
         reached.append(FOREVER if clock == FOREVER else clock * stream.ticks)

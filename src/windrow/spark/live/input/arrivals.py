@@ -18,9 +18,9 @@ from windrow.errors import InputError
 from windrow.punctuations import Pattern
 from windrow.spark.logs.live_source import BOUND, NUMBER, PLACE, PRODUCER, PTIME, STEP, LiveSource
 from windrow.spark.logs.session_streams import ARRIVED, REASON, ROWTIME, Stream
-from windrow.streams import ClockState, Decision, EntryKind, Ordering, Position
-from windrow.streams.admission.batch_clock import advance
-from windrow.streams.admission.clock import Decided
+from windrow.streams import Decision, EntryKind, Ordering, Position, WatermarkState
+from windrow.streams.admission.batch_watermark import advance
+from windrow.streams.admission.watermark import Decided
 from windrow.streams.definition import bound_of
 from windrow.streams.entries import (
     AT,
@@ -34,7 +34,7 @@ from windrow.streams.entries import (
     Ints,
     reasons,
 )
-from windrow.streams.log_position import Clocks, Told, judge, needs_rows, newly_told
+from windrow.streams.log_position import Punctuations, Watermarks, judge, needs_rows, new_punctuations
 from windrow.streams.punctuation_json import pattern_of
 from windrow.syntax.sqltext import quoted
 
@@ -63,8 +63,8 @@ class Arrivals:
     late: DataFrame | None
     position: Position
     count: int
-    clocks: Clocks = ()
-    told: Told = ()
+    clocks: Watermarks = ()
+    told: Punctuations = ()
     below: DataFrame | None = None
 
 
@@ -80,8 +80,8 @@ class _Judged:
     before: Ints
     position: Position
     came: pa.Table | None = None
-    clocks: Clocks = ()
-    told: Told = ()
+    clocks: Watermarks = ()
+    told: Punctuations = ()
     bounds: pa.Table | None = None
 
     def late(self, is_late: npt.NDArray[np.bool_]) -> pa.Table:
@@ -194,15 +194,17 @@ def _refused(*, timed: bool) -> tuple[Decision, ...]:
     return refused if timed else (Decision.LATE, *refused)
 
 
-def _moved(source: LiveSource, judged: _Judged, before: Position, now: int) -> Clocks:
+def _moved(source: LiveSource, judged: _Judged, before: Position, now: int) -> Watermarks:
     """When the stream's clock has moved."""
-    at = judged.position.clock.at
-    return ((now, at),) if not source.identity and at != before.clock.at else judged.clocks
+    at = judged.position.watermark.at
+    return ((now, at),) if not source.identity and at != before.watermark.at else judged.clocks
 
 
-def _promised(source: LiveSource, judged: _Judged, before: Position, now: int) -> Told:
+def _promised(source: LiveSource, judged: _Judged, before: Position, now: int) -> Punctuations:
     """What the stream has promised by patterns, and when."""
-    return judged.told if source.identity else newly_told(now, before.clock, judged.position.clock)
+    return (
+        judged.told if source.identity else new_punctuations(now, before.watermark, judged.position.watermark)
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,8 +215,8 @@ class Came:
     late: pa.Table | None
     position: Position
     count: int
-    clocks: Clocks = ()
-    told: Told = ()
+    clocks: Watermarks = ()
+    told: Punctuations = ()
     below: pa.Table | None = None
 
 
@@ -297,7 +299,7 @@ def _told_of(batch: DataFrame, told: pa.Table, position: Position) -> pa.Table |
     """The columns of the entries' rows, in their order, if patterns tell of some."""
     if PATTERN not in told.column_names or not needs_rows(position, told):
         return None
-    promised = chain(position.clock.shared, *position.clock.patterns.values())
+    promised = chain(position.watermark.shared, *position.watermark.patterns.values())
     texts = {*told.column(PATTERN).drop_null().to_pylist(), *promised}
     names = sorted({name for text in texts for name in _names_in(text)} & {*batch.columns})
     return batch.select(PLACE, *map(quoted, names)).toArrow().sort_by(PLACE).drop_columns(PLACE)
@@ -325,7 +327,9 @@ def _logged(
     came = pa.table({PLACE: place[is_later], _COME: judged.ptime[is_later]}) if is_later.any() else None
     said = (judged.decision[is_row], judged.violated[is_row], judged.before[is_row])
     bounds = _bounds_of(Entries.of_table(entries), place, judged.decision, judged.violated)
-    return _Judged(place[is_row], *said, judged.position, came, judged.clocks, judged.told, bounds)
+    return _Judged(
+        place[is_row], *said, judged.position, came, judged.watermarks, judged.punctuations, bounds
+    )
 
 
 def _rows(
@@ -335,21 +339,21 @@ def _rows(
     source = stream.live
     assert source is not None
     entries, places = _entries(name, stream, told, rows)
-    decided = _advanced(position.clock, source.ordering, entries)
+    decided = _advanced(position.watermark, source.ordering, entries)
     is_row = entries.kind == EntryKind.ROW
-    after = replace(position, clock=_silent(decided.state, source, now))
+    after = replace(position, watermark=_silent(decided.state, source, now))
     bounds = _bounds_of(entries, places, decided.decision, decided.violated)
     said = (decided.decision[is_row], decided.violated[is_row], decided.before[is_row])
     return _Judged(places[is_row], *said, after, bounds=bounds)
 
 
-def _advanced(state: ClockState, ordering: Ordering, entries: Entries) -> Decided:
+def _advanced(state: WatermarkState, ordering: Ordering, entries: Entries) -> Decided:
     """What becomes of entries. Where patterns tell of rows, those that open a producer are judged apart: what
     holds for those after them depends on it.
     """
     known = {name for name, one in state.producers.items() if one.is_open}
     opening = []
-    if entries.told is not None or state.patterns or state.shared:
+    if entries.patterns is not None or state.patterns or state.shared:
         codes, firsts = np.unique(entries.code, return_index=True)
         each = zip(codes.tolist(), firsts.tolist(), strict=True)
         opening = [first for code, first in each if entries.names[code] not in known]
@@ -405,7 +409,7 @@ def _entries(name: str, stream: Stream, told: pa.Table, rows: pa.Table | None) -
         instants = {text: _instant_of(pattern, stream) for text, pattern in patterns.items()}
         of_each = np.array([instants.get(text, 0) for text in texts.to_pylist()], np.int64)
         at = np.where(entries.kind == EntryKind.PATTERN, of_each[which], entries.at)
-        entries = replace(entries, at=at, told=told_of, rows=rows.take(pa.array(which)))
+        entries = replace(entries, at=at, patterns=told_of, rows=rows.take(pa.array(which)))
     return entries, columns[PLACE].to_numpy()[which]
 
 
@@ -415,7 +419,7 @@ def _instant_of(pattern: Pattern, stream: Stream) -> int:
     return 0 if bound is None else bound
 
 
-def _silent(state: ClockState, source: LiveSource, now: int) -> ClockState:
+def _silent(state: WatermarkState, source: LiveSource, now: int) -> WatermarkState:
     """The state after producers that have been silent for too long are idle."""
     if source.idle is None:
         return state

@@ -215,7 +215,8 @@ class EmittedSteps(Steps):
             came=before.counts.get("rows_in", 0) + done.came,
             used=before.counts.get("rows_used", 0) + done.used,
             held=done.held,
-            late=sum(each.clock.rejected + each.clock.quarantined for each in clocks.values()) + for_groups,
+            late=sum(each.watermark.rejected + each.watermark.quarantined for each in clocks.values())
+            + for_groups,
         )
         counts = {
             "now": done.now,
@@ -375,7 +376,7 @@ class EmittedSteps(Steps):
                 wanted.append(reached + _GRACE)
             idle = stream.live.idle if stream.live is not None else None
             if idle is not None:
-                producers = clocks[name].clock.producers.values()
+                producers = clocks[name].watermark.producers.values()
                 wanted += [known.heard + idle for known in producers if known.is_open]
         return min(wanted, default=None)
 

@@ -441,7 +441,7 @@ class Steps:
         """The instant before which nothing more will come, in ticks of the query's clock."""
         reached = []
         for name, position in clocks.items():
-            reached_here = position.clock.clock
+            reached_here = position.watermark.value
             if reached_here is None:
                 return None
             factor = self._plan.catalog.streams[name].clock.nanoseconds // self._clock.nanoseconds
@@ -495,7 +495,7 @@ class Steps:
     @staticmethod
     def _came_and_late(before: CommittedBatch, clocks: Mapping[str, Position], came: int) -> dict[str, int]:
         """How many rows have come in all, and how many of them are below a bound."""
-        refused = sum(position.clock.refused for position in clocks.values())
+        refused = sum(position.watermark.refused for position in clocks.values())
         return {"rows_in": before.counts.get("rows_in", 0) + came, "rows_late": refused}
 
     @staticmethod

@@ -11,8 +11,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from windrow.kernels.punctuated import Delta as Fed
 from windrow.kernels.punctuated import Project
-from windrow.kernels.punctuated import Step as Fed
 from windrow.kernels.punctuated.flow import FlowCarry
 from windrow.kernels.stored import from_stored, stored
 from windrow.punctuations import EVERYTHING, Pattern
@@ -97,7 +97,7 @@ class BlockingSteps(InMemorySteps):
         """What is kept after the last step."""
         step = self._checkpoint.last()
         kept = self._kept(step)
-        counts = [] if kept.carry is None else kept.carry.kept
+        counts = [] if kept.carry is None else kept.carry.retained
         found = state_of(self._plan, step, {}, {})
         operators = [
             StateRow("operator", node.name, rows=sum(rows))
@@ -141,7 +141,7 @@ class BlockingSteps(InMemorySteps):
             "given": count,
             "frontier": frontier,
             **self._counted(step, 0),
-            "rows_in_windows": sum(map(sum, kept.carry.kept)),
+            "rows_in_windows": sum(map(sum, kept.carry.retained)),
             "state_bytes": self._checkpoint.size(step),
         }
 
@@ -224,7 +224,7 @@ class BlockingSteps(InMemorySteps):
             self._checkpoint.write_chunk(_CAME, number, stored(dict(fed)))
             return
         assert kept.carry is not None
-        kept.base, kept.came = {number: sum(map(sum, kept.carry.kept))}, {}
+        kept.base, kept.came = {number: sum(map(sum, kept.carry.retained))}, {}
         self._checkpoint.write_chunk(_CARRY, number, stored(kept.carry))
 
     # -- what goes out -------------------------------------------------------------------------------

@@ -42,8 +42,8 @@ from windrow.kernels.advance import (
     moves_by_time,
     unpacked,
 )
-from windrow.kernels.packing.cells import Layout
 from windrow.kernels.packing.messages import MessageKind
+from windrow.kernels.packing.shards import Layout
 from windrow.kernels.patterns.pattern_plan import MatchPlan, Navigation
 from windrow.kernels.sorting import SortKey
 from windrow.kernels.window_plan import WindowPlan
@@ -65,7 +65,7 @@ from windrow.spark.logs.micro_batch import Given, InstantSpan, RetainedRows
 from windrow.spark.runtime.interpreter import map_in_arrow
 from windrow.spark.tasks.exchange import MESSAGES, in_worker
 from windrow.spark.tasks.layout import shuffled
-from windrow.spark.tasks.to_cells import to_cells
+from windrow.spark.tasks.to_shards import to_shards
 from windrow.streams import FOREVER
 
 __all__ = ["LiveClause", "bind_live"]
@@ -286,7 +286,7 @@ class LiveClause:
         packed = map_in_arrow(keyed, _pack(stage, are_kept=False), MESSAGES)
         if before is not None:
             packed = packed.unionAll(map_in_arrow(before, _pack(stage, are_kept=True), MESSAGES))
-        stepped = map_in_arrow(to_cells(packed, cells), _step(stage), MESSAGES)
+        stepped = map_in_arrow(to_shards(packed, cells), _step(stage), MESSAGES)
         stepped = stepped.persist(StorageLevel.DISK_ONLY)  # it is read twice: to give, and to keep
         span.cached.append(stepped)
         given = map_in_arrow(stepped, _unpack(MessageKind.ROWS), travelling_schema(self.result))

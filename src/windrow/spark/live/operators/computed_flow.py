@@ -95,7 +95,7 @@ class _Reading(ComputedReading):
         ]
         found = Ranked(ranks, partition, order)
         self.kinds = {**self.kinds, **dict.fromkeys(ranks, pa.int32())}
-        self.given = [*self.given, *ranks]
+        self.selected = [*self.selected, *ranks]
         return found
 
     def _look_up(self, at: int, condition: SparkNode) -> LookUp:
@@ -118,8 +118,8 @@ class _Reading(ComputedReading):
         if key.kind != other.kind or pa.types.is_floating(key.kind) or pa.types.is_nested(key.kind):
             raise Unread
         self.kinds = {**self.kinds, **kinds}
-        self.given = list(self.kinds)
-        return LookUp(key, table, other, kind == outer, wanted(over, self.given))
+        self.selected = list(self.kinds)
+        return LookUp(key, table, other, kind == outer, wanted(over, self.selected))
 
     def _sides(self, condition: SparkNode, kinds: Mapping[int, pa.DataType]) -> tuple[Typed, Typed]:
         """What is equal: of the rows, and of the table."""

@@ -28,8 +28,8 @@ from windrow.kernels.stages import (
 )
 from windrow.kernels.zset.relation import AT, DIFF, ENTER, LEAVE, NEVER
 from windrow.kernels.zset.time_windows import ticks_of
-from windrow.punctuations.boxes import Box
 from windrow.punctuations.lines import line_of
+from windrow.punctuations.regions import Region
 from windrow.spark.live.operators.envelopes import copies_of, enveloped, shown
 from windrow.spark.logs.arrived import PTIMES, before_end
 from windrow.spark.logs.session_streams import ARRIVED, ROWTIME
@@ -285,7 +285,7 @@ class EmitRun:
 
     def _completed(
         self, marks: Mapping[str, Marks], times: Times, promising: Promising | None
-    ) -> tuple[Callable[[pa.Table], Ints], Times, list[Box] | None]:
+    ) -> tuple[Callable[[pa.Table], Ints], Times, list[Region] | None]:
         """What says from when on rows are complete, as far as the clocks of the streams have got; the times;
         and in which boxes the rows are that may be complete now.
         """
@@ -303,12 +303,12 @@ class EmitRun:
         is_known = promising is None or not has_news
         return since_when, times, self._passed(mapped) if is_known else None
 
-    def _passed(self, mapped: Mapping[_Map, tuple[Ints, Ints]]) -> list[Box]:
+    def _passed(self, mapped: Mapping[_Map, tuple[Ints, Ints]]) -> list[Region]:
         """The boxes with all rows that the watermark has passed, as far as one of the streams tells."""
         assert self._completing is not None
         complete = self.program.complete or ()
         first = min((each.origin for each in complete), default=None)
-        found: list[Box] = []
+        found: list[Region] = []
         for each in complete:
             values, _ = mapped[each.mapped, each.kind]
             if each.origin == first and len(values):

@@ -18,7 +18,7 @@ import pyarrow as pa
 from windrow.kernels.advance import Ended
 from windrow.kernels.hashing import hashes
 from windrow.punctuations import Closing, Cover, lines_of
-from windrow.punctuations.boxes import NULL, Box, Lines, is_exact
+from windrow.punctuations.regions import NULL, Lines, Region, is_exact
 from windrow.spark.live.operators.new_punctuation import promised, schema_of
 from windrow.spark.logs.clause_view import Ends
 from windrow.streams import Position
@@ -40,7 +40,7 @@ class Endings:
     def __init__(self, ends: Mapping[str, Ends]) -> None:
         self._ends = {key: one for key, one in ends.items() if may_end(one)}
         self._known: tuple[int, dict[str, list[Closing]]] | None = None
-        self._new: dict[str, list[Box]] = {}
+        self._new: dict[str, list[Region]] = {}
 
     def take(
         self, number: int, last: int, before: Mapping[str, Position], after: Mapping[str, Position]
@@ -127,7 +127,9 @@ def may_end(ends: Ends) -> bool:
     return bool(ends)
 
 
-def key_hashes(boxes: Sequence[Box], lines: Lines, columns: Sequence[str]) -> npt.NDArray[np.uint64] | None:
+def key_hashes(
+    boxes: Sequence[Region], lines: Lines, columns: Sequence[str]
+) -> npt.NDArray[np.uint64] | None:
     """The hashes of these columns; None if they have several values in a box."""
     if not all(name in box and is_exact(lines[name], box[name]) for box in boxes for name in columns):
         return None
@@ -147,7 +149,7 @@ def _exactly(rows: pa.Table, closed: Cover) -> Cover | None:
     missing = {name: keys.column(name).is_null().to_pylist() for name in keys.column_names}
     found = Cover(closed.lines)
     for at in range(keys.num_rows):
-        found.add_box(
+        found.add_region(
             {
                 name: None if missing[name][at] else closed.lines[name].point(places[name][at])
                 for name in keys.column_names

@@ -24,7 +24,7 @@ def schema_of(stream: Stream) -> pa.Schema:
 
 def reached(position: Position | None) -> int:
     """The least rowtime that may still come, by the clock."""
-    clock = None if position is None else position.clock.clock
+    clock = None if position is None else position.watermark.value
     return NO_BOUND if clock is None else clock
 
 
@@ -42,11 +42,11 @@ def promised(
     bounds
         The least rowtimes that may still come, before and after; by default those of the clock.
     """
-    known = frozenset() if before is None else frozenset(before.clock.shared)
+    known = frozenset() if before is None else frozenset(before.watermark.shared)
     schema = schema_of(stream)
-    patterns = [Pattern.from_json(text, schema) for text in after.clock.shared if text not in known]
+    patterns = [Pattern.from_json(text, schema) for text in after.watermark.shared if text not in known]
     if stream.rowtime is None:
-        return (*patterns, EVERYTHING) if after.clock.clock == FOREVER else tuple(patterns)
+        return (*patterns, EVERYTHING) if after.watermark.value == FOREVER else tuple(patterns)
     line = line_of(schema.field(stream.rowtime).type)
     if before is None:  # a row without a rowtime is none
         patterns.append(Pattern.of({stream.rowtime: Values(line, null=True, spans=())}))

@@ -10,13 +10,13 @@ import pyarrow as pa
 from pyspark.sql.types import StructType
 
 from windrow.errors import ExecutionError
-from windrow.kernels.punctuated import Project, Step
+from windrow.kernels.punctuated import Delta, Project
 from windrow.kernels.punctuated.elementary import ProjectCarry
 from windrow.kernels.punctuated.following import Follower, Following
 from windrow.kernels.punctuated.step import Promises
 from windrow.punctuations import Closing, lines_of
-from windrow.punctuations.boxes import NULL, Box, Lines
 from windrow.punctuations.lines import Place, Span
+from windrow.punctuations.regions import NULL, Lines, Region
 from windrow.spark.arrow import arrow_type
 from windrow.spark.collected import frame_of_few
 from windrow.spark.gateway import Gateway
@@ -72,7 +72,7 @@ class RowMapCarry:
     following: Following | None = None
 
     @property
-    def kept(self) -> tuple[int, ...]:
+    def retained(self) -> tuple[int, ...]:
         """How many rows are kept."""
         return (0,)
 
@@ -113,7 +113,7 @@ class RowMap:
     followed: tuple[Followed, ...] = ()
     widened: tuple[tuple[str, str], ...] = ()
 
-    def advance(self, carry: RowMapCarry | None, step: Step) -> tuple[Step, RowMapCarry]:
+    def advance(self, carry: RowMapCarry | None, step: Delta) -> tuple[Delta, RowMapCarry]:
         """Take a step; the carry that is given is used up."""
         lines = lines_of(step.rows.schema)
         if carry is None:
@@ -121,9 +121,9 @@ class RowMap:
             output = lines_of(arrow_schema(self.result))
             following = Following(lines, output, self.plain, [one.follower for one in self.followed])
             carry = RowMapCarry(None, closing, Promises(output), following if self.followed else None)
-        nothing = Step(step.rows.slice(0, 0), step.punctuations)
+        nothing = Delta(step.rows.slice(0, 0), step.punctuations)
         told, carry.project = Project(self.plain).advance(carry.project, nothing)
-        boxes = [box for pattern in told.punctuations for box in pattern.boxes()]
+        boxes = [box for pattern in told.punctuations for box in pattern.regions()]
         for name, column in self.widened:
             boxes += [_widened(box, name, column, carry.promises.lines) for box in boxes if column in box]
         if step.punctuations:
@@ -138,11 +138,11 @@ class RowMap:
                 )
 
             boxes += carry.following.add(step.punctuations, values)
-        return Step(self._made(step.rows), carry.promises.news(boxes)), carry
+        return Delta(self._made(step.rows), carry.promises.news(boxes)), carry
 
-    def _risen(self, carry: RowMapCarry, step: Step) -> list[Box]:
+    def _risen(self, carry: RowMapCarry, step: Delta) -> list[Region]:
         """What the columns that rise with others have passed."""
-        found: list[Box] = []
+        found: list[Region] = []
         out = carry.promises.lines
         for column, closing in carry.closing.items():
             before = _reached(closing)
@@ -204,7 +204,7 @@ class RowMap:
             return made.toArrow()
 
 
-def _widened(box: Box, name: str, column: str, lines: Lines) -> Box:
+def _widened(box: Region, name: str, column: str, lines: Lines) -> Region:
     """What a box over integers says of wider ones: no more of these will come than of those."""
     own, wide, span = lines[column], lines[name], box[column]
     if span is not NULL:

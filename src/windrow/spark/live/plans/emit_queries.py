@@ -33,7 +33,7 @@ from windrow.spark.logs.session_streams import ROWTIME, Stream
 from windrow.spark.recorded.emission import Emitted
 from windrow.spark.recorded.promised_over import Promised
 from windrow.streams import FOREVER, NamedStream
-from windrow.streams.log_position import Told
+from windrow.streams.log_position import Punctuations
 from windrow.syntax.sqltext import quoted
 
 __all__ = ["EmittedPlan", "Evaluated", "KnownWatermarks"]
@@ -55,7 +55,7 @@ class KnownWatermarks:
 
     rows: DataFrame
     marks: Marks
-    told: Told = ()
+    told: Punctuations = ()
 
 
 @dataclass(frozen=True)
@@ -394,7 +394,7 @@ class EmittedPlan(LivePlan):
         """The streams, by where they stand in the query."""
         return {each.place: each.stream for each in self.query.timed.occurrences}
 
-    def promised(self, told: Mapping[str, Told]) -> Promised:
+    def promised(self, told: Mapping[str, Punctuations]) -> Promised:
         """What streams have promised by patterns."""
         streams = {
             name: self.catalog.streams.get(name, stream) for name, stream in self.query.streams.items()

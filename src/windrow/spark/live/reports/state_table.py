@@ -146,12 +146,12 @@ def state_of(
     streams = plan.catalog.streams
     reached: dict[str, int] = {}
     for name in plan.streams:
-        at = step.clocks[name].clock.clock if name in step.clocks else None
+        at = step.clocks[name].watermark.value if name in step.clocks else None
         reached[name] = NO_BOUND if at is None else rescaled_tick(at, streams[name].clock, plan.clock)
     rows: list[StateRow] = []
     for name in sorted(plan.streams):
         clock, position = streams[name].clock, step.clocks.get(name)
-        at = None if position is None else position.clock.clock
+        at = None if position is None else position.watermark.value
         holds = reached[name] == min(reached.values())
         bound = None if at is None else shown_instant(clock, at, zone)
         own = StateRow("stream", name, bound=bound, holds=holds)
@@ -184,7 +184,7 @@ def timed_state_of(
         What operators hold in place of rows; None for nothing.
     """
     zone = str(plan.gateway.spark.conf.get("spark.sql.session.timeZone") or "UTC")
-    bounds = {name: position.clock.at for name, position in step.clocks.items()}
+    bounds = {name: position.watermark.at for name, position in step.clocks.items()}
     rows: list[StateRow] = []
     for name in sorted(plan.streams):
         clock = plan.catalog.streams[name].clock
@@ -204,7 +204,7 @@ def producers_of(
     """The producers that are known; of those that hold the stream back it is told."""
     if position is None:
         return
-    standing = position.clock.producers
+    standing = position.watermark.producers
     least = min((each.bound for each in standing.values() if each.is_open), default=None)
     for producer, each in sorted(standing.items()):
         yield StateRow(

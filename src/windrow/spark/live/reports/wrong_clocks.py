@@ -12,7 +12,7 @@ from windrow.spark.catalog import Catalog
 from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
 from windrow.spark.live.reports.progress_report import shown_instant
 from windrow.spark.logs.session_streams import Stream
-from windrow.streams.admission.ahead import told_ahead
+from windrow.streams.admission.ahead import ahead_warning
 from windrow.streams.admission.mistimed import is_ahead, mistimed
 
 __all__ = ["WrongClocks"]
@@ -40,7 +40,7 @@ class WrongClocks:
             if stream.live.ordering.future is None and ("ahead", name) not in self._told:
                 zone = str(self._spark.conf.get("spark.sql.session.timeZone") or "UTC")
                 shown = partial(shown_instant, stream.clock, zone=zone)
-                told = told_ahead(name, position.clock, ptime, stream.clock.nanoseconds, shown)
+                told = ahead_warning(name, position.watermark, ptime, stream.clock.nanoseconds, shown)
                 self._tell("ahead", name, told)
             named = self._catalog.named.get(name)
             if named is not None and ("mistimed", name) not in self._told:

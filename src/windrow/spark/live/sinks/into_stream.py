@@ -57,7 +57,7 @@ class IntoStream(Receiver):
 
     def had(self, identity: str) -> bool:
         """Whether the query is one of the stream's producers."""
-        return _name(identity) in self.stream.position().clock.producers
+        return _name(identity) in self.stream.position().watermark.producers
 
     def may_repeat(self, number: int) -> bool:  # noqa: ARG002 - of other sinks
         """Rows have numbers, and those that are in are left out."""

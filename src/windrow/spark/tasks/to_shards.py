@@ -1,4 +1,4 @@
-"""Rows of a cell to the task of that cell."""
+"""Send the rows of each shard to its task."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from pyspark.sql import functions as F
 
 from windrow.kernels.packing.messages import CELL
 
-__all__ = ["first_of_each", "to_cells"]
+__all__ = ["first_of_each", "to_shards"]
 
 _SEED = 42
 """Of the hash by which Spark partitions."""
 
 
-def to_cells(rows: DataFrame, cells: int) -> DataFrame:
-    """The rows in as many partitions as there are cells, those of cell i in partition i."""
+def to_shards(rows: DataFrame, shards: int) -> DataFrame:
+    """Repartition rows so that shard i is in partition i."""
     if hasattr(DataFrame, "repartitionById"):
-        return rows.repartitionById(cells, F.col(CELL))
+        return rows.repartitionById(shards, F.col(CELL))
     # PySpark 4.0
-    return rows.repartition(cells, _that_goes_to(F.col(CELL), cells))
+    return rows.repartition(shards, _that_goes_to(F.col(CELL), shards))
 
 
 def _that_goes_to(partition: Column, count: int) -> Column:
-    """An int whose hash has Spark put a row into a partition."""
+    """An int whose hash makes Spark put a row into a partition."""
     return F.element_at(F.lit(first_of_each(count).tolist()).cast("array<int>"), partition + 1)
 
 
 def first_of_each(count: int) -> np.ndarray:
-    """For each of so many partitions the first int that Spark puts there, from 0 on.
+    """The first int from 0 on that Spark puts into each of so many partitions.
 
     >>> first_of_each(4)
     array([12,  6,  2,  0])

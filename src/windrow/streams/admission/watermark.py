@@ -1,20 +1,21 @@
-"""The clock of a stream: which rows are in, and up to where the stream is known.
+"""The watermark of a stream: which rows are admitted, and how far event time is complete.
 
-:func:`decide` is the definition, an entry at a time; :func:`windrow.streams.admission.batch_clock.advance`
-gives the same for millions at once. Both are functions of a state and the entries after it, so that it does
-not matter where a log is cut into batches: an entry is judged by those logged before it.
+:func:`decide` is the definition, one entry at a time;
+:func:`windrow.streams.admission.batch_watermark.advance` computes the same for millions at once. Both are
+functions of a state and the entries after it, so the result does not depend on where a log is cut into
+batches: an entry is judged by the entries before it.
 
-A *producer* is open from its first entry that is not refused until it is idle or closes. It has a bound:
-what it has *promised* (explicit bounds; its last row, if it is ordered), or what is *estimated* of it
-(watermarks; the greatest rowtime seen less a lag), whichever is greater. The stream's *clock* is the least
-bound of the open producers and never goes back; there is none before the first row, unless all of them have
-promised that none follows. Its *firm* clock is the same of promises alone. Producers enter at or above the
-clock. A row below a promise is rejected, one that is only below an estimate is late. A producer may also
-promise patterns: a row of its own that matches one that it has told before, and not closed since, is
-rejected. What all open producers have promised so, the stream has; a producer that opens is held to that too.
+A *producer* is open from its first entry that is not refused until it is idle or closes. Its bound is the
+greater of its *firm* bound (explicit bounds; its last row, if it is ordered) and its *estimated* bound (its
+watermarks; the greatest rowtime seen minus a lag). The stream's *watermark* is the least bound of the
+open producers and never goes back. There is none before the first row, unless all producers have finished.
+The *firm* watermark is the same without estimates. Producers enter at or above the watermark. A row below
+the firm bound of its producer is rejected; a row that is only below the estimate is late. A producer may also
+write punctuations: its later rows that match are rejected, until it closes. A punctuation of all open
+producers holds for the stream, and for every producer that opens later.
 
-When the last open producer leaves, nobody can send what the rows that wait have waited for: the clock moves
-to the greatest rowtime, of any producer that has left, that the producer's own bound had reached.
+After the last open producer has left, nobody can send the rows that others wait for. The watermark then
+advances to the greatest rowtime that a producer had both seen and reached with its bound.
 """
 
 from __future__ import annotations
@@ -30,27 +31,27 @@ import pyarrow as pa
 from windrow.errors import InputError, UsageError
 from windrow.streams.admission.future import Future, quarantined
 from windrow.streams.entries import FOREVER, NO_BOUND, Decision, Entries, EntryKind, Ints
-from windrow.streams.producer_promises import is_breach, shared
+from windrow.streams.producer_punctuations import is_breach, shared
 
-__all__ = ["ClockState", "Decided", "Ordering", "Running", "Standing", "decide"]
+__all__ = ["Decided", "Ordering", "Running", "Standing", "WatermarkState", "decide"]
 
 _VERSION = 4
 _READ = (3, 4)
-"""The versions that are read: before 4 nothing was quarantined."""
+"""The versions that can be read; version 3 has no quarantine."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ordering:
-    """What a row says about the later rows of its producer, and which entries say nothing.
+    """What a row implies for the later rows of its producer, and which entries are quarantined.
 
     Attributes
     ----------
     lag
-        None: nothing. Else that none is more than so many ticks below it.
+        How many ticks below this row a later one may be at most; None if a row implies nothing.
     is_promise
-        Whether that is a promise, as it is with a lag of 0 of ordered producers, or an estimate.
+        Whether that is a bound, as for ordered producers with a lag of 0, or an estimate.
     future
-        Entries that are further ahead of their processing time are quarantined; None for none.
+        How far entries may be ahead of their processing time; None for no limit.
     """
 
     lag: int | None = 0
@@ -60,24 +61,25 @@ class Ordering:
     def __post_init__(self) -> None:
         if self.lag is not None and (self.lag < 0 or (self.is_promise and self.lag > 0)):
             raise UsageError(
-                f"{self.lag} ticks are no lag of {'a promise' if self.is_promise else 'an estimate'}",
+                f"a lag of {self.lag} ticks is not supported for "
+                f"{'ordered' if self.is_promise else 'unordered'} producers",
                 condition="INVALID_LAG",
-                hint="a lag is 0 ticks or more, and that of ordered producers is 0",
+                hint="use 0 for ordered producers, else 0 ticks or more",
             )
 
     @staticmethod
     def ordered() -> Ordering:
-        """Rows of a producer come in the order of their rowtimes."""
+        """Rows of a producer arrive in the order of their rowtimes."""
         return Ordering(0, True)
 
     @staticmethod
     def unordered() -> Ordering:
-        """Only explicit bounds and watermarks say anything."""
+        """Only explicit bounds and watermarks advance the watermark."""
         return Ordering(None, False)
 
     @staticmethod
     def lagging(ticks: int) -> Ordering:
-        """Rows are estimated to be at most so late."""
+        """Rows are estimated to be at most so many ticks late."""
         return Ordering(ticks, False)
 
     def implied(self, rowtime: int) -> int:
@@ -87,55 +89,54 @@ class Ordering:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What is known of a producer.
+    """The state of a producer.
 
     Attributes
     ----------
     is_open
-        Whether it holds the stream back.
-    promised, estimated
-        Its bounds; `NO_BOUND` where there is none.
+        Whether the stream's watermark waits for it.
+    firm, estimated
+        Its bounds; `NO_BOUND` if there is none.
     seen
-        The greatest rowtime of its rows that were admitted.
+        The greatest rowtime of its admitted rows.
     heard
-        The ptime of its last entry.
+        The processing time of its last entry.
     """
 
     is_open: bool
-    promised: int = NO_BOUND
+    firm: int = NO_BOUND
     estimated: int = NO_BOUND
     seen: int = NO_BOUND
     heard: int = 0
 
     @property
     def bound(self) -> int:
-        """The greater of what is promised and estimated."""
-        return max(self.promised, self.estimated)
+        """The greater of the firm and the estimated bound."""
+        return max(self.firm, self.estimated)
 
 
 @dataclass(frozen=True, slots=True)
-class ClockState:
-    """All that later decisions depend on.
+class WatermarkState:
+    """The state of a stream's watermark: all that later decisions depend on.
 
     Attributes
     ----------
     started
         Whether a row has been admitted.
     at, firm_at
-        The clock and the firm clock; `NO_BOUND` where they are undefined.
+        The watermark and the firm watermark; `NO_BOUND` while undefined.
     left, firm_left
-        Where the clocks move when no producer is open.
+        The watermarks when no producer is open.
     producers
-        The open ones, and those that are idle and whose bound is above the clock.
+        The open producers, and the idle ones whose bound is above the watermark.
     admitted, late, rejected, eclipsed, quarantined
-        How many entries were decided so; of rows these are all but `eclipsed`, which is of bounds.
+        How many rows have this decision; `eclipsed` counts bounds.
     quarantined_bounds
         How many bounds and patterns were quarantined.
     patterns
-        Of each producer what it has promised beside bounds. States that say the same in other patterns are
-        equal.
+        The punctuations of each producer. Comparison ignores them, as equal sets have several forms.
     shared
-        What the stream has promised beside its clock, in the same way.
+        The punctuations of the stream, in the same form.
     """
 
     started: bool = False
@@ -154,22 +155,22 @@ class ClockState:
     shared: tuple[str, ...] = field(default=(), compare=False)
 
     @property
-    def clock(self) -> int | None:
-        """The stream's bound: every later row that is not late has a rowtime of at least this."""
+    def value(self) -> int | None:
+        """The watermark: every later row that is not late has at least this rowtime; None if undefined."""
         return None if self.at == NO_BOUND else self.at
 
     @property
     def refused(self) -> int:
-        """How many rows are among the late rows, for whatever reason."""
+        """The number of late rows, for any reason."""
         return self.late + self.rejected + self.quarantined
 
     @property
     def firm(self) -> int | None:
-        """The same of promises alone: a row below it is never admitted."""
+        """The watermark without estimates: a row below it is never admitted; None if undefined."""
         return None if self.firm_at == NO_BOUND else self.firm_at
 
     def silent(self, ptime: int, after: int) -> list[str]:
-        """The open producers that have said nothing for so many microseconds: to be logged as idle."""
+        """The open producers without an entry for so many microseconds, which are to be logged as idle."""
         return sorted(
             name for name, known in self.producers.items() if known.is_open and known.heard + after <= ptime
         )
@@ -177,17 +178,17 @@ class ClockState:
     def to_json(self) -> str:
         """The state as a text."""
         producers = {
-            name: [known.is_open, known.promised, known.estimated, known.seen, known.heard]
+            name: [known.is_open, known.firm, known.estimated, known.seen, known.heard]
             for name, known in sorted(self.producers.items())
         }
         apart = ("producers", "patterns")
         values = {name: getattr(self, name) for name in self.__slots__ if name not in apart}
-        patterns = {name: list(told) for name, told in sorted(self.patterns.items())}
+        patterns = {name: list(own) for name, own in sorted(self.patterns.items())}
         return json.dumps({"version": _VERSION, **values, "producers": producers, "patterns": patterns})
 
     @staticmethod
-    def from_json(text: str) -> ClockState:
-        """The state of a text.
+    def from_json(text: str) -> WatermarkState:
+        """Read a state from a text.
 
         Raises
         ------
@@ -198,56 +199,55 @@ class ClockState:
         version = values.pop("version", None)
         if version not in _READ:
             raise InputError(
-                f"the state of a clock has version {version}, this version of Windrow reads {_VERSION}",
+                f"the state of a watermark has version {version}, this version of Windrow reads {_VERSION}",
                 condition="CLOCK_VERSION",
-                hint="go on with the version of Windrow that wrote it",
+                hint="use the version of Windrow that wrote it",
             )
         producers = {name: Standing(*known) for name, known in values.pop("producers").items()}
-        patterns = {name: tuple(told) for name, told in values.pop("patterns").items()}
-        told_by_all = tuple(values.pop("shared"))
-        return ClockState(producers=producers, patterns=patterns, shared=told_by_all, **values)
+        patterns = {name: tuple(own) for name, own in values.pop("patterns").items()}
+        of_stream = tuple(values.pop("shared"))
+        return WatermarkState(producers=producers, patterns=patterns, shared=of_stream, **values)
 
 
 @dataclass(frozen=True, eq=False)
 class Decided:
-    """What became of a batch of entries.
+    """The decisions about a batch of entries.
 
     Attributes
     ----------
     decision
-        int8 of each entry: values of :class:`~windrow.streams.entries.Decision`.
+        int8 for each entry: a value of :class:`~windrow.streams.entries.Decision`.
     violated
-        int64 of each entry: the bound that a late, rejected or eclipsed one is below, the greatest rowtime
-        that a quarantined one may have; else `NO_BOUND`, as for a row that is rejected because it matches a
-        pattern.
+        int64 for each entry: the bound that a late, rejected or eclipsed entry is below, or the greatest
+        rowtime that a quarantined one may have; else `NO_BOUND`, also for a row that matches a punctuation.
     state
-        That after the batch.
+        The state after the batch.
     before
-        int64 of each entry: the stream's clock before it, of late rows; else `NO_BOUND`.
+        int64 for each entry: the stream's watermark before a late row; else `NO_BOUND`.
     """
 
     decision: npt.NDArray[np.int8]
     violated: Ints
-    state: ClockState
+    state: WatermarkState
     before: Ints
 
 
-def decide(state: ClockState, ordering: Ordering, entries: Entries) -> Decided:
+def decide(state: WatermarkState, ordering: Ordering, entries: Entries) -> Decided:
     """Judge entries one after the other.
 
     Parameters
     ----------
     state
-        That after all entries logged before.
+        The state after all earlier entries.
     ordering
-        What rows say about later ones; the same for all of a log.
+        What rows imply for later ones; the same for the whole log.
     entries
-        Those that follow.
+        The next entries.
     """
     running = Running(state, ordering)
     count = len(entries)
     rows = [None] * count if entries.rows is None else entries.rows.to_pylist()
-    told = [None] * count if entries.told is None else entries.told.to_pylist()
+    patterns = [None] * count if entries.patterns is None else entries.patterns.to_pylist()
     columns = None if entries.rows is None else entries.rows.schema
     ahead, limits = [False] * count, [NO_BOUND] * count
     if ordering.future is not None:
@@ -260,24 +260,24 @@ def decide(state: ClockState, ordering: Ordering, entries: Entries) -> Decided:
         entries.at.tolist(),
         entries.ptime.tolist(),
         rows,
-        told,
+        patterns,
         ahead,
         limits,
         strict=True,
     ):
         if is_ahead:
-            running.set_aside(kind)
+            running.quarantine(kind)
             found.append((Decision.QUARANTINED, limit, NO_BOUND))
             continue
         name = entries.names[code]
-        promised = running.promised_by(name)
-        is_broken = kind == EntryKind.ROW and bool(promised)
+        forbidden = running.patterns_for(name)
+        is_broken = kind == EntryKind.ROW and bool(forbidden)
         if is_broken:
             assert row is not None
-            is_broken = is_breach(row, promised, columns)
-        clock = running.state.at
-        judged, bound = running.step(kind, name, at, ptime, is_broken=is_broken)
-        found.append((judged, bound, clock if judged == Decision.LATE else NO_BOUND))
+            is_broken = is_breach(row, forbidden, columns)
+        watermark = running.state.at
+        judged, bound = running.process(kind, name, at, ptime, is_broken=is_broken)
+        found.append((judged, bound, watermark if judged == Decision.LATE else NO_BOUND))
         running.note(kind, name, pattern, columns)
     decision = np.array([judged for judged, _, _ in found], np.int8)
     violated, before = (np.array([each[place] for each in found], np.int64) for place in (1, 2))
@@ -288,21 +288,21 @@ _ADMITTED = (Decision.ADMITTED, NO_BOUND)
 
 
 class Running:
-    """A state that moves on by an entry at a time."""
+    """A state that advances one entry at a time."""
 
-    def __init__(self, state: ClockState, ordering: Ordering) -> None:
+    def __init__(self, state: WatermarkState, ordering: Ordering) -> None:
         self.ordering = ordering
         self.state = state
         self.producers = dict(state.producers)
         self._opened = {name for name, known in state.producers.items() if known.is_open}
 
-    def promised_by(self, name: str) -> tuple[str, ...]:
-        """The patterns that a producer's next row is held to."""
+    def patterns_for(self, name: str) -> tuple[str, ...]:
+        """The punctuations that a producer's next row must not match."""
         own = self.state.patterns.get(name, ())
         return own if name in self._opened else (*own, *self.state.shared)
 
     def note(self, kind: int, name: str, pattern: str | None, columns: pa.Schema | None) -> None:
-        """Note what an entry that was taken in says of patterns."""
+        """Update the punctuations for an entry that is not quarantined."""
         patterns = dict(self.state.patterns)
         known = self.producers.get(name)
         if known is None or not known.is_open:
@@ -315,19 +315,19 @@ class Running:
             patterns[name] = (*patterns.get(name, ()), pattern)
         elif kind == EntryKind.CLOSE:
             patterns.pop(name, None)
-        told = self.state.shared
-        telling = [each for each in self._opened if self.producers[each].promised < FOREVER]
-        if patterns and telling and columns is not None:
-            together = shared([patterns.get(each, ()) for each in telling], columns)
-            told = tuple(dict.fromkeys((*told, *together)))
-        self.state = replace(self.state, patterns=patterns, shared=told)
+        of_stream = self.state.shared
+        unfinished = [each for each in self._opened if self.producers[each].firm < FOREVER]
+        if patterns and unfinished and columns is not None:
+            together = shared([patterns.get(each, ()) for each in unfinished], columns)
+            of_stream = tuple(dict.fromkeys((*of_stream, *together)))
+        self.state = replace(self.state, patterns=patterns, shared=of_stream)
 
-    def step(
+    def process(
         self, kind: int, name: str, at: int, ptime: int, *, is_broken: bool = False
     ) -> tuple[Decision, int]:
-        """Take in an entry; its decision and the bound that it violates.
+        """Process an entry; return the decision and the bound that it violates.
 
-        A row `is_broken` if it matches a pattern that its producer has promised.
+        A row `is_broken` if it matches a punctuation of its producer.
         """
         known = self.producers.get(name)
         if kind == EntryKind.TICK:
@@ -341,8 +341,8 @@ class Running:
         self._move(name, known)
         return found
 
-    def set_aside(self, kind: int) -> None:
-        """Count an entry of a kind that is quarantined: it says nothing, and is no sign of life."""
+    def quarantine(self, kind: int) -> None:
+        """Count a quarantined entry of a kind. It has no other effect, and is no sign of life."""
         state = self.state
         if kind == EntryKind.ROW:
             self.state = replace(state, quarantined=state.quarantined + 1)
@@ -354,25 +354,25 @@ class Running:
     ) -> tuple[Decision, int]:
         is_newcomer = not known.is_open
         if is_newcomer:
-            promised, estimated = max(known.promised, self.state.firm_at), max(known.estimated, self.state.at)
-            known = replace(known, promised=promised, estimated=estimated)
+            firm, estimated = max(known.firm, self.state.firm_at), max(known.estimated, self.state.at)
+            known = replace(known, firm=firm, estimated=estimated)
         decision, violated = _judged(kind, known, at, is_broken=is_broken)
         if is_newcomer and kind == EntryKind.ROW and decision != Decision.ADMITTED:
             self._count(kind, decision)
             return decision, violated
-        promised, estimated, seen = known.promised, known.estimated, known.seen
+        firm, estimated, seen = known.firm, known.estimated, known.seen
         if kind == EntryKind.ROW and decision != Decision.REJECTED:
             if self.ordering.is_promise:
-                promised = max(promised, self.ordering.implied(at))
+                firm = max(firm, self.ordering.implied(at))
             else:
                 estimated = max(estimated, self.ordering.implied(at))
             if decision == Decision.ADMITTED:
                 seen = max(seen, at)
         elif kind == EntryKind.BOUND:
-            promised = max(promised, at)
+            firm = max(firm, at)
         elif kind == EntryKind.WATERMARK:
             estimated = max(estimated, at)
-        self.producers[name] = Standing(True, promised, estimated, seen, ptime)
+        self.producers[name] = Standing(True, firm, estimated, seen, ptime)
         self._count(kind, decision)
         return decision, violated
 
@@ -382,7 +382,7 @@ class Running:
             self.state = replace(
                 state,
                 left=max(state.left, min(known.bound, known.seen)),
-                firm_left=max(state.firm_left, min(known.promised, known.seen)),
+                firm_left=max(state.firm_left, min(known.firm, known.seen)),
             )
         self.producers[name] = replace(known, is_open=False, heard=ptime)
         if is_closed:
@@ -400,38 +400,38 @@ class Running:
             self.state = replace(state, started=True, admitted=state.admitted + 1)
 
     def _move(self, _name: str, _before: Standing | None) -> None:
-        """Move the clocks after an entry of a producer to where the producers let them."""
+        """Advance the watermarks, after an entry of a producer, as far as the producers allow."""
         self.state = _moved(self.state, self.producers)
         self.producers = dict(self.state.producers)
 
 
-def _moved(state: ClockState, producers: Mapping[str, Standing]) -> ClockState:
-    """The state with clocks as these producers allow, and without those that no longer matter."""
+def _moved(state: WatermarkState, producers: Mapping[str, Standing]) -> WatermarkState:
+    """The state with watermarks as these producers allow, without producers that no longer matter."""
     at, firm = state.at, state.firm_at
     opened = [known for known in producers.values() if known.is_open]
-    if state.started or (opened and all(known.promised == FOREVER for known in opened)):
+    if state.started or (opened and all(known.firm == FOREVER for known in opened)):
         at = max(at, min((known.bound for known in opened), default=state.left))
-        firm = max(firm, min((known.promised for known in opened), default=state.firm_left))
-    # an idle producer is held to its own bound when it comes back, or to the clock if that is not below it
-    kept = {
+        firm = max(firm, min((known.firm for known in opened), default=state.firm_left))
+    # a producer that returns from idle is bound by its own bound or by the watermark, whichever is greater
+    relevant = {
         name: known
         for name, known in producers.items()
-        if known.is_open or known.promised > firm or known.bound > at
+        if known.is_open or known.firm > firm or known.bound > at
     }
-    return replace(state, at=at, firm_at=firm, producers=kept)
+    return replace(state, at=at, firm_at=firm, producers=relevant)
 
 
 def _judged(kind: int, known: Standing, at: int, *, is_broken: bool) -> tuple[Decision, int]:
-    """The decision about what a producer with these bounds says."""
+    """The decision about an entry of a producer with these bounds."""
     if kind == EntryKind.ROW:
-        if at < known.promised:
-            return Decision.REJECTED, known.promised
+        if at < known.firm:
+            return Decision.REJECTED, known.firm
         if is_broken:
             return Decision.REJECTED, NO_BOUND
         if at < known.bound:
             return Decision.LATE, known.bound
-    if kind == EntryKind.BOUND and at < known.promised:
-        return Decision.ECLIPSED, known.promised
+    if kind == EntryKind.BOUND and at < known.firm:
+        return Decision.ECLIPSED, known.firm
     if kind == EntryKind.WATERMARK and at < known.bound:
         return Decision.ECLIPSED, known.bound
     return _ADMITTED

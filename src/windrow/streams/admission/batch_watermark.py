@@ -1,8 +1,8 @@
-"""The clock of :mod:`windrow.streams.admission.clock` for batches of millions of entries.
+"""The watermark of :mod:`windrow.streams.admission.watermark` for batches of millions of entries.
 
 While no producer enters or leaves, open producers do not depend on each other: each entry is judged by a
-running maximum over the entries of its own producer. Such stretches are found and judged as arrays; the
-entries between them, at which a producer enters or leaves, are judged one at a time.
+running maximum over the entries of its own producer. Such ranges of entries are judged as arrays. The entries
+between them, at which a producer enters or leaves, are judged one at a time.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from windrow.streams.admission.clock import ClockState, Decided, Ordering, Running, Standing, decide
 from windrow.streams.admission.future import quarantined
+from windrow.streams.admission.watermark import Decided, Ordering, Running, Standing, WatermarkState, decide
 from windrow.streams.entries import FOREVER, NO_BOUND, Decision, Entries, EntryKind, Ints
-from windrow.streams.producer_promises import breaches
+from windrow.streams.producer_punctuations import breaches
 
 __all__ = ["advance"]
 
 Bools = npt.NDArray[np.bool_]
 
-_STRETCH, _LONGEST = 1 << 10, 1 << 22  # entries that are tried at once, at first and at most
-_SHORT, _SINGLY = 256, 512  # after so short a stretch so many entries are judged singly
+_STRETCH, _LONGEST = 1 << 10, 1 << 22  # entries that are judged at once, at first and at most
+_SHORT, _SINGLY = 256, 512  # after so short a range so many entries are judged one at a time
 
 
-def advance(state: ClockState, ordering: Ordering, entries: Entries) -> Decided:
-    """What :func:`windrow.streams.admission.clock.decide` gives for these entries."""
+def advance(state: WatermarkState, ordering: Ordering, entries: Entries) -> Decided:
+    """The same as :func:`windrow.streams.admission.watermark.decide`."""
     if ordering.future is None:
         return _advanced(state, ordering, entries)
     ahead, limits = quarantined(ordering.future, entries)
@@ -47,13 +47,13 @@ def advance(state: ClockState, ordering: Ordering, entries: Entries) -> Decided:
     return Decided(decision, violated, after, before)
 
 
-def _advanced(state: ClockState, ordering: Ordering, entries: Entries) -> Decided:
-    """The same where nothing is quarantined."""
-    standing = {name: known.promised for name, known in state.producers.items() if known.is_open}
-    promises = breaches(state.patterns, state.shared, standing, entries)
-    if promises is None:
+def _advanced(state: WatermarkState, ordering: Ordering, entries: Entries) -> Decided:
+    """The same if nothing is quarantined."""
+    standing = {name: known.firm for name, known in state.producers.items() if known.is_open}
+    checked = breaches(state.patterns, state.shared, standing, entries)
+    if checked is None:
         return decide(state, replace(ordering, future=None), entries)
-    broken = promises.broken
+    broken = checked.broken
     running = _Swift(state, ordering)
     decision = np.zeros(len(entries), np.int8)
     violated, before = (np.full(len(entries), NO_BOUND, np.int64) for _ in range(2))
@@ -70,11 +70,11 @@ def _advanced(state: ClockState, ordering: Ordering, entries: Entries) -> Decide
             continue
         singly = entries.part(stop, stop + (_SINGLY if len(judged.decision) < _SHORT else 1))
         for place, (kind, name, when, ptime) in enumerate(_items(singly), stop):
-            is_broken, clock = bool(broken[place]), running.state.at
-            decision[place], violated[place] = running.step(kind, name, when, ptime, is_broken=is_broken)
-            before[place] = clock if decision[place] == Decision.LATE else NO_BOUND
+            is_broken, watermark = bool(broken[place]), running.state.at
+            decision[place], violated[place] = running.process(kind, name, when, ptime, is_broken=is_broken)
+            before[place] = watermark if decision[place] == Decision.LATE else NO_BOUND
         at, width = stop + len(singly), _STRETCH
-    after = replace(running.finished(), patterns=promises.patterns, shared=promises.shared)
+    after = replace(running.finished(), patterns=checked.patterns, shared=checked.shared)
     return Decided(decision, violated, after, before)
 
 
@@ -88,7 +88,7 @@ def _items(entries: Entries) -> Iterator[tuple[int, str, int, int]]:
 
 @dataclass(frozen=True, eq=False)
 class _Judged:
-    """The decisions of a stretch, and what is known of the open producers with entries in it afterwards."""
+    """The decisions about a range of entries, and the state of their open producers afterwards."""
 
     decision: npt.NDArray[np.int8]
     violated: Ints
@@ -100,19 +100,19 @@ _NOTHING = _Judged(np.zeros(0, np.int8), np.zeros(0, np.int64), {}, np.zeros(0, 
 
 
 class _Swift(Running):
-    """Keeps the least bounds in heaps, so that an entry costs little however many producers there are."""
+    """A state with the least bounds in heaps, so that an entry is cheap with any number of producers."""
 
-    def __init__(self, state: ClockState, ordering: Ordering) -> None:
+    def __init__(self, state: WatermarkState, ordering: Ordering) -> None:
         super().__init__(state, ordering)
         self.opened = 0
-        self.resting: set[str] = set()
+        self.idle: set[str] = set()
         self.bounds = _Least(self.producers, lambda known: known.bound)
-        self.promises = _Least(self.producers, lambda known: known.promised)
+        self.firm_bounds = _Least(self.producers, lambda known: known.firm)
         for name in self.producers:
             self._note(name, None)
 
     def take(self, judged: _Judged, is_row: Bools) -> None:
-        """Take in a stretch."""
+        """Apply the decisions about a range."""
         if not len(judged.decision):
             return
         for name, known in judged.producers.items():
@@ -127,46 +127,46 @@ class _Swift(Running):
             rejected=state.rejected + int(rows[Decision.REJECTED]),
             eclipsed=state.eclipsed + int((judged.decision == Decision.ECLIPSED).sum()),
         )
-        self._settle()
+        self._advance_watermarks()
 
-    def finished(self) -> ClockState:
+    def finished(self) -> WatermarkState:
         """The state after all entries."""
         return replace(self.state, producers=self.producers)
 
     def _move(self, name: str, before: Standing | None) -> None:
         self._note(name, before)
-        self._settle()
+        self._advance_watermarks()
 
     def _note(self, name: str, before: Standing | None) -> None:
-        """Keep account of a producer that was `before`."""
+        """Update the heaps for a producer whose state was `before`."""
         after = self.producers.get(name)
         if before is not None and before.is_open:
             self.opened -= 1
-        self.resting.discard(name)
+        self.idle.discard(name)
         if after is not None and after.is_open:
             self.opened += 1
             self.bounds.put(name, after)
-            self.promises.put(name, after)
+            self.firm_bounds.put(name, after)
         elif after is not None:
-            self.resting.add(name)
+            self.idle.add(name)
 
-    def _settle(self) -> None:
-        """Move the clocks to where the producers let them, and forget those that no longer matter."""
+    def _advance_watermarks(self) -> None:
+        """Advance the watermarks as far as the producers allow, and drop those that no longer matter."""
         state = self.state
-        if state.started or (self.opened and self.promises.least() == FOREVER):
+        if state.started or (self.opened and self.firm_bounds.least() == FOREVER):
             at = max(state.at, self.bounds.least() if self.opened else state.left)
-            firm = max(state.firm_at, self.promises.least() if self.opened else state.firm_left)
+            firm = max(state.firm_at, self.firm_bounds.least() if self.opened else state.firm_left)
             if (at, firm) != (state.at, state.firm_at):
                 self.state = state = replace(state, at=at, firm_at=firm)
-        for name in [*self.resting]:
+        for name in [*self.idle]:
             known = self.producers[name]
-            if known.promised <= state.firm_at and known.bound <= state.at:
-                self.resting.discard(name)
+            if known.firm <= state.firm_at and known.bound <= state.at:
+                self.idle.discard(name)
                 del self.producers[name]
 
 
 class _Least:
-    """The least value of the open producers: a heap, which values leave when they are found not to hold."""
+    """The least value of the open producers: a heap from which outdated values are removed lazily."""
 
     def __init__(self, producers: Mapping[str, Standing], value: Callable[[Standing], int]) -> None:
         self.producers, self.value = producers, value
@@ -177,7 +177,7 @@ class _Least:
         heapq.heappush(self.heap, (self.value(known), name))
 
     def least(self, without: Collection[str] = ()) -> int:
-        """The least value of those that are not among some; `FOREVER` for none."""
+        """The least value, excluding some producers; `FOREVER` if there is none."""
         aside = []
         found = FOREVER
         while self.heap:
@@ -196,10 +196,10 @@ class _Least:
 
 @dataclass(frozen=True, eq=False)
 class _Groups:
-    """Entries of open producers, sorted by producer and there in their order.
+    """Entries of open producers, sorted by producer, and by order within a producer.
 
-    `position` is where an entry is in the stretch, `start` where each producer's begin, `length` how many
-    they are.
+    `position` is an entry's index in the range, `start` the first entry of each producer, `length` their
+    number.
     """
 
     position: Ints
@@ -216,7 +216,7 @@ class _Groups:
         return _Groups(position[order], start, np.diff(start, append=len(code)), code[start])
 
     def running(self, values: Ints, first: Ints) -> tuple[Ints, Ints]:
-        """The greatest value of a producer's before each entry and with it, `first` being before them all."""
+        """The running maximum per producer, before and after each entry; it starts with `first`."""
         after = np.repeat(first, self.length)
         for start, length in zip(self.start.tolist(), self.length.tolist(), strict=True):
             part = slice(start, start + length)
@@ -227,7 +227,7 @@ class _Groups:
         return before, after
 
     def next_position(self) -> Ints:
-        """Where the next entry of the same producer is; `FOREVER` for the last."""
+        """The position of the same producer's next entry; `FOREVER` for the last."""
         following = np.append(self.position[1:], FOREVER)
         following[self.start + self.length - 1] = FOREVER
         return following
@@ -236,7 +236,7 @@ class _Groups:
 def _judged(running: _Swift, entries: Entries, broken: Bools) -> _Judged:
     """The decisions of the first entries, up to the first at which a producer enters or leaves.
 
-    Some rows are `broken`: they match a pattern that their producer has promised.
+    Rows that are `broken` match a punctuation of their producer.
     """
     if not running.state.started:
         return _NOTHING
@@ -252,7 +252,7 @@ def _judged(running: _Swift, entries: Entries, broken: Bools) -> _Judged:
         return table
 
     is_open = of_each([producer.is_open for producer in known]).astype(bool)
-    promised = of_each([producer.promised for producer in known])
+    firm_at_first = of_each([producer.firm for producer in known])
     estimated = of_each([producer.estimated for producer in known])
     opened = is_open[entries.code]
     changes = np.isin(entries.kind, _STRUCTURAL) | (~opened & (entries.kind != EntryKind.ROW))
@@ -263,7 +263,7 @@ def _judged(running: _Swift, entries: Entries, broken: Bools) -> _Judged:
         part, inside = entries.part(0, stop), opened[:stop]
         position = np.flatnonzero(inside)
         groups = _Groups.of(position, part.code[position].astype(np.int64), count)
-        judged, bounds, promises = _of_open(running, part, groups, promised, estimated, broken)
+        judged, bounds, firm_bounds = _of_open(running, part, groups, firm_at_first, estimated, broken)
         outside = np.flatnonzero(~inside)
         late = np.flatnonzero(judged.decision == Decision.LATE)
         if not len(outside) and not len(late):
@@ -273,26 +273,27 @@ def _judged(running: _Swift, entries: Entries, broken: Bools) -> _Judged:
             judged.before[late] = _least(running, groups, bounds, late, present_names, is_firm=False)
         if not len(outside):
             return judged
-        # rows of producers that are not open: refused, up to the first that is not
-        firm = _least(running, groups, promises, outside, present_names, is_firm=True)
-        clock = _least(running, groups, bounds, outside, present_names, is_firm=False)
+        # rows of producers that are not open are refused, up to the first that is admitted
+        firm = _least(running, groups, firm_bounds, outside, present_names, is_firm=True)
+        watermark = _least(running, groups, bounds, outside, present_names, is_firm=False)
         code, at = part.code[outside], part.at[outside]
-        promise = np.maximum(promised[code], firm)
-        bound = np.maximum(np.maximum(estimated[code], clock), promise)
+        firm_bound = np.maximum(firm_at_first[code], firm)
+        bound = np.maximum(np.maximum(estimated[code], watermark), firm_bound)
         is_broken = broken[outside]
         if (enters := (at >= bound) & ~is_broken).any():
             stop = int(outside[np.argmax(enters)])
             continue
-        is_below = at < promise
+        is_below = at < firm_bound
         judged.decision[outside] = np.where(is_below | is_broken, Decision.REJECTED, Decision.LATE)
-        judged.violated[outside] = np.where(is_below, promise, np.where(is_broken, NO_BOUND, bound))
-        judged.before[outside] = np.where(is_below | is_broken, NO_BOUND, clock)
+        judged.violated[outside] = np.where(is_below, firm_bound, np.where(is_broken, NO_BOUND, bound))
+        judged.before[outside] = np.where(is_below | is_broken, NO_BOUND, watermark)
         return judged
 
 
 def _of_one_in_order(running: _Swift, entries: Entries, broken: Bools) -> _Judged | None:
-    """The decisions where all are rows of one open producer, each at or above those before it and its bound,
-    as most stretches are: all are in, and the last one tells the bounds. None where it is otherwise.
+    """The decisions for the usual case: rows of one open producer, in order and at or above its bound.
+
+    All are admitted, and the last row determines the bound. None for other entries.
     """
     at = entries.at
     if (entries.kind != EntryKind.ROW).any() or (entries.code != entries.code[0]).any() or broken.any():
@@ -302,7 +303,7 @@ def _of_one_in_order(running: _Swift, entries: Entries, broken: Bools) -> _Judge
     if not known.is_open or at[0] < known.bound or (at[1:] < at[:-1]).any():
         return None
     last, ordering = int(at[-1]), running.ordering
-    which = "promised" if ordering.is_promise else "estimated"
+    which = "firm" if ordering.is_promise else "estimated"
     said = {which: max(getattr(known, which), ordering.implied(last))}
     after = replace(known, **said, seen=max(known.seen, last), heard=int(entries.ptime[-1]))
     nothing = np.full(len(entries), NO_BOUND, np.int64)
@@ -315,9 +316,11 @@ _Trajectory = tuple[Ints, Ints]
 
 
 def _of_open(
-    running: _Swift, entries: Entries, groups: _Groups, promised: Ints, estimated: Ints, broken: Bools
+    running: _Swift, entries: Entries, groups: _Groups, firm: Ints, estimated: Ints, broken: Bools
 ) -> tuple[_Judged, _Trajectory, _Trajectory]:
-    """The decisions about entries of open producers; their bounds and promises at first and after each."""
+    """The decisions about entries of open producers; their bounds with and without estimates, at first and
+    after each entry.
+    """
     kind, at = entries.kind[groups.position], entries.at[groups.position]
     is_row, is_broken = kind == EntryKind.ROW, broken[groups.position]
     implied, ordering = np.full(len(at), NO_BOUND), running.ordering
@@ -325,58 +328,58 @@ def _of_open(
         floor = NO_BOUND + ordering.lag
         implied = np.where(is_row & ~is_broken & (at > floor), np.maximum(at, floor) - ordering.lag, NO_BOUND)
     nothing = np.full(len(at), NO_BOUND)
-    says = np.where(kind == EntryKind.BOUND, at, implied if ordering.is_promise else nothing)
-    first, first_estimate = promised[groups.code], estimated[groups.code]
-    promise, promise_after = groups.running(says, first)
-    below_promise = at < promise
-    # a row that is rejected says nothing; of promises it could not say more than holds already
-    guesses = np.where(kind == EntryKind.WATERMARK, at, nothing if ordering.is_promise else implied)
-    guesses[is_row & below_promise] = NO_BOUND
-    estimate, estimate_after = groups.running(guesses, first_estimate)
-    bound = np.maximum(promise, estimate)
+    bounds_said = np.where(kind == EntryKind.BOUND, at, implied if ordering.is_promise else nothing)
+    first, first_estimate = firm[groups.code], estimated[groups.code]
+    firm_bound, firm_after = groups.running(bounds_said, first)
+    below_firm = at < firm_bound
+    # a rejected row implies nothing: no estimate, and no bound above the one that it violates
+    estimates = np.where(kind == EntryKind.WATERMARK, at, nothing if ordering.is_promise else implied)
+    estimates[is_row & below_firm] = NO_BOUND
+    estimate, estimate_after = groups.running(estimates, first_estimate)
+    bound = np.maximum(firm_bound, estimate)
     below_bound = at < bound
 
     is_watermark = kind == EntryKind.WATERMARK
     decision = np.zeros(len(at), np.int8)
     decision[is_row & below_bound] = Decision.LATE
-    decision[is_row & (below_promise | is_broken)] = Decision.REJECTED
+    decision[is_row & (below_firm | is_broken)] = Decision.REJECTED
     says_when = ~is_row & (kind != EntryKind.PATTERN)
-    decision[says_when & np.where(is_watermark, below_bound, below_promise)] = Decision.ECLIPSED
-    by_promise = below_promise & ~is_watermark
-    violated = np.where(decision == Decision.ADMITTED, NO_BOUND, np.where(by_promise, promise, bound))
-    violated[is_row & is_broken & ~below_promise] = NO_BOUND
+    decision[says_when & np.where(is_watermark, below_bound, below_firm)] = Decision.ECLIPSED
+    by_firm = below_firm & ~is_watermark
+    violated = np.where(decision == Decision.ADMITTED, NO_BOUND, np.where(by_firm, firm_bound, bound))
+    violated[is_row & is_broken & ~below_firm] = NO_BOUND
 
     judged = _Judged(
         np.zeros(len(entries), np.int8),
         np.full(len(entries), NO_BOUND, np.int64),
-        _producers(running, entries, groups, promise_after, estimate_after, is_row & (decision == 0)),
+        _producers(running, entries, groups, firm_after, estimate_after, is_row & (decision == 0)),
         np.full(len(entries), NO_BOUND, np.int64),
     )
     judged.decision[groups.position], judged.violated[groups.position] = decision, violated
-    bounds = np.maximum(first, first_estimate), np.maximum(promise_after, estimate_after)
-    return judged, bounds, (first, promise_after)
+    bounds = np.maximum(first, first_estimate), np.maximum(firm_after, estimate_after)
+    return judged, bounds, (first, firm_after)
 
 
 def _producers(
-    running: _Swift, entries: Entries, groups: _Groups, promise: Ints, estimate: Ints, is_in: Bools
+    running: _Swift, entries: Entries, groups: _Groups, firm_bound: Ints, estimate: Ints, is_in: Bools
 ) -> dict[str, Standing]:
-    """What is known of the producers after the stretch."""
+    """The state of the producers after the range."""
     if not len(groups.start):
         return {}
     rowtimes = np.where(is_in, entries.at[groups.position], NO_BOUND)
     last = groups.start + groups.length - 1
     columns = (
         groups.code,
-        promise[last],
+        firm_bound[last],
         estimate[last],
         np.maximum.reduceat(rowtimes, groups.start),
         entries.ptime[groups.position[last]],
     )
     found = {}
-    for code, promised, estimated, seen, heard in zip(*(values.tolist() for values in columns), strict=True):
+    for code, firm, estimated, seen, heard in zip(*(values.tolist() for values in columns), strict=True):
         name = entries.names[code]
         seen = max(seen, running.producers[name].seen)
-        found[name] = Standing(True, promised, estimated, seen, heard)
+        found[name] = Standing(True, firm, estimated, seen, heard)
     return found
 
 
@@ -389,20 +392,20 @@ def _least(
     *,
     is_firm: bool,
 ) -> Ints:
-    """A clock as it is before the entries at some positions.
+    """A watermark before the entries at some positions.
 
-    A producer has left the value u behind with its next entry: before that, the clock is at most u. So the
-    clock before a position is the least u that is not yet left behind.
+    A producer's value u applies until its next entry: up to there, the watermark is at most u. So the
+    watermark before a position is the least u that still applies.
     """
     before = running.state.firm_at if is_firm else running.state.at
     if not running.opened:
         return np.full(len(positions), before)
-    others = (running.promises if is_firm else running.bounds).least(without=inside)
+    others = (running.firm_bounds if is_firm else running.bounds).least(without=inside)
     first, after = bounds
     values = np.concatenate([after, first, [others]])
     until = np.concatenate([groups.next_position(), groups.position[groups.start], [FOREVER]])
     order = np.argsort(values, kind="stable")
     left_behind = np.maximum.accumulate(until[order])
     least = values[order][np.searchsorted(left_behind, positions, side="left")]
-    clock: Ints = np.maximum(least, before)
-    return clock
+    watermark: Ints = np.maximum(least, before)
+    return watermark

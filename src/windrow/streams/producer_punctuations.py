@@ -1,10 +1,11 @@
-"""What producers have promised by patterns, which of their rows break it, and what the stream promises.
+"""The punctuations of producers, which rows violate them, and which punctuations hold for the stream.
 
-A pattern holds from its entry on, for the rows of its producer, until the producer closes. What all open
-producers have promised, the stream has: it stays promised when they have left, and a producer that opens is
-held to it from then on, as it is to the clock. One that has promised that it has finished promises all.
+A punctuation applies from its entry on, to the rows of its producer, until the producer closes. A punctuation
+of all open producers is one of the stream. It stays in force after they have left, and a producer that opens
+later is subject to it, as it is to the watermark. A producer that has finished counts as having all of them.
 
-None of this depends on clocks, so it is found out for a batch before its entries are judged by them.
+None of this depends on the watermark, so a batch is checked against punctuations before its entries are
+judged by the watermark.
 """
 
 from __future__ import annotations
@@ -19,169 +20,180 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from windrow.punctuations import Cover, Pattern, lines_of
-from windrow.punctuations.boxes import Box, Lines, meet
 from windrow.punctuations.index import NEVER, Columns, Index
+from windrow.punctuations.regions import Lines, Region, meet
 from windrow.streams.entries import FOREVER, Entries, EntryKind, Ints
 
-__all__ = ["Breaches", "Promised", "breaches", "is_breach", "shared", "told_by_all"]
+__all__ = ["Breaches", "PatternsByProducer", "breaches", "is_breach", "shared", "shared_since"]
 
-Promised = Mapping[str, tuple[str, ...]]
-"""Of each producer that has promised some: the patterns, as :meth:`Pattern.to_json` writes them."""
+PatternsByProducer = Mapping[str, tuple[str, ...]]
+"""The patterns of each producer that has some, as :meth:`Pattern.to_json` writes them."""
 
 
 def is_breach(row: Mapping[str, object], patterns: tuple[str, ...], columns: pa.Schema) -> bool:
-    """Whether a row matches one of some patterns: the definition."""
+    """Whether a row matches any of the patterns: the definition."""
 
     def has(pattern: Pattern) -> bool:
         return all(
-            own.holds(None if row[name] is None else own.line.places(pa.array([row[name]], own.line.kind))[0])
+            own.contains(
+                None if row[name] is None else own.line.places(pa.array([row[name]], own.line.kind))[0]
+            )
             for name, own in pattern.columns
         )
 
     return any(has(Pattern.from_json(text, columns)) for text in patterns)
 
 
-def shared(promised: Sequence[tuple[str, ...]], columns: pa.Schema) -> tuple[str, ...]:
-    """What several producers have all promised: the definition.
+def shared(patterns: Sequence[tuple[str, ...]], columns: pa.Schema) -> tuple[str, ...]:
+    """The punctuations that several producers have in common: the definition.
 
     Parameters
     ----------
-    promised
-        The patterns of each; there is one at least.
+    patterns
+        The patterns of each producer; there is at least one producer.
     """
-    known = [[Pattern.from_json(text, columns) for text in texts] for texts in promised]
+    known = [[Pattern.from_json(text, columns) for text in texts] for texts in patterns]
     found = []
-    for patterns in itertools.product(*known):
-        both = patterns[0]
-        for other in patterns[1:]:
+    for combination in itertools.product(*known):
+        both = combination[0]
+        for other in combination[1:]:
             both = both & other
         if not both.is_empty:
             found.append(both.to_json())
     return tuple(found)
 
 
-def told_by_all(
+def shared_since(
     entries: Iterable[tuple[int, Hashable, str | None]], columns: pa.Schema
 ) -> list[tuple[int, str]]:
-    """What a recorded stream promises, and since when: what all producers have that have come so far.
+    """The punctuations of a recorded stream, and since when: those of all producers that have arrived so far.
 
     Parameters
     ----------
     entries
-        (ptime, producer, pattern) in any order, a producer's first among them; None for entries that tell
-        none. Entries of one ptime come at once.
+        (ptime, producer, pattern) in any order, each producer's first entry among them; the pattern is None
+        for other entries. Entries with the same ptime arrive together.
     """
     lines = lines_of(columns)
     stream, own = Cover(lines), dict[Hashable, Cover]()
     found = []
     for ptime, some in itertools.groupby(sorted(entries, key=lambda one: one[0]), key=lambda one: one[0]):
-        come = list(some)
-        for producer in {producer for _, producer, _ in come} - own.keys():  # is held to what is promised
+        arrived = list(some)
+        for producer in {producer for _, producer, _ in arrived} - own.keys():  # the stream's apply to it too
             own[producer] = Cover(lines)
-            for box in stream:
-                own[producer].add_box(box)
-        for _, producer, text in come:
-            boxes = [] if text is None else own[producer].add(Pattern.from_json(text, columns))
+            for region in stream:
+                own[producer].add_region(region)
+        for _, producer, text in arrived:
+            regions = [] if text is None else own[producer].add(Pattern.from_json(text, columns))
             for other in own.keys() - {producer}:
-                both = (meet(box, told) for box in boxes for told in own[other].overlapping(box))
-                boxes = [box for box in both if box is not None]
-            found += [(ptime, Pattern.of_box(box, lines).to_json()) for box in boxes if stream.add_box(box)]
+                both = (meet(region, added) for region in regions for added in own[other].overlapping(region))
+                regions = [region for region in both if region is not None]
+            found += [
+                (ptime, Pattern.of_region(region, lines).to_json())
+                for region in regions
+                if stream.add_region(region)
+            ]
     return found
 
 
 @dataclass(frozen=True, eq=False)
 class Breaches:
-    """Which entries break a promise, and what is promised after all of them.
+    """Which entries violate a punctuation, and which punctuations are in force after all of them.
 
     Attributes
     ----------
     broken
-        Of each entry whether it is a row that matches a pattern that holds for its producer.
+        Whether each entry is a row that matches a punctuation of its producer.
     patterns, shared
-        What each producer has promised, and what the stream has.
+        The punctuations of each producer, and of the stream.
     """
 
     broken: npt.NDArray[np.bool_]
-    patterns: Promised
+    patterns: PatternsByProducer
     shared: tuple[str, ...]
 
 
 def breaches(
-    patterns: Promised, stream: tuple[str, ...], standing: Mapping[str, int | None], entries: Entries
+    patterns: PatternsByProducer,
+    stream: tuple[str, ...],
+    standing: Mapping[str, int | None],
+    entries: Entries,
 ) -> Breaches | None:
-    """What entries break of what has been promised; None where that depends on what becomes of them.
+    """Find the entries that violate a punctuation; None if that depends on which entries are admitted.
 
-    Entries need their rows where there are patterns; without, there are none to break. Named streams log when
-    a producer opens. Where it does so by a row, that may be refused.
+    Entries need their rows if there are patterns. Named streams log when a producer opens; in other sources a
+    producer opens with its first row, and that row may be refused.
 
     Parameters
     ----------
     patterns, stream
-        What each producer has promised, and what the stream has.
+        The punctuations of each producer, and of the stream.
     standing
-        The promised bound of each open producer.
+        The bound of each open producer.
     """
-    if entries.told is None and not patterns and not stream:
+    if entries.patterns is None and not patterns and not stream:
         return Breaches(np.zeros(len(entries), bool), patterns, stream)
     rows = entries.rows
-    assert rows is not None, "entries that patterns tell of have rows"
-    promising = _Promising(patterns, stream, standing, rows.schema)
-    if not promising.take(entries):
+    assert rows is not None, "entries have rows where there are patterns"
+    in_force = _InForce(patterns, stream, standing, rows.schema)
+    if not in_force.take(entries):
         return None
     broken = np.zeros(len(entries), bool)
     is_row = entries.kind == EntryKind.ROW
-    for stretch in promising.stretches:
-        if not (stretch.before or stretch.told):
+    for stretch in in_force.stretches:
+        if not (stretch.before or stretch.added):
             continue
         own = np.flatnonzero((entries.code == stretch.code) & is_row)
         own = own[(own > stretch.first) & (own < stretch.stop)]
         broken[own] = stretch.breaks(rows, own)
-    return Breaches(broken, promising.patterns(), promising.stream_patterns())
+    return Breaches(broken, in_force.patterns(), in_force.stream_patterns())
 
 
 @dataclass(eq=False)
 class _Stretch:
-    """The entries of a producer from one at which it closed to the next, and what holds for its rows.
+    """The entries of a producer between two at which it closed, and the punctuations for its rows.
 
-    `before` is what held at its begin, `told` are the boxes since, with the entries that told them.
+    `before` are the punctuations at the start, `added` the regions since, each with the entry that added it.
     """
 
     code: int
     first: int
     before: tuple[str, ...]
     cover: Cover
-    told: list[tuple[int, Box]] = field(default_factory=list)
+    added: list[tuple[int, Region]] = field(default_factory=list)
     stop: int = FOREVER
 
-    def add(self, at: int, box: Box) -> bool:
-        """Take in what is promised at an entry; whether it was not before."""
-        is_new = self.cover.add_box(box)
+    def add(self, at: int, region: Region) -> bool:
+        """Add the punctuation of an entry; return whether it says anything new."""
+        is_new = self.cover.add_region(region)
         if is_new:
-            self.told.append((at, box))
+            self.added.append((at, region))
         return is_new
 
     def breaks(self, rows: pa.Table, own: Ints) -> npt.NDArray[np.bool_]:
-        """Which rows match what was promised before them."""
+        """Which rows match an earlier punctuation."""
         if not len(own):
             return np.zeros(len(own), bool)
         table = rows.take(pa.array(own))
         found = np.zeros(len(own), bool)
         if self.before:
             found |= _cover(self.before, rows.schema).matches(table)
-        if self.told:
+        if self.added:
             lines = self.cover.lines
-            since = [at for at, _ in self.told]
-            earliest = Index([box for _, box in self.told], lines, since).earliest(Columns(table, lines))
+            since = [at for at, _ in self.added]
+            earliest = Index([region for _, region in self.added], lines, since).earliest(
+                Columns(table, lines)
+            )
             found |= (earliest != NEVER) & (earliest < own)
         return found
 
 
-class _Promising:
-    """What is promised while entries are taken in."""
+class _InForce:
+    """The punctuations in force, entry by entry."""
 
     def __init__(
         self,
-        patterns: Promised,
+        patterns: PatternsByProducer,
         stream: tuple[str, ...],
         standing: Mapping[str, int | None],
         columns: pa.Schema,
@@ -197,7 +209,7 @@ class _Promising:
         self.is_wider = False
 
     def take(self, entries: Entries) -> bool:
-        """Take in entries in their order; whether that says all."""
+        """Process entries in order; return False if the result depends on which entries are admitted."""
         names = entries.names
         codes, firsts = np.unique(entries.code, return_index=True)
         present = codes.tolist()
@@ -216,8 +228,12 @@ class _Promising:
             self._begin(names[code], code, -1)
         for name in self.before.keys() & self.opened - {names[code] for code in present}:
             self._begin(name, -1, -1)
-        told = [] if entries.told is None else entries.told.take(pa.array(events, pa.int64())).to_pylist()
-        for at, pattern in itertools.zip_longest(events, told):
+        added = (
+            []
+            if entries.patterns is None
+            else entries.patterns.take(pa.array(events, pa.int64())).to_pylist()
+        )
+        for at, pattern in itertools.zip_longest(events, added):
             kind, code = int(entries.kind[at]), int(entries.code[at])
             name = names[code]
             if kind in (EntryKind.IDLE, EntryKind.CLOSE):
@@ -228,17 +244,17 @@ class _Promising:
                     return False
                 self._open(name, at)
             if kind == EntryKind.PATTERN and pattern is not None:
-                self._tell(name, at, Pattern.from_json(pattern, self.columns))
+                self._add(name, at, Pattern.from_json(pattern, self.columns))
             if kind == EntryKind.BOUND and entries.at[at] == FOREVER:
                 self.finished.add(name)
                 self._share()
         return True
 
-    def patterns(self) -> Promised:
-        """What each producer has promised."""
+    def patterns(self) -> PatternsByProducer:
+        """The punctuations of each producer."""
         after = {name: texts for name, texts in self.before.items() if name not in self.closed}
         for name, stretch in self.current.items():
-            texts = tuple(_texts(stretch.cover)) if stretch.told else stretch.before
+            texts = tuple(_texts(stretch.cover)) if stretch.added else stretch.before
             if texts:
                 after[name] = texts
             else:
@@ -246,7 +262,7 @@ class _Promising:
         return after
 
     def stream_patterns(self) -> tuple[str, ...]:
-        """What the stream has promised."""
+        """The punctuations of the stream."""
         return tuple(_texts(self.of_stream)) if self.is_wider else self.stream
 
     def _begin(self, name: str, code: int, at: int) -> None:
@@ -256,8 +272,8 @@ class _Promising:
 
     def _open(self, name: str, at: int) -> None:
         self.opened.add(name)
-        for box in list(self.of_stream):
-            self.current[name].add(at, box)
+        for region in list(self.of_stream):
+            self.current[name].add(at, region)
 
     def _leave(self, name: str, code: int, at: int, *, is_closed: bool) -> None:
         was_open = name in self.opened
@@ -270,43 +286,43 @@ class _Promising:
         if was_open:
             self._share()
 
-    def _tell(self, name: str, at: int, pattern: Pattern) -> None:
-        fresh = [box for box in pattern.boxes() if self.current[name].add(at, box)]
+    def _add(self, name: str, at: int, pattern: Pattern) -> None:
+        fresh = [region for region in pattern.regions() if self.current[name].add(at, region)]
         if name not in self.finished:
-            others = [other for other in self._telling() if other != name]
+            others = [other for other in self._unfinished() if other != name]
             self._note(self._met(fresh, others))
 
     def _share(self) -> None:
-        """Take in what those that are open have promised, now that they are fewer."""
-        telling = self._telling()
-        if telling:
-            self._note(self._met(list(self._cover_of(telling[0])), telling[1:]))
+        """Add what the open producers have in common, after one of them has left."""
+        unfinished = self._unfinished()
+        if unfinished:
+            self._note(self._met(list(self._cover_of(unfinished[0])), unfinished[1:]))
 
-    def _telling(self) -> list[str]:
+    def _unfinished(self) -> list[str]:
         return sorted(self.opened - self.finished)
 
-    def _met(self, boxes: list[Box], names: Iterable[str]) -> list[Box]:
+    def _met(self, regions: list[Region], names: Iterable[str]) -> list[Region]:
         for name in names:
             cover = self._cover_of(name)
-            boxes = [
+            regions = [
                 both
-                for box in boxes
-                for other in cover.overlapping(box)
-                if (both := meet(box, other)) is not None
+                for region in regions
+                for other in cover.overlapping(region)
+                if (both := meet(region, other)) is not None
             ]
-        return boxes
+        return regions
 
     def _cover_of(self, name: str) -> Cover:
         found = self.current.get(name)
         return Cover(self.lines) if found is None else found.cover
 
-    def _note(self, boxes: Iterable[Box]) -> None:
-        for box in boxes:
-            self.is_wider |= self.of_stream.add_box(box)
+    def _note(self, regions: Iterable[Region]) -> None:
+        for region in regions:
+            self.is_wider |= self.of_stream.add_region(region)
 
 
 def _next_of_same(codes: npt.NDArray[np.int32]) -> Ints:
-    """Of each entry where the next of the same producer is; -1 for the last."""
+    """The position of the same producer's next entry, for each entry; -1 for its last."""
     order = np.argsort(codes, kind="stable")
     found = np.full(len(codes), -1, np.int64)
     same = codes[order[1:]] == codes[order[:-1]]
@@ -315,7 +331,7 @@ def _next_of_same(codes: npt.NDArray[np.int32]) -> Ints:
 
 
 def _texts(cover: Cover) -> list[str]:
-    return [Pattern.of_box(box, cover.lines).to_json() for box in cover]
+    return [Pattern.of_region(region, cover.lines).to_json() for region in cover]
 
 
 def _fresh(texts: tuple[str, ...], columns: pa.Schema) -> Cover:

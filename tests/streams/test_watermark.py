@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from tests.punctuations.patterns import conditions
 from windrow.errors import InputError, UsageError
 from windrow.punctuations import Cover, Pattern, lines_of
-from windrow.streams.admission import batch_clock
-from windrow.streams.admission.batch_clock import advance
-from windrow.streams.admission.clock import ClockState, Ordering, Running, decide
+from windrow.streams.admission import batch_watermark
+from windrow.streams.admission.batch_watermark import advance
 from windrow.streams.admission.future import Future
+from windrow.streams.admission.watermark import Ordering, Running, WatermarkState, decide
 from windrow.streams.entries import FOREVER, NO_BOUND, Decision, Entries, EntryKind
 
 ROW, BOUND, WATERMARK, OPEN, IDLE, CLOSE, PATTERN, TICK = EntryKind
@@ -33,34 +33,34 @@ class Log:
     """A stream to which entries are added one after the other; times are of hours and minutes."""
 
     def __init__(self, ordering: Ordering | None = None) -> None:
-        self.running = Running(ClockState(), ordering or Ordering.ordered())
+        self.running = Running(WatermarkState(), ordering or Ordering.ordered())
         self.ptime = 0
 
     def add(self, kind: EntryKind, producer: str, at: int = 0) -> Decision:
         self.ptime += 1
-        return self.running.step(kind, producer, at, self.ptime)[0]
+        return self.running.process(kind, producer, at, self.ptime)[0]
 
     @property
-    def clock(self) -> int | None:
-        return self.running.state.clock
+    def watermark(self) -> int | None:
+        return self.running.state.value
 
 
 def test_the_worked_example_of_the_reference():
     log = Log()
-    assert log.clock is None
+    assert log.watermark is None
     assert log.add(BOUND, "P1", 1000) == ADMITTED
-    assert log.clock is None, "no actual row has been inserted yet"
+    assert log.watermark is None, "no actual row has been inserted yet"
     assert log.add(ROW, "P1", 1000) == ADMITTED
-    assert log.clock == 1000
+    assert log.watermark == 1000
     assert log.add(BOUND, "P2", 1005) == ADMITTED
     assert log.add(ROW, "P2", 1005) == ADMITTED
-    assert log.clock == 1000, "P2's row waits: P1 may still have earlier rows"
+    assert log.watermark == 1000, "P2's row waits: P1 may still have earlier rows"
     assert log.add(ROW, "P2", 959) == REJECTED
-    assert log.clock == 1000
+    assert log.watermark == 1000
     log.add(CLOSE, "P1")
-    assert log.clock == 1005, "the departure of P1 lets the stream advance"
+    assert log.watermark == 1005, "the departure of P1 lets the stream advance"
     log.add(CLOSE, "P2")
-    assert log.clock == 1005, "the stream remembers"
+    assert log.watermark == 1005, "the stream remembers"
     assert log.add(ROW, "P3", 1004) == REJECTED
     assert log.add(ROW, "P3", 1005) == ADMITTED
 
@@ -68,7 +68,7 @@ def test_the_worked_example_of_the_reference():
 def test_the_first_row_may_have_any_rowtime_and_the_next_is_not_before_it():
     log = Log()
     assert log.add(ROW, "P1", -5) == ADMITTED
-    assert log.clock == -5
+    assert log.watermark == -5
     assert log.add(ROW, "P1", -6) == REJECTED
     assert log.add(ROW, "P2", -6) == REJECTED
     assert log.add(ROW, "P2", -5) == ADMITTED
@@ -78,7 +78,7 @@ def test_a_newcomer_may_enter_ahead_of_rows_that_wait():
     log = Log()
     for kind, producer, at in ((ROW, "P1", 1000), (ROW, "P2", 1000), (ROW, "P1", 1010)):
         log.add(kind, producer, at)
-    assert log.clock == 1000
+    assert log.watermark == 1000
     assert log.add(ROW, "P3", 1005) == ADMITTED, "P1's row at 10:10 waits for P2"
     assert log.add(ROW, "P4", 959) == REJECTED
 
@@ -88,9 +88,9 @@ def test_a_newcomer_holds_the_stream_back_at_the_clock():
     log.add(ROW, "P1", 1000)
     log.add(OPEN, "P2")
     log.add(ROW, "P1", 1010)
-    assert log.clock == 1000
+    assert log.watermark == 1000
     log.add(BOUND, "P2", 1007)
-    assert log.clock == 1007
+    assert log.watermark == 1007
 
 
 def test_a_producer_that_is_refused_does_not_enter():
@@ -98,7 +98,7 @@ def test_a_producer_that_is_refused_does_not_enter():
     log.add(ROW, "P1", 1000)
     assert log.add(ROW, "P2", 900) == REJECTED
     log.add(ROW, "P1", 1010)
-    assert log.clock == 1010
+    assert log.watermark == 1010
     assert "P2" not in log.running.state.producers
 
 
@@ -106,7 +106,7 @@ def test_bounds_are_withheld_before_the_first_row():
     log = Log()
     log.add(BOUND, "P1", 1200)
     log.add(CLOSE, "P1")
-    assert log.clock is None
+    assert log.watermark is None
     assert log.add(ROW, "P2", 900) == ADMITTED
 
 
@@ -114,25 +114,25 @@ def test_a_stream_is_over_without_a_row_when_all_have_promised_that_nothing_foll
     log = Log()
     log.add(OPEN, "P2")
     log.add(BOUND, "P1", FOREVER)
-    assert log.clock is None, "P2 has promised nothing"
+    assert log.watermark is None, "P2 has promised nothing"
     log.add(BOUND, "P2", FOREVER)
-    assert log.clock == log.running.state.firm == FOREVER
+    assert log.watermark == log.running.state.firm == FOREVER
     assert log.add(ROW, "P3", 900) == REJECTED
     log.add(CLOSE, "P1")
-    assert log.clock == FOREVER
+    assert log.watermark == FOREVER
     # an estimate of any size is no such promise
     log = Log()
     log.add(WATERMARK, "P1", FOREVER)
-    assert log.clock is None
+    assert log.watermark is None
 
 
 def test_the_first_row_waits_for_producers_that_have_said_nothing():
     log = Log()
     log.add(OPEN, "P2")
     log.add(ROW, "P1", 1000)
-    assert log.clock is None
+    assert log.watermark is None
     assert log.add(ROW, "P2", 930) == ADMITTED
-    assert log.clock == 930
+    assert log.watermark == 930
 
 
 def test_a_later_bound_eclipses_the_earlier_and_none_goes_back():
@@ -140,9 +140,9 @@ def test_a_later_bound_eclipses_the_earlier_and_none_goes_back():
     log.add(ROW, "P1", 1000)
     assert log.add(BOUND, "P1", 1100) == ADMITTED
     assert log.add(BOUND, "P1", 1030) == ECLIPSED
-    assert log.clock == 1100
+    assert log.watermark == 1100
     assert log.add(ROW, "P1", 1030) == REJECTED
-    assert log.running.step(ROW, "P1", 1059, 9) == (REJECTED, 1100)
+    assert log.running.process(ROW, "P1", 1059, 9) == (REJECTED, 1100)
 
 
 def test_an_idle_producer_holds_nothing_back_and_returns_as_a_newcomer():
@@ -151,11 +151,11 @@ def test_an_idle_producer_holds_nothing_back_and_returns_as_a_newcomer():
     log.add(ROW, "P2", 1000)
     log.add(IDLE, "P1")
     log.add(ROW, "P2", 1010)
-    assert log.clock == 1010
+    assert log.watermark == 1010
     assert log.add(ROW, "P1", 1005) == REJECTED
     assert log.add(ROW, "P1", 1012) == ADMITTED
     log.add(ROW, "P2", 1020)
-    assert log.clock == 1012, "it is open again"
+    assert log.watermark == 1012, "it is open again"
 
 
 def test_an_idle_producer_is_held_to_its_promise_and_one_that_closed_is_forgotten():
@@ -175,7 +175,7 @@ def test_when_all_have_left_the_rows_that_waited_are_let_go():
         log.add(ROW, "P2", 1005)
         for producer in order:
             log.add(CLOSE, producer)
-        assert log.clock == 1005
+        assert log.watermark == 1005
 
 
 def test_a_promise_without_rows_is_not_remembered_when_all_have_left():
@@ -185,37 +185,37 @@ def test_a_promise_without_rows_is_not_remembered_when_all_have_left():
     log.add(BOUND, "P2", 1200)
     log.add(CLOSE, "P2")
     log.add(CLOSE, "P1")
-    assert log.clock == 1000
+    assert log.watermark == 1000
     assert log.add(ROW, "P3", 1100) == ADMITTED
 
 
 def test_rows_below_a_lag_are_late_and_rows_below_a_promise_are_rejected():
     log = Log(Ordering.lagging(5))
     log.add(ROW, "P1", 100)
-    assert log.clock == 95
+    assert log.watermark == 95
     assert log.add(ROW, "P1", 95) == ADMITTED
-    assert log.running.step(ROW, "P1", 94, 0) == (LATE, 95)
+    assert log.running.process(ROW, "P1", 94, 0) == (LATE, 95)
     log.add(BOUND, "P1", 90)
-    assert log.running.step(ROW, "P1", 89, 0) == (REJECTED, 90)
+    assert log.running.process(ROW, "P1", 89, 0) == (REJECTED, 90)
     assert log.running.state.firm == 90
     assert log.add(WATERMARK, "P1", 110) == ADMITTED
-    assert log.running.step(ROW, "P1", 109, 0) == (LATE, 110)
-    assert log.clock == 110
+    assert log.running.process(ROW, "P1", 109, 0) == (LATE, 110)
+    assert log.watermark == 110
 
 
 def test_a_newcomer_below_an_estimated_clock_is_late_and_below_a_promised_one_rejected():
     log = Log(Ordering.lagging(5))
     log.add(ROW, "P1", 100)
     log.add(BOUND, "P1", 90)
-    assert log.running.step(ROW, "P2", 92, 0) == (LATE, 95)
-    assert log.running.step(ROW, "P2", 89, 0) == (REJECTED, 90)
+    assert log.running.process(ROW, "P2", 92, 0) == (LATE, 95)
+    assert log.running.process(ROW, "P2", 89, 0) == (REJECTED, 90)
 
 
 def test_a_lag_lets_idle_producers_go_on_where_they_were():
     log = Log(Ordering.lagging(5))
     log.add(ROW, "P1", 100)
     log.add(IDLE, "P1")
-    assert log.clock == 95
+    assert log.watermark == 95
     assert log.add(ROW, "P1", 96) == ADMITTED
 
 
@@ -223,20 +223,20 @@ def test_unordered_rows_say_nothing():
     log = Log(Ordering.unordered())
     log.add(ROW, "P1", 100)
     assert log.add(ROW, "P1", 50) == ADMITTED
-    assert log.clock is None
+    assert log.watermark is None
     log.add(BOUND, "P1", 70)
-    assert log.clock == 70
+    assert log.watermark == 70
     assert log.add(ROW, "P1", 69) == REJECTED
 
 
 def test_open_producers_that_have_said_nothing_for_a_while_are_named():
-    running = Running(ClockState(), Ordering.ordered())
-    running.step(ROW, "P1", 1, 1000)
-    running.step(ROW, "P2", 1, 2000)
-    running.step(OPEN, "P3", 0, 1500)
-    running.step(IDLE, "P3", 0, 1500)
+    running = Running(WatermarkState(), Ordering.ordered())
+    running.process(ROW, "P1", 1, 1000)
+    running.process(ROW, "P2", 1, 2000)
+    running.process(OPEN, "P3", 0, 1500)
+    running.process(IDLE, "P3", 0, 1500)
     assert running.state.silent(3000, 2000) == ["P1"]
-    running.step(ROW, "P1", 0, 2900)
+    running.process(ROW, "P1", 0, 2900)
     assert running.state.silent(3000, 2000) == [], "a row that is rejected is a sign of life too"
 
 
@@ -246,17 +246,17 @@ def test_a_lag_is_not_negative():
 
 
 def test_a_state_of_another_version_is_refused():
-    text = ClockState().to_json().replace('"version": 4', '"version": 5')
+    text = WatermarkState().to_json().replace('"version": 4', '"version": 5')
     with pytest.raises(InputError, match="CLOCK_VERSION"):
-        ClockState.from_json(text)
+        WatermarkState.from_json(text)
 
 
 def test_a_state_from_before_anything_was_quarantined_is_read():
-    text = ClockState(admitted=3, at=7).to_json().replace('"version": 4', '"version": 3')
+    text = WatermarkState(admitted=3, at=7).to_json().replace('"version": 4', '"version": 3')
     for name in ("quarantined", "quarantined_bounds"):
         text = text.replace(f'"{name}": 0, ', "")
     assert "quarantined" not in text
-    assert ClockState.from_json(text) == ClockState(admitted=3, at=7)
+    assert WatermarkState.from_json(text) == WatermarkState(admitted=3, at=7)
 
 
 def test_what_is_too_far_ahead_of_its_processing_time_is_as_if_it_had_not_come():
@@ -275,18 +275,18 @@ def test_what_is_too_far_ahead_of_its_processing_time_is_as_if_it_had_not_come()
     entries = Entries.of([one[:4] for one in said])
     entries = replace(
         entries,
-        told=pa.array([None] * 4 + [Pattern.where(COLUMNS, [("at", "<", 1012)]).to_json()] + [None] * 4),
+        patterns=pa.array([None] * 4 + [Pattern.where(COLUMNS, [("at", "<", 1012)]).to_json()] + [None] * 4),
         rows=pa.Table.from_pylist([{"at": 0}] * len(said), COLUMNS),
     )
     for judge in (decide, advance):
-        found = judge(ClockState(), wary, entries)
+        found = judge(WatermarkState(), wary, entries)
         assert found.decision.tolist() == [one[4] for one in said]
         assert found.violated.tolist() == [one[5] for one in said]
         state = found.state
         assert (state.quarantined, state.quarantined_bounds, state.refused) == (2, 3, 3)
         assert set(state.producers) == {"P1"}, "P2 has not entered"
         assert not state.patterns
-        assert judge(ClockState(), wary, entries.part(0, 6)).state.producers["P1"].heard == 1000, (
+        assert judge(WatermarkState(), wary, entries.part(0, 6)).state.producers["P1"].heard == 1000, (
             "no sign of life"
         )
 
@@ -335,7 +335,7 @@ def test_rows_of_a_source_may_carry_bounds():
         (BOUND, "a", 10, 2),
     ]
     alone = Entries.of_rows(np.array([5, 4]), np.array([1, 1]))
-    assert advance(ClockState(), Ordering.ordered(), alone).decision.tolist() == [ADMITTED, REJECTED]
+    assert advance(WatermarkState(), Ordering.ordered(), alone).decision.tolist() == [ADMITTED, REJECTED]
 
 
 # -- any log -----------------------------------------------------------------------------------------
@@ -407,7 +407,7 @@ def punctuated(draw: st.DrawFn) -> Entries:
             kind[place] = PATTERN
             told[-1] = Pattern.where(COLUMNS, draw(conditions(CONSTANTS))).to_json()
     table = pa.Table.from_pylist(rows, COLUMNS)
-    return replace(entries, kind=kind, told=pa.array(told, pa.string()), rows=table)
+    return replace(entries, kind=kind, patterns=pa.array(told, pa.string()), rows=table)
 
 
 def test_a_row_that_matches_a_pattern_of_its_producer_is_rejected():
@@ -426,14 +426,14 @@ def test_a_row_that_matches_a_pattern_of_its_producer_is_rejected():
     ]
     entries = Entries.of([(kind, name, 5, 0) for kind, name, *_ in said])
     rows = pa.Table.from_pylist([{"at": 5, "key": key, "name": None} for _, _, key, *_ in said], COLUMNS)
-    entries = replace(entries, told=pa.array([text for *_, text, _, _ in said], pa.string()), rows=rows)
+    entries = replace(entries, patterns=pa.array([text for *_, text, _, _ in said], pa.string()), rows=rows)
     for judge in (decide, advance):
-        found = judge(ClockState(), Ordering.ordered(), entries)
+        found = judge(WatermarkState(), Ordering.ordered(), entries)
         assert found.decision.tolist() == [decision for *_, decision, _ in said]
         assert set(found.violated.tolist()) == {NO_BOUND}
         assert dict(found.state.patterns) == {}
-        before = judge(ClockState(), Ordering.ordered(), entries.part(0, 8)).state
-        assert ClockState.from_json(before.to_json()).patterns == {"P1": (one,)}
+        before = judge(WatermarkState(), Ordering.ordered(), entries.part(0, 8)).state
+        assert WatermarkState.from_json(before.to_json()).patterns == {"P1": (one,)}
 
 
 def test_what_all_open_producers_have_promised_holds_for_those_that_come():
@@ -463,12 +463,12 @@ def test_what_all_open_producers_have_promised_holds_for_those_that_come():
     ]
     entries = Entries.of([(kind, name, 5, 0) for kind, name, *_ in said])
     rows = pa.Table.from_pylist([{"at": 5, "key": key, "name": None} for _, _, key, *_ in said], COLUMNS)
-    entries = replace(entries, told=pa.array([text for *_, text, _, _ in said], pa.string()), rows=rows)
+    entries = replace(entries, patterns=pa.array([text for *_, text, _, _ in said], pa.string()), rows=rows)
     for judge in (decide, advance):
-        found = judge(ClockState(), Ordering.ordered(), entries)
+        found = judge(WatermarkState(), Ordering.ordered(), entries)
         assert found.decision.tolist() == [decision for *_, decision, _ in said]
         assert dict(found.state.patterns) == {}
-        again = ClockState.from_json(found.state.to_json())
+        again = WatermarkState.from_json(found.state.to_json())
         assert Cover(lines_of(COLUMNS), (Pattern.from_json(text, COLUMNS) for text in again.shared)).matches(
             pa.table(
                 {"at": [0] * 4, "key": pa.array([None, 1, 2, 3], pa.int8()), "name": pa.nulls(4, pa.string())}
@@ -480,12 +480,12 @@ def test_a_row_below_a_bound_and_promised_not_to_come_violates_the_bound():
     key = Pattern.where(COLUMNS, [("key", "=", 1)]).to_json()
     entries = Entries.of([(ROW, "P1", 5, 0), (PATTERN, "P1", 0, 0), (ROW, "P1", 4, 0), (ROW, "P1", 6, 0)])
     rows = pa.Table.from_pylist([{"key": value} for value in (0, None, 1, 1)], COLUMNS)
-    entries = replace(entries, told=pa.array([None, key, None, None]), rows=rows)
+    entries = replace(entries, patterns=pa.array([None, key, None, None]), rows=rows)
     for judge in (decide, advance):
-        found = judge(ClockState(), Ordering.ordered(), entries)
+        found = judge(WatermarkState(), Ordering.ordered(), entries)
         assert found.decision.tolist() == [ADMITTED, ADMITTED, REJECTED, REJECTED]
         assert found.violated.tolist() == [NO_BOUND, NO_BOUND, 5, NO_BOUND]
-        assert found.state.clock == 5, "a row that is rejected says nothing"
+        assert found.state.value == 5, "a row that is rejected says nothing"
 
 
 def check_equal(found, wanted):
@@ -498,16 +498,16 @@ def check_equal(found, wanted):
 @settings(deadline=None, max_examples=300)
 @given(entries=logs() | punctuated(), ordering=st.sampled_from(ORDERINGS), data=st.data())
 def test_batches_are_judged_as_single_entries_are_wherever_the_log_is_cut(entries, ordering, data):
-    whole = decide(ClockState(), ordering, entries)
+    whole = decide(WatermarkState(), ordering, entries)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(entries)), max_size=5)))
-    state, decisions, violated, before = ClockState(), [], [], []
+    state, decisions, violated, before = WatermarkState(), [], [], []
     with pytest.MonkeyPatch.context() as patch:
         short = data.draw(st.sampled_from([0, 3, 32]))
-        patch.setattr(batch_clock, "_SHORT", short)
-        patch.setattr(batch_clock, "_SINGLY", max(short, 1))
-        patch.setattr(batch_clock, "_STRETCH", data.draw(st.sampled_from([2, 5, 1024])))
+        patch.setattr(batch_watermark, "_SHORT", short)
+        patch.setattr(batch_watermark, "_SINGLY", max(short, 1))
+        patch.setattr(batch_watermark, "_STRETCH", data.draw(st.sampled_from([2, 5, 1024])))
         for start, stop in zip([0, *cuts], [*cuts, len(entries)], strict=True):
-            found = advance(ClockState.from_json(state.to_json()), ordering, entries.part(start, stop))
+            found = advance(WatermarkState.from_json(state.to_json()), ordering, entries.part(start, stop))
             decisions += found.decision.tolist()
             violated += found.violated.tolist()
             before += found.before.tolist()
@@ -521,11 +521,11 @@ def test_batches_are_judged_as_single_entries_are_wherever_the_log_is_cut(entrie
 @settings(deadline=None, max_examples=100)
 @given(entries=logs(), ordering=st.sampled_from(ORDERINGS))
 def test_the_clock_never_goes_back_and_no_admitted_row_is_below_it(entries, ordering):
-    running, clock, firm = Running(ClockState(), ordering), NO_BOUND, NO_BOUND
+    running, clock, firm = Running(WatermarkState(), ordering), NO_BOUND, NO_BOUND
     for kind, code, at, ptime in zip(
         entries.kind.tolist(), entries.code.tolist(), entries.at.tolist(), entries.ptime.tolist(), strict=True
     ):
-        decision, _ = running.step(kind, entries.names[code], at, ptime)
+        decision, _ = running.process(kind, entries.names[code], at, ptime)
         if kind == ROW:
             assert decision != ADMITTED or at >= clock
             assert decision == REJECTED or at >= firm
@@ -537,14 +537,14 @@ def test_the_clock_never_goes_back_and_no_admitted_row_is_below_it(entries, orde
 @settings(deadline=None, max_examples=100)
 @given(entries=logs(), ordering=st.sampled_from(ORDERINGS))
 def test_rows_refused_change_nothing_and_every_row_is_counted(entries, ordering):
-    found = decide(ClockState(), ordering, entries)
+    found = decide(WatermarkState(), ordering, entries)
     is_row = entries.kind == ROW
     refused = is_row & np.isin(found.decision, (REJECTED, QUARANTINED))
     kept = np.flatnonzero(~refused)
     rest = Entries(
         entries.kind[kept], entries.code[kept], entries.at[kept], entries.ptime[kept], entries.names
     )
-    again = decide(ClockState(), ordering, rest)
+    again = decide(WatermarkState(), ordering, rest)
     assert again.decision.tolist() == found.decision[kept].tolist()
     assert (again.state.at, again.state.firm_at) == (found.state.at, found.state.firm_at)
     state = found.state
@@ -554,9 +554,9 @@ def test_rows_refused_change_nothing_and_every_row_is_counted(entries, ordering)
 @settings(deadline=None, max_examples=300)
 @given(entries=logs(), ordering=st.sampled_from(TRUSTING), data=st.data())
 def test_bounds_that_later_rows_keep_change_no_row_and_let_the_clock_move_no_later(entries, ordering, data):
-    found = decide(ClockState(), ordering, entries)
+    found = decide(WatermarkState(), ordering, entries)
     place = data.draw(st.integers(0, len(entries)))
-    known = decide(ClockState(), ordering, entries.part(0, place)).state.producers
+    known = decide(WatermarkState(), ordering, entries.part(0, place)).state.producers
     opened = sorted(name for name in known if known[name].is_open)
     if not opened:
         return
@@ -575,7 +575,7 @@ def test_bounds_that_later_rows_keep_change_no_row_and_let_the_clock_move_no_lat
         )
     ]
     items.insert(place, (BOUND, data.draw(st.sampled_from(opened)), bound, place))
-    again = decide(ClockState(), ordering, Entries.of(items))
+    again = decide(WatermarkState(), ordering, Entries.of(items))
     is_row = entries.kind == ROW
     decisions = np.delete(again.decision, place)
     assert decisions[is_row].tolist() == found.decision[is_row].tolist()
@@ -598,4 +598,4 @@ def test_many_entries_of_many_producers_are_judged_alike():
         tuple(f"p{number}" for number in range(producers)),
     )
     for ordering in ORDERINGS:
-        check_equal(advance(ClockState(), ordering, entries), decide(ClockState(), ordering, entries))
+        check_equal(advance(WatermarkState(), ordering, entries), decide(WatermarkState(), ordering, entries))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import functions as F
 
-from windrow.spark.tasks.to_cells import CELL, _that_goes_to, first_of_each
+from windrow.spark.tasks.to_shards import CELL, _that_goes_to, first_of_each
 
 
 @pytest.mark.parametrize("count", [1, 7, 200])

@@ -1,4 +1,4 @@
-"""What the tasks of a stage are told, and which rows slices are dealt with their own."""
+"""Fragments: the plan that tasks run between exchanges, and the halo of rows that slices need."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ import pyarrow as pa
 
 from windrow.errors import ExecutionError
 from windrow.kernels import slices
-from windrow.kernels.packing.cells import Layout
 from windrow.kernels.packing.parquet_files import FileScan
+from windrow.kernels.packing.shards import Layout
 from windrow.kernels.patterns.pattern_plan import MatchPlan
 from windrow.kernels.patterns.pattern_slices import matches_halo
 from windrow.kernels.slices.expressions import columns as expression_columns
 from windrow.kernels.sorting import SortKey, has_values_of_codes, sorted_partitions
 from windrow.kernels.window_plan import WindowPlan
 
-__all__ = ["Batches", "TaskStage", "halo_for", "only_put_out"]
+__all__ = ["Batches", "Fragment", "halo_for", "only_put_out"]
 
 _MOST_AROUND = 1 << 20  # rows that a task sends to all slices together
 Batches = Iterable[pa.RecordBatch]
 
 
 @dataclass(frozen=True)
-class TaskStage:
-    """What the tasks are told: the kernel's plan, how rows are sorted, which cells there are.
+class Fragment:
+    """The plan that tasks run: the kernel's plan, the sort order of rows, and the layout of shards.
 
     `partition` and `order` name columns of the rows; `columns` are those that the kernel reads, and of
-    them `coded` may stay dictionary-coded, as they are only put out. With a `scan` tasks read the rows
-    themselves, by their numbers in it. With a `halo` slices need that many rows around them, and no more.
+    them `coded` may stay dictionary-coded, as they are only output. With a `scan` tasks read the rows
+    themselves, by their task number in it. With a `halo` slices need that many rows around them, and no more.
     """
 
     plan: WindowPlan | MatchPlan
@@ -87,7 +87,7 @@ class TaskStage:
 
 
 def only_put_out(plan: WindowPlan, columns: Iterable[str]) -> frozenset[str]:
-    """Those of the columns that neither a predicate nor an aggregate reads."""
+    """The columns that neither a predicate nor an aggregate reads."""
     read = {spec.argument for _, spec, _ in plan.aggregates}
     read |= {search.column for search in (plan.start, plan.end) if search is not None}
     for predicate in plan.expressions():
@@ -98,9 +98,9 @@ def only_put_out(plan: WindowPlan, columns: Iterable[str]) -> frozenset[str]:
 def halo_for(
     plan: WindowPlan | MatchPlan, layout: Layout, order: SortKey, key: pa.Field
 ) -> slices.Halo | None:
-    """The rows around them that slices are dealt with their own, if they need no more and few.
+    """The halo of rows around slices, if a small one is all that they need.
 
-    `key` says of the first order key of what type it is, and whether it may be NULL.
+    `key` is the field of the first order key, with its type and nullability.
     """
     if not layout.sequences:
         return None
@@ -109,7 +109,7 @@ def halo_for(
         halo = matches_halo(plan)
     else:
         halo = slices.halo_of(plan, order if reaches else None)
-    if halo is None or (halo.before + halo.after) * layout.cells > _MOST_AROUND:
+    if halo is None or (halo.before + halo.after) * layout.shards > _MOST_AROUND:
         return None
     reach = halo.reach
     if reach is not None and not all(reach.spans(cut.cuts, key.type) for cut in layout.sequences):
