@@ -1,4 +1,4 @@
-"""How EXPLAIN writes expressions, SQL and lists of properties."""
+"""The parts of EXPLAIN's text: expressions, SQL, and sections of named lines."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def shown(text: SqlText, names: dict[str, str]) -> str:
 
 
 def without_keys(rows: SqlText) -> SqlText:
-    """The input's SQL as the user would write it: what we select from it is listed below it."""
+    """The input's SQL as the user would write it: the columns that it selects are listed apart."""
     for index, part in enumerate(rows.parts):
         if not isinstance(part, Reference) and part.text.startswith("struct(*"):
             rest = rows.parts[index + 1 :]
@@ -49,6 +49,6 @@ def _begins(text: str) -> bool:
 
 
 def section(title: str, lines: list[tuple[str, str]]) -> str:
-    """A title and lines of a word and what it says."""
+    """A title, and below it lines of a name and a text."""
     width = max(len(name) for name, _ in lines) + 2
     return "\n".join([title, *(f"  {name:<{width}}{text}" for name, text in lines)])

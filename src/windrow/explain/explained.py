@@ -1,4 +1,4 @@
-"""EXPLAIN: the algebra of a statement, how each window is computed, and why so."""
+"""EXPLAIN: the clauses of a statement, the strategy of each window, and the reason for it."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ def _window(number: int, item: BoundWindow, names: dict[str, str]) -> str:
     for call in draft.spark_aggregates:
         lines.append(("aggregate", f"{shown(call.text, names)}: by Spark, over the exploded windows"))
     for name, fields in draft.fields:
-        kept = ", ".join(field for field, _ in fields) or "its position"
-        lines.append(("gives", f"{name}: {kept}"))
+        columns = ", ".join(field for field, _ in fields) or "its position"
+        lines.append(("output", f"{name}: {columns}"))
     lines += zip(("reads", ""), item.reads, strict=False)
     lines.append(("exchange", _exchange(item)))
     lines += [("", text) for text in _after_exchange(item)]
@@ -113,7 +113,7 @@ def _boundary(boundary: WindowBoundary, names: dict[str, str]) -> str:
 
 
 def _exchange(item: BoundWindow) -> str:
-    """What Spark will shuffle."""
+    """The columns that Spark shuffles, and how."""
     columns = [partition_key(number) for number in range(len(item.window.partition_by))]
     columns += [order_key(number) for number in range(len(item.window.order_by))]
     shared = dict(item.draft.shared)
@@ -134,7 +134,7 @@ def _after_exchange(item: BoundWindow) -> list[str]:
 def explain_continuous(gateway: Gateway, query: Continuous, plans: Mapping[Span, Node]) -> str:
     """The plan of a continuous query as text: its inputs, then the SQL that is evaluated over them.
 
-    `plans` are those of its queries; the reference has none.
+    `plans` are the plans of its queries; the reference interpreter has none.
     """
     return "\n\n".join(_continuous(gateway, query, plans))
 
@@ -158,12 +158,12 @@ def _how(gateway: Gateway, plan: Node | None) -> str:
     """How a query is evaluated, and why Spark evaluates parts of it over pieces of time."""
     if plan is None:
         return "evaluated instant by instant: the reference"
-    told = dict.fromkeys(told for node in walk(plan) if (told := _by_spark(gateway, node)) is not None)
-    return "; ".join(["evaluated for whole logs", *told])
+    parts = dict.fromkeys(part for node in walk(plan) if (part := _by_spark(gateway, node)) is not None)
+    return "; ".join(["evaluated for whole logs", *parts])
 
 
 def _by_spark(gateway: Gateway, node: Node) -> str | None:
-    """What Spark evaluates as no operator does it, and why."""
+    """The part of a node that Spark evaluates because no operator can, with the reason."""
     match node:
         case Pieces():
             how = "by Spark at each piece of time" if node.input is None else _IN_PART
