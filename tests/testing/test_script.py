@@ -49,11 +49,11 @@ def test_other_rows_are_shown_with_how_it_was_cut(script):
     with pytest.raises(AssertionError) as caught:
         script.expect(BEST, CHANGES[1:], late=1, envelope="op", tries=0)
     assert str(caught.value).splitlines() == [
-        "other rows given in one step:",
+        "other rows emitted in one micro-batch:",
         "+ _op='+I', _at=1, item='A', best=10",
     ]
     with pytest.raises(
-        AssertionError, match=r"1 rows are late, and not 0, in one step:\s+bids .*6.* below 7"
+        AssertionError, match=r"1 rows are late, and not 0, in one micro-batch:\s+bids .*6.* below 7"
     ):
         script.expect(BEST, CHANGES, envelope="op", tries=0)
 

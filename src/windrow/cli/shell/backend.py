@@ -38,16 +38,16 @@ class Backend:
 
     Parameters
     ----------
-    asked, factory
+    options, factory
         Which session, and what makes the SparkSession.
     opened
         Told of the session as soon as there is one.
     """
 
     def __init__(
-        self, asked: Connection, factory: SessionFactory, opened: Callable[[Session], None] = lambda _: None
+        self, options: Connection, factory: SessionFactory, opened: Callable[[Session], None] = lambda _: None
     ) -> None:
-        self.asked = asked
+        self.options = options
         self._factory, self._opened = factory, opened
         self._worker = Worker()
         self._opening: Future[Session] | None = None
@@ -104,7 +104,7 @@ class Backend:
         # PySpark's import takes longer than a prompt may.
         from windrow.cli.connection import open_session
 
-        session = open_session(self.asked, self._factory)
+        session = open_session(self.options, self._factory)
         self._opened(session)
         return session
 

@@ -164,18 +164,18 @@ def _open(shell: CommandContext, argument: str) -> None:
     if "=" not in words[0]:
         words[0] = f"{_name_of(words[0])}={words[0]}"
     form = [f"{words[0].partition('=')[0]}={words[1]}"] if len(words) > 1 else None
-    asked = connection("", None, words[:1], form)
-    ((name, paths),) = asked.tables.items()
+    options = connection("", None, words[:1], form)
+    ((name, paths),) = options.tables.items()
 
     def attach(session: Session) -> None:
         path = str(Path(paths[0]).expanduser())
         if Path(path).suffix == ".cql" or (Path(path) / "stream.json").is_file():
             session.stream(name, path)
         else:
-            session.register(name, path, format=asked.format(name))
+            session.register(name, path, format=options.format(name))
 
     shell.backend.call(attach)
-    shell.backend.asked.tables[name] = paths
+    shell.backend.options.tables[name] = paths
     stdout_console().print(Text(f"{name} is attached"))
     shell.refresh()
 
@@ -208,8 +208,8 @@ def _name_of(path: str) -> str:
 
 def _explain(shell: CommandContext, argument: str) -> None:
     def plan(session: Session) -> str:
-        asked = session.sql(argument, **shell.parameters(session)) if argument else shell.last_relation()
-        return asked.plan()
+        relation = session.sql(argument, **shell.parameters(session)) if argument else shell.last_relation()
+        return relation.plan()
 
     stdout_console().print(Text(shell.backend.call(plan)))
 

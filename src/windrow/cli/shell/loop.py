@@ -64,7 +64,7 @@ class Shell:
     def __init__(self, backend: Backend, settings: Settings | None = None, *, debug: bool = False) -> None:
         self.backend = backend
         self.settings = settings or Settings()
-        self.names = Names(dict.fromkeys((*backend.asked.tables, *backend.asked.streams), ()))
+        self.names = Names(dict.fromkeys((*backend.options.tables, *backend.options.streams), ()))
         self.last_text = ""
         self.has_failed = False
         self.started: dict[str, LiveQuery] = {}
@@ -138,7 +138,7 @@ class Shell:
         if self._parameters is None:
             from windrow.cli.connection import values
 
-            self._parameters = values(session.spark, self.backend.asked.params)
+            self._parameters = values(session.spark, self.backend.options.params)
         return self._parameters
 
     def began(self, query: LiveQuery) -> None:
@@ -175,7 +175,7 @@ class Shell:
         with Progress() as progress:
             for statement in statements:
                 progress.begin("running", session.spark)
-                with at_its_place(statement, self.backend.asked):
+                with at_its_place(statement, self.backend.options):
                     relation = session.sql(statement.padded, **parameters)
                     self._show(relation, statement, progress)
                 progress.pause()

@@ -18,7 +18,7 @@ __all__ = ["start_shell"]
 
 
 def start_shell(
-    asked: Connection, factory: SessionFactory, opened: Callable[[Session], None], *, debug: bool = False
+    options: Connection, factory: SessionFactory, opened: Callable[[Session], None], *, debug: bool = False
 ) -> bool:
     """Run the shell until its user leaves, or until the end of what comes in.
 
@@ -51,7 +51,7 @@ def start_shell(
             condition="MISSING_PACKAGE",
             hint="pip install 'windrow[cli]'",
         ) from None
-    shell = Shell(Backend(replace(asked, attach=".open"), factory, opened), debug=debug)
+    shell = Shell(Backend(replace(options, attach=".open"), factory, opened), debug=debug)
     try:
         if sys.stdin.isatty():
             interact(shell)
