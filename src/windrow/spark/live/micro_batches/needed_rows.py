@@ -26,7 +26,7 @@ def needed(
 ) -> DataFrame:
     """The rows of a stream that changes after a processing time may still be made of."""
     rows = known[name].rows
-    if plan.query.timed.holds is not None:
+    if plan.query.timed.unbounded is not None:
         return rows
     has_come = F.col(ARRIVED) <= until
     if plan.tells_at_once:
