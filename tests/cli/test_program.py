@@ -106,7 +106,7 @@ def test_every_help_has_an_example_of_the_command(before_spark, command):
         (["run", "-c", "SELECT 1", "-o", "result.xlsx"], "UNKNOWN_FORMAT", "add --format"),
         (["run", "-c", "SELECT 1", "-f", "xml"], "UNKNOWN_FORMAT", "table, csv, json, markdown, parquet"),
         (["run", "-c", "SELECT 1", "-f", "jsn"], "UNKNOWN_FORMAT", "did you mean json?"),
-        (["run", "-c", "SELECT 1", "--live", "--on-malformed", "x"], "MALFORMED_OPTION", "fail to fail the query"),
+        (["run", "-c", "SELECT 1", "--live", "--on-malformed", "x"], "MALFORMED_OPTION", "fail to fail"),
         (["run", "-c", "SELECT 1", "--plot", "windows.gif"], "UNKNOWN_FORMAT", ".svg, .png"),
         (["run", "-c", "SELECT 1", "--plot-key", "a"], "UNKNOWN_OPTION", "add --plot"),
         (["run", "-c", "SELECT 1", "--plot-rows", "9"], "UNKNOWN_OPTION", "add --plot"),

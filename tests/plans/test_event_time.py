@@ -253,10 +253,10 @@ def test_keys_that_live_are_sessions_of_the_rows_of_their_group(timed):
 @pytest.mark.parametrize(
     ("text", "condition", "message"),
     [
-        ("SELECT t, COUNT(*) FROM s GROUP BY t", "LIFETIME_WITHOUT_KEY", "no rows are grouped so"),
-        ("SELECT COUNT(*) FROM s", "LIFETIME_WITHOUT_KEY", "no rows are grouped so"),
+        ("SELECT t, COUNT(*) FROM s GROUP BY t", "LIFETIME_WITHOUT_KEY", "the query has none"),
+        ("SELECT COUNT(*) FROM s", "LIFETIME_WITHOUT_KEY", "the query has none"),
         ("SELECT n FROM (SELECT k, t, COUNT(*) AS n FROM s GROUP BY k, t) GROUP BY n", "LIFETIME_WITHOUT_KEY",
-         "no rows"),
+         "the query has none"),
         ("SELECT s.k, COUNT(*) FROM s JOIN r ON s.k = r.k GROUP BY s.k", "UNSUPPORTED_QUERY", "a join"),
     ],
 )  # fmt: skip

@@ -94,7 +94,7 @@ def test_what_is_no_entry_is_told(script):
     stale = Script(script.session).stream("again", "ts BIGINT", rowtime="ts").rows("again", (1,))
     Script(script.session).stream("again", "ts BIGINT", rowtime="ts")
     for wrong, hint in [
-        (lambda: script.bound("bids", None), "all producers promise"),
+        (lambda: script.bound("bids", None), "closes all producers"),
         (lambda: script.stream("b", "ts BIGINT, b BIGINT", rowtime="ts", bound="b"), "script.bound"),
         (lambda: script.stream("b", "ts BIGINT", rowtime="ts", idle="1 minute"), "unit, lag, producer"),
         (lambda: script.stream("Bids", "ts BIGINT", rowtime="ts"), "another script"),

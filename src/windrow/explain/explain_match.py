@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from windrow.explain.explain_text import order, section, shown, text_of, without_keys
+from windrow.explain.explain_text import one_line, order, section, text_of, without_keys
 from windrow.kernels.patterns.execution import is_row_only, parts_of, searches_at_once
 from windrow.kernels.patterns.pattern_plan import CLASSIFIER, PatternCondition, Register, register_side
 from windrow.kernels.patterns.program import listing
@@ -24,7 +24,7 @@ def explain_match(number: int, item: BoundMatch, names: dict[str, str]) -> str:
 
 def _clause(item: BoundMatch, names: dict[str, str]) -> Lines:
     match, clause = item.match, item.match.clause
-    yield "rows", shown(without_keys(match.rows), names)
+    yield "rows", one_line(without_keys(match.rows), names)
     keys = ", ".join(text_of(key, names) for key in match.partition_by)
     yield "partition by", keys or "nothing: one sequence"
     if match.is_ordered:
@@ -90,20 +90,20 @@ def _plan(item: BoundMatch, names: dict[str, str]) -> Lines:
         shifts = ", ".join(f"{shift:+d}" for shift in draft.neighbours)
         yield "beside", f"the rows {shifts} of each row, by Spark's lag, for columns that read them"
     for pair in draft.pairs:
-        yield "pairs", f"{pair.name} = {shown(pair.text, names)}"
+        yield "pairs", f"{pair.name} = {one_line(pair.text, names)}"
         yield "", f"by Spark, for every row and each row that {pair.side} can be"
     for leaf in draft.running:
         yield "running", f"{leaf.name} = {leaf.leaf.function} of {leaf.column}, row by row in Python"
     for number, text in enumerate(draft.arguments):
-        yield "column", f"a{number} = {shown(text, names)}"
+        yield "column", f"a{number} = {one_line(text, names)}"
     for column in draft.hoisted:
-        yield "column", f"{column.name} = {shown(column.text, names)}"
+        yield "column", f"{column.name} = {one_line(column.text, names)}"
     for name, columns in draft.of_names:
         yield "of names", f"{name} = {', '.join(columns)} for {', '.join(match.labels)}"
     for name, text in draft.constants:
-        yield "constant", f"{name} = {shown(text, names)}"
+        yield "constant", f"{name} = {one_line(text, names)}"
     for name, text in draft.texts:
-        yield "measure", f"{name} = {shown(text, names)}"
+        yield "measure", f"{name} = {one_line(text, names)}"
     for leaf in draft.aggregates:
         over = leaf.leaf.variable or "all rows"
         yield (
@@ -111,7 +111,7 @@ def _plan(item: BoundMatch, names: dict[str, str]) -> Lines:
             f"{leaf.name} = {leaf.function} of {_column(leaf.column)} of {over}, in the kernel",
         )
         if leaf.of_spark is not None:
-            yield "aggregate", f"{leaf.name} = {shown(leaf.of_spark, names)}, in Spark"
+            yield "aggregate", f"{leaf.name} = {one_line(leaf.of_spark, names)}, in Spark"
     for value in draft.values:
         over = (
             "all rows"

@@ -7,7 +7,7 @@ from windrow.algebra.window_node import WindowFragment
 from windrow.syntax.sqltext import RelationText as Reference
 from windrow.syntax.sqltext import SqlText
 
-__all__ = ["order", "section", "shown", "text_of", "without_keys"]
+__all__ = ["one_line", "order", "section", "text_of", "without_keys"]
 
 
 def order(key: WindowFragment, descending: bool, nulls_first: bool, names: dict[str, str]) -> str:
@@ -18,10 +18,10 @@ def order(key: WindowFragment, descending: bool, nulls_first: bool, names: dict[
 
 def text_of(fragment: WindowFragment, names: dict[str, str]) -> str:
     """An expression."""
-    return "a Column" if fragment.column is not None else shown(fragment.text, names)
+    return "a Column" if fragment.column is not None else one_line(fragment.text, names)
 
 
-def shown(text: SqlText, names: dict[str, str]) -> str:
+def one_line(text: SqlText, names: dict[str, str]) -> str:
     """SQL on one line, relations under their names."""
     return " ".join(as_written(text.render(names)).replace(f"{ROW}.", "").split())
 

@@ -52,13 +52,13 @@ class Shell:
     Attributes
     ----------
     backend, settings, names
-        The session behind, how results are shown, and what can be completed.
+        The session, the settings of the output, and the names for completion.
     last_text
         The last query.
     started
         The live queries that were started here, by their names.
     has_failed
-        Whether anything has.
+        Whether a statement or a command has failed.
     """
 
     def __init__(self, backend: Backend, settings: Settings | None = None, *, debug: bool = False) -> None:
@@ -120,12 +120,12 @@ class Shell:
             self.refresh()
 
     def last_relation(self) -> Relation:
-        """What the last query gave.
+        """The result of the last query.
 
         Raises
         ------
         UsageError
-            ``NO_QUERY`` where there was none.
+            ``NO_QUERY`` before the first query.
         """
         if self._last is None:
             raise UsageError(
@@ -142,7 +142,7 @@ class Shell:
         return self._parameters
 
     def began(self, query: LiveQuery) -> None:
-        """Take in a live query that was started: its failure is told when it comes."""
+        """Register a started live query, whose failure will be printed."""
         self.started[query.name] = query
         follow(query)
 

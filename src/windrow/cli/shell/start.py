@@ -20,19 +20,19 @@ __all__ = ["start_shell"]
 def start_shell(
     options: Connection, factory: SessionFactory, opened: Callable[[Session], None], *, debug: bool = False
 ) -> bool:
-    """Run the shell until its user leaves, or until the end of what comes in.
+    """Run the shell until its user leaves, or until the end of its input.
 
     Parameters
     ----------
-    asked, factory, opened
-        The session, what makes the SparkSession, and who is told of it.
+    options, factory, opened
+        The options of the session, the factory of the SparkSession, and a function that is called with it.
     debug
         Show tracebacks with errors.
 
     Returns
     -------
     bool
-        Whether anything that came in by a pipe has failed; at a prompt, the user knows.
+        Whether a statement from a pipe has failed; False at a prompt.
 
     Raises
     ------

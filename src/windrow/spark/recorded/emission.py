@@ -32,7 +32,7 @@ from windrow.spark.gateway import Gateway
 from windrow.spark.logs.admitted_rows import PROMISED
 from windrow.spark.logs.session_streams import NUMBER, PTIME, REASON, ROWTIME, SENDER, Stream, StreamArrivals
 from windrow.spark.recorded.emission_plan import PlanReading
-from windrow.spark.recorded.promised_over import Asked, Promised, asked_of, with_since
+from windrow.spark.recorded.promised_over import ColumnPairs, Promised, closing_columns_of, with_since
 from windrow.spark.recorded.watermark_steps import looked_up, when_above
 from windrow.spark.relations.changelog import changelog, one_sql
 from windrow.spark.relations.relation_of_plan import relation_of_plan
@@ -323,18 +323,20 @@ class Emitted:
             found.take(name, arrival.promises)
         return found
 
-    def asked(self, shown: StructType, columns: Mapping[str, str]) -> list[tuple[int, str, Asked]]:
-        """The columns of the streams that close the query's rows, as for :func:`asked_of`."""
-        return asked_of(self.timed, self.streams, shown, columns)
+    def closing_columns(
+        self, shown: StructType, columns: Mapping[str, str]
+    ) -> list[tuple[int, str, ColumnPairs]]:
+        """The columns of the streams that close the query's rows, as for :func:`closing_columns_of`."""
+        return closing_columns_of(self.timed, self.streams, shown, columns)
 
     def _with_promised(self, frame: DataFrame, columns: Mapping[str, str]) -> tuple[DataFrame, Column]:
         """Rows, and when punctuation made them complete; `columns` are the query's in the frame."""
-        asked = [
+        pairs = [
             (f"__since{place}", self.promised.of(name, own), own)
-            for place, name, own in self.asked(frame.schema, columns)
+            for place, name, own in self.closing_columns(frame.schema, columns)
         ]
-        times = [F.col(name) for name, _, _ in asked]
-        return with_since(frame, asked), times[0] if len(times) == 1 else F.greatest(*times)
+        times = [F.col(name) for name, _, _ in pairs]
+        return with_since(frame, pairs), times[0] if len(times) == 1 else F.greatest(*times)
 
     @property
     def _rowtime(self) -> Clock:

@@ -116,8 +116,8 @@ class _Own:
     read: Mapping[str, str]
 
     def called(self, gateway: Gateway, frames: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
-        given = {key: frames[name] for key, name in self.read.items()}
-        with gateway.views(given) as names, gateway.instead(self.text, names) as read:
+        views = {key: frames[name] for key, name in self.read.items()}
+        with gateway.views(views) as names, gateway.instead(self.text, names) as read:
             tokens = tokenize(read)
             reader = TableFunctions(
                 gateway, tokens, "batch", self.functions, lambda query: gateway.sql(query).schema
@@ -161,7 +161,7 @@ def read_plan(
         rows = {name: one.frame.select(*map(quoted, one.columns)) for name, one in streams.items()}
         rows |= {name: reader.frames[key] for name, key in made.items()}
         known = _Known(rows, frozenset({*streams, *(name for name, key in made.items() if calls[key])}))
-        # what is wrong with the text is told of it as a whole
+        # first, so that errors have positions in the whole text
         gateway.sql(query.text, {item.key: known.frame(item).limit(0) for item in query.inputs})
         try:
             node = QueryReader(query_reader, SparkAnalyser(gateway), known).relation(query)
@@ -210,7 +210,7 @@ class _Known:
         """None, as views are expanded already."""
 
     def given(self, item: Input) -> tuple[Sequence[StructField], bool]:
-        """The columns of a relation, and whether it varies."""
+        """The columns of a relation, and whether it is time-varying."""
         assert isinstance(item, NamedRelation)
         return self.frame(item).schema.fields, item.name.lower() in self.varying
 

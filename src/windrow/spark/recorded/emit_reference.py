@@ -20,7 +20,7 @@ from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.punctuations.boxes import Lines
 from windrow.spark.logs.session_streams import PTIME, ROWTIME, Stream
 from windrow.spark.recorded.emission import Emitted
-from windrow.spark.recorded.promised_over import Asked
+from windrow.spark.recorded.promised_over import ColumnPairs
 from windrow.spark.relations.snapshots import frame_of, keys_of
 from windrow.spark.relations.varying import AT, Varying, columns_of
 
@@ -124,7 +124,7 @@ def _promised(
         ]
     )
     found = [[query.timed.lineage != ()] * len(instants) for _ in range(examples.num_rows)]
-    for _, name, own in query.asked(kinds, columns):
+    for _, name, own in query.closing_columns(kinds, columns):
         punctuations, lines = query.promised.told(name), query.promised.lines(name)
         rows = _placed(examples, own, lines)
         for row, known in enumerate(rows):
@@ -134,10 +134,10 @@ def _promised(
     return found
 
 
-def _placed(examples: pa.Table, asked: Asked, lines: Lines) -> list[dict[str, Any]]:
+def _placed(examples: pa.Table, pairs: ColumnPairs, lines: Lines) -> list[dict[str, Any]]:
     """The places of rows' values on the lines of a stream's columns; None for NULL."""
     found: list[dict[str, Any]] = [{} for _ in range(examples.num_rows)]
-    for name, column in asked.items():
+    for name, column in pairs.items():
         values = examples.column(column).cast(lines[name].kind)
         for row, value in enumerate(values):
             place = lines[name].places(pa.array([value], values.type))[0]

@@ -26,11 +26,19 @@ from windrow.spark.logs.session_streams import Stream
 from windrow.spark.runtime.interpreter import map_in_arrow
 from windrow.spark.tasks.exchange import in_worker
 
-__all__ = ["Asked", "Promised", "Promises", "asked_of", "folded", "stream_kinds", "with_since"]
+__all__ = [
+    "ColumnPairs",
+    "Promised",
+    "Promises",
+    "closing_columns_of",
+    "folded",
+    "stream_kinds",
+    "with_since",
+]
 
 Ints = npt.NDArray[np.int64]
 
-Asked = Mapping[str, str]
+ColumnPairs = Mapping[str, str]
 """Columns of a stream, each with the column of the rows in question that has its values."""
 
 
@@ -96,18 +104,18 @@ class Promised:
         """The lines of the columns that punctuations of a stream may name."""
         return self._streams[name].lines
 
-    def of(self, name: str, asked: Asked) -> Since | None:
+    def of(self, name: str, pairs: ColumnPairs) -> Since | None:
         """The times since when values of these columns of a stream are closed; None if they never are."""
         known = self._streams[name]
-        if not asked or not asked.keys() <= known.lines.keys():
+        if not pairs or not pairs.keys() <= known.lines.keys():
             return None
-        since = known.of(asked)
+        since = known.of(pairs)
         return None if since.is_empty else since
 
-    def since(self, name: str, asked: Asked, rows: pa.Table) -> Ints:
+    def since(self, name: str, pairs: ColumnPairs, rows: pa.Table) -> Ints:
         """The times since when a stream is closed for each of these rows; `NEVER` if it is not."""
-        since = self.of(name, asked)
-        return np.full(rows.num_rows, NEVER) if since is None else _since(since, asked, rows)
+        since = self.of(name, pairs)
+        return np.full(rows.num_rows, NEVER) if since is None else _since(since, pairs, rows)
 
     def over(self, closed: Closed, streams: Mapping[int, str], rows: pa.Table) -> Ints:
         """The times since when the groups of a stream's rows are closed.
@@ -119,11 +127,11 @@ class Promised:
         streams
             The streams by their places.
         """
-        parts = [self.since(name, asked, rows) for name, asked in self.asked(closed, streams)]
+        parts = [self.since(name, pairs, rows) for name, pairs in self.closing_columns(closed, streams)]
         found: Ints = np.maximum.reduce(parts)
         return found
 
-    def asked(self, closed: Closed, streams: Mapping[int, str]) -> list[tuple[str, Asked]]:
+    def closing_columns(self, closed: Closed, streams: Mapping[int, str]) -> list[tuple[str, ColumnPairs]]:
         """The columns of streams that must be closed, as (stream, columns).
 
         A punctuation names values of one type, so equal columns of different types are left out.
@@ -143,7 +151,7 @@ class Promised:
 
     def may_tell(self, closed: Closed, streams: Mapping[int, str]) -> bool:
         """Whether the condition can hold: whether all streams have punctuations of these columns."""
-        return all(self.of(*part) is not None for part in self.asked(closed, streams))
+        return all(self.of(*part) is not None for part in self.closing_columns(closed, streams))
 
 
 def _punctuations_of(stream: Stream) -> _Punctuations:
@@ -176,9 +184,9 @@ def folded(punctuations: Promises, since: int, columns: pa.Schema) -> Promises:
     return [*fewer, *((at, text) for at, text in punctuations if at >= since)]
 
 
-def asked_of(
+def closing_columns_of(
     timed: Timed, streams: Mapping[str, Stream], shown: StructType, columns: Mapping[str, str]
-) -> list[tuple[int, str, Asked]]:
+) -> list[tuple[int, str, ColumnPairs]]:
     """The columns of a query's streams that close its rows, as (place, stream, columns).
 
     Parameters
@@ -190,18 +198,18 @@ def asked_of(
     """
     of_place = {each.place: each.stream for each in timed.occurrences}
     return [
-        (at, of_place[at], _asked(timed.lineage, at, streams[of_place[at]], shown, columns))
+        (at, of_place[at], _closing_columns(timed.lineage, at, streams[of_place[at]], shown, columns))
         for at in timed.places
     ]
 
 
-def _asked(
+def _closing_columns(
     lineage: Iterable[tuple[str, Lineage]],
     place: int,
     stream: Stream,
     shown: StructType,
     columns: Mapping[str, str],
-) -> Asked:
+) -> ColumnPairs:
     found = {}
     for name, own in lineage:
         for at, column in own:
@@ -211,11 +219,11 @@ def _asked(
     return found
 
 
-def with_since(frame: DataFrame, asked: Sequence[tuple[str, Since | None, Asked]]) -> DataFrame:
+def with_since(frame: DataFrame, pairs: Sequence[tuple[str, Since | None, ColumnPairs]]) -> DataFrame:
     """The rows with columns of times since when they are closed: (column, punctuations, columns)."""
     never: Column = F.lit(NEVER).cast("bigint")
-    frame = frame.withColumns({name: never for name, since, _ in asked if since is None})
-    closing = [(name, since, dict(columns)) for name, since, columns in asked if since is not None]
+    frame = frame.withColumns({name: never for name, since, _ in pairs if since is None})
+    closing = [(name, since, dict(columns)) for name, since, columns in pairs if since is not None]
     if not closing:
         return frame
 
@@ -232,6 +240,6 @@ def with_since(frame: DataFrame, asked: Sequence[tuple[str, Since | None, Asked]
     return map_in_arrow(frame, in_worker(with_times, None), schema)
 
 
-def _since(since: Since, asked: Asked, rows: pa.Table) -> Ints:
-    columns = [rows.column(asked[name]).cast(since.lines[name].kind) for name in since.columns]
+def _since(since: Since, pairs: ColumnPairs, rows: pa.Table) -> Ints:
+    columns = [rows.column(pairs[name]).cast(since.lines[name].kind) for name in since.columns]
     return since.of(pa.Table.from_arrays(columns, names=list(since.columns)))

@@ -118,7 +118,7 @@ def arrivals(
     name: str,
     stream: Stream,
     batch: DataFrame,
-    told: pa.Table,
+    control: pa.Table,
     number: int,
     position: Position | None,
     now: int,
@@ -133,7 +133,7 @@ def arrivals(
         The live stream.
     batch
         The columns of the stream and `PLACE`, which orders the entries as they arrived.
-    told
+    control
         The control columns of the same entries, in their order: `PLACE`, `ROWTIME`, `PRODUCER`, `PTIME`,
         `BOUND`; for a named stream also those of `LOGGED`.
     number
@@ -150,9 +150,9 @@ def arrivals(
     assert source is not None
     before = position if position is not None else source.start
     if source.identity:
-        judged = _logged(source, told, before, _told_of(batch, told, before), timed=timed)
+        judged = _logged(source, control, before, _rows_for_patterns(batch, control, before), timed=timed)
     else:
-        judged = _rows(name, stream, told, before, now, _told_of(batch, told, before))
+        judged = _rows(name, stream, control, before, now, _rows_for_patterns(batch, control, before))
     rows = batch.where(F.col(ROWTIME).isNotNull())
     late = None
     is_late = np.isin(judged.decision, _refused(timed=timed))
@@ -295,12 +295,12 @@ def _bounds(clock: Ints) -> pa.Array:
     return pa.array(clock, mask=clock == NO_BOUND)
 
 
-def _told_of(batch: DataFrame, told: pa.Table, position: Position) -> pa.Table | None:
+def _rows_for_patterns(batch: DataFrame, control: pa.Table, position: Position) -> pa.Table | None:
     """The columns of the entries' rows that punctuations refer to, in their order; None if there are none."""
-    if PATTERN not in told.column_names or not needs_rows(position, told):
+    if PATTERN not in control.column_names or not needs_rows(position, control):
         return None
     promised = chain(position.clock.shared, *position.clock.patterns.values())
-    texts = {*told.column(PATTERN).drop_null().to_pylist(), *promised}
+    texts = {*control.column(PATTERN).drop_null().to_pylist(), *promised}
     names = sorted({name for text in texts for name in _names_in(text)} & {*batch.columns})
     return batch.select(PLACE, *map(quoted, names)).toArrow().sort_by(PLACE).drop_columns(PLACE)
 
@@ -315,15 +315,15 @@ def _names_in(text: str) -> list[str]:
 
 
 def _logged(
-    source: LiveSource, told: pa.Table, position: Position, rows: pa.Table | None, *, timed: bool = False
+    source: LiveSource, control: pa.Table, position: Position, rows: pa.Table | None, *, timed: bool = False
 ) -> _Judged:
     """Judge the entries of a named stream's log, as all its readers do."""
-    at = pc.coalesce(told.column(ROWTIME), told.column(BOUND))
-    entries = told.append_column(AT, at).select(CONTROL.names)
-    judged = judge(position, source.ordering, entries, told.column(NUMBER).to_numpy(), rows, timed=timed)
-    is_row = told.column(KIND).to_numpy() == EntryKind.ROW
-    place = told.column(PLACE).to_numpy()
-    is_later = judged.ptime != told.column(PTIME).to_numpy()
+    at = pc.coalesce(control.column(ROWTIME), control.column(BOUND))
+    entries = control.append_column(AT, at).select(CONTROL.names)
+    judged = judge(position, source.ordering, entries, control.column(NUMBER).to_numpy(), rows, timed=timed)
+    is_row = control.column(KIND).to_numpy() == EntryKind.ROW
+    place = control.column(PLACE).to_numpy()
+    is_later = judged.ptime != control.column(PTIME).to_numpy()
     came = pa.table({PLACE: place[is_later], _COME: judged.ptime[is_later]}) if is_later.any() else None
     said = (judged.decision[is_row], judged.violated[is_row], judged.before[is_row])
     bounds = _bounds_of(Entries.of_table(entries), place, judged.decision, judged.violated)
@@ -331,12 +331,12 @@ def _logged(
 
 
 def _rows(
-    name: str, stream: Stream, told: pa.Table, position: Position, now: int, rows: pa.Table | None
+    name: str, stream: Stream, control: pa.Table, position: Position, now: int, rows: pa.Table | None
 ) -> _Judged:
     """Judge the rows of a streaming DataFrame; then let producers that were silent for too long be idle."""
     source = stream.live
     assert source is not None
-    entries, places = _entries(name, stream, told, rows)
+    entries, places = _entries(name, stream, control, rows)
     decided = _advanced(position.clock, source.ordering, entries)
     is_row = entries.kind == EntryKind.ROW
     after = replace(position, clock=_silent(decided.state, source, now))
@@ -368,12 +368,14 @@ def _advanced(state: ClockState, ordering: Ordering, entries: Entries) -> Decide
     return Decided(decision, violated, state, np.concatenate([nothing, *(part.before for part in parts)]))
 
 
-def _entries(name: str, stream: Stream, told: pa.Table, rows: pa.Table | None) -> tuple[Entries, np.ndarray]:
+def _entries(
+    name: str, stream: Stream, control: pa.Table, rows: pa.Table | None
+) -> tuple[Entries, np.ndarray]:
     """The entries, with the place of each: a row comes before its own punctuation and bound."""
-    columns = {column: told.column(column) for column in told.column_names}
+    columns = {column: control.column(column) for column in control.column_names}
     has_rowtime, has_bound = (columns[column].is_valid().to_numpy() for column in (ROWTIME, BOUND))
     texts = columns.get(PATTERN)
-    has_pattern = np.zeros(told.num_rows, bool) if texts is None else texts.is_valid().to_numpy()
+    has_pattern = np.zeros(control.num_rows, bool) if texts is None else texts.is_valid().to_numpy()
     if not (has_rowtime | has_bound | has_pattern).all():
         raise InputError(
             f"a row of stream {name} has NULL as its rowtime",
@@ -381,8 +383,8 @@ def _entries(name: str, stream: Stream, told: pa.Table, rows: pa.Table | None) -
             hint="restart it from its checkpoint with on_malformed='keep', which puts such rows into a side"
             " output; or filter the stream: df.where('… IS NOT NULL')",
         )
-    which = np.arange(told.num_rows)
-    kind = np.full(told.num_rows, EntryKind.ROW, np.int8)
+    which = np.arange(control.num_rows)
+    kind = np.full(control.num_rows, EntryKind.ROW, np.int8)
     if has_bound.any() or has_pattern.any():
         said = ((EntryKind.ROW, has_rowtime), (EntryKind.PATTERN, has_pattern), (EntryKind.BOUND, has_bound))
         which = np.concatenate([which[has] for _, has in said])
@@ -403,11 +405,11 @@ def _entries(name: str, stream: Stream, told: pa.Table, rows: pa.Table | None) -
         patterns = {text: pattern_of(text, rows.schema) for text in distinct}
         known = {text: pattern.to_json() for text, pattern in patterns.items()}
         shown = pa.array([known.get(text) for text in texts.to_pylist()], pa.string()).take(pa.array(which))
-        told_of = shown if has_pattern.any() else None
+        patterns_of = shown if has_pattern.any() else None
         instants = {text: _instant_of(pattern, stream) for text, pattern in patterns.items()}
         of_each = np.array([instants.get(text, 0) for text in texts.to_pylist()], np.int64)
         at = np.where(entries.kind == EntryKind.PATTERN, of_each[which], entries.at)
-        entries = replace(entries, at=at, told=told_of, rows=rows.take(pa.array(which)))
+        entries = replace(entries, at=at, told=patterns_of, rows=rows.take(pa.array(which)))
     return entries, columns[PLACE].to_numpy()[which]
 
 
