@@ -282,7 +282,7 @@ def _state(shell: CommandContext, argument: str) -> None:
     if not found:
         stdout_console().print("no query is running: .watch SELECT … starts one")
     else:
-        _print(("query", "state", "bound", "rows in", "held", "late", "in windows"), found)
+        _print(("query", "state", "bound", "rows in", "buffered", "late", "in windows"), found)
 
 
 def _quit(_shell: CommandContext, _argument: str) -> None:

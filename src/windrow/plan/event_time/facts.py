@@ -305,7 +305,7 @@ class Facts:
     grouped, whole, counted
         Whether there are groups; whether the whole row is its key; whether changes are counted nevertheless.
     raw
-        Whether each of its rows is made of one row of a stream.
+        Whether its rows are rows of streams, also filtered, projected or joined.
     updates
         Whether it retracts rows.
     streams, places

@@ -23,7 +23,7 @@ Keys = Sequence[tuple[str, str]]
 """Columns of the left and of the right side that are equal."""
 
 _ALONE = {"inner": (0, 1), "left": (0,), "semi": (0,), "anti": (0,), "right": (1,), "full": (0, 1)}
-"""The sides whose columns all rows of a join have."""
+"""The sides whose rows are in the result with or without a partner; both, if it has pairs alone."""
 
 
 def closing_by(events: Iterable[EventColumn | None]) -> tuple[ClosedKeys, ...]:
