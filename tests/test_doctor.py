@@ -98,7 +98,7 @@ def test_a_spark_home_with_another_spark_is_a_failure(tmp_path):
     jar.touch()
     check = examined_by(sys.executable, SPARK_HOME=str(tmp_path))["SPARK_HOME"]
     assert check.status == "fail"
-    assert "holds Spark 3.5.1" in check.found
+    assert "contains Spark 3.5.1" in check.found
     assert "unset SPARK_HOME" in check.fix
 
 

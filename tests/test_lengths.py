@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from windrow.errors import UsageError
-from windrow.without_sql.python_lengths import length_given
+from windrow.without_sql.python_lengths import duration_of
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ from windrow.without_sql.python_lengths import length_given
     ],
 )
 def test_a_length_is_a_timedelta_or_a_text(given, length):
-    assert length_given(given, "lag") == length
+    assert duration_of(given, "lag") == length
 
 
 @pytest.mark.parametrize(
@@ -37,11 +37,11 @@ def test_a_length_is_a_timedelta_or_a_text(given, length):
         (1.5, "10 seconds"),
         ("10 secnds", "did you mean seconds?"),
         ("2 years", "units are weeks, days"),
-        (timedelta(seconds=-1), "from 0 on"),
+        (timedelta(seconds=-1), "0 or more"),
     ],
 )
 def test_what_is_none_is_refused_with_what_would_be(given, hint):
     with pytest.raises(UsageError) as caught:
-        length_given(given, "lag")
+        duration_of(given, "lag")
     assert caught.value.condition == "INVALID_ARGUMENT"
     assert hint in caught.value.hint

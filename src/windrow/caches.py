@@ -1,4 +1,4 @@
-"""Where what was made once is kept for later processes of the same user."""
+"""The cache directory: compiled files that later processes of the same user read again."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What Windrow needs from its surroundings, whether it is there, and what to do where it is not.
+"""What Windrow needs of its environment, whether it is there, and how to repair what is not.
 
-Plain data: ``windrow doctor`` renders it. Nothing that may be missing is imported at module level, so that
-the examination works in the environments that need it.
+The checks are plain data, which ``windrow doctor`` prints. No package that may be missing is imported at
+module level, so that the checks run in a broken environment too.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ class Check:
     name
         What was examined, e.g. ``Java``.
     status
-        ``ok``; ``warn``: something works less well or only part of Windrow is affected; ``fail``: queries
-        cannot run.
+        ``ok``; ``warn``: something is slower, or only a part of Windrow is affected; ``fail``: queries cannot
+        run.
     found
-        What is there.
+        What was found.
     fix
         What to do, empty where the status is ``ok``.
     """
@@ -51,16 +51,17 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """A Python package that is needed, and its versions that will do.
+    """A required Python package, and the versions of it that are supported.
 
     Attributes
     ----------
     distribution, module
         Its name for pip and for ``import``.
     minimum, below
-        The lowest version and the lowest one too high; `below` is empty where none is known to fail.
+        The lowest supported version, and the lowest one that is too high; `below` is empty where every later
+        version works.
     without
-        What does not work without it.
+        What fails without it.
     """
 
     distribution: str
@@ -101,8 +102,8 @@ def checks(*, start_spark: bool = False) -> tuple[Check, ...]:
     Parameters
     ----------
     start_spark
-        Also start a Spark session, in a process of its own, and send a row through a Python worker: the
-        one proof that everything fits together. It takes some seconds.
+        Also start a Spark session, in a process of its own, and send a row through a Python worker. Only this
+        proves that all parts work together. It takes some seconds.
     """
     found = [_python(), _java()]
     found += [_package(package, "fail") for package in PACKAGES]
@@ -147,8 +148,8 @@ def _java() -> Check:
             "Java",
             "warn",
             f"{used}; {passed_over}",
-            f"nothing needs to be done: Windrow uses the other one; point {rejected[0].origin} at Java "
-            f"{MINIMUM} or newer to be rid of this",
+            f"nothing needs to be done: Windrow uses the other one; to silence this, point "
+            f"{rejected[0].origin} at Java {MINIMUM} or newer",
         )
     return Check("Java", "ok", used)
 
@@ -176,21 +177,21 @@ def _package(package: Package, severity: Status) -> Check:
 
 
 def _spark_home() -> list[Check]:
-    """SPARK_HOME makes PySpark start another Spark than its own: nothing to say where it is unset."""
+    """SPARK_HOME, if it is set: it makes PySpark start another Spark than its own."""
     home = os.environ.get("SPARK_HOME")
     if not home:
         return []
     jar = next(Path(home).glob("jars/spark-core_*.jar"), None)
     fix = "unset SPARK_HOME, so that PySpark starts the Spark that it brings"
     if jar is None:
-        return [Check("SPARK_HOME", "fail", f"{home} holds no Spark", fix)]
+        return [Check("SPARK_HOME", "fail", f"{home} contains no Spark", fix)]
     spark = jar.stem.rpartition("-")[2]
     try:
         pyspark = importlib.metadata.version("pyspark")
     except importlib.metadata.PackageNotFoundError:
         pyspark = "none"
     if spark != pyspark:
-        return [Check("SPARK_HOME", "fail", f"{home} holds Spark {spark}, PySpark is {pyspark}", fix)]
+        return [Check("SPARK_HOME", "fail", f"{home} contains Spark {spark}, PySpark is {pyspark}", fix)]
     return [Check("SPARK_HOME", "ok", f"{home}, Spark {spark}")]
 
 

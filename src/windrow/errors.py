@@ -1,11 +1,11 @@
-"""What can go wrong, as data first and text last.
+"""Errors as data first and text last.
 
 Every error that Windrow raises is a :class:`WindrowError`: a condition and SQLSTATE that a program
 can test, a position in the text that the user wrote, a message, and one hint that names an action.
-Text is made only at the edge, by :func:`render`.
+Only :func:`render` and :func:`render_html` turn an error into text.
 
-The message style: the message starts in lower case and names the kind of thing that is wrong; the
-hint is a sentence that says what to do.
+The message style: the message starts in lower case, in the present tense, and names the kind of thing that
+is wrong. The hint says what to do.
 """
 
 from __future__ import annotations
@@ -54,19 +54,19 @@ class QueryContext:
     sql: str
     span: Span
 
-    def objectType(self) -> str:  # noqa: N802 - the name PySpark gives it
+    def objectType(self) -> str:  # noqa: N802 - PySpark's name
         """Always empty: the error is in a query text, not in a stored object."""
         return ""
 
-    def objectName(self) -> str:  # noqa: N802 - the name PySpark gives it
+    def objectName(self) -> str:  # noqa: N802 - PySpark's name
         """Always empty, as :meth:`objectType`."""
         return ""
 
-    def startIndex(self) -> int:  # noqa: N802 - the name PySpark gives it
+    def startIndex(self) -> int:  # noqa: N802 - PySpark's name
         """Offset of the first character, from 0."""
         return self.span.start
 
-    def stopIndex(self) -> int:  # noqa: N802 - the name PySpark gives it
+    def stopIndex(self) -> int:  # noqa: N802 - PySpark's name
         """Offset of the last character, from 0."""
         return max(self.span.start, self.span.stop - 1)
 
@@ -80,7 +80,7 @@ class QueryContext:
 
 
 MARK = "WINDROW-ERROR "
-"""Begins the line of a worker's traceback that holds one of our errors as JSON."""
+"""The start of the line of a worker's traceback that contains one of Windrow's errors as JSON."""
 
 
 class WindrowError(Exception):
@@ -135,7 +135,7 @@ class WindrowError(Exception):
         return [QueryContext(self.sql, self.span)]
 
     def located(self, sql: str) -> WindrowError:
-        """The error itself, told which text its span is a stretch of (kept if already known)."""
+        """The error itself, with the text that its span refers to. A text that it has already stays."""
         if self.sql is None:
             self.sql = sql
         return self
@@ -165,13 +165,13 @@ class AnalysisError(WindrowError):
 
 
 class NotSupportedError(WindrowError):
-    """The query has a meaning that this version does not carry out (see ``docs/limits.md``)."""
+    """The query has a meaning, but this version cannot run it (see ``docs/limits.md``)."""
 
     default_sqlstate = "0A000"
 
 
 class InputError(WindrowError):
-    """Data from outside cannot be read as what it is said to be."""
+    """Data from outside does not have the declared form."""
 
     default_sqlstate = "22000"
 
@@ -189,18 +189,17 @@ class UsageError(WindrowError):
 
 
 class NoAttributeError(UsageError, AttributeError):
-    """An attribute is asked of what has none of that name."""
+    """An object has no attribute of that name."""
 
 
 class NoItemError(UsageError, TypeError):
-    """The length or an item is asked of what has none."""
+    """An object has no length, or no items."""
 
 
 def did_you_mean(name: str, candidates: Iterable[str], *, is_word: bool = False) -> str | None:
-    """The hint used wherever a name can fail, or None when nothing known is near.
+    """The hint for an unknown name: the known name that is nearest, or None when none is near.
 
-    Of what `is_word`, and may be something else than a known name that is misspelt, nearly all letters must
-    be there.
+    A keyword (`is_word`) may be a correct name of something else, so nearly all its letters must match.
 
     >>> did_you_mean("stat", ["station", "date"])
     'did you mean station?'
@@ -209,30 +208,29 @@ def did_you_mean(name: str, candidates: Iterable[str], *, is_word: bool = False)
     >>> did_you_mean("d", ["WHERE", "DESC"], is_word=True) is None
     True
     """
-    known = sorted(set(candidates))
-    folded = {candidate.lower(): candidate for candidate in known}
-    if is_word and (name.lower() in folded or len(name) < 3):
+    lowered = {candidate.lower(): candidate for candidate in sorted(set(candidates))}
+    if is_word and (name.lower() in lowered or len(name) < 3):
         return None
-    near = difflib.get_close_matches(name.lower(), list(folded), n=1, cutoff=0.74 if is_word else 0.6)
+    near = difflib.get_close_matches(name.lower(), list(lowered), n=1, cutoff=0.74 if is_word else 0.6)
     if not near and not is_word:
-        near = [key for key in folded if key.startswith(name.lower()) or _nearly(name.lower(), key)][:1]
-    return f"did you mean {folded[near[0]]}?" if near else None
+        near = [key for key in lowered if key.startswith(name.lower()) or _nearly(name.lower(), key)][:1]
+    return f"did you mean {lowered[near[0]]}?" if near else None
 
 
 def _nearly(name: str, known: str) -> bool:
-    """Whether the name is the known one with something after it, and not merely begins like it."""
+    """Whether the name is a known one of three or more letters with a suffix."""
     return len(known) > 2 and name.startswith(known)
 
 
 def caret(sql: str, span: Span, width: int | None = None) -> str:
-    r"""The line of `sql` that holds the span's start, numbered, with carets below the span.
+    r"""The line of `sql` in which the span starts, numbered, with carets below the span.
 
     Parameters
     ----------
     sql, span
         The text, and where in it something is wrong.
     width
-        How many characters fit into a line: of a longer one, what is near the span is shown.
+        How many characters fit into a line. A longer line is cut to the part around the span.
 
     >>> print(caret("SELECT 1\nFROM tt", Span(14, 16)))
     line 2, column 6
@@ -252,31 +250,31 @@ def caret(sql: str, span: Span, width: int | None = None) -> str:
     at, stop = start - first, max(start + 1, min(span.stop, last)) - first
     begin, end = _around(line, at, stop, width - 2) if width is not None else (0, len(line))
     head, tail = "…" if begin else "", "…" if end < len(line) else ""
-    indent = " " * _cells(head + line[begin:at])
-    carets = "^" * max(1, _cells(line[at : min(stop, end)]))
+    indent = " " * _columns(head + line[begin:at])
+    carets = "^" * max(1, _columns(line[at : min(stop, end)]))
     return f"line {number}, column {at + 1}\n  {head}{line[begin:end]}{tail}\n  {indent}{carets}"
 
 
 def _around(line: str, start: int, stop: int, room: int) -> tuple[int, int]:
-    """Where what is shown of a line begins and ends: a stretch of it, and as much around it as fits."""
-    cells = [_cells(one) for one in line]
-    if sum(cells) <= room:
+    """The part of a line to print: the stretch at fault, and as much around it as fits."""
+    widths = [_columns(one) for one in line]
+    if sum(widths) <= room:
         return 0, len(line)
-    room -= 2  # of what says that there is more
+    room -= 2  # for the ellipses
     first, used = start, 0
-    before = room - min(sum(cells[start:stop]) + room // 4, room * 3 // 4)
-    while first > 0 and used + cells[first - 1] <= before:
-        first, used = first - 1, used + cells[first - 1]
+    before = room - min(sum(widths[start:stop]) + room // 4, room * 3 // 4)
+    while first > 0 and used + widths[first - 1] <= before:
+        first, used = first - 1, used + widths[first - 1]
     last = start
-    while last < len(line) and used + cells[last] <= room:
-        last, used = last + 1, used + cells[last]
-    while first > 0 and used + cells[first - 1] <= room:
-        first, used = first - 1, used + cells[first - 1]
+    while last < len(line) and used + widths[last] <= room:
+        last, used = last + 1, used + widths[last]
+    while first > 0 and used + widths[first - 1] <= room:
+        first, used = first - 1, used + widths[first - 1]
     return first, last
 
 
-def _cells(text: str) -> int:
-    """How many places of a terminal a text takes."""
+def _columns(text: str) -> int:
+    """How many columns of a terminal a text takes."""
     return sum(
         0 if unicodedata.combining(one) else 2 if unicodedata.east_asian_width(one) in "WF" else 1
         for one in text

@@ -1,4 +1,4 @@
-"""The result of a query, and everything one can ask of it."""
+"""The result of a query, and its operations: show, collect, at, changelog, start, plot, explain."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ else:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What enters and leaves a relation that varies; `key` are the columns that tell its rows apart."""
+    """The changes of a time-varying relation, by the columns of its key."""
 
     relation: Varying
     key: tuple[str, ...] = ()
@@ -60,19 +60,20 @@ def _frame_of(value: object) -> object:
 
 @briefly
 class Relation(_Frame):
-    """A query's result, computed when it is asked for.
+    """A query's result, evaluated lazily.
 
-    It has what a DataFrame has: ``relation.select(…)``, ``relation.write``, and gives what that gives.
+    It has all methods of a DataFrame, such as ``relation.select(…)`` and ``relation.write``, with the same
+    results.
 
     Attributes
     ----------
     df
-        The result as a Spark DataFrame; everything that Spark can do with one is open.
+        The result as a Spark DataFrame.
     made_of
-        What a picture of it shows: its windows and matches, each after those that it reads; a relation that
-        varies, or its changes; a stream. None for what Spark makes alone.
+        What a plot of it draws: its windows and matches, each after those that it reads; a time-varying
+        relation, or its changes; a stream. None for results of Spark alone.
     named
-        Of a table or stream by name: what runs statements in which it has the name, and that.
+        Of a table or stream with a name: a function that runs statements which use the name, and the name.
     """
 
     _live: LivePlan | None = None
@@ -106,7 +107,7 @@ class Relation(_Frame):
 
     @property
     def live(self) -> LivePlan | None:
-        """The live query that :meth:`start` starts; None for a relation over what is recorded only."""
+        """The live query that :meth:`start` starts; None for a relation over recorded data only."""
         return self._live
 
     @property
@@ -126,7 +127,7 @@ class Relation(_Frame):
 
     @property
     def ordered(self) -> DataFrame:
-        """The same rows, in order of time if they have one: what is shown and collected."""
+        """The same rows, ordered by time if they have one, as `show` and `collect` return them."""
         return self.df if self._ordered is None else self._ordered
 
     @overload
@@ -136,7 +137,7 @@ class Relation(_Frame):
     def first(self, n: int) -> Relation: ...
 
     def first(self, n: int | None = None) -> Relation | Row | None:
-        """The first `n` rows as a relation, of which a notebook shows all; without `n`, the first row."""
+        """The first `n` rows as a relation, which a notebook displays wholly; without `n`, the first row."""
         if n is None:
             with self._gateway.translated():
                 return self.ordered.first()
@@ -145,15 +146,15 @@ class Relation(_Frame):
         found._html_rows = n
         return found
 
-    def at(self, instant: Any = None, *, ptime: Any = None) -> Relation:  # noqa: ARG002 - of those that vary
-        """The relation at an instant of rowtime, or of processing time.
+    def at(self, instant: Any = None, *, ptime: Any = None) -> Relation:  # noqa: ARG002 - time-varying only
+        """The relation as of an instant of rowtime, or of processing time.
 
         Parameters
         ----------
         instant
-            What the rowtime's type holds: an int of its unit, a date, a datetime, or a text of one.
+            A value of the rowtime's type: an int of its unit, a date, a datetime, or a text of one.
         ptime
-            The same of processing time, of a query over recorded logs: the rows as they were then.
+            A processing time, of a query with EMIT over recorded logs: the rows as of then.
 
         Raises
         ------
@@ -164,10 +165,10 @@ class Relation(_Frame):
 
     def changelog(
         self,
-        envelope: str = "delta",  # noqa: ARG002 - of relations that vary
+        envelope: str = "delta",  # noqa: ARG002 - time-varying only
         key: str | Sequence[str] = (),  # noqa: ARG002
     ) -> Relation:
-        """What enters and leaves the relation, and when.
+        """The inserts and deletes of the relation over time.
 
         Parameters
         ----------
@@ -176,9 +177,8 @@ class Relation(_Frame):
             ``_op``, ``_at``, the columns; ``"diff"``: the columns, ``_diff``, ``_at``; ``"cql"``:
             ``timestamp``, ``kind``, ``tuple``.
         key
-            Columns that tell which row is which. Where a row of a key leaves as one of the same key enters,
-            that is an update: ``update_preimage`` and ``update_postimage`` in ``"delta"``, -U and +U in
-            ``"op"``.
+            The columns of a key. A delete and an insert of one key at one instant are an update:
+            ``update_preimage`` and ``update_postimage`` in ``"delta"``, -U and +U in ``"op"``.
 
         Raises
         ------
@@ -191,19 +191,19 @@ class Relation(_Frame):
 
     @property
     def late(self) -> Relation:
-        """The rows that came late to the recorded streams that this is made of: each is there once.
+        """The late rows of the recorded streams that the query reads, without duplicates.
 
-        A promise rules them out, and they are not in it; or they are late for a group of a query that is told
-        by processing time, and are not in that. Their columns are ``stream``, ``row`` (as JSON), ``rowtime``,
-        ``bound``: what was promised before and is violated, or the watermark before the row, less the allowed
-        lateness; ``producer``, and ``reason``: ``watermark``, ``bound`` or ``punctuation`` for rows below an
-        estimate, below a promise, or like a promised pattern; ``future`` and ``future bound`` for rows and
-        bounds too far ahead of their processing time.
+        The result of the query does not include them. They violate a bound or a punctuation, or, in a query
+        with EMIT, are late for a group. Their columns are ``stream``, ``row`` (as JSON), ``rowtime``,
+        ``bound``, ``producer`` and ``reason``. The bound is the promise that the row violates, or the
+        watermark before the row less the allowed lateness. The reason is ``watermark``, ``bound`` or
+        ``punctuation`` for rows below an estimate, below a bound, or that match a punctuation; ``future`` or
+        ``future bound`` for rows and bounds too far ahead of their processing time.
 
         Raises
         ------
         UsageError
-            ``NOT_VARYING`` for what is made of no stream.
+            ``NOT_VARYING`` for a query that reads no stream.
         """
         raise self._does_not_vary()
 
@@ -221,42 +221,39 @@ class Relation(_Frame):
         on_unbounded: Literal["warn", "error", "ignore"] = "warn",
         name: str | None = None,
     ) -> LiveQuery:
-        """Start a query over live or named streams: its rows are given as they come.
+        """Start a query over live or named streams: it emits rows as new entries arrive.
 
         Parameters
         ----------
         sink
-            Where its rows go: a folder, in which every micro-batch with rows is one Parquet file, or a
+            Where its rows go: a folder, into which each micro-batch with rows writes one Parquet file, or a
             :class:`windrow.Files`; a named stream, or its folder; a :class:`windrow.Table`; a
             :class:`windrow.Kafka`; ``"console"``; a :class:`windrow.Memory`; or a function of a DataFrame and
             the number of the micro-batch, which may be called twice with the same number.
         checkpoint
-            A folder of its own, with which it goes on where it was when it is started again. Without, it
-            starts anew each time.
+            A folder for this query alone, from which it resumes when it is started again. Without one, it
+            starts from the beginning each time.
         trigger
             As ``DataStreamWriter.trigger`` takes it: ``{"processingTime": "1 second"}``,
             ``{"availableNow": True}``.
         envelope
-            The form of the changelog of a relation, as :meth:`changelog` has it; by default that of ``EMIT
-            STREAM``, or ``"delta"``. Streams give their rows.
+            The form of the changelog of a relation, as for :meth:`changelog`; by default that of ``EMIT
+            STREAM``, or ``"delta"``. Streams emit their rows as they are.
         mode
-            What the sink is given of a relation: its ``"changelog"``; of each key that a micro-batch has
-            changed the last row, or that it has none any more (``"upsert"``); or the whole ``"table"``
-            whenever it has changed.
+            What the sink receives of a relation: its ``"changelog"``; the new row, or the deletion, of each
+            key that a micro-batch has changed (``"upsert"``); or the full ``"table"`` after each change.
         key
-            Of ``"upsert"``, the columns that tell which row is which; by default those by which the query is
-            grouped.
+            The key columns of ``"upsert"``; by default those of GROUP BY.
         on_late
-            What becomes of late rows: ``"keep"`` them apart, in ``query.late``, or ``"fail"``.
+            What happens to late rows: ``"keep"`` puts them into ``query.late``, ``"fail"`` fails the query.
         on_malformed
-            What becomes of records that a reader of JSON, CSV or the like could not read, and of rows of
-            which an expression of the query over their own columns alone cannot be computed: ``"keep"`` them
-            apart, in ``query.malformed``, or ``"fail"``.
+            What happens to records that a reader of JSON, CSV or the like could not read, and to rows for
+            which an expression over their own columns fails: ``"keep"`` puts them into ``query.malformed``,
+            ``"fail"`` fails the query.
         on_unbounded
-            What becomes of a query whose state grows as long as it runs: ``"warn"``, ``"error"``, or
-            ``"ignore"``.
+            What happens to a query with unbounded state: ``"warn"``, ``"error"``, or ``"ignore"``.
         name
-            That of the query in ``session.queries``.
+            The name of the query in ``session.queries``.
 
         Raises
         ------
@@ -292,13 +289,13 @@ class Relation(_Frame):
                 hint="write SELECT STREAM … FROM s, or give the stream a window: FROM s [RANGE 10 MINUTES]",
             )
         return UsageError(
-            "this relation is made of no live or named stream",
+            "this relation reads no live or named stream",
             condition="NOT_LIVE",
-            hint="what is recorded is computed at once: relation.show(), relation.df",
+            hint="read its rows at once: relation.show(), relation.df",
         )
 
     def state(self) -> DataFrame:
-        """What the query that was started last from this relation keeps: see :meth:`LiveQuery.state`.
+        """The state of the query that was last started from this relation: see :meth:`LiveQuery.state`.
 
         Raises
         ------
@@ -309,15 +306,15 @@ class Relation(_Frame):
             raise UsageError(
                 "no query was started from this relation",
                 condition="NOT_STARTED",
-                hint="what is computed at once keeps no state; start a live one: relation.start(sink)",
+                hint="start a live query: relation.start(sink)",
             )
         return self._started.state()
 
     def _does_not_vary(self) -> UsageError:
         return UsageError(
-            "this relation does not vary in time",
+            "this relation is not time-varying",
             condition="NOT_VARYING",
-            hint="windows of streams do: SELECT … FROM s [RANGE 10 MINUTES]",
+            hint="write a window over a stream: SELECT … FROM s [RANGE 10 MINUTES]",
         )
 
     def show(self, n: int = 20, truncate: bool | int = True, vertical: bool = False) -> None:
@@ -332,7 +329,7 @@ class Relation(_Frame):
             self.ordered.show(n, truncate, vertical)
 
     def collect(self) -> list[Row]:
-        """All rows, on the driver."""
+        """All rows, as a list on the driver."""
         with self._gateway.translated():
             return self.ordered.collect()
 
@@ -358,22 +355,22 @@ class Relation(_Frame):
         """A picture of how the query finds its rows, as an Altair chart (``pip install 'windrow[plot]'``).
 
         Windows are spans over their sequence with the values beneath, matches show the variable of each row,
-        a relation that varies shows when each row is in it, its changelog is a staircase, and a stream shows
-        what arrived and what was promised.
+        a time-varying relation shows the validity of each row, its changelog is a staircase, and a stream
+        shows its arrivals and bounds.
 
         Parameters
         ----------
         file
-            None is taken: :func:`windrow.plot.save` writes a picture.
+            Not accepted: :func:`windrow.plot.save` writes a picture.
         value
-            The column whose values are drawn; without, the first numeric one that the conditions read.
+            The column whose values are drawn; by default the first numeric one that the conditions read.
         key
-            Of windows and matches: draw only the partition with these values of PARTITION BY. Of a relation
-            that varies: the columns that tell its rows apart; those that are not numbers by default.
+            Of windows and matches: draw only the partition with these values of PARTITION BY. Of a
+            time-varying relation: its key columns; by default those that are not numbers.
         partitions, rows
-            At most so many partitions, and rows of each.
+            The greatest number of partitions, and of rows of each.
         width
-            Of the plot, in pixels.
+            The width of the plot, in pixels.
 
         Raises
         ------
@@ -384,17 +381,17 @@ class Relation(_Frame):
         if file:
             name = file[0] if isinstance(file[0], str | Path) else "picture.svg"
             raise UsageError(
-                "plot() gives a picture, and takes no file or other value without a name",
+                "plot() takes no positional arguments",
                 condition="INVALID_ARGUMENT",
                 hint=f"write it with windrow.plot.save(relation.plot(), {str(name)!r}); name options: rows=9",
             )
-        # Pictures lie above relations, and their packages are an extra.
+        # imported here: plots are a layer above relations, and their packages are an extra
         plot = importlib.import_module("windrow.plot")
         return plot.draw(self, value=value, key=key, partitions=partitions, rows=rows, width=width)
 
     def explain(self, spark: bool = False) -> None:  # type: ignore[override]
-        """Print how the query is run; with `spark`, Spark's own plan after it."""
-        print(self.plan(spark))  # noqa: T201 - it is what one calls it for
+        """Print the plan of the query; with `spark`, followed by Spark's own plan."""
+        print(self.plan(spark))  # noqa: T201 - its purpose
 
     def plan(self, spark: bool = False) -> str:
         """The text that :meth:`explain` prints."""
@@ -408,16 +405,16 @@ class Relation(_Frame):
         most = self._html_rows
         with self._gateway.translated():
             rows = self.ordered.limit(most + 1).collect()
-        shown = min(len(rows), most)
-        count = f"{shown:,} row{'' if shown == 1 else 's'}"
-        told = f"first {count}; there are more" if len(rows) > most else count
-        return html_table(self.df.schema, rows[:most], told)
+        number = min(len(rows), most)
+        count = f"{number:,} row{'' if number == 1 else 's'}"
+        caption = f"first {count}; there are more" if len(rows) > most else count
+        return html_table(self.df.schema, rows[:most], caption)
 
     if not TYPE_CHECKING:  # a type checker knows what a DataFrame has
 
         def __getattr__(self, name: str) -> Any:
             if name.startswith("_") or hasattr(type(self), name):
-                # a property that fails with an AttributeError of its own is asked again for that
+                # a property failed with an AttributeError: read it again, which raises that error
                 return object.__getattribute__(self, name)
             if hasattr(DataFrame, name):
                 return self._of_df(name)
@@ -453,7 +450,7 @@ class Relation(_Frame):
             return True
 
     def _of_df(self, name: str) -> Any:
-        """What the DataFrame has under a name: its methods take relations too, and raise errors of ours."""
+        """An attribute of the DataFrame; its methods accept relations too, and raise Windrow's errors."""
         with self._gateway.translated():
             found = getattr(self.df, name)
         if not inspect.ismethod(found):
@@ -461,10 +458,10 @@ class Relation(_Frame):
 
         @functools.wraps(found)
         def called(*args: Any, **kwargs: Any) -> Any:
-            given = [_frame_of(value) for value in args]
+            positional = [_frame_of(value) for value in args]
             named = {key: _frame_of(value) for key, value in kwargs.items()}
             with self._gateway.translated():
-                return found(*given, **named)
+                return found(*positional, **named)
 
         return called
 
@@ -477,12 +474,12 @@ class Relation(_Frame):
 
 @briefly
 class NamedStreamRelation(Relation):
-    """The rows of a named stream that have been recorded so far.
+    """The rows of a named stream recorded so far.
 
     Attributes
     ----------
     stream
-        The stream in its folder.
+        The named stream.
     """
 
     def __init__(self, rows: Relation, stream: NamedStream) -> None:
@@ -495,7 +492,7 @@ class NamedStreamRelation(Relation):
     ) -> Producer:
         """Attach a producer: see :meth:`windrow.streams.NamedStream.producer`.
 
-        Bounds and watermarks without a zone are of the session's time zone, as in ``PUNCTUATE``.
+        Bounds and watermarks without a zone are in the session's time zone, as in ``PUNCTUATE``.
         """
         zone = zone_named(str(self._gateway.spark.conf.get("spark.sql.session.timeZone") or ""))
         return self.stream.producer(name, late=late, lease=lease, wait=wait, zone=zone)

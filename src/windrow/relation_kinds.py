@@ -1,4 +1,4 @@
-"""The results of queries over streams: relations that vary, streams, and those that live queries give."""
+"""The results of queries over streams: time-varying relations, streams, and relations of live queries."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["LiveRelation", "StartedRelation", "StreamRelation", "TimeVaryingRela
 
 @briefly
 class VaryingRelation(Relation):
-    """A relation that varies in time. Its rows are those at the last instant of the logs."""
+    """A time-varying relation. Its rows are those at the last instant of the logs."""
 
     def __init__(
         self, varying: Varying, plan: str, gateway: Gateway, *, live: LivePlan | None = None
@@ -48,7 +48,7 @@ class VaryingRelation(Relation):
     def at(self, instant: Any = None, *, ptime: Any = None) -> Relation:
         """The relation at an instant of rowtime: see :meth:`Relation.at`."""
         if ptime is not None:
-            raise _other_clock("rowtime", "relation.at(instant)")
+            raise _other_time("rowtime", "relation.at(instant)")
         tick = tick_of(self._gateway, self._varying.clock, instant)
         return Relation(self._varying.at(tick), f"{self._plan}\n\nat {instant}", self._gateway)
 
@@ -58,7 +58,7 @@ class VaryingRelation(Relation):
         return _late(self._gateway, self._varying.streams, self._varying.clock)
 
     def changelog(self, envelope: str = "delta", key: str | Sequence[str] = ()) -> Relation:
-        """What enters and leaves, and when: see :meth:`Relation.changelog`."""
+        """The changes of the relation, each with its time: see :meth:`Relation.changelog`."""
         keys = [(name, None) for name in ([key] if isinstance(key, str) else key)]
         with self._gateway.translated():
             frame, ordered = (
@@ -71,13 +71,16 @@ class VaryingRelation(Relation):
 
     def __repr__(self) -> str:
         columns = zip(self._varying.names, self._varying.frame.schema, strict=False)
-        shown = ", ".join(f"{name}: {field.dataType.simpleString()}" for name, field in columns)
-        return f"VaryingRelation[{shown}]"
+        typed = ", ".join(f"{name}: {field.dataType.simpleString()}" for name, field in columns)
+        return f"VaryingRelation[{typed}]"
 
 
 @briefly
 class TimeVaryingRelation(Relation):
-    """A query over recorded logs, which varies as their entries come: the table as of now, or its changes."""
+    """A query with EMIT over recorded logs: a table that changes as entries arrive.
+
+    Its rows are the table as of now, or the changes of ``EMIT STREAM``.
+    """
 
     def __init__(
         self,
@@ -94,7 +97,7 @@ class TimeVaryingRelation(Relation):
 
     @cached_property
     def df(self) -> DataFrame:  # type: ignore[override]
-        """The rows at the last processing time of the logs, or that of AS OF SYSTEM TIME; or the changes."""
+        """The rows at the last processing time of the logs or at AS OF SYSTEM TIME, or the changes."""
         with self._gateway.translated():
             if self._is_stream:
                 return self._changes(self._envelope, ordered=False)
@@ -125,7 +128,7 @@ class TimeVaryingRelation(Relation):
     def at(self, instant: Any = None, *, ptime: Any = None) -> Relation:
         """The table as of a processing time: see :meth:`Relation.at`."""
         if instant is not None or ptime is None:
-            raise _other_clock("processing time", "relation.at(ptime=instant)")
+            raise _other_time("processing time", "relation.at(ptime=instant)")
         tick = tick_of(self._gateway, self._query.clock, ptime)
         with self._gateway.translated():
             return Relation(
@@ -133,16 +136,16 @@ class TimeVaryingRelation(Relation):
             )
 
     def changelog(self, envelope: str = "delta", key: str | Sequence[str] = ()) -> Relation:
-        """What enters and leaves, and when by processing time: see :meth:`Relation.changelog`.
+        """The changes of the table, each with its processing time: see :meth:`Relation.changelog`.
 
-        The envelope may be ``"one-sql"`` too: the columns, ``undo``, ``ptime`` and ``ver``.
+        The envelope may also be ``"one-sql"``: the columns, ``undo``, ``ptime`` and ``ver``.
         """
         keys = [(name, None) for name in ([key] if isinstance(key, str) else key)]
         if envelope == "one-sql" and keys:
             raise UsageError(
-                "envelope one-sql has no updates, and so no key",
+                "envelope one-sql has no updates, and so takes no key",
                 condition="INVALID_ARGUMENT",
-                hint="ver counts the changes of each group",
+                hint="leave the key out: ver counts the changes of each group",
             )
         with self._gateway.translated():
             frame, ordered = (self._changes(envelope, ordered=order, key=keys) for order in (False, True))
@@ -150,7 +153,7 @@ class TimeVaryingRelation(Relation):
 
     @property
     def late(self) -> Relation:
-        """The rows that a promise ruled out, or that are late for a group: see :attr:`Relation.late`."""
+        """The rows that violate a promise, or are late for a group: see :attr:`Relation.late`."""
         with self._gateway.translated():
             streams = self._query.streams_with_late()
         return _late(self._gateway, streams, streams[0].clock)
@@ -162,7 +165,7 @@ class TimeVaryingRelation(Relation):
 
 @briefly
 class StreamRelation(Relation):
-    """A stream. Its rows have their rowtime as the first column, and are shown in order of it."""
+    """A stream. Its first column is the rowtime, and its rows are displayed in order of rowtime."""
 
     def __init__(self, stream: Stream, plan: str, gateway: Gateway, *, live: LivePlan | None = None) -> None:
         super().__init__(stream.df(), plan, gateway, ordered=stream.df(ordered=True), made_of=stream)
@@ -174,16 +177,16 @@ class StreamRelation(Relation):
         return _late(self._gateway, (self._stream,), self._stream.clock)
 
 
-def _other_clock(kind: str, call: str) -> UsageError:
+def _other_time(kind: str, call: str) -> UsageError:
     return UsageError(
-        f"this relation varies by {kind}",
+        f"this relation changes with {kind}",
         condition="MIXED_CLOCKS",
         hint=f"write {call}",
     )
 
 
 def _late(gateway: Gateway, streams: Sequence[Stream], clock: Clock) -> Relation:
-    """The late rows of all streams, each once."""
+    """The late rows of all streams, without duplicates."""
     frame = gateway.spark.createDataFrame([], LATE.format(kind=clock.kind))
     found = {name: rows for stream in streams for name, rows in stream.on(clock).all_late()}
     for name in sorted(found):
@@ -193,22 +196,22 @@ def _late(gateway: Gateway, streams: Sequence[Stream], clock: Clock) -> Relation
 
 @briefly
 class StartedRelation(Relation):
-    """What INSERT INTO of a live query gives: a row that says what was started.
+    """The result of INSERT INTO of a live query: one row that describes the started query.
 
     Attributes
     ----------
     query
-        The query that runs; None where a pipeline is to start it.
+        The query that runs; None where a pipeline starts it later.
     """
 
     def __init__(self, frame: DataFrame, gateway: Gateway, query: LiveQuery | None) -> None:
-        super().__init__(frame, "started when it was given", gateway)
+        super().__init__(frame, "the statement has started the query", gateway)
         self.query = query
 
 
 @briefly
 class LiveRelation(Relation):
-    """A query over live streams: its rows come as long as it runs."""
+    """A query over live streams: it emits rows as long as it runs."""
 
     def __init__(
         self, live: LivePlan, result: Varying | Stream | DataFrame, plan: str | Callable[[], str]
@@ -231,23 +234,23 @@ class LiveRelation(Relation):
     def df(self) -> DataFrame:  # type: ignore[override]
         """A streaming DataFrame: the changelog of a relation, or the rows of a stream, for ``writeStream``.
 
-        Its rows are never changed. A changelog has, after the columns of the query, ``_change_type``,
+        It is append-only. A changelog has, after the columns of the query, ``_change_type``,
         ``_commit_version`` and ``_commit_timestamp``. The query runs on Spark's executors, whatever
-        ``spark.windrow.live.host`` says, and its state is in Spark's state store, in the checkpoint of what
-        is written. Late rows are in `late`.
+        ``spark.windrow.live.host`` says. Its state is in Spark's state store, in the checkpoint of the query
+        that writes the DataFrame. Late rows are in `late`.
 
         Raises
         ------
         UsageError
-            ``LIVE_RELATION`` of a query that does not run on executors; ``STATE_STORE`` where Spark's state
-            store is not RocksDB.
+            ``LIVE_RELATION`` if the query cannot run on executors; ``STATE_STORE`` if Spark's state store is
+            not RocksDB.
         """
         assert self._live is not None
         return streaming(self._live)
 
     @property
     def late(self) -> Relation:
-        """The late rows of its streams: as :attr:`df`, a streaming DataFrame, which reads the streams itself.
+        """The late rows of its streams: a streaming DataFrame that reads the streams itself, as :attr:`df`.
 
         Its columns are ``stream``, ``row`` (as JSON), ``rowtime``, ``bound``, ``producer`` and ``reason``.
 
@@ -261,7 +264,7 @@ class LiveRelation(Relation):
 
     @property
     def ordered(self) -> DataFrame:
-        """Refused: there is no end of its rows.
+        """Always raises: a live relation has no last row.
 
         Raises
         ------
@@ -271,9 +274,9 @@ class LiveRelation(Relation):
         raise self._does_not_vary()
 
     def _does_not_vary(self) -> UsageError:
-        """What is said of all that is asked of it but to start it."""
+        """The error of every operation other than to start it."""
         return UsageError(
-            "this relation is live: its rows come as long as it runs",
+            "this relation is live: it has rows only while a query runs",
             condition="LIVE_RELATION",
             hint="relation.start('folder', checkpoint='folder of its own') starts it",
         )
@@ -284,6 +287,6 @@ class LiveRelation(Relation):
     def _repr_html_(self) -> str:
         columns = ", ".join(html.escape(name) for name in self._names)
         return (
-            f"<div>a live relation of {columns}: relation.start(…) gives its rows as they come;"
-            " after %load_ext windrow they are shown here</div>"
+            f"<div>a live relation of {columns}: relation.start(…) emits its rows as they arrive;"
+            " after %load_ext windrow they are displayed here</div>"
         )

@@ -11,17 +11,17 @@ from pyspark.sql import types as T
 __all__ = ["html_table"]
 
 
-def html_table(schema: T.StructType, rows: Iterable[Sequence[Any]], told: str) -> str:
+def html_table(schema: T.StructType, rows: Iterable[Sequence[Any]], caption: str) -> str:
     """A table with the names of the columns, and a line below it.
 
     Parameters
     ----------
     schema
-        The columns; numbers stand at the right.
+        The columns. Numbers are aligned to the right.
     rows
         Their values, or texts of them.
-    told
-        The line.
+    caption
+        The line below the table.
     """
     fields = schema.fields
     head = "".join(
@@ -29,11 +29,11 @@ def html_table(schema: T.StructType, rows: Iterable[Sequence[Any]], told: str) -
         for field, kind in ((field, field.dataType.simpleString()) for field in fields)
     )
     body = "".join(
-        f"<tr>{''.join(_cell(value, field) for value, field in zip(row, fields, strict=True))}</tr>"
+        f"<tr>{''.join(_html_of(value, field) for value, field in zip(row, fields, strict=True))}</tr>"
         for row in rows
     )
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-    return f'{table}<div style="opacity:.6">{html.escape(told)}</div>'
+    return f'{table}<div style="opacity:.6">{html.escape(caption)}</div>'
 
 
 def _aligned(field: T.StructField) -> str:
@@ -41,6 +41,6 @@ def _aligned(field: T.StructField) -> str:
     return f' style="text-align:{side}"'
 
 
-def _cell(value: Any, field: T.StructField) -> str:
-    shown = '<span style="opacity:.45">NULL</span>' if value is None else html.escape(str(value))
-    return f"<td{_aligned(field)}>{shown}</td>"
+def _html_of(value: Any, field: T.StructField) -> str:
+    text = '<span style="opacity:.45">NULL</span>' if value is None else html.escape(str(value))
+    return f"<td{_aligned(field)}>{text}</td>"

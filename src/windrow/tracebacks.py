@@ -1,4 +1,4 @@
-"""Errors without the frames of ours above them: what a user sees is where the own program asked."""
+"""Tracebacks of Windrow's errors: they end in the user's own code, without the frames of this package."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from windrow.errors import WindrowError
 __all__ = ["FULL", "brief", "briefly", "of_others"]
 
 FULL = "WINDROW_TRACEBACKS"
-"""The environment variable that keeps all frames where it is ``full``."""
+"""The environment variable that shows all frames when it is ``full``."""
 
 _OURS = ("windrow", "contextlib", "functools", "py4j", "pyspark")
-"""This package, and what calls it: Python's own, and Spark where it hands a micro-batch over."""
+"""This package, and what calls it: Python's own modules, and Spark when it passes on a micro-batch."""
 _Made = TypeVar("_Made")
 _Given = ParamSpec("_Given")
 _Result = TypeVar("_Result")
 
 
 def briefly(cls: type[_Made]) -> type[_Made]:
-    """Let the public methods and properties of a class raise errors of ours as :func:`brief` does."""
+    """Decorate a class: its public methods and properties raise Windrow's errors as :func:`brief` does."""
     for name, member in list(vars(cls).items()):
         if name.startswith("_"):
             continue
@@ -38,9 +38,9 @@ def briefly(cls: type[_Made]) -> type[_Made]:
 
 
 def brief(function: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
-    """Let a function raise errors of ours without the frames beneath it.
+    """Decorate a function: it raises Windrow's errors with short tracebacks.
 
-    Of the frames, those of this package are left out, and those of functions of the user's stay.
+    They omit the frames of this package, and show those of the user's functions.
     """
 
     @functools.wraps(function)
@@ -56,8 +56,8 @@ def brief(function: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
 
 
 def of_others(trace: TracebackType | None) -> TracebackType | None:
-    """The frames that are neither this package's nor of what calls it."""
-    frames = []  # there may be more of them than Python calls functions within each other
+    """The frames that are neither of this package nor of what calls it."""
+    frames = []  # a loop: a traceback can be longer than Python's recursion limit
     while trace is not None:
         frames.append(trace)
         trace = trace.tb_next

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from windrow.cli.java_process import signals_held
+from windrow.cli.java_process import signals_deferred
 from windrow.cli.reporting import terminable
 
 
@@ -39,7 +39,7 @@ def test_what_ends_the_command_waits_until_a_process_is_known(number, raised):
     known = []
 
     def start():
-        with signals_held():
+        with signals_deferred():
             os.kill(os.getpid(), number)
             known.append("process")
         known.append("after it")
@@ -54,7 +54,7 @@ def test_a_thread_that_no_signal_interrupts_holds_none():
     handlers = []
 
     def look():
-        with signals_held():
+        with signals_deferred():
             handlers.append(signal.getsignal(signal.SIGINT))
 
     thread = threading.Thread(target=look)

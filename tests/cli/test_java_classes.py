@@ -128,8 +128,8 @@ def test_what_no_session_has_used_for_a_month_goes_away(cache, tmp_path):
 def test_what_went_wrong_is_said_and_tried_again_after_a_day(cache, tmp_path, monkeypatch):
     java = java_that(tmp_path / "java", FAILS)
     monkeypatch.setattr(keep_java_classes, "ensure_java", lambda: java)
-    monkeypatch.setattr(keep_java_classes, "_give_way", lambda: None)
-    monkeypatch.setattr(keep_java_classes, "_keep", lambda _: keep(java, tmp_path / "names"))
+    monkeypatch.setattr(keep_java_classes, "_lower_priority", lambda: None)
+    monkeypatch.setattr(keep_java_classes, "_store", lambda _: keep(java, tmp_path / "names"))
     keep_java_classes.main()
     kept = file_of(java)
     assert state(java) == "not kept: there is no room"
@@ -222,9 +222,9 @@ def test_a_session_without_kept_classes_is_followed_by_a_process_that_keeps_them
 @pytest.mark.skipif(not Path("/proc/self/autogroup").exists(), reason="Linux alone groups sessions")
 def test_it_gives_way_to_other_sessions_and_leaves_that_of_a_terminal_alone():
     script = (
-        "from pathlib import Path; from windrow.cli.keep_java_classes import _give_way\n"
+        "from pathlib import Path; from windrow.cli.keep_java_classes import _lower_priority\n"
         "group = Path('/proc/self/autogroup')\n"
-        "before = group.read_text(); _give_way(); print(before == group.read_text(), group.read_text())"
+        "before = group.read_text(); _lower_priority(); print(before == group.read_text(), group.read_text())"
     )
     command = [sys.executable, "-c", script]
     assert subprocess.check_output(command, text=True, start_new_session=True).endswith(" nice 19\n\n")
@@ -266,7 +266,7 @@ def session_with(java_options: str) -> Any:
 @pytest.mark.long
 def test_spark_starts_with_the_kept_classes_and_without_torn_ones(tmp_path, monkeypatch):
     monkeypatch.delenv("WINDROW_JAVA_CLASSES", raising=False)
-    monkeypatch.setattr(keep_java_classes, "_give_way", lambda: None)
+    monkeypatch.setattr(keep_java_classes, "_lower_priority", lambda: None)
     # In the user's cache, as `make test` does: it takes a minute.
     keep_java_classes.main()
     kept = file_of(ensure_java())

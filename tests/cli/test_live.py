@@ -43,7 +43,7 @@ SELECT STREAM ticker, price FROM trades WHERE price > 10"""
         "2026-01-01T09:32:00.000000Z,IBM,30",
     ]
     said = done.stderr.splitlines()
-    assert said[-1].startswith("rows: 4 rows in, 2 out · bound 2026-01-01 09:33:00 · 0 held · 0 late · ")
+    assert said[-1].startswith("rows: 4 rows in, 2 out · bound 2026-01-01 09:33:00 · 0 buffered · 0 late · ")
     done = invoke("run", "-c", script.replace("price >", "prize >"), "--live")
     assert done.exit_code == 1
     assert "line 2, column 47" in done.stderr
@@ -76,9 +76,9 @@ SELECT STREAM ticker FROM trades;
 SELECT STREAM price FROM prices"""
     options = ["--live", "--trigger", "now", "--format", "csv", "--on-malformed", "keep"]
     monkeypatch.chdir(tmp_path)
-    place = "kept in the checkpoint: state"
+    place = "in the checkpoint: state"
     late = [
-        f"rows: 1 late row of trades, below a promised bound; {place}/rows/late",
+        f"rows: 1 late row of trades, below a bound; {place}/rows/late",
         '  {"ts":"2026-01-01T09:29:00.000Z","ticker":"LATE","price":50},'
         " rowtime 2026-01-01 09:29:00, bound 2026-01-01 09:33:00, producer q",
     ]
@@ -123,7 +123,7 @@ SELECT STREAM ticker FROM trades"""
     done = invoke("run", "-c", script, "--live", "--trigger", "now")
     assert done.exit_code == 0, done.stderr
     told, row = done.stderr.splitlines()[-2:]
-    assert told == "rows: 1 late row of trades, below a promised bound; not kept: --checkpoint DIR keeps them"
+    assert told == "rows: 1 late row of trades, below a bound; not stored: --checkpoint DIR stores them"
     assert '"ticker":"LATE"' in row
 
 
@@ -170,11 +170,11 @@ SELECT STREAM ticker, price FROM trades WHERE price > 10; SELECT STREAM price * 
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (["--live", "--output", "x.csv"], "--output is given with --live"),
-        (["--live", "--plot", "x.svg"], "--plot is given with --live"),
-        (["--live", "--at", "1"], "--at is given with --live"),
-        (["--checkpoint", "x"], "--checkpoint is given with no --live"),
-        (["--trigger", "now"], "--trigger is given with no --live"),
+        (["--live", "--output", "x.csv"], "--output cannot be combined with --live"),
+        (["--live", "--plot", "x.svg"], "--plot cannot be combined with --live"),
+        (["--live", "--at", "1"], "--at cannot be combined with --live"),
+        (["--checkpoint", "x"], "--checkpoint needs --live"),
+        (["--trigger", "now"], "--trigger needs --live"),
         (["--live", "--param", "a=1"], "live queries have no parameters"),
     ],
 )

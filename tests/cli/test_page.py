@@ -62,8 +62,8 @@ def watching():
     running = Running()
     found = Watching(lambda: [running], now=lambda: 1_000.0)
     for batch in range(11):
-        found.told({**PROGRESS, "batch": batch, "rows_per_second": 60.0 + 17 * batch % 40})
-    found.told(PROGRESS)
+        found.progressed({**PROGRESS, "batch": batch, "rows_per_second": 60.0 + 17 * batch % 40})
+    found.progressed(PROGRESS)
     found.rows(["ticker", "text"], [["IBM", "<b>up</b>"], ["SAP", None]])
     return running, found
 

@@ -62,7 +62,7 @@ def test_the_version_is_told(program):
 def test_a_master_that_is_none_is_told_of_before_spark_starts(program, master):
     done = program("run", "-c", "SELECT 1", "--master", master)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith(f"error [MALFORMED_OPTION] --master {master} is no Spark of this machine\n")
+    assert done.stderr.startswith(f"error [MALFORMED_OPTION] --master {master} names no local Spark\n")
 
 
 def test_a_closed_stdout_is_as_one_that_nobody_reads(executable):
@@ -106,10 +106,10 @@ def test_every_help_has_an_example_of_the_command(before_spark, command):
         (["run", "-c", "SELECT 1", "-o", "result.xlsx"], "UNKNOWN_FORMAT", "add --format"),
         (["run", "-c", "SELECT 1", "-f", "xml"], "UNKNOWN_FORMAT", "table, csv, json, markdown, parquet"),
         (["run", "-c", "SELECT 1", "-f", "jsn"], "UNKNOWN_FORMAT", "did you mean json?"),
-        (["run", "-c", "SELECT 1", "--live", "--on-malformed", "x"], "MALFORMED_OPTION", "fail to end"),
+        (["run", "-c", "SELECT 1", "--live", "--on-malformed", "x"], "MALFORMED_OPTION", "fail to fail"),
         (["run", "-c", "SELECT 1", "--plot", "windows.gif"], "UNKNOWN_FORMAT", ".svg, .png"),
-        (["run", "-c", "SELECT 1", "--plot-key", "a"], "UNKNOWN_OPTION", "it is an option of --plot"),
-        (["run", "-c", "SELECT 1", "--plot-rows", "9"], "UNKNOWN_OPTION", "it is an option of --plot"),
+        (["run", "-c", "SELECT 1", "--plot-key", "a"], "UNKNOWN_OPTION", "add --plot"),
+        (["run", "-c", "SELECT 1", "--plot-rows", "9"], "UNKNOWN_OPTION", "add --plot"),
         (["run", "-c", "SET x = 1", "-o", "result.csv"], "NO_QUERY", "end it with a SELECT"),
         (["datasets", "wether", "-o", "w.parquet"], "UNKNOWN_DATASET", "did you mean weather?"),
         (["datasets", "weather"], "NO_OUTPUT", "add --output weather.parquet"),
@@ -167,7 +167,7 @@ def test_a_file_that_is_not_there_or_empty_is_told_before_spark_is_started(befor
 def test_without_a_query_on_a_terminal_the_program_does_not_wait_for_input(on_a_terminal):
     code, output = on_a_terminal("run")
     assert code == 2
-    assert "no query is given" in output
+    assert "there is no query" in output
 
 
 @pytest.mark.slow

@@ -35,7 +35,7 @@ def enter(shell, capsys):
     def type_in(text):
         with create_pipe_input() as keys:
             keys.send_text(text + "\x04")
-            interact(shell, given=keys, shown=DummyOutput())
+            interact(shell, source=keys, target=DummyOutput())
         return capsys.readouterr()
 
     return type_in

@@ -25,9 +25,9 @@ from windrow.testing import playing
 
 
 def test_an_account_that_does_not_close_is_an_error():
-    assert Account(came=9, used=4, held=2, late=1, malformed=2).counts["rows_malformed"] == 2
+    assert Account(arrived=9, used=4, buffered=2, late=1, malformed=2).counts["rows_malformed"] == 2
     with pytest.raises(ExecutionError, match="ACCOUNT_NOT_CLOSED"):
-        Account(came=9, used=4, held=2, late=1)
+        Account(arrived=9, used=4, buffered=2, late=1)
 
 
 # -- rows that are late for a group ----------------------------------------------------------------------

@@ -111,7 +111,7 @@ def test_a_plan_says_how_steps_are_evaluated_and_why(session, query, reason):
         assert "evaluated  in memory, over what changes" in plan
         assert "because" not in plan.split("live\n")[-1].split("kept")[0]
     else:
-        assert "evaluated  by tasks, over all rows that are kept" in plan
+        assert "evaluated  by tasks, over all retained rows" in plan
         assert f"because    of {reason}" in plan
         assert "operators hold" not in plan
 
@@ -129,7 +129,7 @@ def test_a_query_says_which_rows_it_keeps_and_what_it_cannot_do(session, tmp_pat
     assert kept("SELECT s.k FROM s JOIN r ON s.k = r.k EMIT STREAM").endswith("of a join")
     lives = session.sql("SELECT k, COUNT(*) AS n FROM s GROUP BY k EMIT STREAM STATE LIFETIME 5")
     assert lives._live.keeps.startswith("rows until the watermark has passed their sessions")
-    assert "keeps groups until the watermark has passed the end of their life" in lives.plan()
+    assert "state: groups until the watermark has passed the end of their STATE LIFETIME" in lives.plan()
     with refused("MISSING_KEY"):
         lives.start(Memory(), mode="upsert")
     live = session.sql(f"{COUNTS.format('s')} EMIT STREAM")

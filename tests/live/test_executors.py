@@ -330,7 +330,7 @@ REFUSED = {
 @pytest.mark.parametrize("query", REFUSED)
 @pytest.mark.usefixtures("on_executors")
 def test_what_does_not_run_on_executors_is_refused(session, tmp_path, query):
-    assert f"executors, which do not run it yet: {REFUSED[query]}" in session.sql(f"EXPLAIN {query}").plan()
+    assert f"executors, which cannot run it: {REFUSED[query]}" in session.sql(f"EXPLAIN {query}").plan()
     relation = session.sql(query)
     with pytest.raises(NotSupportedError, match=REFUSED[query]) as refused:
         relation.start(tmp_path / "out")
@@ -349,7 +349,7 @@ def test_explain_names_the_exchange(spark, session):
     plan, count = session.sql(f"EXPLAIN {PER_KEY}").plan(), spark.conf.get("spark.sql.shuffle.partitions")
     assert f"exchange   {count} buckets: s by k" in plan
     keyless = session.sql("EXPLAIN SELECT COUNT(*) AS n FROM s [ROWS 5] GROUP BY k").plan()
-    assert "host       executors, in one bucket: nothing divides the rows" in keyless
+    assert "host       executors, in one bucket: no column divides the rows" in keyless
 
 
 def test_on_a_cluster_auto_is_executors_but_for_what_the_driver_has_begun(session, tmp_path, monkeypatch):

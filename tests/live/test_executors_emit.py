@@ -370,7 +370,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("query", REFUSED)
 def test_what_does_not_run_on_executors_is_refused(session, tmp_path, query):
-    assert "executors, which do not run it yet: " in session.sql(f"EXPLAIN {query}").plan()
+    assert "executors, which cannot run it: " in session.sql(f"EXPLAIN {query}").plan()
     with pytest.raises(NotSupportedError, match=REFUSED[query]) as refused:
         session.sql(query).start(tmp_path / "out")
     assert refused.value.condition == "UNSUPPORTED_ON_EXECUTORS"

@@ -203,9 +203,9 @@ def test_promises_of_streams_behind_a_clause(spark, tmp_path_factory, log, cuts,
 def test_what_ends_partitions_is_explained(session):
     def told(query):
         plan = explain_live(session.sql(query)._live)
-        return [line.split(maxsplit=1)[1] for line in plan.splitlines() if line.startswith("  ended")]
+        return [line.split(maxsplit=1)[1] for line in plan.splitlines() if line.startswith("  closed")]
 
-    promised = "partitions whose keys are promised to be over, by"
+    promised = "partitions whose keys punctuation closes, by"
     assert told(QUERIES["union"]) == [f"{promised} s on k, and t on name"]
     assert told(QUERIES["clauses"]) == [f"{promised} s on k"]
     grouped = "(SELECT at, k FROM s UNION ALL (WITH c AS (SELECT at, name AS n FROM t) SELECT at, n FROM c))"
@@ -215,7 +215,7 @@ def test_what_ends_partitions_is_explained(session):
         told("SELECT k, n FROM mixed " + STEPS.format("k", "at"))
     session.sql("DROP VIEW mixed")
     (computed,) = told("SELECT n FROM again " + STEPS.format("x", "at"))
-    assert computed.startswith("partitions with the stream: a key is not, as it is, a column")
+    assert computed.startswith("only with the stream: a partition key is not an unchanged column")
     assert told(QUERIES["union"].replace("at, name FROM", "at, upper(name) FROM")) == [computed]
     until = "SELECT until, n FROM (SELECT until, at FROM pairs) " + STEPS.format("until", "at")
     assert told(until) == [computed], "an END that is missing is no promise's NULL"
@@ -227,12 +227,12 @@ def test_columns_of_tables_beside_a_stream_are_none_of_its_keys(spark, session):
     def told(source, key):
         query = f"SELECT n FROM {source} " + STEPS.format(key, "at")
         plan = explain_live(session.sql(query)._live)
-        return [line.split(maxsplit=1)[1] for line in plan.splitlines() if line.startswith("  ended")]
+        return [line.split(maxsplit=1)[1] for line in plan.splitlines() if line.startswith("  closed")]
 
     beside = "(SELECT s.at, s.k AS own, l.k AS other, label FROM s JOIN labels l ON l.k <> s.k)"
     (own,), (other,) = told(beside, "own"), told(beside, "other")
-    assert own.endswith("promised to be over, by s on k")
-    assert other.startswith("partitions with the stream")
+    assert own.endswith("punctuation closes, by s on k")
+    assert other.startswith("only with the stream")
     both = f"(SELECT q.*, label FROM {BOTH} q JOIN labels l ON l.k = q.key)"
     assert told(both, "key")[0].endswith("s on k, and t on name")
     for source in (

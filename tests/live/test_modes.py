@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from windrow import Files, Kafka, Memory, Session, WindrowError
-from windrow.spark.live.sinks.keys import key_shown
+from windrow.spark.live.sinks.keys import derived_key
 from windrow.spark.logs.live_source import PTIME
 from windrow.streams import NamedStream
 from windrow.testing import playing
@@ -209,4 +209,4 @@ def test_what_cannot_be_kept_up_to_date_is_refused(session, tmp_path):
     ],
 )
 def test_the_key_is_what_is_grouped_by_where_all_of_it_is_selected(query, key):
-    assert key_shown(query) == key
+    assert derived_key(query) == key

@@ -379,24 +379,24 @@ def test_explain_says_what_is_kept(session):
 
     windows = live(SESSION_WINDOWS)
     assert windows["stream"] == "s, by ts"
-    assert windows["given"] == "when its last row is known, by a later row or by the frontier"
-    assert live(PATTERN)["kept"] == "rows of matches that may go on, which WITHIN bounds"
+    assert windows["emitted"] == "when its last row is known, by a later row or by the frontier"
+    assert live(PATTERN)["state"] == "rows of matches that may go on, which WITHIN bounds"
     of_column = live(PATTERN.replace("INTERVAL 10 MINUTES", "v MINUTES"))
-    assert of_column["kept"] == "rows of matches that may go on, which WITHIN bounds"
-    assert live(PATTERN.replace("WITHIN INTERVAL 10 MINUTES", ""))["kept"].endswith("do not bound them")
+    assert of_column["state"] == "rows of matches that may go on, which WITHIN bounds"
+    assert live(PATTERN.replace("WITHIN INTERVAL 10 MINUTES", ""))["state"].endswith("do not bound them")
     lasting = PATTERN.replace("WITHIN", "DURATION")
-    assert live(lasting)["kept"] == "rows from the first one on whose time is not over"
-    assert "not bounded" in live(SESSION_WINDOWS)["kept"]
+    assert live(lasting)["state"] == "rows from the first one on whose time is not over"
+    assert "not bounded" in live(SESSION_WINDOWS)["state"]
     by_pairs = live(SESSION_WINDOWS.replace("x.ts - e.ts >", "upper(x.k || s.k) = 'AB' OR x.ts - e.ts >"))
-    assert by_pairs["pairs"] == "of rows that are kept or have come are tried by Spark in each step"
-    assert by_pairs["given"] == "when its last row has come, and the rows beside that are known"
+    assert by_pairs["pairs"] == "Spark evaluates them over retained and new rows in each micro-batch"
+    assert by_pairs["emitted"] == "when its last row has come, and the rows beside that are known"
     frames = (
         "SELECT *, last(v) OVER (ORDER BY ts ROWS BETWEEN CURRENT ROW AND 2 FOLLOWING PATTERN (a b*)"
         " DEFINE b AS b.v > a.v) AS l FROM s"
     )
-    assert live(frames)["given"] == "when no later row can change the row's match"
-    assert live(frames)["kept"] == "rows whose match may go on: the last 2 rows of each partition"
-    assert "not bounded" in live(frames.replace("2 FOLLOWING", "UNBOUNDED FOLLOWING"))["kept"]
+    assert live(frames)["emitted"] == "when no later row can change the row's match"
+    assert live(frames)["state"] == "rows whose match may go on: the last 2 rows of each partition"
+    assert "not bounded" in live(frames.replace("2 FOLLOWING", "UNBOUNDED FOLLOWING"))["state"]
     session.check(PATTERN)
     assert session.sql(PATTERN).plan().partition("live\n")[2]
 

@@ -15,8 +15,8 @@ from windrow.notebook.options import help_text, read_line
 
 def test_a_line_has_the_options_of_the_command_line_and_a_name_for_the_result():
     line = read_line("--table w='a b.parquet' -t v=c.csv --param low=3 --limit 7 --key a,b >> spells")
-    assert line.asked.tables == {"w": ["a b.parquet"], "v": ["c.csv"]}
-    assert line.asked.params == {"low": "3"}
+    assert line.options.tables == {"w": ["a b.parquet"], "v": ["c.csv"]}
+    assert line.options.params == {"low": "3"}
     assert (line.limit, line.envelope, line.key, line.result) == (7, "delta", ("a", "b"), "spells")
     assert (line.format, line.names_session) == (Format.TABLE, False)
 

@@ -42,7 +42,7 @@ def timed(
     with gateway.instead(expanded) as read:
         found = read_plan(gateway, expanded, tokenize(read), streams, session._catalog.functions)
         sources = {
-            key: replace(source, promises=not source.streams.isdisjoint(promising))
+            key: replace(source, has_punctuations=not source.streams.isdisjoint(promising))
             for key, source in found.sources.items()
         }
 

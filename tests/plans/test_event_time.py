@@ -138,7 +138,7 @@ def late_filters(query):
 def test_late_rows_are_no_partners_and_of_what_select_does_not_see_none_are_judged(timed):
     outer = timed("SELECT s.t, COUNT(*) FROM s LEFT JOIN r ON s.t = r.u GROUP BY s.t", watermark=False)
     assert late_filters(outer) == (1, 1)
-    assert outer.holds == "of a join"
+    assert outer.unbounded == "of a join"
     for kind in ("SEMI", "ANTI"):
         query = timed(f"SELECT s.t, COUNT(*) FROM s {kind} JOIN r ON s.t = r.u GROUP BY s.t")
         assert late_filters(query) == (1, 0)
@@ -164,7 +164,7 @@ def evaluated(text: str, instant: int) -> int:
 )
 def test_the_groups_of_a_row_are_closed_when_nothing_that_comes_counts_in_them(timed, function, dealt):
     query = timed(f"SELECT COUNT(*) FROM {function} GROUP BY wend", watermark=False)
-    assert query.holds is None
+    assert query.unbounded is None
     (grouping,) = query.closes
     (closing,) = grouping
     for t in range(20):
@@ -231,14 +231,14 @@ def test_the_groups_of_a_row_are_closed_when_nothing_that_comes_counts_in_them(t
     ],
 )  # fmt: skip
 def test_why_rows_are_needed_for_ever(timed, text, holds):
-    assert timed(text, watermark=False).holds == holds
+    assert timed(text, watermark=False).unbounded == holds
 
 
 def test_keys_that_live_are_sessions_of_the_rows_of_their_group(timed):
     text = "SELECT upper(k) AS u, COUNT(*) AS n FROM s AS x WHERE v > 1 GROUP BY u HAVING n > 1"
     query = timed(text, lifetime=7)
-    assert query.holds is None
-    assert query.has_lives
+    assert query.unbounded is None
+    assert query.has_ttl
     assert [each.column for each in query.complete] == [query.keys[1]]
     # of what is said when a row may go, each part is of its life
     assert [[each.sessions for each in grouping] for grouping in query.closes] == [[0], [0]]
@@ -253,10 +253,10 @@ def test_keys_that_live_are_sessions_of_the_rows_of_their_group(timed):
 @pytest.mark.parametrize(
     ("text", "condition", "message"),
     [
-        ("SELECT t, COUNT(*) FROM s GROUP BY t", "LIFETIME_WITHOUT_KEY", "no rows are grouped so"),
-        ("SELECT COUNT(*) FROM s", "LIFETIME_WITHOUT_KEY", "no rows are grouped so"),
+        ("SELECT t, COUNT(*) FROM s GROUP BY t", "LIFETIME_WITHOUT_KEY", "the query has none"),
+        ("SELECT COUNT(*) FROM s", "LIFETIME_WITHOUT_KEY", "the query has none"),
         ("SELECT n FROM (SELECT k, t, COUNT(*) AS n FROM s GROUP BY k, t) GROUP BY n", "LIFETIME_WITHOUT_KEY",
-         "no rows"),
+         "the query has none"),
         ("SELECT s.k, COUNT(*) FROM s JOIN r ON s.k = r.k GROUP BY s.k", "UNSUPPORTED_QUERY", "a join"),
     ],
 )  # fmt: skip
@@ -283,7 +283,7 @@ def test_where_a_lifetime_would_help_the_hint_says_so(timed):
     ],
 )
 def test_keys_live_whatever_shows_the_rowtime(timed, text):
-    assert timed(text, watermark=False, lifetime=7).has_lives
+    assert timed(text, watermark=False, lifetime=7).has_ttl
 
 
 def test_late_rows_are_left_out_where_rows_are_grouped_first(timed):
@@ -306,22 +306,22 @@ def test_what_nodes_give_and_keep_is_told(timed):
         return list(timed(text, watermark=False, **how).lines)
 
     assert lines("SELECT wend, COUNT(*) FROM TUMBLE(TABLE s, DESCRIPTOR(t), 10) GROUP BY wend, k") == [
-        "GROUP BY wend, k: count(*) (updating; event time wend; keeps groups until the watermark has passed "
+        "GROUP BY wend, k: count(*) (updating; event time wend; state: groups until the watermark has passed "
         "wend)",
         "└─ TUMBLE by t (append-only; event time t, wstart, wend)",
         "   └─ stream s (append-only; event time t)",
     ]
     assert lines("SELECT wend FROM SESSION(TABLE s, DESCRIPTOR(t), 3) GROUP BY wend")[:2] == [
-        "GROUP BY wend (updating; event time wend; keeps groups until the watermark has passed wend by the "
+        "GROUP BY wend (updating; event time wend; state: groups until the watermark has passed wend by the "
         "gap)",
-        "└─ SESSION by t (updating; event time t, wend; keeps rows until the watermark has passed the end of "
-        "their session by the gap)",
+        "└─ SESSION by t (updating; event time t, wend; state: rows until the watermark has passed the end "
+        "of their session by the gap)",
     ]
     assert lines("SELECT upper(k) AS u, COUNT(*) FROM s GROUP BY u", lifetime=7)[0] == (
-        "GROUP BY upper(k): count(*) (updating; no event time; keeps groups until the watermark has passed "
-        "the end of their life by the gap)"
+        "GROUP BY upper(k): count(*) (updating; no event time; state: groups until the watermark has passed "
+        "the end of their STATE LIFETIME by the gap)"
     )
-    assert lines("SELECT k, COUNT(*) FROM s GROUP BY k")[0].endswith("keeps all rows)")
+    assert lines("SELECT k, COUNT(*) FROM s GROUP BY k")[0].endswith("state: all rows)")
 
 
 @pytest.mark.parametrize(
@@ -330,20 +330,20 @@ def test_what_nodes_give_and_keep_is_told(timed):
         ("SELECT v + 1 AS w, t FROM s WHERE v > 1", "compute w (append-only; event time t)"),
         ("SELECT * FROM s JOIN names ON s.k = names.k", "JOIN ON s.k = names.k (append-only; event time t)"),
         ("SELECT s.k, r.u FROM s JOIN r ON s.k = r.k",
-         "JOIN ON s.k = r.k (append-only; event time t, u; keeps all rows)"),
+         "JOIN ON s.k = r.k (append-only; event time t, u; state: all rows)"),
         ("SELECT s.k FROM s LEFT JOIN r ON s.k = r.k",
-         "LEFT JOIN ON s.k = r.k (updating; event time t, u; keeps all rows)"),
+         "LEFT JOIN ON s.k = r.k (updating; event time t, u; state: all rows)"),
         ("SELECT DISTINCT t FROM s",
-         "DISTINCT t (append-only; event time t; keeps rows until the watermark has passed t)"),
+         "DISTINCT t (append-only; event time t; state: rows until the watermark has passed t)"),
         ("SELECT DISTINCT n FROM (SELECT COUNT(*) AS n FROM s GROUP BY t)",
-         "DISTINCT n (updating; no event time; keeps all rows)"),
+         "DISTINCT n (updating; no event time; state: all rows)"),
         ("SELECT k FROM s UNION ALL SELECT k FROM r", "UNION ALL (append-only; no event time)"),
-        ("SELECT k FROM s EXCEPT SELECT k FROM r", "EXCEPT (updating; no event time; keeps all rows)"),
+        ("SELECT k FROM s EXCEPT SELECT k FROM r", "EXCEPT (updating; no event time; state: all rows)"),
         ("SELECT k FROM s WHERE v = (SELECT MAX(v) FROM s)", "WHERE v = (SELECT MAX(v) FROM s)"),
         ("SELECT t, ROW_NUMBER() OVER (ORDER BY t) AS n FROM s",
-         "OVER (ORDER BY t) (updating; event time t; keeps all rows)"),
+         "OVER (ORDER BY t) (updating; event time t; state: all rows)"),
         ("SELECT t FROM s ORDER BY t LIMIT 1",
-         "ORDER BY t LIMIT 1 (updating; event time t; keeps all rows)"),
+         "ORDER BY t LIMIT 1 (updating; event time t; state: all rows)"),
     ],
 )  # fmt: skip
 def test_the_last_node_says_whether_rows_leave_again(timed, text, told):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from windrow.spark.live.sinks.keys import key_shown
+from windrow.spark.live.sinks.keys import derived_key
 
 
 @pytest.mark.parametrize(
@@ -23,4 +23,4 @@ from windrow.spark.live.sinks.keys import key_shown
     ],
 )
 def test_a_key_is_seen_where_it_is_certain(text, key):
-    assert key_shown(text) == key
+    assert derived_key(text) == key

@@ -25,8 +25,8 @@ def timed(spark):
 def told(query):
     """Of each stream of the query the columns that tell that its rows are complete."""
     names = {each.place: each.stream for each in query.occurrences}
-    found = {name: set() for name in names.values()} if query.plain else {}
-    for _, own in query.plain:
+    found = {name: set() for name in names.values()} if query.lineage else {}
+    for _, own in query.lineage:
         for place, column in own:
             found[names[place]].add(column)
     return {name: "".join(sorted(columns)) for name, columns in found.items()}
@@ -84,11 +84,11 @@ def test_what_is_shown_at_once_is_needed_until_the_other_side_is_over(timed):
     assert sorted(found) == ["r: s k=l", "s: r l=k"]
     outer = timed("SELECT s.v, r.w FROM s LEFT JOIN r ON s.k = r.l", "s r", watermark=False)
     assert sorted(over(outer)) == ["r: s k=l, r l=l", "s: s k=k, r l=k"]
-    assert outer.holds is None
+    assert outer.unbounded is None
 
 
 def test_what_waits_and_does_not_show_its_key_is_kept(timed):
-    assert timed("SELECT s.v FROM s JOIN r ON s.k = r.l", "s r", watermark=True).holds == "of a join"
+    assert timed("SELECT s.v FROM s JOIN r ON s.k = r.l", "s r", watermark=True).unbounded == "of a join"
 
 
 def test_streams_without_patterns_promise_nothing(timed):
@@ -96,7 +96,7 @@ def test_streams_without_patterns_promise_nothing(timed):
         timed("SELECT COUNT(*) FROM s GROUP BY k", "r", watermark=True)
     assert error.value.condition == "GROUP_WITHOUT_EVENT_TIME"
     query = timed("SELECT s.k FROM s JOIN r ON s.k = r.l", "s", watermark=True)
-    assert (told(query), over(query), query.holds) == ({}, [], "of a join")
+    assert (told(query), over(query), query.unbounded) == ({}, [], "of a join")
 
 
 def test_time_does_not_tell_of_what_is_made_of_groups_that_it_does_not_end(timed):
@@ -109,6 +109,6 @@ def test_time_does_not_tell_of_what_is_made_of_groups_that_it_does_not_end(timed
         "SELECT k, COUNT(*) AS n FROM s GROUP BY k ORDER BY n LIMIT 1",
         "SELECT k, RANK() OVER (ORDER BY n) FROM (SELECT k, COUNT(*) AS n FROM s GROUP BY k)",
     ):
-        with pytest.raises(AnalysisError, match="nor the keys of its groups tell") as error:
+        with pytest.raises(AnalysisError, match="no key of a group decides") as error:
             timed(text, "s r", watermark=True)
         assert error.value.condition == "GROUP_WITHOUT_EVENT_TIME"

@@ -149,7 +149,7 @@ def test_what_no_stage_does_is_told_before_a_query_starts(streams, query, why):
 )
 def test_any_plan_over_windows_is_evaluated_in_memory(streams, query):
     assert streams.sql(query)._live.stage.flows is not None
-    assert "evaluated  in memory, over the keys that rows touch" in streams.sql(query).plan()
+    assert "evaluated  in memory, over affected keys" in streams.sql(query).plan()
 
 
 @pytest.mark.parametrize("name", QUERIES)

@@ -182,7 +182,7 @@ def test_relations_give_relations_and_streams_what_can_be_started(spark, df):
         (
             lambda: {"select": ["s.k", changing()("s.v")]},
             "INVALID_ARGUMENT",
-            "leave it out here, and select it from what is given",
+            "leave it out here, and select it from the result",
         ),
         (lambda: {"order_by": []}, "MISSING_ORDER_BY", None),
         (lambda: {"end": None}, "MISSING_END", None),

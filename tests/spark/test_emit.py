@@ -82,7 +82,7 @@ def test_the_changes_add_up_to_the_table_at_every_instant(session, shape):
 def test_a_relation_of_another_clock_is_told_apart(session):
     relation = session.sql("SELECT k FROM s")
     assert repr(relation) == "TimeVaryingRelation[k: string]"
-    assert "stream s, as it came" in relation.plan()
+    assert "stream s, in order of arrival" in relation.plan()
     with pytest.raises(WindrowError, match="processing time"):
         relation.at(5)
     by_rowtime = session.sql("SELECT k FROM s [RANGE 10]")

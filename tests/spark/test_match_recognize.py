@@ -47,8 +47,8 @@ def test_functions_of_the_users_may_read_two_rows_of_the_match(spark, session):
     # of a, 5 and 4 with the 3 between them, and of b none
     assert [tuple(row) for row in session.sql(far).collect()] == [("a", 1, 3)]
     plan = session.sql(f"EXPLAIN {far}").plan()
-    assert "given          __g0 = apart_by(" in plan
-    assert "by Spark, for every row and each that r0 may be then" in plan
+    assert "pairs          __g0 = apart_by(" in plan
+    assert "by Spark, for every row and each row that r0 can be" in plan
 
 
 @pytest.mark.parametrize("execution", ["batch", "reference"])

@@ -212,6 +212,6 @@ def test_slices_of_matches_follow_each_other(session, sliced):
     sliced(50)
     assert answer(session, query) == whole
     assert (
-        "goes on with the matches that the one before leaves open"
+        "continues the matches that the one before leaves open"
         in session.sql(f"EXPLAIN {query}").df.head()[0]
     )

@@ -54,7 +54,7 @@ def test_functions_of_ones_own(session):
     one = "SELECT * FROM dearest(TABLE(SELECT * FROM bids), DESCRIPTOR(second), over => 13)"
     found = session.sql(f"WITH dear AS ({one}) SELECT item FROM dear").collect()
     assert [tuple(row) for row in found] == [("C",)]
-    with pytest.raises(WindrowError, match="varies is not supported") as error:
+    with pytest.raises(WindrowError, match="relation is not supported") as error:
         session.sql("SELECT * FROM dearest(TABLE bids [RANGE 4], DESCRIPTOR(price))")
     assert error.value.getQueryContext()[0].fragment() == "bids [RANGE 4]"
     session.table_function("nothing", lambda _: None)

@@ -12,7 +12,7 @@ from windrow.statements.dispatch import _may_be_ours, _stream_shown
 from windrow.statements.emit_statements import may_be_emitted
 from windrow.statements.stream_statements import has_stream_words
 from windrow.statements.temporal_joins import may_join_versions
-from windrow.without_sql.python_lengths import length_given
+from windrow.without_sql.python_lengths import duration_of
 
 MANY = 100_000
 LONG = {
@@ -39,7 +39,7 @@ def test_a_long_text_is_looked_through_in_linear_time(name):
     assert _may_be_ours(text) is any(mark in text for mark in ("/*", "--", "pattern("))
     assert _LINE.fullmatch("1 " + text) is not None or "\n" in text
     with pytest.raises(UsageError):
-        length_given(f"1 {text}", "lag")
+        duration_of(f"1 {text}", "lag")
 
 
 @pytest.mark.parametrize(

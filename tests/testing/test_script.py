@@ -49,11 +49,11 @@ def test_other_rows_are_shown_with_how_it_was_cut(script):
     with pytest.raises(AssertionError) as caught:
         script.expect(BEST, CHANGES[1:], late=1, envelope="op", tries=0)
     assert str(caught.value).splitlines() == [
-        "other rows given in one step:",
+        "other rows emitted in one micro-batch:",
         "+ _op='+I', _at=1, item='A', best=10",
     ]
     with pytest.raises(
-        AssertionError, match=r"1 rows are late, and not 0, in one step:\s+bids .*6.* below 7"
+        AssertionError, match=r"1 rows are late, and not 0, in one micro-batch:\s+bids .*6.* below 7"
     ):
         script.expect(BEST, CHANGES, envelope="op", tries=0)
 
@@ -94,7 +94,7 @@ def test_what_is_no_entry_is_told(script):
     stale = Script(script.session).stream("again", "ts BIGINT", rowtime="ts").rows("again", (1,))
     Script(script.session).stream("again", "ts BIGINT", rowtime="ts")
     for wrong, hint in [
-        (lambda: script.bound("bids", None), "all producers promise"),
+        (lambda: script.bound("bids", None), "closes all producers"),
         (lambda: script.stream("b", "ts BIGINT, b BIGINT", rowtime="ts", bound="b"), "script.bound"),
         (lambda: script.stream("b", "ts BIGINT", rowtime="ts", idle="1 minute"), "unit, lag, producer"),
         (lambda: script.stream("Bids", "ts BIGINT", rowtime="ts"), "another script"),
@@ -102,10 +102,10 @@ def test_what_is_no_entry_is_told(script):
         (lambda: script.stream("b", "ts BIGNT, k INT", rowtime="ts"), "'ts TIMESTAMP, item STRING'"),
         (lambda: script.stream("b", "bigint", rowtime="ts"), "'bigint' is no schema"),
         (lambda: script.stream("b", "ts BIGINT, who INT", rowtime="ts", producer="hwo"), "[UNKNOWN_COLUMN]"),
-        (lambda: script.stream("b", "ts BIGINT, __Rowtime INT", rowtime="ts"), "another name"),
+        (lambda: script.stream("b", "ts BIGINT, __Rowtime INT", rowtime="ts"), "rename the column"),
         (lambda: script.play("SELECT item FROM bids"), "SELECT STREAM"),
         (lambda: other.play("SELECT STREAM v FROM other"), "1.0 for a DOUBLE"),
-        (lambda: stale.play("SELECT STREAM ts FROM again"), "before the next one"),
+        (lambda: stale.play("SELECT STREAM ts FROM again"), "before another one"),
         (lambda: script.rows("bid", (1, "A", 1)), "did you mean bids"),
         (lambda: script.rows("bids", (1, "A")), "second, item, price"),
         (lambda: script.rows("bids", {"itm": "A"}), "did you mean item"),

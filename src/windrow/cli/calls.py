@@ -1,4 +1,4 @@
-"""What all commands have in common: how a call begins and ends, and which options exclude each other."""
+"""Shared by all commands: how a call begins and ends, and which options exclude each other."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
     from windrow.session import Session
 
-__all__ = ["CommandCall", "called", "is_kept", "refuse_together", "with_traces"]
+__all__ = ["CommandCall", "called", "keeps_malformed", "refuse_together", "with_traces"]
 
 
 class CommandCall:
-    """One call of a command that needs a session: how it is made, and which it is once it exists."""
+    """One call of a command that needs a session: the factory of the SparkSession, and later the session."""
 
     def __init__(self, factory: SessionFactory | None) -> None:
         self._java = Java()
@@ -34,7 +34,7 @@ class CommandCall:
         self.session = session
 
     def end(self) -> None:
-        """Stop what runs elsewhere, and the Java machine if it is of this call."""
+        """Cancel Spark's jobs, and stop the JVM if this call has started it."""
         if self.is_own:
             interrupts_ignored()
         cancel(self.session)
@@ -43,18 +43,18 @@ class CommandCall:
         self._java.end()
 
     def close(self) -> None:
-        """End the Java machine, if it is of this call, however far it has come."""
+        """Stop the JVM if this call has started it, even while it starts."""
         if self.is_own:
             self.end()
 
-    def _started(self, asked: Connection) -> SparkSession:
+    def _started(self, options: Connection) -> SparkSession:
         with self._java.starting():
-            return start_spark(asked)
+            return start_spark(options)
 
 
 @contextmanager
 def called(context: typer.Context, debug: bool) -> Iterator[CommandCall]:
-    """One call of a command: its errors are reported, and what runs is stopped."""
+    """Run one call of a command: report its errors, and at the end stop what it has started."""
     call = CommandCall(context.obj)
     with bridge_silent(), reporting(debug, call.end), terminable():
         from windrow.spark.runtime.version import check_version
@@ -64,29 +64,30 @@ def called(context: typer.Context, debug: bool) -> Iterator[CommandCall]:
 
 
 def refuse_together(option: str, others: Mapping[str, object]) -> None:
-    """Refuse options that mean nothing with, or without, another."""
+    """Refuse options that have no meaning with, or without, another."""
     from windrow.errors import UsageError
 
     for name, value in others.items():
         if value is not None:
+            needed = option.removeprefix("no ")
             raise UsageError(
-                f"{name} is given with {option}",
+                f"{name} needs {needed}" if needed != option else f"{name} cannot be combined with {option}",
                 condition="UNKNOWN_OPTION",
                 hint="live queries write into a target: INSERT INTO target SELECT STREAM …"
                 if option == "--live"
-                else f"it is an option of {option.removeprefix('no ')}",
+                else f"add {needed}, or leave {name} out",
             )
 
 
-def is_kept(on_malformed: str | None) -> bool:
-    """Whether malformed records are kept apart."""
+def keeps_malformed(on_malformed: str | None) -> bool:
+    """Whether malformed records go to a side output."""
     from windrow.errors import UsageError
 
     if on_malformed not in (None, "fail", "keep"):
         raise UsageError(
-            f"--on-malformed {on_malformed} says nothing of malformed records",
+            f"--on-malformed {on_malformed} is neither fail nor keep",
             condition="MALFORMED_OPTION",
-            hint="write fail to end the query, or keep to keep them apart",
+            hint="write fail to fail the query, or keep to put the records into a side output",
         )
     return on_malformed == "keep"
 

@@ -1,4 +1,4 @@
-"""The session that a command runs in: which Spark, with which settings and tables."""
+"""The session of a command: which Spark, with which settings, tables and streams."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _LITERAL = re.compile(
 
 @dataclass(frozen=True)
 class Connection:
-    """What the command line says about the session.
+    """The options of the command line about the session.
 
     Attributes
     ----------
@@ -55,15 +55,15 @@ class Connection:
     tables
         The paths of each table by its name.
     formats
-        The formats of tables by name; under the empty name, that of the tables without one.
+        The formats of tables by name; under the empty name, that of all other tables.
     params
-        What stands for the parameters of the query, as the user wrote it.
+        The values of the query's parameters, as the user wrote them.
     streams
         The path of each stream by its name.
     rowtimes, units
-        The columns of their rowtimes and the units of these, as `formats` has those of tables.
+        The rowtime columns of streams and their units, by name like `formats`.
     attach
-        How a table is attached where this is read: what hints say.
+        The option or command that attaches a table, for hints.
     """
 
     master: str
@@ -83,7 +83,7 @@ class Connection:
 
 
 SessionFactory = Callable[[Connection], "SparkSession"]
-"""Makes the SparkSession of a command; tests put theirs in the place of the one that starts Spark."""
+"""Makes the SparkSession of a command; tests pass one that starts no Spark."""
 
 
 def connection(
@@ -101,20 +101,20 @@ def connection(
     Raises
     ------
     UsageError
-        ``MALFORMED_OPTION`` for what is not ``NAME=VALUE``; ``UNKNOWN_TABLE`` for the format of a table
-        that is not attached.
+        ``MALFORMED_OPTION`` for a value that is not ``NAME=VALUE``; ``UNKNOWN_TABLE`` for the format of a
+        table that is not attached.
     """
     paths: dict[str, list[str]] = {}
-    for given in tables or ():
-        name, path = _pair("--table", given, "readings=data/*.parquet")
-        # Named twice, it is one table of several files.
+    for text in tables or ():
+        name, path = _pair("--table", text, "readings=data/*.parquet")
+        # a name that occurs twice is one table of several files
         paths.setdefault(name, []).append(path)
-    logs = dict(_pair("--stream", given, "s=stream.cql") for given in streams or ())
+    logs = dict(_pair("--stream", text, "s=stream.cql") for text in streams or ())
     formats = _of_each("--table-format", table_formats, "readings=csv", paths)
     columns = _of_each("--rowtime", rowtimes, "bids=bidtime", logs)
     ticks = _of_each("--rowtime-unit", units, "bids=seconds", logs)
-    settings = dict(_pair("--conf", given, "spark.sql.session.timeZone=UTC") for given in conf or ())
-    named = dict(_pair("--param", given, _PARAM) for given in params or ())
+    settings = dict(_pair("--conf", text, "spark.sql.session.timeZone=UTC") for text in conf or ())
+    named = dict(_pair("--param", text, _PARAM) for text in params or ())
     for name in named:
         if not _NAME.fullmatch(name):
             raise UsageError(
@@ -126,12 +126,12 @@ def connection(
 
 
 def _of_each(
-    option: str, given: Sequence[str] | None, example: str, names: Mapping[str, Any]
+    option: str, texts: Sequence[str] | None, example: str, names: Mapping[str, Any]
 ) -> dict[str, str]:
-    """What an option says of tables or streams by their names; under the empty name, of all."""
+    """The values of an option by the names of tables or streams; under the empty name, for all others."""
     what = "table" if option == "--table-format" else "stream"
     found: dict[str, str] = {}
-    for text in given or ():
+    for text in texts or ():
         name, value = ("", text) if "=" not in text else _pair(option, text, example)
         if name and name not in names:
             raise UsageError(
@@ -143,7 +143,7 @@ def _of_each(
     return found
 
 
-def open_session(asked: Connection, factory: SessionFactory | None = None) -> Session:
+def open_session(options: Connection, factory: SessionFactory | None = None) -> Session:
     """Start or reach Spark, and attach the tables.
 
     Raises
@@ -153,23 +153,23 @@ def open_session(asked: Connection, factory: SessionFactory | None = None) -> Se
     """
     from windrow.spark.scan.file_sources import look, of_table
 
-    # What a path lacks is known before Spark has started, which takes seconds.
-    for name, paths in asked.tables.items():
+    # missing files are errors before Spark starts, which takes seconds
+    for name, paths in options.tables.items():
         with of_table(name):
-            look(paths, format=asked.format(name), master=asked.master)
+            look(paths, format=options.format(name), master=options.master)
     from windrow.session import Session
 
-    session = Session((factory or start_spark)(asked))
-    for name, paths in asked.tables.items():
-        session.register(name, paths, format=asked.format(name))
-    for name, path in asked.streams.items():
-        rowtime = asked.rowtimes.get(name) or asked.rowtimes.get("")
-        session.stream(name, path, rowtime=rowtime, unit=asked.units.get(name) or asked.units.get(""))
+    session = Session((factory or start_spark)(options))
+    for name, paths in options.tables.items():
+        session.register(name, paths, format=options.format(name))
+    for name, path in options.streams.items():
+        rowtime = options.rowtimes.get(name) or options.rowtimes.get("")
+        session.stream(name, path, rowtime=rowtime, unit=options.units.get(name) or options.units.get(""))
     return session
 
 
 def values(spark: SparkSession, params: Mapping[str, str]) -> dict[str, Any]:
-    """What the parameters are bound to: the literals of Spark's SQL, and strings for all else.
+    """The values of the parameters: literals of Spark's SQL, and strings for all other texts.
 
     Raises
     ------
@@ -198,20 +198,21 @@ def values(spark: SparkSession, params: Mapping[str, str]) -> dict[str, Any]:
     return bound
 
 
-def with_tables(error: WindrowError, asked: Connection) -> WindrowError:
-    """The error; where it is about a table or a file of one, told which there are or which it is."""
+def with_tables(error: WindrowError, options: Connection) -> WindrowError:
+    """The error, with a hint that names the attached tables, or with the table of a malformed file."""
     if error.condition == "TABLE_OR_VIEW_NOT_FOUND" and not error.hint:
         context = error.getQueryContext()
         name = context[0].fragment().strip("`") if context else ""
-        if not asked.tables:
-            error.hint = f"attach its files with {asked.attach} {name or 'NAME'}=PATH"
+        if not options.tables:
+            error.hint = f"attach its files with {options.attach} {name or 'NAME'}=PATH"
         else:
-            error.hint = did_you_mean(name, asked.tables) or f"tables attached are {', '.join(asked.tables)}"
+            attached = f"tables attached are {', '.join(options.tables)}"
+            error.hint = did_you_mean(name, options.tables) or attached
     elif error.condition == "MALFORMED_RECORD":
         from windrow.spark.scan.file_sources import look
 
-        for name, paths in asked.tables.items():
-            files = look(paths, format=asked.format(name), master=asked.master).files
+        for name, paths in options.tables.items():
+            files = look(paths, format=options.format(name), master=options.master).files
             if any(f"file {file.path} " in error.message for file in files):
                 error.message = f"table {name}: {error.message}"
                 break
@@ -219,71 +220,71 @@ def with_tables(error: WindrowError, asked: Connection) -> WindrowError:
 
 
 def cancel(session: Session | None) -> None:
-    """Stop what the session is computing, as far as Spark answers within seconds.
+    """Cancel the session's jobs, if Spark answers within seconds.
 
-    Another thread tells Spark: Ctrl-C may have come while this one was in the middle of telling it something.
+    It does so in another thread, as Ctrl-C may have interrupted this one within a call of Spark.
     """
     if session is None:
         return
-    told = threading.Thread(target=_cancel, args=(session,), name="windrow cancel", daemon=True)
-    told.start()
-    told.join(_CANCEL_PATIENCE)
+    thread = threading.Thread(target=_cancel, args=(session,), name="windrow cancel", daemon=True)
+    thread.start()
+    thread.join(_CANCEL_PATIENCE)
 
 
 def _cancel(session: Session) -> None:
-    # A Spark that is gone needs no cancelling, and the user no trace.
+    # a Spark that has ended needs no cancelling, and its error is none for the user
     with suppress(Exception):
-        _tell_to_cancel(session.spark)
+        _cancel_jobs(session.spark)
 
 
-def _tell_to_cancel(spark: SparkSession) -> None:
+def _cancel_jobs(spark: SparkSession) -> None:
     if type(spark).__module__.startswith("pyspark.sql.connect"):
         spark.interruptAll()
     else:
-        # Tasks end some time after their job; what Spark then logs about results nobody takes is no news.
+        # tasks end some time after their job, and Spark would log a warning for each result
         spark.sparkContext.setLogLevel("OFF")
         spark.sparkContext.cancelAllJobs()
 
 
-def _pair(option: str, given: str, example: str) -> tuple[str, str]:
-    name, equals, value = given.partition("=")
+def _pair(option: str, text: str, example: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
     if not (name.strip() and equals and value.strip()):
         raise UsageError(
-            f"{option} {given} is not NAME=VALUE",
+            f"{option} {text} is not NAME=VALUE",
             condition="MALFORMED_OPTION",
             hint=f"write {option} {example}",
         )
     return name.strip(), value.strip()
 
 
-def start_spark(asked: Connection) -> SparkSession:
-    """The SparkSession that the command line asks for: one of this machine, a cluster's, or a server's."""
+def start_spark(options: Connection) -> SparkSession:
+    """The SparkSession of ``--master``: on this machine, on a cluster, or of a Spark Connect server."""
     from windrow.cli.keep_java_classes import keep_after
     from windrow.spark.runtime.local import JAVA_OPTIONS, local_cores, local_session
 
-    if asked.master.startswith("local") and not local_cores(asked.master):
+    if options.master.startswith("local") and not local_cores(options.master):
         raise UsageError(
-            f"--master {asked.master} is no Spark of this machine",
+            f"--master {options.master} names no local Spark",
             condition="MALFORMED_OPTION",
             hint="write local, local[4] for four threads, or local[*] for one a core",
         )
-    if not asked.master.startswith("sc://"):
-        session = local_session(master=asked.master, conf=asked.conf)
-        # Those who have options of their own for Java may have them for its classes too.
-        if JAVA_OPTIONS not in asked.conf:
+    if not options.master.startswith("sc://"):
+        session = local_session(master=options.master, conf=options.conf)
+        # a user's own options for Java may concern its classes too
+        if JAVA_OPTIONS not in options.conf:
             keep_after(session)
         return session
     from pyspark.sql import SparkSession
 
-    _reachable(asked.master)
-    builder = SparkSession.builder.remote(asked.master)
-    for key, value in asked.conf.items():
+    _reachable(options.master)
+    builder = SparkSession.builder.remote(options.master)
+    for key, value in options.conf.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
 
 
 def _reachable(url: str) -> None:
-    """Find out in seconds that nobody answers, which Spark's client takes many minutes to give up on."""
+    """Fail within seconds if no server answers; Spark's client would wait for many minutes."""
     try:
         place = urlsplit(url)
         host, port = place.hostname or "localhost", place.port or _CONNECT_PORT

@@ -23,7 +23,7 @@ _SUFFIXES = (".parquet", ".csv")
 
 
 def list_datasets() -> None:
-    """Print the names and what each holds."""
+    """Print the names and the contents of the datasets."""
     plain = is_plain()
     table = Table("name", "holds", box=box.ASCII2 if plain else box.ROUNDED)
     for dataset in DATASETS.values():
@@ -37,9 +37,9 @@ def write_dataset(name: str, path: Path | None, options: Mapping[str, object]) -
     Parameters
     ----------
     name, path
-        Which one, and where to.
+        The dataset, and the file.
     options
-        Of those that the command has, the ones that the user gave: arguments of the dataset's maker.
+        The options on the command line: arguments of the function that makes the dataset.
 
     Raises
     ------

@@ -84,13 +84,13 @@ Real weather: download a station's .dly file of NOAA's GHCN-Daily and attach it 
 In Python: windrow.Session().sql("…").show()"""
 
 
-def show_demo(factory: SessionFactory | None, asked: Connection, opened: Callable[[Session], None]) -> None:
+def show_demo(factory: SessionFactory | None, options: Connection, opened: Callable[[Session], None]) -> None:
     """Make the table, run the queries, and say what to try next."""
     console = stdout_console()
     plain = is_plain()
     with Progress() as progress:
         progress.begin("starting Spark")
-        session = open_session(asked, factory)
+        session = open_session(options, factory)
         opened(session)
         table = weather()
         session.register("weather", session.spark.createDataFrame(table))

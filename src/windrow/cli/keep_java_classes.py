@@ -1,8 +1,8 @@
-"""When Spark's Java classes are kept: once, after a command has ended, by a process that gives way.
+"""The cache of Spark's Java classes: a background process of low priority creates it once, after a command.
 
-A person at a terminal is told. That process runs ``windrow demo`` with nobody to see it and keeps the classes
-that this needs; the commands after it start sooner. What goes wrong is written to a file beside them, which
-``windrow doctor`` shows; it is tried again a day later.
+A message announces it at a terminal. The process runs ``windrow demo`` without output and stores the loaded
+classes, so that later commands start sooner. Its errors go to a file beside the cache, which
+``windrow doctor`` prints; it tries again a day later.
 """
 
 from __future__ import annotations
@@ -36,42 +36,42 @@ if TYPE_CHECKING:
 __all__ = ["ANNOUNCED", "keep_after", "main"]
 
 ANNOUNCED = (
-    "a process in the background keeps Java's classes for about a minute, once: Spark starts sooner then"
-    " (WINDROW_JAVA_CLASSES=off for not)\n"
+    "a process in the background stores Java's classes, once, for about a minute: then Spark starts sooner"
+    " (WINDROW_JAVA_CLASSES=off prevents it)\n"
 )
-"""What a person at a terminal is told."""
+"""The message at a terminal."""
 
 _NICEST = 19
 _PYTHON = (sys.executable, "-P", "-m")
 
 
 def keep_after(session: SparkSession) -> None:
-    """When this process ends, have another keep the classes, where `session` has started without."""
+    """When this process ends, let another store the classes, unless `session` has started with them."""
     if why_not() is None and not were_kept(session):
         atexit.register(_start)
 
 
 def main() -> None:
-    """Keep the classes, where it is to be done. What goes wrong is written to the file beside them."""
-    kept = _wanted()
-    if kept is None:
+    """Store the classes, if they are needed. Errors go to a file beside them."""
+    cache = _wanted()
+    if cache is None:
         return
-    _give_way()
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    tried = tried_file(kept)
+    _lower_priority()
+    cache.parent.mkdir(parents=True, exist_ok=True)
+    tried = tried_file(cache)
     tried.write_text(f"{os.getpid()}\n", encoding="utf-8")
     try:
-        _keep(kept)
+        _store(cache)
     except (OSError, RuntimeError, UsageError) as error:
         tried.write_text(f"{error}\n", encoding="utf-8")
     else:
         tried.unlink()
 
 
-def _give_way() -> None:
-    """Let all others run first."""
+def _lower_priority() -> None:
+    """Give this process the lowest priority."""
     os.nice(_NICEST)
-    # On Linux that counts among the processes of one session only; among sessions theirs does.
+    # on Linux this compares processes of one session only; the priority of the session compares sessions
     if os.getsid(0) == os.getpid():
         with contextlib.suppress(OSError):
             Path("/proc/self/autogroup").write_text(str(_NICEST), encoding="utf-8")
@@ -85,13 +85,13 @@ def _start() -> None:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
-                # It outlives the directory that the user is in, and is to import nothing of what others put
-                # into one: programs that Spark starts look there first.
+                # the root directory: the user's directory may be deleted, and programs that Spark starts
+                # would import modules from it
                 cwd=os.sep,
                 start_new_session=True,
                 env={**os.environ, "WINDROW_CACHE_DIR": str(cache_directory())},
             )
-            # Nobody waits for it, and none is to be warned of that.
+            # nobody waits for the process, and Python must not warn about that
             process.returncode = 0
             if sys.stderr.isatty():
                 sys.stderr.write(ANNOUNCED)
@@ -99,22 +99,22 @@ def _start() -> None:
 
 
 def _wanted() -> Path | None:
-    """The file that is to be made, if it is."""
+    """The file of the cache, if it must be created; else None."""
     if why_not() is not None:
         return None
     try:
-        kept = file_of(ensure_java())
-        return None if kept.is_file() or was_tried(kept) or no_room(kept) is not None else kept
+        cache = file_of(ensure_java())
+        return None if cache.is_file() or was_tried(cache) or no_room(cache) is not None else cache
     except (OSError, UsageError):
         return None
 
 
-def _keep(kept: Path) -> None:
-    # Beside the file, from where it goes away if this process is killed.
-    with tempfile.TemporaryDirectory(prefix=".classes-", dir=kept.parent) as directory:
+def _store(cache: Path) -> None:
+    # beside the file, where a later process removes it if this one is killed
+    with tempfile.TemporaryDirectory(prefix=".classes-", dir=cache.parent) as directory:
         names = Path(directory) / "names"
         option = f"spark.driver.extraJavaOptions={recorded(names)}"
-        # Ends when Java has ended, which writes to the same pipe.
+        # this waits for Java too, which writes to the same pipe
         done = subprocess.run(
             [*_PYTHON, "windrow", "demo", "--conf", option],
             stdin=subprocess.DEVNULL,

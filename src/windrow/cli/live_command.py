@@ -46,16 +46,16 @@ class Live:
     Attributes
     ----------
     checkpoint
-        The folder with which they go on where they were.
+        The folder from which they resume.
     trigger
-        ``now``: what is there is processed, and that is all; or an interval, such as ``10 seconds``. Without,
-        each micro-batch follows the last.
+        ``now`` to process the present input and end, or an interval, such as ``10 seconds``. Without it, each
+        micro-batch follows the last.
     format
-        The form of the rows of a query that is inserted into nothing.
+        The form of rows of a query without INSERT INTO.
     port
-        Where a page about the queries is served, 0 for any that is free; None for no page.
+        The port of a web page about the queries, 0 for any free one; None for no page.
     keeps_malformed
-        Whether records that cannot be read are kept apart.
+        Whether records that cannot be read go to a side output.
     """
 
     checkpoint: Path | None
@@ -74,30 +74,30 @@ class Live:
 
 def run_live(
     script: str,
-    asked: Connection,
+    options: Connection,
     live: Live,
     factory: SessionFactory | None,
     opened: Callable[[Session], None],
 ) -> None:
     """Run the live queries of a script until they end, one fails, or the user stops them.
 
-    Rows of queries that are inserted into nothing go to stdout, what the queries tell of themselves to
-    stderr: a line that changes where that is a terminal, else a line from time to time.
+    Rows of queries without INSERT INTO go to stdout, and the progress of all queries to stderr: a line that
+    changes if that is a terminal, else a line from time to time.
 
     Raises
     ------
     WindrowError
         Located in the script.
     """
-    if asked.params:
+    if options.params:
         raise UsageError(
             "live queries have no parameters",
             condition="UNKNOWN_OPTION",
-            hint="write the values into the script, which the checkpoint keeps",
+            hint="write the values into the script, which the checkpoint stores",
         )
     with Progress() as progress:
         progress.begin("starting Spark")
-        session = open_session(asked, factory)
+        session = open_session(options, factory)
         opened(session)
         restarts = live.checkpoint is not None and live.checkpoint.exists()
         what = f"planning the restart from {live.checkpoint}" if restarts else "planning"
@@ -105,8 +105,8 @@ def run_live(
         watching = Watching(session.queries.values)
         with _Line(sys.stderr.isatty(), progress.pause) as line, _served(watching, live.port):
             session.queries.started.append(line.began)
-            session.listeners.add(line.told)
-            session.listeners.add(watching.told)
+            session.listeners.add(line.progressed)
+            session.listeners.add(watching.progressed)
             turn = _Turn()
             try:
                 pipeline = session.pipeline(
@@ -117,7 +117,7 @@ def run_live(
                     on_malformed="keep" if live.keeps_malformed else "fail",
                 )
             except WindrowError as error:
-                raise with_tables(error, asked) from error.__cause__
+                raise with_tables(error, options) from error.__cause__
             finally:
                 progress.pause()
             with pipeline:
@@ -127,7 +127,7 @@ def run_live(
 
 @contextmanager
 def _served(watching: Watching, port: int | None) -> Iterator[None]:
-    """Serve the page, if it is asked for, and say where it is."""
+    """Serve the page if it has a port, and print its address."""
     if port is None:
         yield
         return
@@ -140,7 +140,7 @@ def _served(watching: Watching, port: int | None) -> Iterator[None]:
 
 @dataclass
 class _Turn:
-    """Of several queries that write to stdout, the one that has written last."""
+    """Which of several queries has written to stdout last."""
 
     of: _Rows | None = None
 
@@ -153,7 +153,7 @@ class _Rows(Sink):
         self._turn = turn
 
     def write(self, frame: DataFrame, number: int) -> int | None:  # noqa: ARG002 - of other sinks
-        """Show the rows of a micro-batch."""
+        """Print the rows of a micro-batch."""
         form = self._batches.form
         rows = self._batches.texts(by_time(frame))
         self._watching.rows(["row"] if form is Format.JSON else frame.columns, rows)
@@ -168,18 +168,18 @@ class _Rows(Sink):
 
 @dataclass
 class _Query:
-    """What a query has told last, and how many rows had come at which times."""
+    """The last progress of a query, and how many rows it had read at which times."""
 
     last: Mapping[str, Any] = field(default_factory=dict)
     counts: deque[tuple[float, int]] = field(default_factory=deque)
-    shown: float = 0.0
+    printed: float = 0.0
 
-    def told(self, progress: Mapping[str, Any], now: float) -> None:
+    def add(self, progress: Mapping[str, Any], now: float) -> None:
         self.last = progress
         self.counts.append((now, progress["rows_in"]))
 
     def rate(self, now: float) -> float:
-        """Rows a second, of the last seconds."""
+        """The rows per second of the last seconds."""
         while len(self.counts) > 1 and now - self.counts[1][0] > _RATE_OF:
             self.counts.popleft()
         since, before = self.counts[0]
@@ -189,14 +189,14 @@ class _Query:
 
 
 class _Line:
-    """The line about the queries on stderr, and at the end what is to be said of each.
+    """The line about the queries on stderr, and at the end a summary of each.
 
     Parameters
     ----------
     is_terminal
         Whether the line is drawn.
     takes_over
-        Called when the first query starts: no other line is to be drawn from then on.
+        Called when the first query starts, to remove all other lines.
     """
 
     def __init__(self, is_terminal: bool, takes_over: Callable[[], object]) -> None:
@@ -222,27 +222,27 @@ class _Line:
                     _say(line)
 
     def began(self, query: LiveQuery) -> None:
-        """Take in that a query has started; where stderr is no terminal, say from where it goes on."""
+        """Add a query that has started; if stderr is no terminal, print from where it resumes."""
         self._takes_over()
         with self._lock:
             self._started.append((query, time.monotonic()))
             if not self._is_terminal and query.began_after >= 0:
                 _say(_from_where(query))
 
-    def told(self, progress: Mapping[str, Any]) -> None:
-        """Take in what a step has told; where stderr is no terminal, say it from time to time."""
+    def progressed(self, progress: Mapping[str, Any]) -> None:
+        """Add the progress of a micro-batch; if stderr is no terminal, print it from time to time."""
         now = time.monotonic()
         with self._lock:
             query = self._queries.setdefault(progress["query"], _Query())
-            query.told(progress, now)
-            if not self._is_terminal and now - query.shown >= _BETWEEN_LINES:
-                query.shown = now
+            query.add(progress, now)
+            if not self._is_terminal and now - query.printed >= _BETWEEN_LINES:
+                query.printed = now
                 sys.stderr.write(f"{in_words(progress, query.rate(now))}\n")
                 sys.stderr.flush()
 
     @contextmanager
     def away(self) -> Iterator[None]:
-        """Take the line away while rows are written, and that which says that others are planned."""
+        """Remove the line while rows are written, and the line of a pipeline that is still planned."""
         with self._lock, lines_away():
             self._erase()
             yield
@@ -260,17 +260,17 @@ class _Line:
                     self._is_drawn = True
 
     def _now(self, query: LiveQuery, since: float, now: float) -> str:
-        """How far a query is; before its first micro-batch, from where it goes on."""
-        told = self._queries.get(query.name)
-        if told is None:
+        """The progress of a query; before its first micro-batch, from where it resumes."""
+        known = self._queries.get(query.name)
+        if known is None:
             return f"{_from_where(query)}, {now - since:.0f} s"
-        return in_words(told.last, told.rate(now))
+        return in_words(known.last, known.rate(now))
 
     def _at_the_end(self, query: LiveQuery) -> Iterator[str]:
-        """How far a query has come, and the rows that it has set aside."""
-        told = self._queries.get(query.name)
+        """The last progress of a query, and its late and malformed rows."""
+        known = self._queries.get(query.name)
         after = "" if query.began_after < 0 else f" after {query.began_after} of its checkpoint"
-        yield f"{query.name}: no micro-batch{after}" if told is None else in_words(told.last)
+        yield f"{query.name}: no micro-batch{after}" if known is None else in_words(known.last)
         try:
             found = query.set_aside()
         except (OSError, WindrowError) as error:
@@ -286,7 +286,7 @@ class _Line:
 
 
 def _from_where(query: LiveQuery) -> str:
-    """What is said of a query before its first micro-batch."""
+    """The line about a query before its first micro-batch."""
     if query.began_after < 0:
         return f"{query.name}: no micro-batch yet"
     return f"{query.name}: continues after micro-batch {query.began_after} of its checkpoint"

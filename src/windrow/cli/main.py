@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from windrow import __version__
-from windrow.cli.calls import called, is_kept, refuse_together, with_traces
+from windrow.cli.calls import called, keeps_malformed, refuse_together, with_traces
 from windrow.cli.connection import connection
 from windrow.cli.options import (
     COMMAND,
@@ -73,9 +73,9 @@ def run() -> None:
 
 
 def _exit_at_once(code: int) -> None:
-    """End the process with what must be tidied up, and without what objects do when they are freed.
+    """End the process after its exit handlers, without finalizers of objects.
 
-    PySpark's iterators would first read rows that nobody wants any more, for as long as there are any.
+    The finalizers of PySpark's iterators would first read all remaining rows.
     """
     atexit._run_exitfuncs()
     with suppress(OSError):
@@ -86,12 +86,12 @@ def _exit_at_once(code: int) -> None:
 
 def _help(*paragraphs: str, examples: tuple[str, ...]) -> str:
     """A command's help. Typer keeps the line breaks of what follows the first paragraph."""
-    shown = "\n".join(f"  [cyan]{line}[/]" for line in examples)
-    return "\n\n".join([*paragraphs, f"[bold]Examples[/]\n{shown}"])
+    listed = "\n".join(f"  [cyan]{line}[/]" for line in examples)
+    return "\n\n".join([*paragraphs, f"[bold]Examples[/]\n{listed}"])
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(wanted: bool) -> None:
+    if wanted:
         typer.echo(f"windrow {__version__}")
         raise typer.Exit
 
@@ -155,8 +155,8 @@ def run_command(
             "--output",
             "-o",
             metavar="PATH",
-            help="A file for the rows of the last query; those of earlier ones are shown. It is replaced "
-            "when all rows are written, and left as it is when the query fails.",
+            help="A file for the rows of the last query; those of earlier ones go to stdout. It is replaced "
+            "when all rows are written, and unchanged when the query fails.",
             show_default=False,
         ),
     ] = None,
@@ -184,7 +184,7 @@ def run_command(
             "--plot-rows",
             metavar="N",
             min=1,
-            help="Of --plot: draw at most so many rows of each partition.",
+            help="Of --plot: the greatest number of rows of each partition.",
             show_default=False,
         ),
     ] = None,
@@ -194,7 +194,7 @@ def run_command(
             "--limit",
             "-n",
             min=0,
-            help="How many rows of each query at most; 50 in a table, else all.",
+            help="The greatest number of rows of each query; by default 50 in a table, else all.",
             show_default=False,
         ),
     ] = None,
@@ -203,19 +203,19 @@ def run_command(
         typer.Option(
             "--at",
             metavar="INSTANT",
-            help="Of relations that vary: the rows at this instant; else those at the logs' last one.",
+            help="Of time-varying relations: the rows as of this instant; by default the logs' last one.",
             show_default=False,
         ),
     ] = None,
     changelog: Annotated[
-        bool, typer.Option("--changelog", help="Of relations that vary: what enters and leaves, and when.")
+        bool, typer.Option("--changelog", help="Of time-varying relations: inserts and deletes over time.")
     ] = False,
     envelope: Annotated[
         str | None,
         typer.Option(
             "--envelope",
             metavar="delta|op|diff|cql",
-            help="The form of a changelog, which it implies; delta without.",
+            help="The form of a changelog (implies --changelog); by default delta.",
             show_default=False,
         ),
     ] = None,
@@ -224,8 +224,8 @@ def run_command(
         typer.Option(
             "--key",
             metavar="COLUMN,…",
-            help="The columns that tell rows of a changelog, which it implies, apart: what leaves and enters "
-            "of one key is an update.",
+            help="The key columns of a changelog (implies --changelog): a delete and an insert of one key "
+            "are an update.",
             show_default=False,
         ),
     ] = None,
@@ -233,7 +233,7 @@ def run_command(
         bool,
         typer.Option(
             "--live",
-            help="Run the script as a pipeline: its live queries go on until they are stopped (Ctrl-C).",
+            help="Run the script as a pipeline: its live queries run until they are stopped (Ctrl-C).",
         ),
     ] = False,
     checkpoint: Annotated[
@@ -241,7 +241,7 @@ def run_command(
         typer.Option(
             "--checkpoint",
             metavar="DIR",
-            help="Of --live: the folder with which its queries go on where they were.",
+            help="Of --live: the folder from which its queries resume.",
             show_default=False,
         ),
     ] = None,
@@ -250,8 +250,8 @@ def run_command(
         typer.Option(
             "--trigger",
             metavar="INTERVAL|now",
-            help="Of --live: how often there is a micro-batch, such as '10 seconds'; or process what is "
-            "there now, and end.",
+            help="Of --live: the interval of micro-batches, such as '10 seconds'; now processes the present "
+            "input and ends.",
             show_default=False,
         ),
     ] = None,
@@ -260,8 +260,8 @@ def run_command(
         typer.Option(
             "--on-malformed",
             metavar="<fail|keep>",
-            help="Of --live: whether records that cannot be read or computed end a query, or are kept apart"
-            " and counted.",
+            help="Of --live: whether records that cannot be read or computed fail a query, or go to a side "
+            "output.",
             show_default=False,
         ),
     ] = None,
@@ -269,7 +269,7 @@ def run_command(
         bool,
         typer.Option(
             "--ui",
-            help="Of --live: serve a page about its queries, to this machine alone; stderr has its address.",
+            help="Of --live: serve a web page about its queries on this machine; stderr has its address.",
         ),
     ] = False,
     ui_port: Annotated[
@@ -279,7 +279,7 @@ def run_command(
             metavar="PORT",
             min=0,
             max=65_535,
-            help="Of --ui: where the page is served; any port that is free without.",
+            help="Of --ui: the port of the page; by default any free one.",
             show_default=False,
         ),
     ] = None,
@@ -301,7 +301,7 @@ def run_command(
             chart_format(plot)
         else:
             refuse_together("no --plot", {"--plot-key": plot_key, "--plot-rows": plot_rows})
-        asked = connection(
+        options = connection(
             master, with_traces(conf, debug), table, table_format, param, streams, rowtime, rowtime_unit
         )
         if live:
@@ -310,8 +310,8 @@ def run_command(
             from windrow.cli.live_command import Live, run_live
 
             port = (ui_port or 0) if ui or ui_port is not None else None
-            asked_live = Live(checkpoint, trigger, output_form, port, is_kept(on_malformed))
-            run_live(script, asked, asked_live, call.factory, call.opened)
+            how_live = Live(checkpoint, trigger, output_form, port, keeps_malformed(on_malformed))
+            run_live(script, options, how_live, call.factory, call.opened)
             return
         page = {"--ui": ui or None, "--ui-port": ui_port, "--on-malformed": on_malformed}
         refuse_together("no --live", {"--checkpoint": checkpoint, "--trigger": trigger, **page})
@@ -322,8 +322,8 @@ def run_command(
         view = View(at, (envelope or "delta") if asks_changes else None, columns)
         drawn_key = tuple(value.strip() for value in plot_key.split(",")) if plot_key is not None else None
         picture = Picture(plot, drawn_key, plot_rows or 200) if plot is not None else None
-        shown = Output(output_form, output, limit, view, picture)
-        run_script(statements, asked, shown, call.factory, call.opened)
+        into = Output(output_form, output, limit, view, picture)
+        run_script(statements, options, into, call.factory, call.opened)
 
 
 @app.command(
@@ -357,12 +357,12 @@ def explain_command(
         from windrow.cli.sql_script import read_script, split_script
 
         statements = split_script(read_script(file, command))
-        asked = connection(
+        options = connection(
             master, with_traces(conf, debug), table, table_format, param, streams, rowtime, rowtime_unit
         )
         from windrow.cli.plan_commands import explain_script
 
-        plans = explain_script(statements, asked, call.factory, call.opened, spark=spark)
+        plans = explain_script(statements, options, call.factory, call.opened, spark=spark)
         for statement, plan in zip(statements, plans, strict=True):
             if len(statements) > 1:
                 first = "" if statement is statements[0] else "\n"
@@ -396,12 +396,12 @@ def check_command(
         from windrow.cli.sql_script import read_script, split_script
 
         statements = split_script(read_script(file, command))
-        asked = connection(
+        options = connection(
             master, with_traces(conf, debug), table, table_format, param, streams, rowtime, rowtime_unit
         )
         from windrow.cli.plan_commands import check_script
 
-        check_script(statements, asked, call.factory, call.opened)
+        check_script(statements, options, call.factory, call.opened)
         sys.stdout.write(f"OK: {len(statements)} statement{'' if len(statements) == 1 else 's'}\n")
 
 
@@ -431,13 +431,13 @@ def shell_command(
 ) -> None:
     """Enter statements at a prompt."""
     with called(context, debug) as call:
-        asked = connection(
+        options = connection(
             master, with_traces(conf, debug), table, table_format, param, streams, rowtime, rowtime_unit
         )
         from windrow.cli.shell.start import start_shell
 
         try:
-            has_failed = start_shell(asked, call.factory, call.opened, debug=debug)
+            has_failed = start_shell(options, call.factory, call.opened, debug=debug)
         finally:
             call.close()
         if call.is_own:

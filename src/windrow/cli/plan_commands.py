@@ -30,21 +30,21 @@ _UNPLANNED = "Error occurred during query planning"
 
 def explain_script(
     statements: list[ScriptStatement],
-    asked: Connection,
+    options: Connection,
     factory: SessionFactory | None,
     opened: Callable[[Session], None],
     *,
     spark: bool,
 ) -> Iterator[str]:
     """The plan of each statement; with `spark`, followed by Spark's own."""
-    for session, statement in _each(statements, asked, factory, opened):
-        yield _plan(session, statement, asked, spark)
-        _prepare(session, statement, asked)
+    for session, statement in _each(statements, options, factory, opened):
+        yield _plan(session, statement, options, spark)
+        _prepare(session, statement, options)
 
 
 def check_script(
     statements: list[ScriptStatement],
-    asked: Connection,
+    options: Connection,
     factory: SessionFactory | None,
     opened: Callable[[Session], None],
 ) -> None:
@@ -55,49 +55,49 @@ def check_script(
     WindrowError
         The first one's that is wrong, located in the script.
     """
-    for session, statement in _each(statements, asked, factory, opened):
+    for session, statement in _each(statements, options, factory, opened):
         tokens = tokenize(statement.padded)
         if find_blocks(tokens) or find_matches(tokens) or find_pattern_windows(tokens):
-            with at_its_place(statement, asked):
-                session.check(statement.padded, **values(session.spark, asked.params))
+            with at_its_place(statement, options):
+                session.check(statement.padded, **values(session.spark, options.params))
         else:
             # Spark says what is wrong with its own statements where it plans them.
-            _plan(session, statement, asked, spark=False)
-        _prepare(session, statement, asked)
+            _plan(session, statement, options, spark=False)
+        _prepare(session, statement, options)
 
 
 def _each(
     statements: list[ScriptStatement],
-    asked: Connection,
+    options: Connection,
     factory: SessionFactory | None,
     opened: Callable[[Session], None],
 ) -> Iterator[tuple[Session, ScriptStatement]]:
     with Progress() as progress:
         progress.begin("starting Spark")
-        session = open_session(asked, factory)
+        session = open_session(options, factory)
         opened(session)
         progress.pause()
         for statement in statements:
             yield session, statement
 
 
-def _plan(session: Session, statement: ScriptStatement, asked: Connection, spark: bool) -> str:
+def _plan(session: Session, statement: ScriptStatement, options: Connection, spark: bool) -> str:
     if statement.is_query:
-        with at_its_place(statement, asked):
-            return _run(session, statement.padded, asked).plan(spark)
+        with at_its_place(statement, options):
+            return _run(session, statement.padded, options).plan(spark)
     explain = "" if statement.is_explain else "EXPLAIN FORMATTED " if spark else "EXPLAIN "
-    with at_its_place(statement, asked, inserted=len(explain)):
-        text = str(_run(session, explain + statement.padded, asked).collect()[0][0]).strip()
+    with at_its_place(statement, options, inserted=len(explain)):
+        text = str(_run(session, explain + statement.padded, options).collect()[0][0]).strip()
     if text.startswith(_UNPLANNED):
-        _raise_reason(session, statement, asked)
+        _raise_reason(session, statement, options)
     return text
 
 
-def _raise_reason(session: Session, statement: ScriptStatement, asked: Connection) -> None:
+def _raise_reason(session: Session, statement: ScriptStatement, options: Connection) -> None:
     """Raise what is wrong with a statement that Spark's EXPLAIN calls wrong and says no more about."""
-    with at_its_place(statement, asked):
+    with at_its_place(statement, options):
         if statement.padded_source is not None:
-            _run(session, statement.padded_source, asked)
+            _run(session, statement.padded_source, options)
         raise AnalysisError(
             "statement cannot be planned",
             condition="NOT_PLANNED",
@@ -107,11 +107,11 @@ def _raise_reason(session: Session, statement: ScriptStatement, asked: Connectio
         )
 
 
-def _prepare(session: Session, statement: ScriptStatement, asked: Connection) -> None:
+def _prepare(session: Session, statement: ScriptStatement, options: Connection) -> None:
     if statement.is_session_local:
-        with at_its_place(statement, asked):
-            _run(session, statement.padded, asked)
+        with at_its_place(statement, options):
+            _run(session, statement.padded, options)
 
 
-def _run(session: Session, text: str, asked: Connection) -> Relation:
-    return session.sql(text, **values(session.spark, asked.params))
+def _run(session: Session, text: str, options: Connection) -> Relation:
+    return session.sql(text, **values(session.spark, options.params))

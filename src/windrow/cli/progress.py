@@ -1,7 +1,6 @@
 """One line on stderr that says what Spark is doing and how long that will take.
 
-It is drawn where stderr is a terminal, after a second of waiting, and taken away when there is something to
-show in its place.
+It is drawn if stderr is a terminal, after a second of waiting, and removed before other output.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _ERASE = "\r\x1b[2K"
 
 @dataclass(frozen=True, slots=True)
 class SparkStage:
-    """The stages that Spark is running: the newest one's number, and the tasks of all.
+    """Spark's active stages: the number of the newest one, and the tasks of all.
 
     `seconds` is how long they have been running.
     """
@@ -51,7 +50,7 @@ def described(what: str, stage: SparkStage | None, rows: int, seconds: float) ->
     if stage is not None:
         text = f"stage {stage.number}: {stage.done} of {stage.tasks} tasks"
         if stage.done:
-            # Of this stage: how many are to come after it, Spark decides when it has its result.
+            # the estimate is for this stage: Spark plans further stages only after its result
             text += f", about {_duration(stage.seconds / stage.done * (stage.tasks - stage.done))} left"
         parts.append(text)
     if rows:
@@ -94,24 +93,24 @@ class Progress:
         _open.remove(self)
 
     def begin(self, what: str, spark: SparkSession | None = None) -> None:
-        """Say from here on that `what` is going on, with the stages of `spark` where it can tell them."""
+        """Begin to show `what`, with the stages of `spark` if it reports them."""
         with self._lock:
             self._erase()
             self._what, self._spark, self._since, self._rows = what, spark, time.monotonic(), 0
 
     def count(self, rows: int) -> None:
-        """Say how many rows have been written."""
+        """Show how many rows have been written."""
         self._rows = rows
 
     @contextmanager
     def away(self) -> Iterator[None]:
-        """Take the line away while something else is written."""
+        """Remove the line while something else is written."""
         with self._lock:
             self._erase()
             yield
 
     def pause(self) -> None:
-        """Take the line away until the next :meth:`begin`."""
+        """Remove the line until the next :meth:`begin`."""
         with self._lock:
             self._what = None
             self._erase()
@@ -138,14 +137,14 @@ class Progress:
             self._drawn = False
 
     def _stage(self) -> SparkStage | None:
-        """What the status tracker tells; Spark Connect has none, and a session that ends tells nothing."""
+        """The active stages by the status tracker; None with Spark Connect, or when the session ends."""
         spark = self._spark
         if spark is None or type(spark).__module__.startswith("pyspark.sql.connect"):
             return None
         try:
             tracker = spark.sparkContext.statusTracker()
             stages = [(number, tracker.getStageInfo(number)) for number in tracker.getActiveStageIds()]
-        # The thread only tells about the query: whatever goes wrong here, the query itself will report.
+        # an error here must not fail the query; a serious one will fail it anyway
         except Exception:
             return None
         running = [(number, info) for number, info in stages if info is not None]
@@ -166,7 +165,7 @@ _open: list[Progress] = []
 
 @contextmanager
 def lines_away() -> Iterator[None]:
-    """Take away the lines that are drawn, while a live query's thread writes above them."""
+    """Remove all lines while the thread of a live query writes."""
     with ExitStack() as stack:
         for each in list(_open):
             stack.enter_context(each.away())
@@ -174,7 +173,7 @@ def lines_away() -> Iterator[None]:
 
 
 def _duration(seconds: float) -> str:
-    """A length of time as one reads it at a glance.
+    """A length of time in one or two units.
 
     >>> _duration(8.4), _duration(125), _duration(7300)
     ('8 s', '2 min', '2 h 2 min')

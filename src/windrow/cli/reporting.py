@@ -1,7 +1,7 @@
-"""From what can go wrong to what the user sees: one message on stderr and an exit code.
+"""Errors of commands as users see them: one message on stderr and an exit code.
 
-Exit codes: 0, 1 where the query failed, 2 where the command line is wrong, 130 after Ctrl-C, 141 when the
-reader of stdout went away (as a program that SIGPIPE ended), 143 after SIGTERM.
+Exit codes: 0, 1 if the query failed, 2 if the command line is wrong, 130 after Ctrl-C, 141 when the reader of
+stdout has closed it (as for a program that SIGPIPE ended), 143 after SIGTERM.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ TERMINATED = 143
 
 @contextmanager
 def reporting(debug: bool, on_interrupt: Callable[[], None] | None = None) -> Iterator[None]:
-    """Run a command's work, and turn what it raises into a message and an exit code.
+    """Run a command, and turn its exceptions into a message and an exit code.
 
     Parameters
     ----------
     debug
         Show tracebacks too, Java's included.
     on_interrupt
-        Called when the command is to stop; it cancels what runs elsewhere.
+        Called when the command must stop; it cancels Spark's jobs.
 
     Raises
     ------
@@ -64,7 +64,7 @@ def reporting(debug: bool, on_interrupt: Callable[[], None] | None = None) -> It
         raise
     except KeyboardInterrupt:
         if on_interrupt is not None:
-            # A second Ctrl-C, or a Spark that is gone, must not keep the user waiting or print a trace.
+            # after a second Ctrl-C, or with a Spark that has ended, stop at once and print no traceback
             with suppress(Exception, KeyboardInterrupt):
                 on_interrupt()
         errors_console().print("interrupted", style="yellow")
@@ -90,7 +90,7 @@ def reporting(debug: bool, on_interrupt: Callable[[], None] | None = None) -> It
 
 @contextmanager
 def terminable() -> Iterator[None]:
-    """Let SIGTERM end the block as Ctrl-C does: what it has made is tidied up."""
+    """Let SIGTERM end the block as Ctrl-C does, with its cleanup."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -119,7 +119,7 @@ def show_error(error: WindrowError, debug: bool = False) -> None:
 
 
 def show_unexpected(error: Exception, debug: bool) -> None:
-    """An error that nobody foresaw: its first line, and how to see the rest."""
+    """Print an unexpected error: its first line, and how to see the traceback."""
     if debug:
         _show_traceback(error)
         return
@@ -132,12 +132,12 @@ def show_unexpected(error: Exception, debug: bool) -> None:
 
 
 def show_warning(message: Warning | str, *_: object) -> None:
-    """A warning, without the line of Python that gave it: takes the place of `warnings.showwarning`."""
+    """Print a warning without its line of Python: a replacement for `warnings.showwarning`."""
     errors_console().print(Text(printable(f"warning: {message}"), style="yellow"))
 
 
 def _show_traceback(error: BaseException) -> None:
-    """The traceback, with the errors of Spark's that ours stand for."""
+    """Print the traceback, with the errors of Spark that Windrow has translated."""
     link: BaseException | None = error
     while link is not None:
         link.__suppress_context__ = False
@@ -146,6 +146,6 @@ def _show_traceback(error: BaseException) -> None:
 
 
 def _abandon_stdout() -> None:
-    """Keep Python's own flush at exit from complaining about the pipe."""
+    """Prevent the error of Python's own flush of the broken pipe at exit."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -46,7 +46,7 @@ _MORE = " (--limit N shows N, --output writes all)"
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What is shown of relations that vary: the rows at an instant, or the changelog in a form, by a key."""
+    """How time-varying relations are printed: their rows as of an instant, or their changelog."""
 
     at: str | None = None
     envelope: str | None = None
@@ -55,11 +55,11 @@ class View:
     def __post_init__(self) -> None:
         if self.at is not None and self.envelope is not None:
             raise UsageError(
-                "both --at and --changelog are given", condition="TWO_VIEWS", hint="ask for one of them"
+                "--at and --changelog exclude each other", condition="TWO_VIEWS", hint="use one of them"
             )
 
     def of(self, relation: Relation, statement: ScriptStatement) -> Relation:
-        """The relation as it is to be shown."""
+        """The relation to print."""
         if not statement.is_query:
             return relation
         if self.at is not None:
@@ -69,7 +69,7 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """The file of a picture, and of which partition and how many rows it is."""
+    """The file of a picture, and the partition and the number of rows that it draws."""
 
     path: Path
     key: tuple[str, ...] | None = None
@@ -78,9 +78,9 @@ class Picture:
 
 @dataclass(frozen=True)
 class Output:
-    """What becomes of the rows: their form, the file of the last query, how many are wanted, seen how.
+    """Where rows go: their form, the file of the last query, a limit, and a view of time-varying relations.
 
-    `picture` is the last query's picture; `more` says how to see the rest of a table.
+    `picture` is the last query's picture; `more` tells users how to see the rest of a table.
     """
 
     format: Format
@@ -93,39 +93,39 @@ class Output:
 
 def run_script(
     statements: list[ScriptStatement],
-    asked: Connection,
+    options: Connection,
     output: Output,
     factory: SessionFactory | None,
     opened: Callable[[Session], None],
 ) -> None:
-    """Run the statements in order and show the rows of each that has any.
+    """Run the statements in order and print the rows of each that has any.
 
-    With a file to write, the last query's rows go there; those of the queries before it are shown.
+    With an output file, the last query's rows go there, and those of earlier queries to stdout.
 
     Parameters
     ----------
-    statements, asked, output
-        What to run, in which session, and what becomes of the rows.
+    statements, options, output
+        What to run, in which session, and where the rows go.
     factory
-        Makes the SparkSession; None for the one that the command line asks for.
+        Makes the SparkSession; None for the one of the command line.
     opened
-        Told of the session as soon as there is one, so that it can be stopped.
+        Called with the session as soon as there is one, so that it can be stopped.
 
     Raises
     ------
     WindrowError
         Located in the script.
     """
-    is_asked = output.path is not None or output.picture is not None
-    last = _last_query(statements) if is_asked else None
+    needs_query = output.path is not None or output.picture is not None
+    last = _last_query(statements) if needs_query else None
     with Progress() as progress:
         progress.begin("starting Spark")
-        session = open_session(asked, factory)
+        session = open_session(options, factory)
         opened(session)
-        params = values(session.spark, asked.params)
+        params = values(session.spark, options.params)
         for statement in statements:
             progress.begin("running", session.spark)
-            with at_its_place(statement, asked):
+            with at_its_place(statement, options):
                 relation = output.view.of(session.sql(statement.padded, **params), statement)
                 if statement is last and output.path is not None:
                     write_rows(relation, statement, output, output.path, progress)
@@ -136,24 +136,24 @@ def run_script(
                     draw_picture(relation, output.picture)
             progress.pause()
         for name, late in session.count_late().items():
-            told = f"late rows of stream {name}: {late:,}; they are in {name}_late"
-            errors_console().print(told, style="dim", markup=False)
+            message = f"late rows of stream {name}: {late:,}; they are in {name}_late"
+            errors_console().print(message, style="dim", markup=False)
 
 
 @contextmanager
-def at_its_place(statement: ScriptStatement, asked: Connection, inserted: int = 0) -> Iterator[None]:
-    """Raise a statement's errors with their position in the script, and the tables that there are."""
+def at_its_place(statement: ScriptStatement, options: Connection, inserted: int = 0) -> Iterator[None]:
+    """Raise a statement's errors with their position in the script, and hints that name the tables."""
     try:
         yield
     except WindrowError as error:
-        raise with_tables(statement.relocated(error, inserted), asked) from error.__cause__
+        raise with_tables(statement.relocated(error, inserted), options) from error.__cause__
 
 
 def _last_query(statements: list[ScriptStatement]) -> ScriptStatement:
     found = [statement for statement in statements if statement.gives_rows]
     if not found:
         raise UsageError(
-            "script has no query whose rows --output could hold, or --plot draw",
+            "script has no query for --output or --plot",
             condition="NO_QUERY",
             hint="end it with a SELECT, or leave the option out",
         )
@@ -203,10 +203,10 @@ def draw_picture(relation: Relation, picture: Picture) -> None:
 
 
 def print_rows(relation: Relation, statement: ScriptStatement, output: Output, progress: Progress) -> None:
-    """Show the rows on stdout."""
+    """Print the rows to stdout."""
     form = Format.TABLE if output.format is Format.PARQUET else output.format
-    shown = Output(form, None, output.limit, more=output.more)
-    _put(relation, statement, shown, sys.stdout, progress)
+    to_stdout = Output(form, None, output.limit, more=output.more)
+    _put(relation, statement, to_stdout, sys.stdout, progress)
     sys.stdout.flush()
 
 
@@ -217,7 +217,7 @@ def _put(
     file: IO[str],
     progress: Progress,
 ) -> int:
-    """Put the rows into a text file or onto stdout, and return their number."""
+    """Write the rows to a text file or to stdout, and return their number."""
     if output.format is Format.TABLE:
         return _put_table(relation, statement, output, file, progress)
     frame = relation.ordered if output.limit is None else relation.ordered.limit(output.limit)
@@ -252,7 +252,7 @@ def _put_table(
 ) -> int:
     most = ROWS if output.limit is None else output.limit
     with translated(statement.padded):
-        # One more than is shown tells whether there are more.
+        # one more row than is printed shows whether there are more
         rows = as_text(relation.ordered.limit(most + 1), iso=False).collect()
     progress.pause()
     to_stdout = file is sys.stdout

@@ -1,4 +1,4 @@
-"""What is said at the end of the rows that a live query has set aside."""
+"""The lines about late and malformed rows at the end of a live query."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ __all__ = ["lines_of"]
 
 _WHY = {
     "watermark": "late {rows} of {stream}, below the watermark",
-    "bound": "late {rows} of {stream}, below a promised bound",
-    "punctuation": "late {rows} of {stream}, of a promised pattern",
+    "bound": "late {rows} of {stream}, below a bound",
+    "punctuation": "late {rows} of {stream}, closed by punctuation",
     "future": "quarantined {rows} of {stream}, too far ahead of processing time",
     "future bound": "quarantined {bounds} of {stream}, too far ahead of processing time",
 }
@@ -22,17 +22,17 @@ _WHY = {
 
 
 def lines_of(query: str, found: SetAside) -> Iterator[str]:
-    r"""One line with the number, the reason and the place, and one for each of the first rows.
+    r"""One line with the number, the reason and the folder, and one for each of the first rows.
 
     >>> row = {"row": '{"v":1}', "rowtime": "09:29", "bound": "09:33"}
     >>> print("\n".join(lines_of("highs", SetAside("late", "trades", "bound", 2, (row,), None))))
-    highs: 2 late rows of trades, below a promised bound; not kept: --checkpoint DIR keeps them
+    highs: 2 late rows of trades, below a bound; not stored: --checkpoint DIR stores them
       {"v":1}, rowtime 09:29, bound 09:33
       and 1 more
     """
     yield f"{query}: {found.count:,} {_why(found)}; {_where(found)}"
     for row in found.first:
-        yield printable(f"  {_shown(row)}").replace("\n", "\\n")
+        yield printable(f"  {_text_of(row)}").replace("\n", "\\n")
     if found.count > len(found.first):
         yield f"  and {found.count - len(found.first):,} more"
 
@@ -47,19 +47,19 @@ def _why(found: SetAside) -> str:
 
 def _where(found: SetAside) -> str:
     if found.folder is None:
-        return "not kept: --checkpoint DIR keeps them"
+        return "not stored: --checkpoint DIR stores them"
     here = Path.cwd()
-    shown = found.folder.relative_to(here) if found.folder.is_relative_to(here) else found.folder
-    return f"kept in the checkpoint: {printable(str(shown))}"
+    folder = found.folder.relative_to(here) if found.folder.is_relative_to(here) else found.folder
+    return f"in the checkpoint: {printable(str(folder))}"
 
 
-def _shown(row: Mapping[str, Any]) -> str:
-    """A row as JSON, with its times where its side output has some.
+def _text_of(row: Mapping[str, Any]) -> str:
+    """A row as JSON, with its times and its producer if its side output has them.
 
-    >>> _shown({"row": None, "rowtime": None, "bound": "2099-01-01", "producer": "zurich"})
+    >>> _text_of({"row": None, "rowtime": None, "bound": "2099-01-01", "producer": "zurich"})
     'bound 2099-01-01, producer zurich'
     """
     parts = [] if row["row"] is None else [row["row"]]
-    # of a source without producers there is one, whose name is empty
+    # a source without producers has a single one with an empty name
     parts += [f"{name} {row[name]}" for name in ("rowtime", "bound", "producer") if row.get(name)]
     return ", ".join(parts)

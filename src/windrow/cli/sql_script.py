@@ -1,4 +1,4 @@
-"""The SQL that a command is given: where it is read from, and the statements in it."""
+"""The SQL of a command: where it is read from, and the statements in it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _QUERIES = frozenset(
     {"SELECT", "WITH", "FROM", "VALUES", "TABLE", "MAP", "REDUCE", "ISTREAM", "DSTREAM", "RSTREAM"}
 )
 _GIVE_ROWS = frozenset({"SHOW", "DESCRIBE", "DESC", "EXPLAIN", "LIST", "BEGIN", "EXECUTE"})
-# Spark answers these with what has been set, which is no result.
+# Spark answers these with the new setting, which is no result.
 _SILENT = frozenset({"SET", "RESET", "USE"})
 _SESSION_LOCAL = frozenset({"SET", "RESET", "USE", "DECLARE"})
 
@@ -31,13 +31,13 @@ class ScriptStatement:
     script
         The whole text.
     span
-        Where the statement stands in it.
+        The place of the statement in it.
     words
-        Its first words in capitals; the empty string for what is no word.
+        Its first words in capitals; the empty string for a token that is no word.
     is_query
-        Whether it is a query, which does nothing until its rows are asked for.
+        Whether it is a query, which runs only when its rows are read.
     source
-        Where the query of CREATE … AS SELECT and INSERT INTO … SELECT stands, if it is such a statement.
+        The place of the query in CREATE … AS SELECT and INSERT INTO … SELECT; None for other statements.
     """
 
     script: str
@@ -48,7 +48,7 @@ class ScriptStatement:
 
     @property
     def padded(self) -> str:
-        """The statement with spaces for what comes before it: errors have the positions of the script."""
+        """The statement after as many spaces as characters before it: errors have positions in the script."""
         return _padded(self.script, self.span)
 
     @property
@@ -58,7 +58,7 @@ class ScriptStatement:
 
     @property
     def line(self) -> int:
-        """The number of the line that it begins in, from 1."""
+        """The number of its first line, from 1."""
         return self.script.count("\n", 0, self.span.start) + 1
 
     @property
@@ -68,7 +68,7 @@ class ScriptStatement:
 
     @property
     def is_silent(self) -> bool:
-        """Whether the rows with which Spark answers it are none of the user's."""
+        """Whether the rows with which Spark answers it are not printed."""
         return self.words[0] in _SILENT
 
     @property
@@ -78,7 +78,7 @@ class ScriptStatement:
 
     @property
     def is_session_local(self) -> bool:
-        """Whether it changes nothing but what later statements of the session mean: temporary views, SET."""
+        """Whether it affects only later statements of the session, as temporary views and SET do."""
         if self.words[0] in _SESSION_LOCAL:
             return True
         return self.words[0] == "CREATE" and bool({"TEMP", "TEMPORARY", "STREAM"} & set(self.words[1:5]))
@@ -86,7 +86,7 @@ class ScriptStatement:
     def relocated(self, error: WindrowError, inserted: int = 0) -> WindrowError:
         """The error with its position in the script instead of in the text that was run.
 
-        `inserted` is how many characters that text has more, before the statement.
+        `inserted` is the number of characters that were added to that text before the statement.
         """
         if error.span is not None and error.sql is not None:
             error.sql = self.script
@@ -106,13 +106,13 @@ def read_script(file: Path | None, command: str | None) -> str:
     """
     if command is not None and file is not None:
         raise UsageError(
-            "both a file and -c are given", condition="TWO_QUERIES", hint="put the query into one of them"
+            "a file and -c exclude each other", condition="TWO_QUERIES", hint="put the query into one of them"
         )
     if command is not None:
         return command
     if file is None and sys.stdin.isatty():
         raise UsageError(
-            "no query is given", condition="NO_QUERY", hint="name a file, or write -c 'SELECT …'"
+            "there is no query", condition="NO_QUERY", hint="name a file, or write -c 'SELECT …'"
         )
     try:
         if file is None or str(file) == "-":
@@ -122,13 +122,13 @@ def read_script(file: Path | None, command: str | None) -> str:
         raise InputError(
             f"query of {file or 'stdin'} is not UTF-8 text (byte {error.start})",
             condition="UNREADABLE_QUERY",
-            hint="a query is SQL text; data files are attached with --table NAME=PATH",
+            hint="name a file with SQL text; attach data files with --table NAME=PATH",
         ) from None
     except OSError as error:
         raise UsageError(
             f"query file {file} cannot be read: {error.strerror}",
             condition="QUERY_FILE_NOT_FOUND",
-            hint="check the path; a query given directly needs -c",
+            hint="check the path; write -c before a query on the command line",
         ) from None
 
 

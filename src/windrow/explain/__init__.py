@@ -1,1 +1,1 @@
-"""EXPLAIN: what Windrow will do with a statement, and why."""
+"""EXPLAIN: how Windrow runs a statement, and why."""

@@ -1,4 +1,4 @@
-"""EXPLAIN of live queries: how they are evaluated, when rows are given, which are kept till then."""
+"""EXPLAIN of live queries: how they are evaluated, when they emit rows, and what their state is."""
 
 from __future__ import annotations
 
@@ -22,52 +22,52 @@ from windrow.spark.live import (
 
 __all__ = ["explain_emitted", "explain_live", "how_blocking", "how_live"]
 
-_WITH_STREAM = "partitions with the stream: a key is not, as it is, a column of each of the streams behind it"
+_WITH_STREAM = "only with the stream: a partition key is not an unchanged column of each of its streams"
 
 
 def explain_live(plan: SequencePlan) -> str:
-    """The plan of the query, and what it keeps."""
+    """The plan of a query of clauses over rows, and for each clause when it emits and what its state is."""
     text = explain(plan.statement, tuple(clause.bound for clause in plan.clauses))
     parts = [text]
-    how = "in memory" if is_one_clause(plan) else "by Spark, step by step"
+    how = "in memory" if is_one_clause(plan) else "by Spark, in each micro-batch"
     for clause in plan.clauses:
-        given, kept = keeping(clause.growing.plan, clause.frontier(0))
+        emitted, state = keeping(clause.growing.plan, clause.frontier(0))
         streams = plan.catalog.streams
         read = [key for key in clause.clause.rows.relations() if key in plan.read]
-        told = [
-            f"{_named(plan, name)}, by {streams[name].rowtime}{_wary(plan, name)}"
+        sources = [
+            f"{_named(plan, name)}, by {streams[name].rowtime}{_limit_of_future(plan, name)}"
             for name in dict.fromkeys(read)
         ]
-        source = "; ".join(told) or "what the clause before gives"
-        lines = [("stream", source), ("evaluated", how), ("given", given), ("kept", kept)]
+        source = "; ".join(sources) or "the output of the clause before"
+        lines = [("stream", source), ("evaluated", how), ("emitted", emitted), ("state", state)]
         ends = plan.ends.get(clause.clause.key)
         if ends is not None:
             by = ", and ".join(dict.fromkeys(map(str, ends)))
-            lines.append(("ended", f"partitions whose keys are promised to be over, by {by}"))
+            lines.append(("closed", f"partitions whose keys punctuation closes, by {by}"))
         elif clause.growing.partition and not clause.keys:
-            lines.append(("ended", _WITH_STREAM))
-        grows = plan.grows(clause)
-        if grows is not None:
-            lines.append(("unbounded", str(grows)))
+            lines.append(("closed", _WITH_STREAM))
+        unbounded = plan.grows(clause)
+        if unbounded is not None:
+            lines.append(("unbounded", str(unbounded)))
         if clause.pairs is not None:
-            lines.append(("pairs", "of rows that are kept or have come are tried by Spark in each step"))
+            lines.append(("pairs", "Spark evaluates them over retained and new rows in each micro-batch"))
         parts.append(section("live", lines))
     return "\n\n".join(parts)
 
 
 def explain_emitted(plan: EmittedPlan) -> str:
-    """How a query with EMIT is read, and what its steps keep."""
+    """The plan of a query with EMIT, how its micro-batches are evaluated, and what its state is."""
     instead = why_by_tasks(plan)
     if instead is None:
-        lines = [("evaluated", "in memory, over what changes"), *_host(plan), ("kept", plan.keeps)]
+        lines = [("evaluated", "in memory, over what changes"), *_host(plan), ("state", plan.keeps)]
     else:
-        how = "by tasks, over all rows that are kept"
+        how = "by tasks, over all retained rows"
         why = ("because", f"of {instead}")
-        lines = [("evaluated", how), why, *_host(plan), ("kept", plan.keeps_by_tasks)]
+        lines = [("evaluated", how), why, *_host(plan), ("state", plan.keeps_by_tasks)]
     return f"{plan.query.plan(plan.told_as is not None)}\n\n{section('live', lines)}"
 
 
-def _wary(plan: SequencePlan, name: str) -> str:
+def _limit_of_future(plan: SequencePlan, name: str) -> str:
     """How far ahead of their processing time rows of a stream may be."""
     live = plan.catalog.streams[name].live
     future = None if live is None else live.ordering.future
@@ -80,43 +80,39 @@ def _named(plan: SequencePlan, name: str) -> str:
 
 
 def how_live(plan: ContinuousPlan) -> str:
-    """How the steps of a query are evaluated."""
+    """How the micro-batches of a query over windows in brackets are evaluated."""
     instead = plan.not_staged
-    how = (
-        "in memory, over the keys that rows touch"
-        if instead is None
-        else "by the operators of recorded streams"
-    )
+    how = "in memory, over affected keys" if instead is None else "by the operators of recorded streams"
     reason = [] if instead is None else [("because", f"of {instead}")]
-    grows = [("unbounded", str(one)) for one in plan.unbounded()]
-    text = section("live", [("evaluated", how), *reason, *_host(plan), *grows])
+    unbounded = [("unbounded", str(one)) for one in plan.unbounded()]
+    text = section("live", [("evaluated", how), *reason, *_host(plan), *unbounded])
     return text if plan.stage is None else f"{_plan(plan.stage.plan)}\n\n{text}"
 
 
 def _host(plan: LivePlan) -> list[tuple[str, str]]:
-    """Where the query runs, and into which buckets its rows are divided."""
+    """Where the query runs, and by which columns its rows are exchanged."""
     instead = why_on_driver(plan)
     if instead is not None:
         return [("host", f"the driver: {instead}")]
     missing = why_not(plan)
     if missing is not None:
-        return [("host", f"executors, which do not run it yet: {missing}")]
+        return [("host", f"executors, which cannot run it: {missing}")]
     graph = graph_of(plan)
     if not any(side.key for side in graph.sides):
-        return [("host", "executors, in one bucket: nothing divides the rows")]
+        return [("host", "executors, in one bucket: no column divides the rows")]
     divided = "; ".join(f"{side.stream} by {', '.join(side.shown)}" for side in graph.sides)
     return [("host", "executors"), ("exchange", f"{graph.buckets} buckets: {divided}")]
 
 
 def how_blocking(plan: BlockingPlan) -> str:
-    """The operators of a query over whole streams, and what of their state nothing bounds."""
+    """The operators of a query over whole streams, and their unbounded state."""
     lines = [("stream", name) for name in sorted(plan.streams)]
-    lines.append(("given", "what the promises of its streams make final"))
+    lines.append(("emitted", "rows that bounds and punctuations make final"))
     found = plan.unbounded()
-    lines += [("unbounded", str(one)) for one in found] or [("kept", "what is not yet promised to be over")]
+    lines += [("unbounded", str(one)) for one in found] or [("state", "rows that are not closed yet")]
     return f"{_plan(plan.blocking.plan)}\n\n{section('live', lines)}"
 
 
 def _plan(plan: Node) -> str:
-    """The nodes of a plan."""
+    """The nodes of a plan, one a line."""
     return "\n".join(["plan", *(f"  {line}" for line in tree(plan))])

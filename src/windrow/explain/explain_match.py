@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from windrow.explain.explain_text import order, section, shown, text_of, without_keys
+from windrow.explain.explain_text import one_line, order, section, text_of, without_keys
 from windrow.kernels.patterns.execution import is_row_only, parts_of, searches_at_once
 from windrow.kernels.patterns.pattern_plan import CLASSIFIER, PatternCondition, Register, register_side
 from windrow.kernels.patterns.program import listing
@@ -24,7 +24,7 @@ def explain_match(number: int, item: BoundMatch, names: dict[str, str]) -> str:
 
 def _clause(item: BoundMatch, names: dict[str, str]) -> Lines:
     match, clause = item.match, item.match.clause
-    yield "rows", shown(without_keys(match.rows), names)
+    yield "rows", one_line(without_keys(match.rows), names)
     keys = ", ".join(text_of(key, names) for key in match.partition_by)
     yield "partition by", keys or "nothing: one sequence"
     if match.is_ordered:
@@ -34,13 +34,11 @@ def _clause(item: BoundMatch, names: dict[str, str]) -> Lines:
     else:
         yield "order by", "nothing: the rows are in an arbitrary order, the same throughout the query"
     kinds = {(True, False): "with empty matches", (False, False): "without empty matches"}
-    shown_rows = kinds.get(
-        (clause.empty_shown, clause.unmatched_shown), "with empty matches and unmatched rows"
-    )
+    also = kinds.get((clause.empty_shown, clause.unmatched_shown), "with empty matches and unmatched rows")
     if clause.frame is None:
-        yield "gives", f"all rows of a match, {shown_rows}" if clause.all_rows else "one row a match"
+        yield "output", f"all rows of a match, {also}" if clause.all_rows else "one row a match"
     else:
-        yield "gives", "every row, with the match that is found for it"
+        yield "output", "every row, with the match that is found for it"
         where = "at the row or after it" if clause.frame.seek else "at the row"
         following = clause.frame.following
         end = "the end of the partition" if following is None else f"{following} rows after it"
@@ -84,7 +82,7 @@ def _plan(item: BoundMatch, names: dict[str, str]) -> Lines:
         length = match.tokens.text(*match.clause.duration.tokens)
         yield (
             "duration",
-            f"a match has all rows from its first one on for {length}, and is known when that is over",
+            f"a match has all rows from its first one on for {length}, and is final after that",
         )
     for number, register in enumerate(draft.registers):
         yield "register", f"{register_side(number)} = {_register(register, match.labels)}"
@@ -92,20 +90,20 @@ def _plan(item: BoundMatch, names: dict[str, str]) -> Lines:
         shifts = ", ".join(f"{shift:+d}" for shift in draft.neighbours)
         yield "beside", f"the rows {shifts} of each row, by Spark's lag, for columns that read them"
     for pair in draft.pairs:
-        yield "given", f"{pair.name} = {shown(pair.text, names)}"
-        yield "", f"by Spark, for every row and each that {pair.side} may be then"
+        yield "pairs", f"{pair.name} = {one_line(pair.text, names)}"
+        yield "", f"by Spark, for every row and each row that {pair.side} can be"
     for leaf in draft.running:
         yield "running", f"{leaf.name} = {leaf.leaf.function} of {leaf.column}, row by row in Python"
     for number, text in enumerate(draft.arguments):
-        yield "column", f"a{number} = {shown(text, names)}"
+        yield "column", f"a{number} = {one_line(text, names)}"
     for column in draft.hoisted:
-        yield "column", f"{column.name} = {shown(column.text, names)}"
+        yield "column", f"{column.name} = {one_line(column.text, names)}"
     for name, columns in draft.of_names:
         yield "of names", f"{name} = {', '.join(columns)} for {', '.join(match.labels)}"
     for name, text in draft.constants:
-        yield "constant", f"{name} = {shown(text, names)}"
+        yield "constant", f"{name} = {one_line(text, names)}"
     for name, text in draft.texts:
-        yield "measure", f"{name} = {shown(text, names)}"
+        yield "measure", f"{name} = {one_line(text, names)}"
     for leaf in draft.aggregates:
         over = leaf.leaf.variable or "all rows"
         yield (
@@ -113,7 +111,7 @@ def _plan(item: BoundMatch, names: dict[str, str]) -> Lines:
             f"{leaf.name} = {leaf.function} of {_column(leaf.column)} of {over}, in the kernel",
         )
         if leaf.of_spark is not None:
-            yield "aggregate", f"{leaf.name} = {shown(leaf.of_spark, names)}, in Spark"
+            yield "aggregate", f"{leaf.name} = {one_line(leaf.of_spark, names)}, in Spark"
     for value in draft.values:
         over = (
             "all rows"
@@ -132,19 +130,19 @@ def _plan(item: BoundMatch, names: dict[str, str]) -> Lines:
         return
     yield "exchange", f"in chunks {to}, then sorted; long partitions in slices"
     if item.halo is None:
-        yield "", "a slice goes on with the matches that the one before leaves open"
+        yield "", "a slice continues the matches that the one before leaves open"
     else:
         yield "", f"a slice has {item.halo.before} rows before its own and {item.halo.after} after"
 
 
 def _strategy(conditions: list[PatternCondition]) -> str:
     parts = [part for condition in conditions for part in parts_of(condition)]
-    asked = [part for part in parts if not is_row_only(part.expression)]
-    if not asked:
+    by_machine = [part for part in parts if not is_row_only(part.expression)]
+    if not by_machine:
         return "a Boolean column"
-    read = sorted({side for part in asked for side in sides_of(part.expression)} - {"row"})
-    whole = "asked" if len(asked) == len(parts) else "a Boolean column, and the rest asked"
-    return f"{whole} by the machine, over {', '.join(read)}"
+    read = sorted({side for part in by_machine for side in sides_of(part.expression)} - {"row"})
+    how = "evaluated" if len(by_machine) == len(parts) else "a Boolean column, and the rest evaluated"
+    return f"{how} by the machine, over {', '.join(read)}"
 
 
 def _register(register: Register, labels: tuple[str, ...]) -> str:

@@ -1,4 +1,4 @@
-"""How EXPLAIN writes expressions, SQL and lists of properties."""
+"""The parts of EXPLAIN's text: expressions, SQL, and sections of named lines."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from windrow.algebra.window_node import WindowFragment
 from windrow.syntax.sqltext import RelationText as Reference
 from windrow.syntax.sqltext import SqlText
 
-__all__ = ["order", "section", "shown", "text_of", "without_keys"]
+__all__ = ["one_line", "order", "section", "text_of", "without_keys"]
 
 
 def order(key: WindowFragment, descending: bool, nulls_first: bool, names: dict[str, str]) -> str:
@@ -18,16 +18,16 @@ def order(key: WindowFragment, descending: bool, nulls_first: bool, names: dict[
 
 def text_of(fragment: WindowFragment, names: dict[str, str]) -> str:
     """An expression."""
-    return "a Column" if fragment.column is not None else shown(fragment.text, names)
+    return "a Column" if fragment.column is not None else one_line(fragment.text, names)
 
 
-def shown(text: SqlText, names: dict[str, str]) -> str:
+def one_line(text: SqlText, names: dict[str, str]) -> str:
     """SQL on one line, relations under their names."""
     return " ".join(as_written(text.render(names)).replace(f"{ROW}.", "").split())
 
 
 def without_keys(rows: SqlText) -> SqlText:
-    """The input's SQL as the user would write it: what we select from it is listed below it."""
+    """The input's SQL as the user would write it: the columns that it selects are listed apart."""
     for index, part in enumerate(rows.parts):
         if not isinstance(part, Reference) and part.text.startswith("struct(*"):
             rest = rows.parts[index + 1 :]
@@ -49,6 +49,6 @@ def _begins(text: str) -> bool:
 
 
 def section(title: str, lines: list[tuple[str, str]]) -> str:
-    """A title and lines of a word and what it says."""
+    """A title, and below it lines of a name and a text."""
     width = max(len(name) for name, _ in lines) + 2
     return "\n".join([title, *(f"  {name:<{width}}{text}" for name, text in lines)])

@@ -1,4 +1,4 @@
-"""EXPLAIN: the algebra of a statement, how each window is computed, and why so."""
+"""EXPLAIN: the clauses of a statement, the strategy of each window, and the reason for it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from windrow.algebra.physical import FoundBoundary, PlanDraft
 from windrow.algebra.window_node import WindowBoundary
 from windrow.errors import Span
 from windrow.explain.explain_match import explain_match
-from windrow.explain.explain_text import order, section, shown, text_of, without_keys
+from windrow.explain.explain_text import one_line, order, section, text_of, without_keys
 from windrow.plan.nodes import Aggregate, Node, Pieces, walk
 from windrow.plan.reasons import Reason
 from windrow.rules.kernel_plan import needs_join
@@ -39,14 +39,14 @@ def explain(statement: BoundStatement, bound: tuple[Bound, ...]) -> str:
         explain_match(number, item, names) if isinstance(item, BoundMatch) else _window(number, item, names)
         for number, item in enumerate(bound, 1)
     ]
-    parts.append(section("Spark SQL", [("query", shown(statement.text, names))]))
+    parts.append(section("Spark SQL", [("query", one_line(statement.text, names))]))
     return _INTERNAL.sub("", "\n\n".join(parts))
 
 
 def _window(number: int, item: BoundWindow, names: dict[str, str]) -> str:
     window, draft = item.window, item.draft
     lines = [
-        ("rows", shown(without_keys(window.rows), names)),
+        ("rows", one_line(without_keys(window.rows), names)),
         ("type", "TUMBLING" if window.tumbling else "SLIDING"),
         (
             "partition by",
@@ -65,22 +65,25 @@ def _window(number: int, item: BoundWindow, names: dict[str, str]) -> str:
         lines += [("end", "none: a window runs to the row before the next start")]
     for item_ in draft.hoisted:
         lines.append(
-            ("column", f"{item_.name} = {shown(item_.text, names) if item_.column is None else 'a Column'}")
+            (
+                "column",
+                f"{item_.name} = {one_line(item_.text, names) if item_.column is None else 'a Column'}",
+            )
         )
     for name, text in draft.constants:
-        lines.append(("constant", f"{name} = {shown(text, names)}"))
+        lines.append(("constant", f"{name} = {one_line(text, names)}"))
     for call, column in draft.kernel_aggregates:
         lines.append(
             (
                 "aggregate",
-                f"{shown(call.text, names)}: {call.function} of {column or 'rows'}, in the kernel",
+                f"{one_line(call.text, names)}: {call.function} of {column or 'rows'}, in the kernel",
             )
         )
     for call in draft.spark_aggregates:
-        lines.append(("aggregate", f"{shown(call.text, names)}: by Spark, over the exploded windows"))
+        lines.append(("aggregate", f"{one_line(call.text, names)}: by Spark, over the exploded windows"))
     for name, fields in draft.fields:
-        kept = ", ".join(field for field, _ in fields) or "its position"
-        lines.append(("gives", f"{name}: {kept}"))
+        columns = ", ".join(field for field, _ in fields) or "its position"
+        lines.append(("output", f"{name}: {columns}"))
     lines += zip(("reads", ""), item.reads, strict=False)
     lines.append(("exchange", _exchange(item)))
     lines += [("", text) for text in _after_exchange(item)]
@@ -113,7 +116,7 @@ def _boundary(boundary: WindowBoundary, names: dict[str, str]) -> str:
 
 
 def _exchange(item: BoundWindow) -> str:
-    """What Spark will shuffle."""
+    """The columns that Spark shuffles, and how."""
     columns = [partition_key(number) for number in range(len(item.window.partition_by))]
     columns += [order_key(number) for number in range(len(item.window.order_by))]
     shared = dict(item.draft.shared)
@@ -134,7 +137,7 @@ def _after_exchange(item: BoundWindow) -> list[str]:
 def explain_continuous(gateway: Gateway, query: Continuous, plans: Mapping[Span, Node]) -> str:
     """The plan of a continuous query as text: its inputs, then the SQL that is evaluated over them.
 
-    `plans` are those of its queries; the reference has none.
+    `plans` are the plans of its queries; the reference interpreter has none.
     """
     return "\n\n".join(_continuous(gateway, query, plans))
 
@@ -151,19 +154,19 @@ def _continuous(gateway: Gateway, query: Continuous, plans: Mapping[Span, Node])
         yield section(names[item.key], [("relation", relation.sql[item.span.start : item.span.stop])])
     title = query.kind if isinstance(query, StreamQuery) else "relation"
     how = _how(gateway, plans.get(relation.span))
-    yield section(title, [("query", shown(relation.text, names)), ("", how)])
+    yield section(title, [("query", one_line(relation.text, names)), ("", how)])
 
 
 def _how(gateway: Gateway, plan: Node | None) -> str:
     """How a query is evaluated, and why Spark evaluates parts of it over pieces of time."""
     if plan is None:
         return "evaluated instant by instant: the reference"
-    told = dict.fromkeys(told for node in walk(plan) if (told := _by_spark(gateway, node)) is not None)
-    return "; ".join(["evaluated for whole logs", *told])
+    parts = dict.fromkeys(part for node in walk(plan) if (part := _by_spark(gateway, node)) is not None)
+    return "; ".join(["evaluated for whole logs", *parts])
 
 
 def _by_spark(gateway: Gateway, node: Node) -> str | None:
-    """What Spark evaluates as no operator does it, and why."""
+    """The part of a node that Spark evaluates because no operator can, with the reason."""
     match node:
         case Pieces():
             how = "by Spark at each piece of time" if node.input is None else _IN_PART

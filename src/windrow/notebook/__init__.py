@@ -1,7 +1,7 @@
 """``%load_ext windrow``: SQL in cells of a notebook, with the options of the command line.
 
 :mod:`~windrow.notebook.options` reads the line of the magic, :mod:`~windrow.notebook.magics` runs the cell.
-:mod:`~windrow.notebook.watching` shows what live queries give, in :mod:`~windrow.notebook.panels`.
+:mod:`~windrow.notebook.watching` displays the output of live queries, in :mod:`~windrow.notebook.panels`.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ __all__ = ["load", "watch"]
 
 
 def load(ipython: Any) -> None:
-    """Give an IPython shell ``%windrow`` and ``%%windrow``; a notebook shows live queries as they run."""
+    """Register ``%windrow`` and ``%%windrow`` in an IPython shell, and the display of live queries."""
     ipython.register_magics(WindrowMagics(ipython))
-    if hasattr(ipython, "kernel"):  # a terminal shows them as the texts that they are
-        shown = ipython.display_formatter.ipython_display_formatter
-        shown.for_type(LiveRelation, show_live)
-        shown.for_type(StartedRelation, show_started)
-        shown.for_type(LiveQuery, show_query)
+    if hasattr(ipython, "kernel"):  # a terminal displays them as text
+        formatter = ipython.display_formatter.ipython_display_formatter
+        formatter.for_type(LiveRelation, show_live)
+        formatter.for_type(StartedRelation, show_started)
+        formatter.for_type(LiveQuery, show_query)

@@ -28,7 +28,7 @@ __all__ = ["ShownError", "WindrowMagics"]
 
 
 class ShownError(Exception):
-    """An error that the cell shows already: it stops the notebook, and adds one line and no traceback."""
+    """An error that the cell has displayed: it stops the notebook, and adds one line without a traceback."""
 
     def __init__(self, error: WindrowError) -> None:
         super().__init__(f"[{error.condition}] {error.message}")
@@ -45,20 +45,20 @@ class WindrowMagics(Magics):
         super().__init__(shell)
         self._variables: dict[str, Any] = shell.user_ns
         self._session: Session | None = None
-        self._made: tuple[str, dict[str, str]] | None = None  # as which the session was made here
+        self._made: tuple[str, dict[str, str]] | None = None  # master and settings of the session
 
     @line_cell_magic
     def windrow(self, line: str, cell: str | None = None) -> object:
         """Run SQL.
 
-        ``%%windrow [OPTIONS] [>> name]`` runs the statements of the cell; the last one's relation is what the
-        cell gives, or is assigned to `name`. ``%windrow [OPTIONS]`` attaches tables and gives the session,
-        ``%windrow NAME`` makes the session in the variable NAME that of the cells, ``%windrow --help`` tells
-        the options.
+        ``%%windrow [OPTIONS] [>> name]`` runs the statements of the cell. The last one's relation is the
+        result of the cell, or is assigned to `name`. ``%windrow [OPTIONS]`` attaches tables and returns the
+        session, ``%windrow NAME`` lets the cells use the session in the variable NAME, ``%windrow --help``
+        lists the options.
         """
-        with self._shown_errors():
+        with self._displayed_errors():
             if line.strip() in ("--help", "-h"):
-                print(help_text())  # noqa: T201 - what is asked for
+                print(help_text())  # noqa: T201 - its purpose
                 return None
             if cell is None and line.strip().isidentifier():
                 return self._adopt(line.strip())
@@ -78,48 +78,48 @@ class WindrowMagics(Magics):
             return relation if read.format is Format.TABLE and read.output is None else None
 
     def _adopt(self, name: str) -> Session:
-        given = self._variables.get(name)
-        if not isinstance(given, Session):
+        session = self._variables.get(name)
+        if not isinstance(session, Session):
             raise UsageError(
                 f"{name} is no session",
                 condition="UNKNOWN_SESSION",
                 hint=f"{name} = windrow.Session() makes one",
             )
-        self._session = given
-        return given
+        self._session = session
+        return session
 
     def _opened(self, line: MagicLine) -> Session:
-        """The session of the notebook with the tables of the line, made where there is none."""
+        """The session of the notebook with the tables of the line; started if there is none."""
         if self._session is None:
             with Java(is_ours=False).starting():
-                self._session = open_session(line.asked, start_spark)
-            self._made = line.asked.master, line.asked.conf
+                self._session = open_session(line.options, start_spark)
+            self._made = line.options.master, line.options.conf
             return self._session
-        if line.names_session and self._made != (line.asked.master, line.asked.conf):
+        if line.names_session and self._made != (line.options.master, line.options.conf):
             raise UsageError(
                 "the notebook has another session already",
                 condition="SESSION_EXISTS",
-                hint="give --master and --conf in the first cell, or restart the kernel",
+                hint="write --master and --conf in the first cell, or restart the kernel",
             )
-        asked = line.asked
-        for name, paths in asked.tables.items():
-            self._session.register(name, paths, format=asked.format(name))
-        for name, path in asked.streams.items():
-            rowtime = asked.rowtimes.get(name) or asked.rowtimes.get("")
-            unit = asked.units.get(name) or asked.units.get("")
+        options = line.options
+        for name, paths in options.tables.items():
+            self._session.register(name, paths, format=options.format(name))
+        for name, path in options.streams.items():
+            rowtime = options.rowtimes.get(name) or options.rowtimes.get("")
+            unit = options.units.get(name) or options.units.get("")
             self._session.stream(name, path, rowtime=rowtime, unit=unit)
         return self._session
 
     def _run(
         self, session: Session, statements: list[ScriptStatement], line: MagicLine
     ) -> Relation | LiveQuery | None:
-        """Run statements, show all results but the last one's, and give that; or the query, if it is live."""
-        parameters = values(session.spark, line.asked.params)
+        """Run statements, display all results but the last, and return that; a live query itself."""
+        parameters = values(session.spark, line.options.params)
         view = View(line.at, line.envelope if line.live is None else None, line.key)
         last: Relation | LiveQuery | None = None
         with Progress(shown=False) as progress:
             for statement in statements:
-                with at_its_place(statement, line.asked):
+                with at_its_place(statement, line.options):
                     relation = view.of(session.sql(statement.padded, **parameters), statement)
                     is_last = statement is statements[-1]
                     if is_last and line.live is not None:
@@ -148,7 +148,7 @@ class WindrowMagics(Magics):
         return last
 
     @contextmanager
-    def _shown_errors(self) -> Iterator[None]:
+    def _displayed_errors(self) -> Iterator[None]:
         try:
             yield
         except WindrowError as error:
@@ -156,8 +156,8 @@ class WindrowMagics(Magics):
             raise ShownError(error) from None
 
 
-def _display(shown: object) -> None:
-    display(shown)  # type: ignore[no-untyped-call] # IPython's
+def _display(item: object) -> None:
+    display(item)  # type: ignore[no-untyped-call] # IPython's
 
 
 def _has_rows(relation: Relation) -> bool:

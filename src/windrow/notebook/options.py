@@ -1,4 +1,4 @@
-"""The line of a magic: the options of ``windrow run``, and the name that the result is given."""
+"""The line of a magic: the options of ``windrow run``, and the name of the result's variable."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ _NAME = re.compile(r">>\s*(\S*)\s*$")
 
 @dataclass(frozen=True)
 class MagicLine:
-    """What a line says.
+    """The parsed line of a magic.
 
     Attributes
     ----------
-    asked
-        The session, its tables, streams and parameters.
+    options
+        The options of the session: its tables, streams and parameters.
     names_session
-        Whether it says of which session, by ``--master`` or ``--conf``.
+        Whether it chooses a session, by ``--master`` or ``--conf``.
     file
         The script to run before the cell's text.
     format, output, limit, at, envelope, key, picture
-        As of ``windrow run``.
+        As for ``windrow run``.
     live
-        How the last query is run live; None where it is not.
+        How the last query runs live; None for a batch query.
     result
-        The name of the variable that the result is given; None for none.
+        The name of the variable for the result; None for none.
     """
 
-    asked: Connection
+    options: Connection
     names_session: bool
     file: Path | None
     format: Format
@@ -63,8 +63,8 @@ def read_line(line: str) -> MagicLine:
     Raises
     ------
     UsageError
-        ``MALFORMED_OPTION`` for what is no option, ``UNKNOWN_OPTION`` for one that means nothing beside the
-        others, ``INVALID_NAME`` for a name that Python does not have.
+        ``MALFORMED_OPTION`` for an option that cannot be read, ``UNKNOWN_OPTION`` for one that cannot be
+        combined with the others, ``INVALID_NAME`` for a name that is no identifier.
     """
     result = None
     if (found := _NAME.search(line)) is not None:
@@ -73,29 +73,29 @@ def read_line(line: str) -> MagicLine:
             raise UsageError(
                 f"{result!r} is no name for a result", condition="INVALID_NAME", hint="write >> readings"
             )
-    given = _parsed(line)
-    asks_changes = given["changelog"] or given["envelope"] is not None or given["key"] is not None
+    parsed = _parsed(line)
+    asks_changes = parsed["changelog"] or parsed["envelope"] is not None or parsed["key"] is not None
     return MagicLine(
-        asked=connection(
-            given["master"], given["conf"], given["table"], given["table_format"], given["param"],
-            given["streams"], given["rowtime"], given["rowtime_unit"],
+        options=connection(
+            parsed["master"], parsed["conf"], parsed["table"], parsed["table_format"], parsed["param"],
+            parsed["streams"], parsed["rowtime"], parsed["rowtime_unit"],
         ),
-        names_session=bool(given["conf"]) or "--master" in line,
-        file=given["file"],
-        format=chosen_format(given["form"], given["output"]),
-        output=given["output"],
-        limit=given["limit"],
-        at=given["at"],
-        envelope=(given["envelope"] or "delta") if asks_changes else None,
-        key=tuple(name.strip() for name in given["key"].split(",")) if given["key"] is not None else (),
-        picture=_picture(given),
-        live=_live(given),
+        names_session=bool(parsed["conf"]) or "--master" in line,
+        file=parsed["file"],
+        format=chosen_format(parsed["form"], parsed["output"]),
+        output=parsed["output"],
+        limit=parsed["limit"],
+        at=parsed["at"],
+        envelope=(parsed["envelope"] or "delta") if asks_changes else None,
+        key=tuple(name.strip() for name in parsed["key"].split(",")) if parsed["key"] is not None else (),
+        picture=_picture(parsed),
+        live=_live(parsed),
         result=result,
     )  # fmt: skip
 
 
 def help_text() -> str:
-    """The options, each with what it is for."""
+    """The options, each with its help."""
     command = typer.main.get_command(app).commands["run"]  # type: ignore[attr-defined] # of its groups
     bold = re.compile(r"\[/?bold\]")
     lines = ["%%windrow [OPTIONS] [>> name], with the options of windrow run:", ""]
@@ -106,7 +106,7 @@ def help_text() -> str:
 
 
 def _parsed(line: str) -> dict[str, Any]:
-    """The options by their names, as the command line has them."""
+    """The options by their names, parsed as by the command line."""
     command = typer.main.get_command(app).commands["run"]  # type: ignore[attr-defined] # of its groups
     try:
         words = shlex.split(line)
@@ -118,7 +118,7 @@ def _parsed(line: str) -> dict[str, Any]:
             hint="close the quotes",
         ) from None
     except Exception as error:
-        # What Typer raises for a line that is wrong has a message of its own; its class has moved before.
+        # Typer's error for a wrong line; its class is in another module in each version
         if not hasattr(error, "format_message"):
             raise
         raise UsageError(
@@ -129,27 +129,28 @@ def _parsed(line: str) -> dict[str, Any]:
     return dict(context.params)
 
 
-def _picture(given: Mapping[str, Any]) -> Picture | None:
-    if given["plot"] is None:
+def _picture(parsed: Mapping[str, Any]) -> Picture | None:
+    if parsed["plot"] is None:
         return None
-    key = given["plot_key"]
+    key = parsed["plot_key"]
     values = tuple(value.strip() for value in key.split(",")) if key is not None else None
-    return Picture(given["plot"], values, given["plot_rows"] or 200)
+    return Picture(parsed["plot"], values, parsed["plot_rows"] or 200)
 
 
-def _live(given: Mapping[str, Any]) -> Live | None:
+def _live(parsed: Mapping[str, Any]) -> Live | None:
     refused: tuple[str, ...]
-    if given["live"]:
+    if parsed["live"]:
         refused, beside = ("form", "output", "at", "key", "plot"), "--live"
-        hint = "the rows are shown in the notebook; relation.start(…) writes them elsewhere"
+        hint = "leave it out: the notebook displays the rows; relation.start(…) writes them elsewhere"
     else:
-        refused, beside = ("checkpoint", "trigger"), "no --live"
-        hint = "it is an option of --live"
+        refused, beside = ("checkpoint", "trigger"), None
+        hint = "add --live"
     for name in (*refused, "ui", "ui_port"):
-        if given[name] not in (None, False):
+        if parsed[name] not in (None, False):
             option = "--format" if name == "form" else f"--{name.replace('_', '-')}"
-            raise UsageError(f"{option} is given with {beside}", condition="UNKNOWN_OPTION", hint=hint)
-    return Live(given["checkpoint"], given["trigger"], Format.TABLE) if given["live"] else None
+            problem = "needs --live" if beside is None else f"cannot be combined with {beside}"
+            raise UsageError(f"{option} {problem}", condition="UNKNOWN_OPTION", hint=hint)
+    return Live(parsed["checkpoint"], parsed["trigger"], Format.TABLE) if parsed["live"] else None
 
 
 def _first_lower(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Live queries in the output of a cell: what they tell, refreshed as long as they run, and a button."""
+"""Live queries in the output of a cell: their progress, refreshed while they run, and a stop button."""
 
 from __future__ import annotations
 
@@ -23,71 +23,71 @@ atexit.register(_exits.set)
 
 
 class Cells:
-    """Which queries were shown by which run of which cell: a cell that is run again stops its own."""
+    """The queries that cells display, by cell and run: a cell that runs again stops its earlier queries."""
 
     def __init__(self) -> None:
         self._runs: dict[str, tuple[int, list[LiveQuery]]] = {}
-        self._shown: WeakKeyDictionary[LiveQuery, int] = WeakKeyDictionary()
+        self._displayed: WeakKeyDictionary[LiveQuery, int] = WeakKeyDictionary()
 
     def begin(self, cell: str | None, run: int) -> None:
-        """Stop what a cell has shown in runs before this one; of a cell without a name that is not known."""
+        """Stop the queries of a cell's earlier runs; for a cell without an id they are not known."""
         before, queries = self._runs.get(cell or "", (run, []))
         if cell is not None and before != run:
             self._runs.pop(cell)
             for query in queries:
                 query.stop()
 
-    def shows(self, query: LiveQuery, cell: str | None, run: int) -> None:
-        """Take in that a run of a cell shows a query."""
-        self._shown[query] = run
+    def add(self, query: LiveQuery, cell: str | None, run: int) -> None:
+        """Record that a run of a cell displays a query."""
+        self._displayed[query] = run
         if cell is not None:
             self._runs.setdefault(cell, (run, []))[1].append(query)
 
-    def is_shown(self, query: LiveQuery, run: int) -> bool:
-        """Whether a run shows a query."""
-        return self._shown.get(query) == run
+    def displays(self, query: LiveQuery, run: int) -> bool:
+        """Whether a run displays a query."""
+        return self._displayed.get(query) == run
 
 
 _cells = Cells()
 
 
 def show_query(query: LiveQuery) -> None:
-    """Show a query that was started, unless this run of the cell shows it already."""
+    """Display a started query, unless this run of the cell displays it already."""
     _, run = _running()
-    if not _cells.is_shown(query, run):
+    if not _cells.displays(query, run):
         open_panel(query)
 
 
 def before_start() -> None:
-    """Stop what this cell has started and shown when it was run before."""
+    """Stop the queries that earlier runs of this cell have started and displayed."""
     _cells.begin(*_running())
 
 
 def open_panel(query: LiveQuery, body: Callable[[], str] = str) -> None:
-    """Show a query in the output of the cell as long as it runs, and its end.
+    """Display a query in the output of the cell while it runs, and its end.
 
     Parameters
     ----------
     query
         The query.
     body
-        Gives HTML to show below what the query tells of itself.
+        Returns HTML to display below the progress of the query.
     """
-    _cells.shows(query, *_running())
+    _cells.add(query, *_running())
     button = _stop_button(query)
     if button is not None:
         _display(button)
     handle: Any = display(_html(query, body), display_id=True)  # type: ignore[no-untyped-call] # IPython's
 
     def follow() -> None:
-        shown: HTML | None = None
+        displayed: HTML | None = None
         is_active = True
         while is_active:
-            is_active = query.is_active  # before the rows, so that the last ones are seen
-            told = _html(query, body)
-            if shown is None or told.data != shown.data:
-                handle.update(told)
-                shown = told
+            is_active = query.is_active  # read before the rows, so that the last ones are displayed
+            current = _html(query, body)
+            if displayed is None or current.data != displayed.data:
+                handle.update(current)
+                displayed = current
             if is_active and _exits.wait(_BETWEEN):
                 return
         if button is not None:
@@ -110,7 +110,7 @@ def _stop_button(query: LiveQuery) -> Any:
 
     def stop(_: object) -> None:
         button.description, button.disabled = "Stopping", True
-        # a step that is at work is waited for, and the notebook need not wait
+        # stop() waits for the current micro-batch, and the notebook must not
         threading.Thread(target=query.stop, name=f"windrow stops {query.name}", daemon=True).start()
 
     button.on_click(stop)
@@ -128,13 +128,13 @@ def _running() -> tuple[str | None, int]:
     shell: Any = get_ipython()
     if not hasattr(shell, "get_parent"):  # no shell, or one in a terminal
         raise UsageError(
-            "only notebooks show live queries as they run",
+            "live queries can be displayed in notebooks only",
             condition="NO_NOTEBOOK",
-            hint="relation.start('console') prints what they give, windrow shell has .watch",
+            hint="call relation.start('console'), or use .watch in windrow shell",
         )
     cell = shell.get_parent().get("metadata", {}).get("cellId")
     return (None if cell is None else str(cell)), int(shell.execution_count)
 
 
-def _display(shown: object) -> None:
-    display(shown)  # type: ignore[no-untyped-call] # IPython's
+def _display(item: object) -> None:
+    display(item)  # type: ignore[no-untyped-call] # IPython's

@@ -1,4 +1,4 @@
-"""Relations of live queries as tables that refresh: started when they are shown."""
+"""Live relations as tables that refresh; displaying one starts its query."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from windrow.spark.live.sinks.sink import Sink
 __all__ = ["ROWS", "show_live", "show_started", "watch"]
 
 ROWS = 20
-"""How many rows are shown unless the user says otherwise."""
+"""How many rows are displayed by default."""
 
 
 def watch(
@@ -36,44 +36,44 @@ def watch(
     checkpoint: str | Path | None = None,
     trigger: Mapping[str, Any] | None = None,
 ) -> LiveQuery:
-    """Start a query over live or named streams, and show what it gives in the output of the cell.
+    """Start a query over live or named streams, and display its output in the output of the cell.
 
-    A relation is shown as the table that it is after the last micro-batch, its rows in the order of the
-    columns; a stream, ``EMIT STREAM`` and ``CHANGELOG OF`` by the rows that came last.
+    A relation is displayed as the table after the last micro-batch, its rows ordered by the columns; a
+    stream, ``EMIT STREAM`` and ``CHANGELOG OF`` by the last emitted rows.
 
     Parameters
     ----------
     relation
-        Over live or named streams.
+        A relation over live or named streams.
     envelope
-        Show the changes of a relation, in this form, and not its table.
+        Display the changes of a relation, in this form, instead of its table.
     limit
-        How many rows are shown.
+        How many rows are displayed.
     checkpoint, trigger
-        As of :meth:`windrow.Relation.start`.
+        As for :meth:`windrow.Relation.start`.
 
     Raises
     ------
     WindrowError
-        ``NO_NOTEBOOK`` where there is none, and what :meth:`windrow.Relation.start` raises.
+        ``NO_NOTEBOOK`` outside of a notebook, and the errors of :meth:`windrow.Relation.start`.
     """
     before_start()
     plan = relation.live
     is_table = plan is not None and plan.is_relation and not plan.asks_changes and envelope is None
-    shown = _Table(limit) if is_table else _Latest(limit)
+    sink = _Table(limit) if is_table else _Latest(limit)
     query = relation.start(
-        shown,  # type: ignore[arg-type] # a sink of ours
+        sink,  # type: ignore[arg-type] # an internal sink
         mode="table" if is_table else "changelog",
         envelope=envelope,
         checkpoint=checkpoint,
         trigger=trigger,
     )
-    open_panel(query, shown.html)
+    open_panel(query, sink.html)
     return query
 
 
 def show_live(relation: LiveRelation) -> None:
-    """Show a relation whose rows come as long as it runs."""
+    """Start a live relation, and display its output."""
     try:
         watch(relation)
     except WindrowError as error:
@@ -81,7 +81,7 @@ def show_live(relation: LiveRelation) -> None:
 
 
 def show_started(relation: StartedRelation) -> None:
-    """Show what INSERT INTO has started."""
+    """Display the query that INSERT INTO has started."""
     if relation.query is not None:
         show_query(relation.query)
     else:
@@ -89,29 +89,29 @@ def show_started(relation: StartedRelation) -> None:
 
 
 class _Table(Sink):
-    """Shows the first rows of a table, in the order of its columns."""
+    """Displays the first rows of a table, ordered by its columns."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._shown = ""
+        self._html = ""
 
     def write(self, rows: DataFrame, number: int) -> int | None:  # noqa: ARG002 - of other sinks
-        """Take the table."""
+        """Display the table."""
         named = rows.toDF(*(f"c{place}" for place in range(len(rows.columns))))
         keys = [field.name for field in named.schema if is_orderable(field.dataType)]
         found = as_text(named.orderBy(*keys).limit(self._limit), iso=False).collect()
         count = rows.count()
-        told = _counted(count) if count <= self._limit else f"first {_counted(len(found))} of {count:,}"
-        self._shown = html_table(rows.schema, found, told)
+        caption = _counted(count) if count <= self._limit else f"first {_counted(len(found))} of {count:,}"
+        self._html = html_table(rows.schema, found, caption)
         return count
 
     def html(self) -> str:
         """The table."""
-        return self._shown
+        return self._html
 
 
 class _Latest(Sink):
-    """Shows the rows that came last, the latest at the end."""
+    """Displays the last emitted rows, the latest at the end."""
 
     def __init__(self, limit: int) -> None:
         self._rows: deque[Sequence[str | None]] = deque(maxlen=limit)
@@ -120,7 +120,7 @@ class _Latest(Sink):
         self._last = -1
 
     def write(self, rows: DataFrame, number: int) -> int | None:
-        """Take the rows of a micro-batch."""
+        """Display the rows of a micro-batch."""
         found = as_text(by_time(rows), iso=False).collect()
         if number > self._last:  # not repeated
             self._count += len(found)
@@ -132,9 +132,9 @@ class _Latest(Sink):
         """The rows."""
         if self._schema is None:
             return ""
-        shown = list(self._rows)
-        told = _counted(self._count)
-        return html_table(self._schema, shown, told if len(shown) == self._count else f"last of {told}")
+        rows = list(self._rows)
+        counted = _counted(self._count)
+        return html_table(self._schema, rows, counted if len(rows) == self._count else f"last of {counted}")
 
 
 def _counted(count: int) -> str:

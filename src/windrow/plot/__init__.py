@@ -1,8 +1,8 @@
-"""Pictures of windows, matches, relations that vary, and streams.
+"""Pictures of windows, matches, time-varying relations, and streams.
 
     relation ─ reading/ ─▶ scene (plain data) ─ a module a kind ─▶ Altair chart ─ saving ─▶ SVG, PNG, HTML
 
-A scene has no more rows than one can look at; what was left out is said in the picture.
+A scene has no more rows than a picture can show; the picture says how many it omits.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A stream as it arrived: rows by when they came and their rowtimes, what was promised, and what was late."""
+"""A picture of a stream in order of arrival: rows by processing time and rowtime, bounds, and late rows."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def draw_arrivals(scene: ArrivalScene, width: int | None = None) -> Picture:
                 x=x, y=y("y"), color=colour
             )
         )
-    title = heading(scene.title, _told(scene, len(rows), len(late), bool(steps)))
+    title = heading(scene.title, _subtitle(scene, len(rows), len(late), bool(steps)))
     return styled(alt.layer(*layers).properties(width=width or WIDTH, height=_HEIGHT, title=title))
 
 
@@ -104,11 +104,11 @@ def _domain(places: list[float]) -> tuple[float, float]:
     return first - air, last + air
 
 
-def _told(scene: ArrivalScene, rows: int, late: int, has_bounds: bool) -> list[str]:
-    told = [f"{rows:,} row{'' if rows == 1 else 's'} in time", f"{late:,} late" if late else "none late"]
+def _subtitle(scene: ArrivalScene, rows: int, late: int, has_bounds: bool) -> list[str]:
+    parts = [f"{rows:,} row{'' if rows == 1 else 's'} in time", f"{late:,} late" if late else "none late"]
     if len(scene.arrivals) < scene.entry_count:
-        told.append(f"the first {len(scene.arrivals):,} of {scene.entry_count:,} entries")
-    lines = [" · ".join(told)]
+        parts.append(f"the first {len(scene.arrivals):,} of {scene.entry_count:,} entries")
+    lines = [" · ".join(parts)]
     if has_bounds:
         lines.append("a line is what was promised: no row below it follows of the same producer")
     return lines

@@ -1,4 +1,4 @@
-"""Which picture a relation has."""
+"""The picture of a relation, by its kind."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ def _drawn(relation: Relation, options: Options, width: int | None) -> Picture:
         raise NotSupportedError(
             "a live relation has no picture",
             condition="UNSUPPORTED_STREAM",
-            hint="start it into a folder or windrow.Memory(), and draw what it has given",
+            hint="start it into a folder or windrow.Memory(), and draw the emitted rows",
         )
     if made_of is None or made_of == ():
         raise UsageError(
             "there is nothing to draw: the query has no windows, patterns or streams",
             condition="NOTHING_TO_DRAW",
-            hint="pictures are of WINDOW BY, MATCH_RECOGNIZE, windows of streams and streams",
+            hint="draw a query with WINDOW BY, MATCH_RECOGNIZE or windows of streams, or a stream",
         )
     _need_altair()
-    # Altair takes most of a second, and is an extra.
+    # imported here: Altair takes most of a second, and is an extra
     if isinstance(made_of, Varying):
         from windrow.plot.reading.read_time_varying import read_varying
         from windrow.plot.validity import draw_validity

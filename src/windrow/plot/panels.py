@@ -74,10 +74,10 @@ def lane_axis(field: str, count: int) -> alt.Y:
     return alt.Y(f"{field}:Q", scale=alt.Scale(domain=[count, 0], nice=False, zero=False), axis=None)
 
 
-def bars(given: list[dict[str, Any]], shared: Shared, count: int, thickness: float, **mark: Any) -> alt.Chart:
+def bars(items: list[dict[str, Any]], shared: Shared, count: int, thickness: float, **mark: Any) -> alt.Chart:
     """Bars from `from` to `to` in their `lane`, of so many lanes; `thickness` is a share of the lane's."""
     margin = (1 - thickness) / 2
-    placed = [{**one, "upper": one["lane"] + margin, "lower": one["lane"] + 1 - margin} for one in given]
+    placed = [{**one, "upper": one["lane"] + margin, "lower": one["lane"] + 1 - margin} for one in items]
     drawn: alt.Chart = (
         marks(placed)
         .mark_rect(aria=False, **mark)
@@ -133,7 +133,7 @@ def sequence_picture(shared: Shared, drawn: Callable[[Shared, Drawn], Panel], wh
     for panel in panels:
         title = alt.TitleParams(
             panel.sequence.title or "all rows",
-            subtitle=_told(scene, panel, what),
+            subtitle=_subtitle(scene, panel, what),
             fontSize=12,
             color=INK,
             offset=6,
@@ -147,7 +147,7 @@ def sequence_picture(shared: Shared, drawn: Callable[[Shared, Drawn], Panel], wh
     return styled(whole.resolve_scale(color="shared", x="independent"))
 
 
-def _told(scene: SequenceScene, panel: Panel, what: str) -> str:
+def _subtitle(scene: SequenceScene, panel: Panel, what: str) -> str:
     sequence = panel.sequence
     found = sequence.found_count
     plural = {"window": "windows", "match": "matches"}[what]

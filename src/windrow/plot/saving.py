@@ -34,18 +34,18 @@ def chart_format(path: Path) -> str:
 
 
 def save(chart: Any, path: str | Path, form: str | None = None) -> None:
-    """Write a chart to a file; PNG has two pixels for each of the screen's.
+    """Write a chart to a file; PNG has two pixels for each pixel of the screen.
 
-    HTML is one file with all that shows it, and needs no network.
+    HTML is one self-contained file, which needs no network.
 
     Parameters
     ----------
     chart
-        What `relation.plot()` gives.
+        The result of `relation.plot()`.
     path
-        The file, whose suffix says the format.
+        The file, whose suffix is the format.
     form
-        The format, where the suffix does not say it.
+        The format, if the suffix does not say it.
 
     Raises
     ------

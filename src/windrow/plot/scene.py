@@ -1,7 +1,7 @@
-"""What is drawn, as plain data: sequences of rows with windows or matches, intervals, arrivals.
+"""Pictures as plain data: sequences of rows with windows or matches, intervals, arrivals.
 
-Places along an axis are floats: numbers as they are, times as milliseconds since the epoch of the clock that
-the session shows.
+Places along an axis are floats: numbers as they are, times as milliseconds since the epoch in local time of
+the session's zone.
 """
 
 from __future__ import annotations
@@ -109,10 +109,10 @@ class SequenceScene:
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A row of a relation that varies: its key, all its values, and those beside the key.
+    """A row of a time-varying relation: its key, all its values, and those beside the key.
 
-    It is there from `enter` until before `leave`.
-    `leave` is None for a row that stays; `amount` is the value of the column that is drawn, if one is.
+    It is in the relation from `enter` until before `leave`, which is None for a row that is not deleted.
+    `amount` is the value of the drawn column, if there is one.
     """
 
     key: str
@@ -125,7 +125,7 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class VaryingScene:
-    """A relation that varies in time, from `first` to `last`; `y` is what its amounts are, if it has any."""
+    """A time-varying relation from `first` to `last`; `y` is the axis of its amounts, if it has any."""
 
     title: str
     x: Axis
@@ -138,7 +138,7 @@ class VaryingScene:
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """An entry of a log: when it came, from whom, its rowtime and the bound that it promised, if any."""
+    """An entry of a log: its processing time, its producer, its rowtime, and its bound, if any."""
 
     came: float
     producer: str

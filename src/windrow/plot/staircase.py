@@ -75,7 +75,7 @@ def draw_staircase(scene: VaryingScene, width: int | None = None) -> Picture:
         .mark_rule(strokeDash=[3, 3], color=FAINT, strokeWidth=1, aria=False)
         .encode(x=at)
     )
-    title = heading(scene.title, _told(scene, len(keys)))
+    title = heading(scene.title, _subtitle(scene, len(keys)))
     chart = alt.layer(end, tread, riser, dot).properties(width=width or WIDTH, height=_HEIGHT, title=title)
     return styled(chart)
 
@@ -95,10 +95,10 @@ def _counted(scene: VaryingScene) -> tuple[Interval, ...]:
     return tuple(counted)
 
 
-def _told(scene: VaryingScene, keys: int) -> list[str]:
-    told = ["a dot where a row enters, a line while it stays; dashed: the end of what is recorded"]
+def _subtitle(scene: VaryingScene, keys: int) -> list[str]:
+    parts = ["a dot where a row enters, a line while it stays; dashed: the end of what is recorded"]
     if len(scene.intervals) < scene.row_count:
-        told.append(f"the first {len(scene.intervals):,} of {scene.row_count:,} rows")
+        parts.append(f"the first {len(scene.intervals):,} of {scene.row_count:,} rows")
     if keys > len(VARIABLES):
-        told.append(f"the first {len(VARIABLES)} of {keys:,} keys; key=… names other columns")
-    return told
+        parts.append(f"the first {len(VARIABLES)} of {keys:,} keys; key=… names other columns")
+    return parts

@@ -123,7 +123,7 @@ def heading(title: str, subtitle: list[str]) -> alt.TitleParams:
 
 
 def axis_of(axis: Axis, **options: object) -> alt.Axis:
-    """An axis with its title; times are shown as the clock of the session does."""
+    """An axis with its title; times are in the session's zone."""
     if axis.is_whole:
         options["tickMinStep"] = 1
     if axis.is_time:

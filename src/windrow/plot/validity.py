@@ -1,4 +1,4 @@
-"""The rows of a relation that varies: bars from when they enter until they leave, by their key."""
+"""A picture of the rows of a time-varying relation: bars of their validity, by key."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _LETTER = 6.4
 
 
 def draw_validity(scene: VaryingScene, width: int | None = None) -> Picture:
-    """The picture of a relation that varies.
+    """The picture of a time-varying relation.
 
-    Rows of one key share a line where they are not there at once; what else they show stands in the bars.
+    Rows of one key share a line if they do not overlap; the bars have their other values.
     """
     width = width or WIDTH
     placed, labels, cuts = _placed(scene)
@@ -52,7 +52,7 @@ def draw_validity(scene: VaryingScene, width: int | None = None) -> Picture:
     count = max((lane for _, lane in placed), default=0) + 1
     scale = alt.Scale(domain=[count, 0], nice=False, zero=False)
     x = place("x", scene.x, domain, axis_of(scene.x, tickCount=10, grid=True))
-    given = alt.Color("colour:N", scale=None)
+    paint = alt.Color("colour:N", scale=None)
 
     def y(field: str) -> alt.Y:
         return alt.Y(f"{field}:Q", scale=scale, axis=None)
@@ -63,10 +63,10 @@ def draw_validity(scene: VaryingScene, width: int | None = None) -> Picture:
         .encode(y=y("lane")),
         marks(drawn)
         .mark_rect(cornerRadius=2, opacity=0.9, aria=False)
-        .encode(x=x, x2="to:Q", y=y("upper"), y2="lower:Q", color=given, tooltip=["row:N"]),
+        .encode(x=x, x2="to:Q", y=y("upper"), y2="lower:Q", color=paint, tooltip=["row:N"]),
         marks(entered)
         .mark_rule(strokeWidth=2.5, aria=False)
-        .encode(x=x, y=y("upper"), y2="lower:Q", color=given),
+        .encode(x=x, y=y("upper"), y2="lower:Q", color=paint),
         marks(texts)
         .mark_text(align="left", dx=6, color="white", fontSize=10.5, aria=False)
         .encode(x=x, y=y("lane"), text="text:N"),
@@ -75,9 +75,9 @@ def draw_validity(scene: VaryingScene, width: int | None = None) -> Picture:
         .encode(x=alt.value(0), y=y("lane"), text="text:N"),
         marks(stays)
         .mark_point(shape="triangle-right", filled=True, size=90, opacity=1, xOffset=4, aria=False)
-        .encode(x=x, y=y("lane"), color=given),
+        .encode(x=x, y=y("lane"), color=paint),
     ]
-    title = heading(scene.title, _told(scene, len(placed)))
+    title = heading(scene.title, _subtitle(scene, len(placed)))
     return styled(
         alt.layer(*[layer for layer in layers if layer.data.values]).properties(
             width=width, height=count * _LANE, title=title
@@ -120,10 +120,10 @@ def _short(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
-def _told(scene: VaryingScene, placed: int) -> list[str]:
-    told = [f"{scene.row_count:,} row{'' if scene.row_count == 1 else 's'}"]
+def _subtitle(scene: VaryingScene, placed: int) -> list[str]:
+    parts = [f"{scene.row_count:,} row{'' if scene.row_count == 1 else 's'}"]
     if placed < scene.row_count:
-        told.append(f"{placed:,} of them are drawn")
+        parts.append(f"{placed:,} of them are drawn")
     if any(interval.leave is None for interval in scene.intervals):
-        told.append("an arrow: the row stays")
-    return [" · ".join(told)]
+        parts.append("an arrow: the row stays")
+    return [" · ".join(parts)]

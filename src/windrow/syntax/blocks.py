@@ -30,8 +30,7 @@ def find_blocks(tokens: TokenList) -> list[BlockText]:
     Raises
     ------
     ParseError
-        From the clause itself; ``PARSE_SYNTAX_ERROR`` where the clause stands outside a SELECT or twice
-        in one.
+        Errors of the clause itself; ``PARSE_SYNTAX_ERROR`` for a clause outside a SELECT, or twice in one.
     AnalysisError
         ``MISSING_WINDOW_SPECIFICATION`` for OVER w, ``INVALID_USAGE_OF_STAR_OR_REGEX`` for w.*.
     """

@@ -46,7 +46,7 @@ _ENDS_FROM = {
 
 @dataclass(frozen=True, slots=True)
 class StreamWindowClause:
-    """A bracket after a stream: what it says, in ranges of tokens.
+    """A window in brackets after a stream, as ranges of tokens.
 
     Attributes
     ----------
@@ -55,9 +55,9 @@ class StreamWindowClause:
     is_now, is_unbounded
         ``[NOW]``, ``[RANGE UNBOUNDED]``.
     range_, slide
-        How long rows stay, and at which steps of time they enter.
+        The length of the window, and its slide.
     row_length, row_slide_length
-        How many rows stay, and how many enter at once; `rows` and `row_slide` where these are evaluated.
+        The number of rows, and the slide in rows; `rows` and `row_slide` if they are constants.
     partition_by
         The expressions of PARTITION BY.
     distance, on
@@ -328,7 +328,7 @@ class _WindowParser:
 
 
 def parse_to_stream(tokens: TokenList, start: int, stop: int) -> ToStream | None:
-    """ISTREAM, DSTREAM or RSTREAM over all of a query, if that is what the range holds."""
+    """ISTREAM, DSTREAM or RSTREAM over a whole query, if the range is one."""
     selected = tokens.word(start) == "SELECT"
     at = start + selected
     kind = tokens.word(at)
@@ -381,6 +381,6 @@ def named_columns(tokens: TokenList, bracket: int, clause: str) -> tuple[tuple[s
                 condition="PARSE_SYNTAX_ERROR",
                 sql=tokens.sql,
                 span=tokens.span(start, stop) if start < stop else tokens[bracket].span,
-                hint="give the expression a name in SELECT",
+                hint="name the expression in SELECT with AS",
             )
     return tuple((tokens[start].name, tokens[start].span) for start, _ in columns)

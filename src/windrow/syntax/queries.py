@@ -1,7 +1,7 @@
 """The shape of a query: its set operators, blocks and their clauses, as ranges of tokens.
 
-Only what the operators over varying relations need is taken apart. A text of another shape is
-:class:`UnknownShapeError`: it is no mistake, and Spark can still judge the whole.
+Only the parts that operators over time-varying relations need are parsed. A text of another shape raises
+:class:`UnknownShapeError`, which is no error of the user: Spark can still evaluate the whole.
 """
 
 from __future__ import annotations

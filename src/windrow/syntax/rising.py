@@ -59,13 +59,13 @@ def _is_unit(tokens: TokenList, stretch: Range) -> bool:
 
 
 STEADY = ("UTC", "Etc/UTC", "GMT", "Etc/GMT", "Z")
-"""Zones in which clocks are never set."""
+"""Time zones without daylight saving time."""
 
 
 def goes_by_zone(tokens: TokenList, start: int, stop: int, *, is_local: bool = False) -> bool:
-    """Whether there is a shift or a cast that goes by clocks, which are set back where time goes on.
+    """Whether there is a shift or a cast by local time, which can go back while time goes on.
 
-    Of times that are `is_local`, as those of TIMESTAMP_NTZ, only a cast does.
+    For times that are `is_local`, as those of TIMESTAMP_NTZ, only a cast is one.
     """
     for at in range(start, stop):
         if not is_local and tokens.word(at) == "INTERVAL" and _OF_DAYS.search(tokens.text(at + 1, stop)):

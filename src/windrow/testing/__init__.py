@@ -1,4 +1,4 @@
-"""Tests of one's own live queries: what arrives, and what a query gives of it, wherever that is cut."""
+"""Tests of live queries: a script of arriving entries, and the expected output for any micro-batches."""
 
 from windrow.testing.differences import assert_same_rows, differences
 from windrow.testing.playing import Played

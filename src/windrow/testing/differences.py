@@ -1,4 +1,4 @@
-"""What two bags of rows do not have in common, as a text."""
+"""The differences of two bags of rows, as text."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from windrow.errors import UsageError
 __all__ = ["Row", "assert_same_rows", "differences"]
 
 Row: TypeAlias = "Mapping[str, Any] | Sequence[Any]"
-_SHOWN = 20
+_MOST_LINES = 20
 
 
 def assert_same_rows(expected: Iterable[Row], found: Iterable[Row], when: str = "") -> None:
-    """Fail unless both have the same rows equally often, in whatever order.
+    """Fail unless both have the same rows equally often, in any order.
 
     Parameters
     ----------
     expected, found
         Mappings of columns to values, or the values in the order of the columns.
     when
-        What the rows are of, for the message.
+        A description of the found rows, for the message.
 
     Raises
     ------
     AssertionError
-        With a line for each row that one has and the other has not: ``-`` is missing, ``+`` is too many.
+        With a line for each difference: ``-`` for a missing row, ``+`` for an unexpected one.
     """
-    told = differences(expected, found)
-    if told:
-        raise AssertionError("\n".join([f"other rows{' ' if when else ''}{when}:", *told]))
+    lines = differences(expected, found)
+    if lines:
+        raise AssertionError("\n".join([f"other rows{' ' if when else ''}{when}:", *lines]))
 
 
 def differences(expected: Iterable[Row], found: Iterable[Row]) -> list[str]:
@@ -48,11 +48,11 @@ def differences(expected: Iterable[Row], found: Iterable[Row]) -> list[str]:
     wanted, there = list(expected), list(found)
     counts = Counter(map(_values, wanted))
     counts.subtract(map(_values, there))
-    lines = _told("-", wanted, counts, 1) + _told("+", there, counts, -1)
-    return lines[:_SHOWN] + [f"… and {len(lines) - _SHOWN} more"] * (len(lines) > _SHOWN)
+    lines = _lines("-", wanted, counts, 1) + _lines("+", there, counts, -1)
+    return lines[:_MOST_LINES] + [f"… and {len(lines) - _MOST_LINES} more"] * (len(lines) > _MOST_LINES)
 
 
-def _told(sign: str, rows: Sequence[Row], counts: Counter[tuple[Any, ...]], side: int) -> list[str]:
+def _lines(sign: str, rows: Sequence[Row], counts: Counter[tuple[Any, ...]], side: int) -> list[str]:
     left = {key: side * count for key, count in counts.items() if side * count > 0}
     lines = []
     for row in rows:
@@ -78,7 +78,7 @@ def _values(row: Row) -> tuple[Any, ...]:
 
 
 def _comparable(value: object) -> object:
-    """The value, so that it can be looked up, and NaN is equal to NaN, as in SQL."""
+    """The value in a hashable form, in which NaN is equal to NaN, as in SQL."""
     if isinstance(value, float) and math.isnan(value):
         return "NaN", None
     if isinstance(value, Mapping):

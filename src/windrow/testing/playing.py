@@ -1,4 +1,4 @@
-"""Takes what arrives in steps, as a live query does, cut anywhere and killed after some of them."""
+"""Runs a live query over chosen micro-batches, and kills it after some of them."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from windrow.spark.live.sinks.targets import in_mode
 __all__ = ["Frames", "Played", "in_steps"]
 
 Frames = Callable[[Steps], Mapping[str, DataFrame]]
-"""The entries of each stream in a step, as DataFrames with the columns of what arrives."""
+"""The entries of each stream in a micro-batch, as DataFrames with the columns of the arriving entries."""
 
 
 @dataclass(frozen=True)
 class Played:
-    """What a query has given.
+    """The output of a query.
 
     Attributes
     ----------
     count
-        How many steps there were.
+        The number of micro-batches.
     tables
-        The rows of those that gave any, by their number.
+        The rows of each micro-batch with output, by its number.
     late
         The late rows, each with its ``stream``, ``row`` as JSON, ``rowtime``, ``bound`` and ``producer``.
     progress
-        As :attr:`windrow.LiveQuery.progress` after the last step.
+        As :attr:`windrow.LiveQuery.progress` after the last micro-batch.
     """
 
     count: int
@@ -45,30 +45,30 @@ class Played:
 
     @property
     def steps(self) -> list[list[dict[str, Any]]]:
-        """The rows of each step."""
+        """The rows of each micro-batch."""
         nothing: list[dict[str, Any]] = []
-        given = {number: table.to_pylist() for number, table in self.tables.items()}
-        return [given.get(number, nothing) for number in range(self.count)]
+        emitted = {number: table.to_pylist() for number, table in self.tables.items()}
+        return [emitted.get(number, nothing) for number in range(self.count)]
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """The rows of all steps."""
+        """The rows of all micro-batches."""
         return [row for step in self.steps for row in step]
 
 
 class _KilledError(Exception):
-    """Stands for the end of the process."""
+    """Simulates the end of the process."""
 
 
 class _Killing(Memory):
-    """A sink after which, at some steps, the process ends the first time."""
+    """A sink that kills the process after some micro-batches, each once."""
 
     def __init__(self, after: Collection[int]) -> None:
         super().__init__()
         self._after = set(after)
 
     def write_table(self, rows: pa.Table, number: int) -> int:
-        """Keep the rows of a step."""
+        """Store the rows of a micro-batch."""
         count = super().write_table(rows, number)
         if number in self._after:
             self._after.discard(number)
@@ -86,20 +86,20 @@ def in_steps(
     mode: Mode = "changelog",
     key: Sequence[str] | None = None,
 ) -> Played:
-    """What a query gives, step by step.
+    """The output of a query, micro-batch by micro-batch.
 
     Parameters
     ----------
     folder
-        Of the checkpoint.
+        The folder of the checkpoint.
     steps
-        What arrives in each.
+        The entries of each micro-batch.
     kills
-        The steps after whose output the process ends: they are taken again by another.
+        The micro-batches after whose output the process is killed; another process runs them again.
     envelope
         The form of the changes; None in another mode.
     mode, key
-        As :meth:`windrow.relation.Relation.start` has them.
+        As for :meth:`windrow.relation.Relation.start`.
     """
     sink = _Killing(kills)
 
@@ -118,8 +118,8 @@ def in_steps(
                 taking = started()
                 taking.take(taking.input(entries), number)
         late = [row for file in taking.side_files("late") for row in _rows_of(file)]
-        given = dict(sorted(sink.batches.items()))
-        return Played(len(steps), given, tuple(late), dict(taking.progress))
+        emitted = dict(sorted(sink.batches.items()))
+        return Played(len(steps), emitted, tuple(late), dict(taking.progress))
     finally:
         taking.close()
 

@@ -1,4 +1,4 @@
-"""A script: which rows and bounds arrive, in which order."""
+"""A script: rows and bounds that arrive at live streams, in their order."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ class _Entry:
 
 
 class Script:
-    """What arrives at live streams: rows and bounds, in the order in which they are written.
+    """Rows and bounds that arrive at live streams, in the order of the calls.
 
     Parameters
     ----------
     session
-        In which the streams are declared, and queries run; its tables and views are there too.
+        The session in which the streams are declared and queries run, with its tables and views.
 
     Examples
     --------
@@ -81,26 +81,27 @@ class Script:
         Parameters
         ----------
         name
-            As queries have it.
+            The name of the stream in queries.
         schema
-            Its columns with their types, as Spark writes them.
+            Its columns with their types, in Spark's syntax.
         rowtime, options
-            As of :meth:`windrow.Session.stream`: `unit`, `lag`, `producer`, `on_late`. Bounds are said by
+            As for :meth:`windrow.Session.stream`: `unit`, `lag`, `producer`, `on_late`. Bounds arrive by
             :meth:`bound`, and need no column.
 
         Raises
         ------
         UsageError
-            ``UNKNOWN_OPTION``; ``STREAM_ALREADY_EXISTS`` for a second stream of one name in a script;
-            ``INVALID_ARGUMENT`` for what is no schema.
+            ``UNKNOWN_OPTION``; ``STREAM_ALREADY_EXISTS`` for a second stream of the same name in a script;
+            ``INVALID_ARGUMENT`` if `schema` is no schema.
         WindrowError
-            Spark's, of a schema that it cannot read, and those of :meth:`windrow.Session.stream`.
+            Spark's error for a schema that it cannot read, and those of :meth:`windrow.Session.stream`.
         """
         unknown = next((option for option in options if option not in _OPTIONS), None)
         if unknown is not None:
-            told = "script.bound says bounds" if unknown == "bound" else f"options are {', '.join(_OPTIONS)}"
+            known = f"options are {', '.join(_OPTIONS)}"
+            hint = "call script.bound for each bound" if unknown == "bound" else known
             raise UsageError(
-                f"a script's stream has no option {unknown}", condition="UNKNOWN_OPTION", hint=told
+                f"a script's stream has no option {unknown}", condition="UNKNOWN_OPTION", hint=hint
             )
         if name.lower() in self._streams:
             raise UsageError(
@@ -140,33 +141,33 @@ class Script:
         return columns
 
     def rows(self, stream: str, *rows: Row) -> Script:
-        """Let rows arrive: mappings of columns to values, or values in the order of the columns."""
+        """Add arriving rows: mappings of columns to values, or values in the order of the columns."""
         known = self._known(stream)
         for row in rows:
             self._entries.append(_Entry(stream.lower(), _ROW, _values(known, row)))
         return self
 
     def bound(self, stream: str, instant: Any, *, producer: Any = None) -> Script:
-        """Let a promise arrive: no later row has a rowtime before an instant.
+        """Add an arriving bound: no later row has a rowtime before an instant.
 
         Parameters
         ----------
         instant
             A value of the rowtime's column.
         producer
-            Whose promise it is: a value of the producer's column, if the stream has one.
+            The producer of the bound: a value of the producer's column, if the stream has one.
         """
         known = self._known(stream)
         if instant is None:
             raise UsageError(
                 "NULL is no bound",
                 condition="INVALID_ARGUMENT",
-                hint="at the end of a script all producers promise that nothing follows",
+                hint="leave it out: the end of a script closes all producers",
             )
-        promise = {known.rowtime: instant}
+        bound = {known.rowtime: instant}
         if known.producer is not None:
-            promise[known.producer] = producer
-        self._entries.append(_Entry(stream.lower(), _BOUND, _values(known, promise), producer))
+            bound[known.producer] = producer
+        self._entries.append(_Entry(stream.lower(), _BOUND, _values(known, bound), producer))
         return self
 
     def play(
@@ -178,20 +179,20 @@ class Script:
         envelope: str | None = None,
         ends: bool = True,
     ) -> Played:
-        """What a query gives.
+        """The output of a query.
 
         Parameters
         ----------
         query
             SQL, or a relation of this session.
         cuts
-            After how many entries a step ends, and the next begins.
+            The numbers of entries after which a micro-batch ends and the next begins.
         kills
-            The steps, from 0 on, after whose output the process ends and the query is restarted.
+            The micro-batches, from 0 on, after whose output the process is killed and the query restarted.
         envelope
-            The form of a relation's changes, as of :meth:`windrow.Relation.start`.
+            The form of a relation's changes, as for :meth:`windrow.Relation.start`.
         ends
-            Whether all that has said anything promises at the end that nothing follows.
+            Whether all producers close their streams at the end.
         """
         relation = self.session.sql(query) if isinstance(query, str) else query
         plan = relation._live
@@ -200,7 +201,7 @@ class Script:
             raise UsageError(
                 "the query reads no stream of the script as a stream",
                 condition="NOT_LIVE",
-                hint="write SELECT STREAM … FROM s, or give the stream a window: FROM s [RANGE 10 MINUTES];"
+                hint="write SELECT STREAM … FROM s, or a window over the stream: FROM s [RANGE 10 MINUTES];"
                 f" streams are {names}",
             )
         self._refuse_others(plan)
@@ -219,26 +220,26 @@ class Script:
         envelope: str | None = None,
         tries: int = 2,
     ) -> Played:
-        """Fail unless a query gives these rows and no others, wherever what arrives is cut.
+        """Fail unless a query emits these rows and no others, whatever the micro-batches are.
 
-        It is played in one step, and with a step for each entry, killed after its output; and `tries` times
-        with cuts and kills at random places, which are the same at every call.
+        The script runs in one micro-batch; with a micro-batch for each entry, killed after its output; and
+        `tries` times with random cuts and kills, which are the same in every call.
 
         Parameters
         ----------
         query, envelope
-            As of :meth:`play`.
+            As for :meth:`play`.
         rows
-            As :func:`assert_same_rows` has them, in any order.
+            As for :func:`assert_same_rows`, in any order.
         late
-            How many rows are late; None for any number.
+            The expected number of late rows; None for any number.
         tries
-            How often it is tried at random.
+            The number of random runs.
 
         Returns
         -------
         Played
-            With a step for each entry, and one for the end: when which row is given.
+            The run with a micro-batch for each entry, and one for the end: it shows when rows are emitted.
         """
         wanted, count = list(rows), len(self._entries)
         relation = self.session.sql(query) if isinstance(query, str) else query
@@ -251,25 +252,25 @@ class Script:
         found = []
         for cuts, kills in ways:
             played = self.play(relation, cuts=cuts, kills=kills, envelope=envelope)
-            when = f"with cuts after the entries {_listed(cuts)}" if cuts else "in one step"
-            when += f", killed after the steps {_listed(kills)}" if kills else ""
-            assert_same_rows(wanted, played.rows, f"given {when}")
+            when = f"with cuts after the entries {_listed(cuts)}" if cuts else "in one micro-batch"
+            when += f", killed after the micro-batches {_listed(kills)}" if kills else ""
+            assert_same_rows(wanted, played.rows, f"emitted {when}")
             if late is not None and len(played.late) != late:
-                told = [f"  {row['stream']} {row['row']}, below {row['bound']}" for row in played.late]
-                counted = f"{len(told)} rows are late, and not {late}, {when}:"
-                raise AssertionError("\n".join([counted, *told]))
+                lines = [f"  {row['stream']} {row['row']}, below {row['bound']}" for row in played.late]
+                counted = f"{len(lines)} rows are late, and not {late}, {when}:"
+                raise AssertionError("\n".join([counted, *lines]))
             found.append(played)
         return found[1]
 
     def _refuse_others(self, plan: LivePlan) -> None:
-        """Refuse streams that the script does not have, or that another one has declared since."""
+        """Refuse streams that the script has not declared, or that another script has replaced."""
         for name in sorted(plan.streams):
             known = self._known(name)
             if plan.catalog.streams[name].live is not known.declared:
                 raise UsageError(
                     f"the stream {name} of the session is no longer that of this script",
                     condition="STREAM_DIFFERS",
-                    hint="play a script before the next one declares a stream of that name",
+                    hint="play a script before another one declares a stream of that name",
                 )
 
     # -- what arrives --------------------------------------------------------------------------------
@@ -286,16 +287,16 @@ class Script:
         return known
 
     def _ends(self) -> Iterable[_Entry]:
-        """Promises that nothing follows, of each producer that has said anything."""
-        said: dict[tuple[str, Any], None] = {}
+        """The closing entries of all producers that occur in the script."""
+        producers: dict[tuple[str, Any], None] = {}
         for entry in self._entries:
             known = self._streams[entry.stream]
             place = None if known.producer is None else known.schema.names.index(known.producer)
-            said[entry.stream, None if place is None else entry.values[place]] = None
+            producers[entry.stream, None if place is None else entry.values[place]] = None
         for stream in self._streams:
-            if all(name != stream for name, _ in said):
-                said[stream, None] = None
-        for stream, producer in said:
+            if all(name != stream for name, _ in producers):
+                producers[stream, None] = None
+        for stream, producer in producers:
             known = self._streams[stream]
             values = {} if known.producer is None else {known.producer: producer}
             yield _Entry(stream, _END, _values(known, values), producer)
@@ -318,14 +319,14 @@ class Script:
                     raise UsageError(
                         f"a value in the rows of {name} is not of its column's type: {error.getMessage()}",
                         condition="INVALID_VALUE",
-                        hint="write values as Python has them: 1.0 for a DOUBLE, a datetime for a TIMESTAMP",
+                        hint="write values of Python's types: 1.0 for a DOUBLE, a datetime for a TIMESTAMP",
                     ) from None
                 kind, ticks = F.col(_KIND), F.col(ROWTIME)
-                promised = F.when(kind == _BOUND, ticks).when(kind == _END, F.lit(FOREVER))
-                told = arriving.select(*stream.live.columns, _KIND, _PLACE)
-                told = told.withColumns({PTIME: F.lit(_FIRST) + F.col(_PLACE), BOUND: promised})
-                told = told.withColumn(ROWTIME, F.when(kind == _ROW, ticks))
-                found[name] = told.select(*map(quoted, stream.live.frame.columns))
+                bound = F.when(kind == _BOUND, ticks).when(kind == _END, F.lit(FOREVER))
+                read = arriving.select(*stream.live.columns, _KIND, _PLACE)
+                read = read.withColumns({PTIME: F.lit(_FIRST) + F.col(_PLACE), BOUND: bound})
+                read = read.withColumn(ROWTIME, F.when(kind == _ROW, ticks))
+                found[name] = read.select(*map(quoted, stream.live.frame.columns))
             return found
 
         return frames
@@ -340,7 +341,7 @@ def _values(known: _Stream, row: Row) -> tuple[Any, ...]:
     if not isinstance(row, Mapping):
         if isinstance(row, str | bytes) or len(row) != len(names):
             raise UsageError(
-                f"{row!r} has not the columns {', '.join(names)}",
+                f"{row!r} does not have the columns {', '.join(names)}",
                 condition="INVALID_ARGUMENT",
                 hint="write a tuple of their values, or a mapping",
             )

@@ -1,7 +1,7 @@
-"""A clause that is put together from arguments in Python, and run over what is given.
+"""A clause that is composed of Python arguments, and run over a DataFrame or a relation.
 
-The arguments become the SQL that they stand for, so all that is said of the clause holds. Errors show that
-SQL, and name the argument that the place is of.
+The arguments become SQL, so that the clause means the same as in SQL. Errors show that SQL, and name the
+argument at fault.
 """
 
 from __future__ import annotations
@@ -27,30 +27,30 @@ from windrow.syntax.sqltext import quoted
 from windrow.syntax.tokens import tokenize
 
 __all__ = [
-    "ClauseArguments", "Given", "Items", "Rows", "as_name", "as_sql", "check_rows", "name_in_from",
+    "ClauseArguments", "Expression", "Items", "Rows", "as_name", "as_sql", "check_rows", "name_in_from",
     "named_item", "numbered", "order_item", "refuse_direction", "run",
 ]  # fmt: skip
 
 _INPUT = "__input"
 
-Given = str | Column
-Items = Given | Sequence[str] | Sequence[Column] | Sequence[Given]
+Expression = str | Column
+Items = Expression | Sequence[str] | Sequence[Column] | Sequence[Expression]
 Rows = TypeVar("Rows", DataFrame, Relation)
 
 
 @dataclass
 class ClauseArguments:
-    """SQL of which it is known what each part was given as."""
+    """SQL whose parts know the arguments that they come from."""
 
     parts: list[tuple[str, str | None]] = field(default_factory=list)
 
     def add(self, text: str, argument: str | None = None) -> None:
-        """Some more SQL: words of ours, or an argument.
+        """Append SQL: fixed words, or an argument.
 
         Raises
         ------
         ParseError
-            For an argument with a bracket or a quote that is never closed.
+            For an argument with a bracket or a quote that is not closed.
         """
         if argument is not None:
             try:
@@ -61,7 +61,7 @@ class ClauseArguments:
         self.parts.append((text, argument))
 
     def listed(self, words: str, items: Sequence[tuple[str, str]]) -> None:
-        """Words and what follows them, each item with its argument; nothing where there are none."""
+        """Append words and the items after them, each with its argument; nothing if there are no items."""
         for number, (text, argument) in enumerate(items):
             begins = not self.parts or self.parts[-1][0].endswith("(")
             self.add(", " if number else f"{'' if begins else ' '}{words} ")
@@ -74,7 +74,7 @@ class ClauseArguments:
 
     @contextmanager
     def named(self) -> Iterator[None]:
-        """Errors in the text say of which argument they are."""
+        """Let errors in the text name their argument."""
         try:
             yield
         except WindrowError as error:
@@ -88,7 +88,7 @@ class ClauseArguments:
 
 
 def check_rows(rows: object, function: str) -> None:
-    """Refuse what has no rows, and a stream of which nothing is known.
+    """Refuse an object without rows, and a streaming DataFrame that is not registered as a stream.
 
     Raises
     ------
@@ -107,14 +107,14 @@ def check_rows(rows: object, function: str) -> None:
         )
     if rows.isStreaming:
         raise NotSupportedError(
-            f"{function} over a streaming DataFrame needs to know its rowtime",
+            f"{function} over a streaming DataFrame needs a rowtime",
             condition="UNSUPPORTED_STREAM",
-            hint=f"say what it is, and give {function} that: session.stream('s', df, rowtime='ts')",
+            hint=f"register it, and pass the result to {function}: session.stream('s', df, rowtime='ts')",
         )
 
 
 def name_in_from(rows: DataFrame | Relation) -> str:
-    """What stands for the rows in FROM."""
+    """The name of the rows in FROM."""
     return rows.named[1] if isinstance(rows, Relation) and rows.named is not None else "df"
 
 
@@ -124,7 +124,7 @@ def run(
     columns: Mapping[str, Column],
     change: Callable[[BoundStatement], BoundStatement],
 ) -> Rows:
-    """Run a clause over rows; `columns` are added to these, and `change` has a part in what is bound."""
+    """Run a clause over rows with further `columns`; `change` adapts the bound statement."""
     with clause.named():
         if isinstance(rows, Relation):
             if rows.named is not None:
@@ -150,46 +150,46 @@ def _run(
 # -- arguments as SQL ------------------------------------------------------------------------------
 
 
-def numbered(given: Items, argument: str) -> list[tuple[Given, str]]:
-    """The items with what each is called in errors."""
-    if isinstance(given, str | Column):
-        return [(given, argument)]
-    return [(item, f"{argument}[{number}]") for number, item in enumerate(given)]
+def numbered(items: Items, argument: str) -> list[tuple[Expression, str]]:
+    """The items, each with its name in errors."""
+    if isinstance(items, str | Column):
+        return [(items, argument)]
+    return [(item, f"{argument}[{number}]") for number, item in enumerate(items)]
 
 
 _FIRST = "add it to the rows first, df.withColumn('x', …), and read x"
 
 
-def as_sql(given: Given, argument: str, hint: str = _FIRST) -> str:
-    """An expression as SQL; `hint` says what to do with a Column that is none.
+def as_sql(item: Expression, argument: str, hint: str = _FIRST) -> str:
+    """An expression as SQL; `hint` is the hint for a Column that is no SQL.
 
     Raises
     ------
     UsageError
         ``INVALID_ARGUMENT`` for a Column that is no SQL.
     """
-    text = given if isinstance(given, str) else column_text(given)
+    text = item if isinstance(item, str) else column_text(item)
     if not isinstance(text, str):
         raise UsageError(
-            f"{argument}: this Column is no SQL, such as one with a function in Python",
+            f"{argument}: this Column cannot be written as SQL, as one with a Python function",
             condition="INVALID_ARGUMENT",
             hint=hint,
         )
     return text
 
 
-def named_item(given: Given, argument: str, hint: str = _FIRST) -> str:
-    """An expression, with its alias where a Column has one."""
-    text = as_sql(given, argument, hint)
-    name = None if isinstance(given, str) else alias_of(given)
+def named_item(item: Expression, argument: str, hint: str = _FIRST) -> str:
+    """An expression, with the alias of a Column that has one."""
+    text = as_sql(item, argument, hint)
+    name = None if isinstance(item, str) else alias_of(item)
     return text if name is None else f"{text} AS {as_name(name)}"
 
 
-def order_item(given: Given, argument: str) -> str:
+def order_item(item: Expression, argument: str) -> str:
     """A key of ORDER BY, with the direction of a Column."""
-    if isinstance(given, str):
-        return given
-    column, direction = sort_order(given)
+    if isinstance(item, str):
+        return item
+    column, direction = sort_order(item)
     return f"{as_sql(column, argument)} {direction}".rstrip()
 
 
@@ -201,7 +201,7 @@ def refuse_direction(keys: Items) -> None:
     UsageError
         ``INVALID_ARGUMENT``.
     """
-    if any(not isinstance(given, str) and sort_order(given)[1] for given, _ in numbered(keys, "")):
+    if any(not isinstance(item, str) and sort_order(item)[1] for item, _ in numbered(keys, "")):
         raise UsageError(
             "partition_by has a Column with a direction",
             condition="INVALID_ARGUMENT",

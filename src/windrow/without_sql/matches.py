@@ -10,7 +10,7 @@ from windrow.errors import UsageError, did_you_mean
 from windrow.tracebacks import brief
 from windrow.without_sql.clause_arguments import (
     ClauseArguments,
-    Given,
+    Expression,
     Items,
     Rows,
     as_name,
@@ -34,10 +34,10 @@ RowsPerMatch = Literal[
     "all rows omit empty matches",
     "all rows with unmatched rows",
 ]
-"""What is given of each match: ``ONE ROW PER MATCH`` and so on, without ``PER MATCH``."""
+"""The output rows of each match: ``ONE ROW PER MATCH`` and so on, without ``PER MATCH``."""
 
 _ROWS_PER_MATCH: tuple[str, ...] = get_args(RowsPerMatch)
-_LATER = "leave it out here, and select it from what is given"
+_LATER = "leave it out here, and select it from the result"
 
 
 @brief
@@ -45,10 +45,10 @@ def match_recognize(
     df: Rows,
     *,
     pattern: str,
-    define: str | Mapping[str, Given],
+    define: str | Mapping[str, Expression],
     partition_by: Items = (),
     order_by: Items = (),
-    measures: Items | Mapping[str, Given] = (),
+    measures: Items | Mapping[str, Expression] = (),
     rows_per_match: RowsPerMatch = "one row",
     after_match: str = "past last row",
     subset: Mapping[str, Sequence[str]] | None = None,
@@ -63,47 +63,47 @@ def match_recognize(
     Parameters
     ----------
     df
-        The rows: a DataFrame, classic or of Spark Connect; or a relation, such as ``session.table("t")`` and
-        the streams of ``session.stream``, of which live ones are started by ``start`` of what is given.
+        The rows: a DataFrame, classic or of Spark Connect; or a relation, such as ``session.table("t")`` or a
+        stream of ``session.stream``. For a live stream, ``start`` of the result starts the query.
     pattern
-        The pattern, as it stands in PATTERN: ``"a b+ c?"``.
+        The pattern, as in PATTERN: ``"a b+ c?"``.
     define
         The condition of each variable, as SQL or as a Column that reads variables:
-        ``{"b": F.col("b.v") > F.col("a.v")}``; or the words of the clause. A variable without one matches any
-        row.
+        ``{"b": F.col("b.v") > F.col("a.v")}``; or the words of the clause. A variable without a condition
+        matches any row.
     partition_by
         Keys of the sequences: SQL expressions or Columns; none for one sequence.
     order_by
-        What orders each sequence: SQL (``"date DESC NULLS LAST"``) or Columns, which are ascending but for
-        ``F.col("date").desc()`` and its like. A stream is in the order of its rowtime without.
+        The order of each sequence: SQL (``"date DESC NULLS LAST"``) or Columns, which are ascending unless
+        they have a direction, as ``F.col("date").desc()`` has. The default for a stream is its rowtime.
     measures
-        What is computed of each match, by name: ``{"top": "LAST(b.v)", "n": F.count("*")}``; or SQL with AS
-        and Columns with an alias.
+        The measures of each match, by name: ``{"top": "LAST(b.v)", "n": F.count("*")}``; or SQL with AS and
+        Columns with an alias.
     rows_per_match
         ``"one row"`` or ``"all rows"``, and the clause's words for empty matches and unmatched rows.
     after_match
-        Where the search goes on: ``"past last row"``, ``"to next row"``, ``"to first b"``, ``"to last b"``;
-        or ``"all matches"``, for also those that overlap.
+        Where the search continues: ``"past last row"``, ``"to next row"``, ``"to first b"``, ``"to last b"``;
+        or ``"all matches"``, which includes overlapping ones.
     subset
         Names for several variables: ``{"ab": ["a", "b"]}``.
     within, inclusive
-        How long a match may last: a timedelta, or SQL such as ``"INTERVAL 10 MINUTES"``, exactly that long
-        included if `inclusive`.
+        The longest duration of a match: a timedelta, or SQL such as ``"INTERVAL 10 MINUTES"``; if
+        `inclusive`, a match may last exactly that long.
     duration, timer_events
-        How long a match must have lasted, if nothing follows; see DURATION and INCLUDE TIMER EVENTS.
+        The least duration of a match without further rows; see DURATION and INCLUDE TIMER EVENTS.
     select
         The result, over the columns of the matches: SQL expressions or Columns.
 
     Returns
     -------
     DataFrame or Relation
-        The rows of the matches, as `df` is given.
+        The rows of the matches, in the class of `df`.
 
     Raises
     ------
     WindrowError
-        As MATCH_RECOGNIZE in SQL does; positions are those of the clause made from the arguments, which the
-        error names. ``NOT_A_DATAFRAME``, ``INVALID_ARGUMENT``.
+        As MATCH_RECOGNIZE in SQL does, with a position in the clause that is composed of the arguments, and
+        the name of the argument. ``NOT_A_DATAFRAME``, ``INVALID_ARGUMENT``.
 
     Examples
     --------
@@ -161,30 +161,32 @@ def match_recognize(
     return run(df, clause, {}, lambda statement: statement)
 
 
-def _measures(given: Items | Mapping[str, Given]) -> Iterator[tuple[str, str]]:
-    if isinstance(given, Mapping):
-        for name, item in given.items():
+def _measures(measures: Items | Mapping[str, Expression]) -> Iterator[tuple[str, str]]:
+    if isinstance(measures, Mapping):
+        for name, item in measures.items():
             argument = f"measures[{name!r}]"
             yield f"{as_sql(item, argument)} AS {as_name(name)}", argument
     else:
-        yield from ((named_item(item, argument), argument) for item, argument in numbered(given, "measures"))
+        yield from (
+            (named_item(item, argument), argument) for item, argument in numbered(measures, "measures")
+        )
 
 
-def _defines(given: str | Mapping[str, Given]) -> Iterator[tuple[str, str]]:
-    if isinstance(given, str):
-        yield given, "define"
+def _defines(define: str | Mapping[str, Expression]) -> Iterator[tuple[str, str]]:
+    if isinstance(define, str):
+        yield define, "define"
     else:
-        for name, item in given.items():
+        for name, item in define.items():
             argument = f"define[{name!r}]"
             yield f"{as_name(name)} AS {as_sql(item, argument)}", argument
 
 
-def _per_match(given: str) -> str:
-    one_or_all, rows, *others = given.upper().split()
+def _per_match(rows_per_match: str) -> str:
+    one_or_all, rows, *others = rows_per_match.upper().split()
     return " ".join([f" {one_or_all} {rows} PER MATCH", *others])
 
 
-def _length(given: str | datetime.timedelta) -> str:
-    if isinstance(given, str):
-        return given
-    return f"INTERVAL {given // datetime.timedelta(microseconds=1)} MICROSECONDS"
+def _length(length: str | datetime.timedelta) -> str:
+    if isinstance(length, str):
+        return length
+    return f"INTERVAL {length // datetime.timedelta(microseconds=1)} MICROSECONDS"

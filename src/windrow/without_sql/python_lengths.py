@@ -1,4 +1,4 @@
-"""Lengths of time that are given from Python: timedeltas, or texts such as ``"10 seconds"``."""
+"""Durations as arguments of the Python API: timedeltas, or texts such as ``"10 seconds"``."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from decimal import Decimal
 from windrow.errors import UsageError, did_you_mean
 from windrow.syntax.lengths import LENGTH_UNITS
 
-__all__ = ["length_given"]
+__all__ = ["duration_of"]
 
 _TEXT = re.compile(r"\s*(?:INTERVAL\s+)?(?P<parts>'?\d.*)", re.IGNORECASE)
 _PART = re.compile(r"'?(\d+(?:\.\d+)?)'?\s*([a-z]+)\s*", re.IGNORECASE)
 
 
-def length_given(length: object, option: str) -> datetime.timedelta:
-    """A length of time.
+def duration_of(length: object, option: str) -> datetime.timedelta:
+    """The duration that an argument of the Python API says.
 
     Parameters
     ----------
     length
         A timedelta, or a text of numbers and units: ``10 seconds``, ``1 hour 30 minutes``.
     option
-        What it is given as.
+        The name of the argument, for errors.
 
     Raises
     ------
     UsageError
         ``INVALID_ARGUMENT``.
 
-    >>> length_given("1 hour 30 minutes", "lag")
+    >>> duration_of("1 hour 30 minutes", "lag")
     datetime.timedelta(seconds=5400)
     """
     if isinstance(length, str):
@@ -39,12 +39,12 @@ def length_given(length: object, option: str) -> datetime.timedelta:
     if not isinstance(length, datetime.timedelta):
         raise _invalid(option, "is no length of time", f"write {option}='10 seconds', or a timedelta")
     if length < datetime.timedelta(0):
-        raise _invalid(option, "is less than nothing", "write a length from 0 on")
+        raise _invalid(option, "is negative", "write a length of 0 or more")
     return length
 
 
 def _micros(text: str, option: str) -> int | None:
-    """How many microseconds a text says; None if it is no length of time."""
+    """The microseconds in a text; None if it is no length of time."""
     whole = _TEXT.fullmatch(text)
     if whole is None or re.fullmatch(f"(?:{_PART.pattern})+", whole["parts"], re.IGNORECASE) is None:
         return None

@@ -1,6 +1,6 @@
 """WINDOW BY without SQL: the same operator over a DataFrame.
 
-A Column that is no SQL, such as one with a function in Python, is put into the clause after that is bound.
+A Column that cannot be written as SQL, such as one with a Python function, is put into the bound clause.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from windrow.syntax.sqltext import Piece, SqlText, quoted
 from windrow.tracebacks import brief
 from windrow.without_sql.clause_arguments import (
     ClauseArguments,
-    Given,
+    Expression,
     Items,
     Rows,
     as_name,
@@ -96,36 +96,36 @@ def window_by(
     Parameters
     ----------
     df
-        The rows: a DataFrame, classic or of Spark Connect; or a relation, such as ``session.table("t")`` and
-        the streams of ``session.stream``, of which live ones are started by ``start`` of what is given.
+        The rows: a DataFrame, classic or of Spark Connect; or a relation, such as ``session.table("t")`` or a
+        stream of ``session.stream``. For a live stream, ``start`` of the result starts the query.
     type
         ``"sliding"`` or ``"tumbling"``.
     partition_by
         Keys of the sequences: SQL expressions or Columns; none for one sequence.
     order_by
-        What orders each sequence: SQL (``"date DESC NULLS LAST"``) or Columns, which are ascending
-        but for ``F.col("date").desc()`` and its like.
+        The order of each sequence: SQL (``"date DESC NULLS LAST"``) or Columns, which are ascending unless
+        they have a direction, as ``F.col("date").desc()`` has.
     label, start, end
-        A :func:`boundary`, or the clause's own words: ``"AS s AT sp WHEN s.val < 25"``. `start` and `end`
-        may be :data:`UNBOUNDED`; `end` may be left out for tumbling windows.
+        A :func:`boundary`, or the words of the clause: ``"AS s AT sp WHEN s.val < 25"``. `start` and `end`
+        may be :data:`UNBOUNDED`; tumbling windows need no `end`.
     only_start, only_end
-        Leave out windows whose start (end) was not found.
+        Omit windows whose start (end) was not found.
     select
         The result, over the variables and the window: SQL expressions, ``"AVG(w.val) AS a"``, or Columns,
         ``F.avg("w.val").alias("a")``.
     name
-        The window's own name.
+        The window's name.
 
     Returns
     -------
     DataFrame or Relation
-        One row per window, as `df` is given.
+        One row per window, in the class of `df`.
 
     Raises
     ------
     WindrowError
-        As WINDOW BY in SQL does; positions are those of the clause made from the arguments, which the error
-        names. ``NOT_A_DATAFRAME``, ``INVALID_ARGUMENT``, ``UNKNOWN_WINDOW_TYPE``.
+        As WINDOW BY in SQL does, with a position in the clause that is composed of the arguments, and the
+        name of the argument. ``NOT_A_DATAFRAME``, ``INVALID_ARGUMENT``, ``UNKNOWN_WINDOW_TYPE``.
 
     Examples
     --------
@@ -149,7 +149,7 @@ def window_by(
         )
     if only_end and end is None:
         raise UsageError(
-            "only_end is given without end", condition="MISSING_END", hint="give end, or leave only_end out"
+            "only_end needs an end", condition="MISSING_END", hint="pass end, or leave only_end out"
         )
     opaque = _Opaque(is_possible=not isinstance(df, Relation) or df.named is None)
     clause = ClauseArguments()
@@ -174,13 +174,14 @@ def window_by(
     return run(df, clause, opaque.keys, opaque.put)
 
 
-_LATER = "leave it out here, and select it from what is given"
+_LATER = "leave it out here, and select it from the result"
 
 
 class _Opaque:
-    """Columns that are no SQL: keys become columns of the rows, and predicates are put into what is bound.
+    """Columns that cannot be written as SQL.
 
-    That is possible where the rows are a DataFrame's.
+    Keys become columns of the rows, and predicates go into the bound clause. That is possible only for rows
+    of a DataFrame.
     """
 
     def __init__(self, *, is_possible: bool) -> None:
@@ -188,7 +189,7 @@ class _Opaque:
         self.keys: dict[str, Column] = {}
         self.conditions: dict[str, Column] = {}
 
-    def key(self, item: Given, argument: str) -> str:
+    def key(self, item: Expression, argument: str) -> str:
         """A key as SQL."""
         if isinstance(item, str):
             return item
@@ -199,15 +200,16 @@ class _Opaque:
         self.keys[name] = column
         return f"{quoted(name)} {direction}".rstrip()
 
-    def words(self, given: str | Boundary, side: str) -> str:
+    def words(self, boundary: str | Boundary, side: str) -> str:
         """A boundary in the clause's words."""
-        if isinstance(given, str):
-            return given
-        if given.unbounded:
+        if isinstance(boundary, str):
+            return boundary
+        if boundary.unbounded:
             return "UNBOUNDED"
-        named = (("AS", given.row), ("AT", given.at), ("PREV AS", given.prev), ("NEXT AS", given.next))
+        variables = (boundary.row, boundary.at, boundary.prev, boundary.next)
+        named = zip(("AS", "AT", "PREV AS", "NEXT AS"), variables, strict=True)
         words = [f"{word} {as_name(name)}" for word, name in named if name is not None]
-        when = given.when
+        when = boundary.when
         if when is not None and not isinstance(when, str):
             refuse_changing_column(when)
             if column_text(when) is None and self.is_possible:
@@ -230,16 +232,18 @@ class _Opaque:
         )
         return replace(statement, windows=(window,))
 
-    def condition(self, given: window_node.WindowBoundary | None) -> window_node.WindowBoundary | None:
+    def condition(self, boundary: window_node.WindowBoundary | None) -> window_node.WindowBoundary | None:
         """A boundary with its Column, if it has one."""
-        if given is None or given.side.value not in self.conditions:
-            return given
-        column = self.conditions[given.side.value]
-        return replace(given, when=window_node.WindowFragment(SqlText(), span=given.span, column=column))
+        if boundary is None or boundary.side.value not in self.conditions:
+            return boundary
+        column = self.conditions[boundary.side.value]
+        return replace(
+            boundary, when=window_node.WindowFragment(SqlText(), span=boundary.span, column=column)
+        )
 
 
 def _rows(window: Window, keys: dict[str, Column]) -> SqlText:
-    """The window's input without the keys that are no columns of its rows."""
+    """The window's input without the keys that are not among its columns."""
     hidden = SqlText.of(f"struct(* EXCEPT ({', '.join(map(quoted, keys))})")
     parts = [
         part

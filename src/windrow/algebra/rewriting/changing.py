@@ -1,4 +1,4 @@
-"""Functions whose values are not of the rows: those of the system clock, and those of chance."""
+"""Functions that do not depend on rows alone: those of the system clock, and nondeterministic ones."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def reads_clock(tokens: TokenList, index: int) -> bool:
 
 
 def varies_by_run(tokens: TokenList, index: int) -> bool:
-    """Whether a token begins a call of a function that gives another value in each run."""
+    """Whether a token begins a call of a nondeterministic function."""
     token = tokens[index]
     return token.kind is TokenKind.WORD and token.text.lower() in _BY_RUN and tokens.is_symbol(index + 1, "(")
 
 
 def refuse_changing(tokens: TokenList, query: Range) -> None:
-    """Refuse a continuous query whose answer would be another one whenever it is run.
+    """Refuse a continuous query whose result would differ between runs.
 
     Raises
     ------
@@ -46,7 +46,7 @@ def refuse_changing(tokens: TokenList, query: Range) -> None:
         called = tokens.is_symbol(index + 1, "(")
         if reads_clock(tokens, index) and (called or tokens[index].text.lower() not in _WITH_BRACKETS):
             told, condition = "a stream does not know the system clock", "SYSTEM_CLOCK"
-            hint = "read a column of the times at which rows came, or give the time as a parameter"
+            hint = "read a column of processing times, or pass the time as a parameter"
         elif varies_by_run(tokens, index):
             told, condition = (
                 f"{tokens[index].text} gives another value in each run",

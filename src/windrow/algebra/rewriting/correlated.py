@@ -1,8 +1,8 @@
-"""Blocks with WINDOW BY that read columns of the query around them: ``WHERE r.k = t.k`` by a partition key.
+"""Blocks with WINDOW BY that read columns of the outer query: ``WHERE r.k = t.k`` by a partition key.
 
-All rows of a window have the same keys of PARTITION BY, and partitions know nothing of each other. So rows
-may be chosen by their keys after the windows have been made as well as before: the condition is moved behind
-the clause, over a row of the window, and Spark joins the windows with the query around.
+All rows of a window have the same keys of PARTITION BY, and partitions are independent. So a condition on
+keys can filter windows instead of rows: it is moved behind the clause, over a row of the window, and Spark
+joins the windows with the outer query.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _ROW = "__outer"
 
 @dataclass(frozen=True)
 class Correlated:
-    """The conditions of a block that compare keys with the query around.
+    """The conditions of a block that compare keys with columns of the outer query.
 
     Attributes
     ----------
@@ -76,12 +76,12 @@ class Correlated:
 
 
 def _field(number: int) -> str:
-    """The field of the rows that holds a key of PARTITION BY."""
+    """The field of the rows with a key of PARTITION BY."""
     return of_relation("outer", str(number))
 
 
 def find_correlated(tokens: TokenList, block: BlockText) -> Correlated | None:
-    """The conditions of a block that compare its keys with columns of the query around; None without any."""
+    """The conditions of a block that compare its keys with columns of the outer query; None without any."""
     start, stop = block.source
     where = next((at for at in tokens.level(start, stop) if tokens.word(at) == "WHERE"), None)
     around = _relations_around(tokens, block)

@@ -1,7 +1,7 @@
-"""Changelogs as tables: the query that adds changes up, in the dialect.
+"""Changelogs as tables: the query that applies the changes of a changelog stream.
 
-A stream of changes is a stream like any other, and the table that it tells of a query over it. By a key the
-last change of each is what is there; without one, rows are there as often as they came more than they left.
+The table of a changelog stream is a query over it. With a key, the table has the last row of each key.
+Without one, it has a row as often as its inserts exceed its deletes.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ _SIGN, _ROW, _PLACE, _COUNT = "__sign", "__row", "__place", "__count"
 
 @dataclass(frozen=True)
 class _Envelope:
-    """How changes are told.
+    """An envelope of changes.
 
     Attributes
     ----------
     ours
-        The columns that are not of the row.
+        The columns that do not belong to the row.
     sign
-        SQL for what a change adds to the number of its rows; NULL for what is no change.
+        SQL for the change of a row's count; NULL for an entry that is no change.
     order
-        The columns that say which of two changes of a key is the later.
+        The columns that order the changes of a key.
     """
 
     ours: tuple[str, ...]
@@ -69,20 +69,20 @@ def folded(
     order: Sequence[str] = (),
     inside: Sequence[str] = (),
 ) -> str:
-    """The query of the table that a stream of changes tells of.
+    """The query of the table that a changelog stream describes.
 
     Parameters
     ----------
     stream
-        Its name.
+        The name of the stream.
     columns
-        Those that it has.
+        The columns of the stream.
     envelope
         One of `FOLDED`.
     key
-        Columns of the row that tell rows apart; without, all do.
+        The key columns of the row; by default all.
     order
-        Columns of the stream that say which of two changes of a key is the later.
+        Columns of the stream that order the changes of a key.
     inside
         The fields of ``after``, for ``"debezium"``.
 
@@ -139,7 +139,7 @@ def _last_of_each(
     named = ", ".join(f"{quoted(name)} AS {alias}" for name, alias in zip(order, later, strict=True))
     signed = f"SELECT *, {known.sign} AS {_SIGN} FROM {quoted(stream)}"
     rows = f"SELECT {values}, {named}, {_SIGN} FROM ({signed}) AS s"
-    last = ", ".join(f"{name} DESC" for name in (*later, _SIGN))  # what enters is told after what leaves
+    last = ", ".join(f"{name} DESC" for name in (*later, _SIGN))  # inserts come after deletes
     keys = ", ".join(map(quoted, key))
     placed = (
         f"SELECT *, ROW_NUMBER() OVER (PARTITION BY {keys} ORDER BY {last}) AS {_PLACE} FROM ({rows}) AS c"

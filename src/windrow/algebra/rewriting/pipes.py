@@ -1,10 +1,10 @@
-"""Clauses of ours in SQL pipes (``FROM t |> …``) and in queries that begin with FROM, as blocks with SELECT.
+"""Windrow's clauses in SQL pipes (``FROM t |> …``) and in queries that begin with FROM, as SELECT blocks.
 
     FROM t |> WHERE x |> WINDOW BY w AS (…) |> SELECT s.k |> LIMIT 3
       →  (SELECT s.k FROM t WHERE x WINDOW BY w AS (…)) |> LIMIT 3
 
-What stands before an operator of ours becomes the rows of a block, and what follows stays a pipe over it,
-which is Spark's.
+The text before one of Windrow's operators becomes the rows of a block. The text after it stays a pipe over
+the block, which Spark evaluates.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _BEGINS_QUERY = {"SELECT", "FROM", "TABLE", "VALUES"}
 
 
 def in_blocks(tokens: TokenList) -> SqlText | None:
-    """The text with a clause that stands in a pipe or after FROM in a block; None if there is none.
+    """The text with the first such clause in a block; None if there is none.
 
-    Of several it is the first; the text that is given may have others.
+    The resulting text may have further ones.
 
     Raises
     ------
     ParseError
-        ``PARSE_SYNTAX_ERROR`` for what cannot stand behind the operator.
+        ``PARSE_SYNTAX_ERROR`` for text that is not allowed behind the operator.
     """
     for at in range(len(tokens)):
         is_window = begins_window_by(tokens, at)
@@ -101,7 +101,7 @@ class _Piped:
     level: _Level
 
     def text(self, at: int, *, is_window: bool) -> SqlText | None:
-        """The whole text with the clause at a token in a block; None where it is in one."""
+        """The whole text with the clause at a token in a block; None if it is in one already."""
         before = [pipe for pipe in self.level.pipes if pipe < at]
         after = next((pipe for pipe in self.level.pipes if pipe > at), self.level.stop)
         if not before:
@@ -189,7 +189,7 @@ class _Piped:
         return next((other for other in self.level.pipes if other > pipe), self.level.stop)
 
     def source(self, pipe: int, *, is_single: bool = False) -> SqlText:
-        """What the operators before a pipe give, as what follows FROM: one relation where it must be."""
+        """The result of the operators before a pipe, as text after FROM: one relation where one is needed."""
         tokens, (start, stop) = self.tokens, (self.level.start, pipe)
         operators = [one for one in self.level.pipes if one < pipe]
         from_stop = operators[0] if operators else pipe

@@ -1,7 +1,7 @@
-"""Windows of time as SQL: what TUMBLE, HOP, CUMULATE and SESSION add to the rows of a relation.
+"""Time windows as SQL: the columns that TUMBLE, HOP, CUMULATE and SESSION add to the rows of a relation.
 
-The SQL is Spark's, over any relation: a table, or one that varies. Instants are ticks of a clock inside;
-windows are ``[start, end)`` and begin at multiples of their step from the epoch, in UTC, moved by the offset.
+The SQL is Spark's, over any relation, a table or a time-varying one. Instants are ticks internally. Windows
+are ``[start, end)`` and begin at multiples of their step from the epoch, in UTC, moved by the offset.
 """
 
 from __future__ import annotations
@@ -58,13 +58,13 @@ class TimeWindow:
     time, time_type
         The column of the times, and its type as Spark's SQL names it.
     clock
-        What lengths and ticks are counted in.
+        The unit of lengths and ticks.
     lengths
         Ticks, by the names of the parameters: dur, hopsize, step, gap, maxdur, offset.
     keys
-        Columns of which each combination has its own sessions.
+        The key columns of sessions.
     names
-        Of the columns that are added: start, end, and maybe the last instant.
+        The names of the added columns: start, end, and maybe the last instant.
     """
 
     kind: str
@@ -146,7 +146,7 @@ def windowed(window: TimeWindow, rows: SqlText) -> SqlText:
 
 
 def _mark(window: TimeWindow) -> str:
-    """A name that says which windows a query adds; :func:`told_windows` reads it."""
+    """A name that encodes the windows of a query; :func:`told_windows` reads it."""
     lengths = "_".join(str(window.lengths.get(name, 0)) for name in _LENGTHS[window.kind])
     return f"AS {_MARK}{window.kind.lower()}_{lengths.replace('-', 'm')}"
 

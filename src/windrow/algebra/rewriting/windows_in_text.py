@@ -40,7 +40,7 @@ class WindowsInText:
 
 
 def windows_in(tokens: TokenList, select: Select) -> WindowsInText | None:
-    """The windows of time that a block is there to add; None for other blocks."""
+    """The time windows that a generated block adds; None for other blocks."""
     told = told_windows(select.source[0].alias) if select.source else None
     if told is None:
         return None

@@ -1,1 +1,1 @@
-"""How rows leave the command line."""
+"""The output of the command line: forms of rows, tables, files."""

@@ -1,4 +1,4 @@
-"""The rows of micro-batches on stdout, as they come, in the forms of those of queries."""
+"""The rows of micro-batches on stdout, in the same forms as rows of batch queries."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["Batches", "by_time"]
 
 
 class Batches:
-    """Writes one micro-batch after the other; what stands above the columns is written once."""
+    """Writes one micro-batch after the other, and the header once."""
 
     def __init__(self, form: Format) -> None:
         self.form = form
@@ -26,17 +26,17 @@ class Batches:
 
     @property
     def waits(self) -> bool:
-        """Whether what stands above the columns is still to be written, also without rows."""
+        """Whether the header must still be written, even without rows."""
         return self.form is not Format.TABLE and not self._has_header
 
     def again(self) -> None:
-        """Write what stands above the columns once more: rows of others have been written since."""
+        """Write the header once more, because rows of another query have been written since."""
         if self.form in (Format.CSV, Format.MARKDOWN):
             sys.stdout.write("\n")
             self._has_header = False
 
     def texts(self, frame: DataFrame) -> list[Sequence[str | None]]:
-        """The rows as texts: a value of each column, or one of the whole row in JSON."""
+        """The rows as texts: one for each column, or one JSON object for the row."""
         if self.form is Format.JSON:
             return list(as_json(frame).collect())
         return list(as_text(frame, iso=self.form is not Format.TABLE).collect())
@@ -44,7 +44,7 @@ class Batches:
     def put(
         self, schema: T.StructType, texts: Sequence[Sequence[str | None]], more: str | None = None
     ) -> None:
-        """Write rows; of a table, `more` says how to see those that are left out, if there are."""
+        """Write rows. Below a table, `more` tells users how to see omitted rows, if there are any."""
         if self.form is Format.TABLE:
             numeric = [isinstance(field.dataType, T.NumericType) for field in schema.fields]
             print_table(stdout_console(), schema.names, texts, numeric, more=more, plain=is_plain())
@@ -63,7 +63,7 @@ class Batches:
 
 
 def by_time(frame: DataFrame) -> DataFrame:
-    """Changes in the order of their instants, what leaves before what enters; rows of a stream by theirs."""
+    """Changes in order of their instants, deletes before inserts; rows of a stream in order of rowtime."""
     names = frame.columns
     # by position: two columns may have one name
     numbered = frame.toDF(*(f"c{place}" for place in range(len(names))))
@@ -74,7 +74,7 @@ def by_time(frame: DataFrame) -> DataFrame:
 
 
 def _order(names: Sequence[str]) -> list[Column]:
-    """What orders the rows of a stream, or of a changelog in the form that has such columns."""
+    """The ordering columns of a stream, or of a changelog in the envelope with these column names."""
     last = len(names) - 1
     match list(names):
         case ["_op", "_at", *_]:

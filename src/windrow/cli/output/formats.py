@@ -53,7 +53,7 @@ def chosen_format(named: str | None, output: Path | None) -> Format:
         )
     if named == Format.PARQUET and output is None:
         raise UsageError(
-            "format parquet has no file to be written to",
+            "format parquet needs a file",
             condition="NO_OUTPUT",
             hint="add --output PATH; stdout takes csv, json, markdown and table",
         )
@@ -63,7 +63,7 @@ def chosen_format(named: str | None, output: Path | None) -> Format:
         return Format.TABLE
     if output.suffix.lower() not in _BY_SUFFIX:
         raise UsageError(
-            f"format of {output} cannot be told by its name",
+            f"format of {output} is not known by its suffix",
             condition="UNKNOWN_FORMAT",
             hint=f"add --format, one of {known}",
         )

@@ -58,7 +58,7 @@ def write_parquet(
                 f"column {name} appears twice in the result",
                 condition="DUPLICATE_COLUMN",
                 sqlstate="42701",
-                hint="give the columns names of their own with AS",
+                hint="rename columns with AS",
             )
         seen.add(name)
     with translated(sql):

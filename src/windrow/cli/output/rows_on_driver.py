@@ -1,7 +1,7 @@
-"""The rows of a result, one by one: the driver holds a partition or two at a time, not the result.
+"""The rows of a result, one by one: the driver has a partition or two at a time in memory, not the result.
 
-Spark itself turns values into text, so that every type is written as Spark writes it and in the session's
-time zone, and the work is done where the rows are.
+Spark turns values into text, in its tasks. So every type is written as Spark writes it, in the session's time
+zone.
 """
 
 from __future__ import annotations
@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["as_json", "as_text", "stream", "translated"]
 
-# Microseconds, and the offset from UTC, are written out: nothing is lost, whatever reads them. The default
-# would cut times to milliseconds.
+# with microseconds, and the offset from UTC: the default would cut times to milliseconds
 _JSON = {
     "ignoreNullFields": "false",
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
@@ -36,20 +35,20 @@ _JSON = {
 def as_json(frame: DataFrame) -> DataFrame:
     """One column, `line`: each row as a JSON object with a field for every column, in order.
 
-    Decimals are numbers with all their digits, NaN and infinities the strings ``"NaN"``, ``"Infinity"``
-    and ``"-Infinity"``, for which JSON has no numbers; binary values are base64.
+    Decimals are numbers with all their digits. NaN and infinities are the strings ``"NaN"``, ``"Infinity"``
+    and ``"-Infinity"``, as JSON has no numbers for them. Binary values are base64.
     """
     names = frame.columns
-    # By position: two columns of a result may have one name.
+    # by position, as two columns of a result may have the same name
     numbered = frame.toDF(*_positions(frame))
     fields = [F.col(position).alias(name) for position, name in zip(numbered.columns, names, strict=True)]
     return numbered.select(F.to_json(F.struct(*fields), _JSON).alias("line"))
 
 
 def as_text(frame: DataFrame, *, iso: bool) -> DataFrame:
-    """Every column as a string, NULL where the value is; structs, arrays and maps as JSON.
+    """Every column as a string or NULL; structs, arrays and maps as JSON.
 
-    With `iso`, timestamps have the form that they have in JSON, else that which Spark shows.
+    With `iso`, timestamps have the form of JSON, else the form of Spark's `show`.
     """
     names = frame.columns
     numbered = frame.toDF(*_positions(frame))
@@ -57,8 +56,8 @@ def as_text(frame: DataFrame, *, iso: bool) -> DataFrame:
     return numbered.select(*columns).toDF(*names)
 
 
-# PySpark's iterator, when it is freed, reads the rest of its partition. Those not read to their end are kept
-# from that, as the process is about to end without them.
+# The finalizer of PySpark's iterator reads the rest of its partition. A reference here prevents that for
+# iterators that are not read to their end: the process ends without finalizers.
 _unread: list[Iterator[Row]] = []
 
 
@@ -75,7 +74,7 @@ def stream(frame: DataFrame, sql: str) -> Iterator[Row]:
 
 @contextmanager
 def translated(sql: str) -> Iterator[None]:
-    """Raise what Spark reports while rows are computed as an error of ours, located in `sql`."""
+    """Raise errors of Spark while rows are computed as Windrow's errors, located in `sql`."""
     with quiet():
         try:
             yield
@@ -84,7 +83,7 @@ def translated(sql: str) -> Iterator[None]:
         except JavaError as error:
             if (malformed := malformed_record(str(error))) is not None:
                 raise malformed from None
-            # The local iterator lets this through, where `collect` does not.
+            # the local iterator raises this error of Java untranslated, `collect` does not
             cause = told_by_spark(error)
             raise _located(translate(cause), cause, sql) from None
         except (LostError, ConnectionError, EOFError):
@@ -105,7 +104,7 @@ def _text(column: Column, kind: T.DataType, iso: bool) -> Column:
     if isinstance(kind, T.BinaryType):
         return F.base64(column)
     if iso and isinstance(kind, T.TimestampType | T.TimestampNTZType):
-        # The one function that formats both without a detour through the other.
+        # the only function that formats both types without a conversion to the other
         return F.get_json_object(F.to_json(F.struct(column.alias("v")), _JSON), "$.v")
     if not iso and isinstance(kind, T.DayTimeIntervalType):
         return _length(column)
@@ -113,7 +112,7 @@ def _text(column: Column, kind: T.DataType, iso: bool) -> Column:
 
 
 def _length(column: Column) -> Column:
-    """An interval of days and less as people write it: 00:33:02, or 2 days 00:33:02.5."""
+    """A day-time interval as text: 00:33:02, or 2 days 00:33:02.5."""
     text = column.cast("interval day to second").cast("string")
     sign, days, rest = (F.regexp_extract(text, r"'(-?)(\d+) ([\d:.]+)'", group) for group in (1, 2, 3))
     whole = (
@@ -125,7 +124,7 @@ def _length(column: Column) -> Column:
 
 
 def _located(error: WindrowError, cause: PySparkException, sql: str) -> WindrowError:
-    """The error with the position of Spark's fragment, if that stands in the user's text exactly once."""
+    """The error with the position of Spark's fragment, if that occurs in the user's text exactly once."""
     if error.span is not None:
         return error
     for context in cause.getQueryContext():

@@ -1,4 +1,4 @@
-"""Rows as a table to look at."""
+"""Rows as a table of text."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from windrow.cli.output.terminal import printable
 __all__ = ["ROWS", "print_table"]
 
 ROWS = 50
-"""How many rows are shown unless the user says otherwise."""
+"""How many rows are printed by default."""
 
-_READABLE = 12  # characters: a column is not made narrower than that
+_READABLE = 12  # characters: the least width of a column
 
 
 def print_table(
@@ -36,31 +36,32 @@ def print_table(
     Parameters
     ----------
     console
-        Where to; long values are wrapped at its width, none is cut. Columns that do not fit are left out
-        at the end, which the last line says.
+        Where to print. Long values are wrapped at its width, none is cut. Columns that do not fit are omitted
+        at the end, and the last line counts them.
     names, rows, numeric
-        The columns' names, their values as text, and whether they are numbers, which stand at the right.
+        The columns' names, their values as text, and whether they are numbers, which are aligned to the
+        right.
     more
-        Where there are rows after these, how to see them, which may be the empty string; else None.
+        If there are further rows, how to see them, which may be the empty string; else None.
     plain
-        Frames of ASCII instead of lines and colours.
+        Whether to draw in ASCII, without colours.
     """
     widths = [min(_READABLE, _width(name, [row[at] for row in rows])) for at, name in enumerate(names)]
     count = _fitting(widths, console.width)
     table = Table(box=box.ASCII2 if plain else box.ROUNDED, header_style="" if plain else "bold")
     for name, is_number, width in list(zip(names, numeric, widths, strict=True))[:count]:
         side: Literal["left", "right"] = "right" if is_number else "left"
-        table.add_column(_cell(name), justify=side, overflow="fold", min_width=width)
+        table.add_column(_text(name), justify=side, overflow="fold", min_width=width)
     if count < len(names):
         table.add_column("..." if plain else "…")
     for row in rows:
-        table.add_row(*(_cell(value) if value is not None else _null(plain) for value in row[:count]))
+        table.add_row(*(_text(value) if value is not None else _null(plain) for value in row[:count]))
     console.print(table)
-    told = f"{len(rows):,} row{'' if len(rows) == 1 else 's'}"
-    told = told if more is None else f"first {told}; there are more{more}"
+    caption = f"{len(rows):,} row{'' if len(rows) == 1 else 's'}"
+    caption = caption if more is None else f"first {caption}; there are more{more}"
     if count < len(names):
-        told += f"; {count:,} of {len(names):,} columns fit; csv, json and markdown have all"
-    console.print(Text(told, style="" if plain else "dim"))
+        caption += f"; {count:,} of {len(names):,} columns fit; csv, json and markdown have all"
+    console.print(Text(caption, style="" if plain else "dim"))
 
 
 def _fitting(widths: Sequence[int], room: int) -> int:
@@ -72,16 +73,16 @@ def _fitting(widths: Sequence[int], room: int) -> int:
     ends = list(itertools.accumulate((width + 3 for width in widths), initial=1))
     if ends[-1] <= room:
         return len(widths)
-    return max(1, sum(end + 6 <= room for end in ends[1:]))  # 6 for what stands for the others
+    return max(1, sum(end + 6 <= room for end in ends[1:]))  # 6 for the ellipsis
 
 
 def _width(name: str, values: Iterable[str | None]) -> int:
-    """How wide a column is of which nothing is folded."""
+    """How wide a column is without wrapped values."""
     lines = (line for value in values for line in printable(value or "NULL").splitlines())
     return max(cell_len(printable(name)), *map(cell_len, lines), 1)
 
 
-def _cell(value: str) -> Text:
+def _text(value: str) -> Text:
     return Text(printable(value))
 
 

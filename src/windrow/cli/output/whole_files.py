@@ -1,4 +1,4 @@
-"""Writing a file so that it is there in whole or not at all."""
+"""Atomic writes of files: a file is complete, or not there."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ __all__ = ["atomically", "writing_to"]
 
 @contextmanager
 def atomically(path: Path) -> Iterator[Path]:
-    """A path to write to, which takes the place of `path` when the block ends without an error.
+    """A temporary path to write to, which replaces `path` when the block ends without an error.
 
-    The file stands in the same directory, so that taking its place is one step. What is there already and no
-    regular file, a device or a named pipe, is written to itself.
+    The temporary file is in the same directory, so that the replacement is atomic. A device or a named pipe
+    is written to directly.
 
     Raises
     ------
@@ -37,7 +37,7 @@ def atomically(path: Path) -> Iterator[Path]:
         with writing_to(path):
             if target.is_dir():
                 raise IsADirectoryError(errno.EISDIR, "a directory")
-            # Before any work is done: whoever may not write here learns it now.
+            # before any work: a missing permission is an error at once
             temporary.touch(exist_ok=False)
             if target.exists():
                 temporary.chmod(target.stat().st_mode)
@@ -52,7 +52,7 @@ def atomically(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def writing_to(path: Path) -> Iterator[None]:
-    """Raise what the file system says while `path` is written as an error that names it."""
+    """Raise errors of the file system while `path` is written as an error that names it."""
     try:
         yield
     except BrokenPipeError:
@@ -66,7 +66,7 @@ def writing_to(path: Path) -> Iterator[None]:
 
 
 def _reason(error: OSError) -> str:
-    """What the system says; pyarrow wraps that in words of its own."""
+    """The system's message; pyarrow's own has further words."""
     return os.strerror(error.errno).lower() if error.errno else str(error)
 
 

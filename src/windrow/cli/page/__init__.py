@@ -1,6 +1,6 @@
-"""The page about running live queries: served on this machine alone, to who has its address.
+"""The web page about running live queries, served to this machine alone and only with a token.
 
-`server.py` answers requests, `watching.py` has what is told, `page.html` shows it.
+`server.py` answers requests, `page_watching.py` has the data, and `page.html` displays it.
 """
 
 from windrow.cli.page.page_watching import Watching

@@ -1,4 +1,4 @@
-"""What the page tells of live queries: their progress, what they keep, their latest rows."""
+"""The data of the page about live queries: their progress, their state, their latest rows."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ if TYPE_CHECKING:
 
 __all__ = ["Watching"]
 
-_STEPS = 120
+_BATCHES = 120
 _LATEST = 12
 
 
 @dataclass
 class _Watched:
-    """What a query has told: its last steps, and what it kept after one of them."""
+    """The progress of a query's last micro-batches, its state after one of them, and its latest rows."""
 
-    steps: deque[Mapping[str, Any]] = field(default_factory=lambda: deque(maxlen=_STEPS))
-    kept: tuple[int, list[dict[str, Any]]] = (-1, [])
+    batches: deque[Mapping[str, Any]] = field(default_factory=lambda: deque(maxlen=_BATCHES))
+    state: tuple[int, list[dict[str, Any]]] = (-1, [])
     latest: list[dict[str, str | None]] = field(default_factory=list)
 
 
 class Watching:
-    """Takes in what queries tell, and says it as JSON.
+    """Collects the progress of queries, and returns it as the object that the page reads as JSON.
 
     Parameters
     ----------
     queries
-        Those that run; what is told of one is kept when it has ended.
+        The running queries; the data of one remains when it has ended.
     now
         The time, in seconds.
     """
@@ -49,19 +49,19 @@ class Watching:
         self._latest: deque[Mapping[str, str | None]] = deque(maxlen=_LATEST)
         self._lock = threading.Lock()
 
-    def told(self, progress: Mapping[str, Any]) -> None:
-        """Take in what a step tells of itself."""
+    def progressed(self, progress: Mapping[str, Any]) -> None:
+        """Add the progress of a micro-batch."""
         with self._lock:
             watched = self._watched.setdefault(progress["query"], _Watched())
-            watched.steps.append({**progress, "at": self._now()})
+            watched.batches.append({**progress, "at": self._now()})
 
     def rows(self, columns: Sequence[str], rows: Iterable[Sequence[str | None]]) -> None:
-        """Take in rows that were given."""
+        """Add emitted rows."""
         with self._lock:
             self._latest.extend(dict(zip(columns, row, strict=True)) for row in rows)
 
     def __call__(self) -> dict[str, Any]:
-        """What there is to tell now."""
+        """The current data of the page."""
         for query in self._queries():
             self._seen[query.name] = query
         found = [self._of(query) for query in list(self._seen.values())]
@@ -72,21 +72,21 @@ class Watching:
         failure = query.failure
         with self._lock:
             watched = self._watched.setdefault(query.name, _Watched())
-            steps, (number, kept), latest = list(watched.steps), watched.kept, watched.latest
-        last = steps[-1] if steps else {}
-        if steps and number != last["batch"]:
-            kept = [asdict(row) for row in query.kept()]
+            batches, (number, state), latest = list(watched.batches), watched.state, watched.latest
+        last = batches[-1] if batches else {}
+        if batches and number != last["batch"]:
+            state = [asdict(row) for row in query.kept()]
             latest = _as_texts(query.latest(_LATEST))
             with self._lock:
-                watched.kept, watched.latest = (last["batch"], kept), latest
+                watched.state, watched.latest = (last["batch"], state), latest
         return {
             "name": query.name,
             "text": query.text.strip(),
             "active": query.is_active,
             "failure": None if failure is None else str(failure),
             "progress": last,
-            "steps": [{name: step[name] for name in _OF_STEPS} for step in steps],
-            "kept": kept,
+            "steps": [{name: batch[name] for name in _OF_BATCHES} for batch in batches],
+            "kept": state,
             "latest": latest,
         }
 
@@ -97,4 +97,4 @@ def _as_texts(rows: pa.Table | None) -> list[dict[str, str | None]]:
     return [{name: None if value is None else str(value) for name, value in row.items()} for row in found]
 
 
-_OF_STEPS = ("at", "batch", "came", "given", "seconds", "rows_per_second", "rows_late", "state_bytes")
+_OF_BATCHES = ("at", "batch", "came", "given", "seconds", "rows_per_second", "rows_late", "state_bytes")

@@ -1,4 +1,4 @@
-"""Serves the page: to this machine alone, and to who knows the token in its address."""
+"""The server of the page: for this machine alone, and for requests with the token in its address."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ class Page:
 
     Parameters
     ----------
-    told
-        Gives what the page shows, as it is now.
+    data
+        Returns the current data of the page.
     port
-        On which it is served; 0 for any that is free.
+        The port; 0 for any free one.
     most
-        So many connections are served at once; further ones are closed.
+        The greatest number of connections at once; further ones are closed.
     patience
-        Seconds after which a connection is closed on which nothing comes.
+        The seconds after which a silent connection is closed.
 
     Raises
     ------
@@ -46,22 +46,22 @@ class Page:
     """
 
     def __init__(
-        self, told: Callable[[], Mapping[str, Any]], port: int = 0, *, most: int = 32, patience: float = 10.0
+        self, data: Callable[[], Mapping[str, Any]], port: int = 0, *, most: int = 32, patience: float = 10.0
     ) -> None:
         self.token = secrets.token_urlsafe(16)
         try:
-            self._server = _Server((_LOOPBACK, port), _handler(told, self.token, patience), most)
+            self._server = _Server((_LOOPBACK, port), _handler(data, self.token, patience), most)
         except OSError as error:
             raise UsageError(
                 f"the page cannot be served on port {port}: {error.strerror}",
                 condition="PORT_IN_USE",
-                hint="name another with --ui-port, or leave it out for any that is free",
+                hint="name another with --ui-port, or leave it out for any free one",
             ) from None
         self._thread = threading.Thread(target=self._server.serve_forever, name="windrow page", daemon=True)
 
     @property
     def address(self) -> str:
-        """Where it is, with the token without which it says nothing."""
+        """The address of the page, with its token."""
         return f"http://{_LOOPBACK}:{self._server.server_port}/?token={self.token}"
 
     def __enter__(self) -> Page:
@@ -77,7 +77,7 @@ class Page:
 
 
 class _Server(ThreadingHTTPServer):
-    """A thread for each connection, of which there are at most so many."""
+    """A thread for each connection, up to a greatest number of connections."""
 
     daemon_threads = True
 
@@ -99,12 +99,12 @@ class _Server(ThreadingHTTPServer):
         try:
             super().finish_request(request, client_address)
         finally:
-            # before the connection is closed, which its other end sees
+            # before the connection is closed: its client may connect again at once
             self._places.release()
 
 
 def _handler(
-    told: Callable[[], Mapping[str, Any]], token: str, patience: float
+    data: Callable[[], Mapping[str, Any]], token: str, patience: float
 ) -> type[BaseHTTPRequestHandler]:
     page = files("windrow.cli.page").joinpath("page.html").read_text(encoding="utf-8")
 
@@ -118,14 +118,14 @@ def _handler(
             except ValueError:
                 self._answer(HTTPStatus.BAD_REQUEST, "text/plain", "this is no address")
                 return
-            given = parse_qs(address.query).get("token", [""])[0]
-            if not hmac.compare_digest(given.encode(), token.encode()):
+            received = parse_qs(address.query).get("token", [""])[0]
+            if not hmac.compare_digest(received.encode(), token.encode()):
                 self._answer(HTTPStatus.FORBIDDEN, "text/plain", "the address lacks the token")
             elif address.path == "/":
                 nonce = secrets.token_urlsafe(8)
                 self._answer(HTTPStatus.OK, "text/html", page.replace("{{nonce}}", nonce), nonce)
             elif address.path == "/state":
-                self._answer(HTTPStatus.OK, "application/json", json.dumps(told(), default=str))
+                self._answer(HTTPStatus.OK, "application/json", json.dumps(data(), default=str))
             else:
                 self._answer(HTTPStatus.NOT_FOUND, "text/plain", "there is nothing here")
 
@@ -139,10 +139,10 @@ def _handler(
             self.send_header("X-Content-Type-Options", "nosniff")
             self.send_header("Content-Security-Policy", _POLICY.format(nonce))
             self.end_headers()
-            with suppress(ConnectionError):  # who asked has gone
+            with suppress(ConnectionError):  # the client has closed it
                 self.wfile.write(body)
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as its base has it
-            """Say nothing: stderr is for the queries."""
+            """Log nothing: stderr is for the queries."""
 
     return Handler

@@ -1,4 +1,4 @@
-"""The session behind the prompt: started beside it, asked one thing after the other, stopped by Ctrl-C."""
+"""The session behind the prompt: it starts in the background and runs one call at a time."""
 
 from __future__ import annotations
 
@@ -34,43 +34,43 @@ class StoppedError(Exception):
 
 
 class Backend:
-    """Starts the session in the worker's thread, and runs there what the shell is told.
+    """Starts the session in the worker's thread, and runs the shell's calls there.
 
     Parameters
     ----------
-    asked, factory
-        Which session, and what makes the SparkSession.
+    options, factory
+        The options of the session, and the factory of the SparkSession.
     opened
-        Told of the session as soon as there is one.
+        Called with the session as soon as there is one.
     """
 
     def __init__(
-        self, asked: Connection, factory: SessionFactory, opened: Callable[[Session], None] = lambda _: None
+        self, options: Connection, factory: SessionFactory, opened: Callable[[Session], None] = lambda _: None
     ) -> None:
-        self.asked = asked
+        self.options = options
         self._factory, self._opened = factory, opened
         self._worker = Worker()
         self._opening: Future[Session] | None = None
         self.began = time.monotonic()
 
     def start(self) -> None:
-        """Begin to start the session, if nobody has."""
+        """Begin to start the session, unless it has begun."""
         if self._opening is None:
             self.began = time.monotonic()
             self._opening = self._worker.run(self._open)
 
     @property
     def has_begun(self) -> bool:
-        """Whether the session has been asked for."""
+        """Whether the start of the session has begun."""
         return self._opening is not None
 
     @property
     def is_starting(self) -> bool:
-        """Whether the session is on its way."""
+        """Whether the session is starting."""
         return self._opening is not None and not self._opening.done()
 
     def call(self, function: Callable[[Session], T]) -> T:
-        """What a function of the session gives; the session is waited for.
+        """Call a function with the session, once that has started, and return its result.
 
         Raises
         ------
@@ -81,14 +81,14 @@ class Backend:
         future = self.later(function)
         try:
             while not future.done():
-                # In turns: without a timeout, Ctrl-C does not get through everywhere.
+                # with a timeout, as otherwise Ctrl-C does not interrupt everywhere
                 wait([future], _TURN)
             return future.result()
         except KeyboardInterrupt:
             raise StoppedError(self._stopped(future)) from None
 
     def later(self, function: Callable[[Session], T]) -> Future[T]:
-        """The same for one who does not wait."""
+        """Call a function with the session, without waiting."""
         self.start()
         assert self._opening is not None
         opening = self._opening
@@ -101,10 +101,10 @@ class Backend:
         return self._worker.run(run)
 
     def _open(self) -> Session:
-        # PySpark's import takes longer than a prompt may.
+        # imported here: PySpark's import would delay the prompt
         from windrow.cli.connection import open_session
 
-        session = open_session(self.asked, self._factory)
+        session = open_session(self.options, self._factory)
         self._opened(session)
         return session
 
@@ -133,6 +133,6 @@ class Backend:
 
 
 def _name_jobs(session: Session) -> None:
-    """Let the jobs of this thread be known, so that they alone are cancelled, and no live query's."""
+    """Name the jobs of this thread, so that they can be cancelled without those of live queries."""
     if not type(session.spark).__module__.startswith("pyspark.sql.connect"):
         session.spark.sparkContext.setJobGroup(_GROUP, "windrow shell", interruptOnCancel=True)

@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 __all__ = ["ARGUMENTS", "COMMANDS", "Command", "run_command"]
 
 _BESIDE = 24
-"""How many characters there must be beside the commands for what they do; else that stands below."""
+"""The least width of the column of descriptions; on narrower terminals they are below the commands."""
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command: what is written after it, what it does, and the words that may be completed after it."""
+    """A command: its arguments, its description, and the completions of its arguments."""
 
     name: str
     usage: str
@@ -49,7 +49,7 @@ def run_command(shell: CommandContext, text: str) -> None:
     Raises
     ------
     WindrowError
-        ``UNKNOWN_COMMAND``, ``INVALID_ARGUMENT`` for what a command does not take, and what it runs into.
+        ``UNKNOWN_COMMAND``, ``INVALID_ARGUMENT`` for a wrong argument, and errors of the command itself.
     """
     name, _, argument = text.strip().rstrip(";").partition(" ")
     if name.lower() not in COMMANDS:
@@ -69,12 +69,12 @@ def _help(_shell: CommandContext, _argument: str) -> None:
     room = console.width - width - 4
     for usage, does in rows:
         indent = width + 4 if room >= _BESIDE else 4
-        folded = textwrap.wrap(does, max(console.width - indent, _BESIDE))
+        wrapped = textwrap.wrap(does, max(console.width - indent, _BESIDE))
         line = Text(
             f"  {usage.ljust(width) if room >= _BESIDE else usage}", style="" if is_plain() else "cyan"
         )
         line.append("  " if room >= _BESIDE else "\n" + " " * indent, style="")
-        line.append(("\n" + " " * indent).join(folded), style="")
+        line.append(("\n" + " " * indent).join(wrapped), style="")
         console.print(line)
 
 
@@ -134,14 +134,14 @@ def _limit(shell: CommandContext, argument: str) -> None:
     if argument:
         shell.settings.limit = None if argument == "off" else int(argument)
     limit = shell.settings.limit
-    told = f"{ROWS} rows of a table, all in other forms" if limit is None else f"{limit:,} rows"
-    stdout_console().print(f"limit {told}")
+    current = f"{ROWS} rows of a table, all in other forms" if limit is None else f"{limit:,} rows"
+    stdout_console().print(f"limit {current}")
 
 
 def _read(shell: CommandContext, argument: str) -> None:
     if not argument:
         raise UsageError(".read takes a file", condition="INVALID_ARGUMENT", hint="write .read script.sql")
-    # reads what statements are made of, which the prompt does not need
+    # imported here: the prompt does not need the tokenizer
     from windrow.cli.sql_script import read_script
 
     path = _path(argument, ".read")
@@ -164,24 +164,24 @@ def _open(shell: CommandContext, argument: str) -> None:
     if "=" not in words[0]:
         words[0] = f"{_name_of(words[0])}={words[0]}"
     form = [f"{words[0].partition('=')[0]}={words[1]}"] if len(words) > 1 else None
-    asked = connection("", None, words[:1], form)
-    ((name, paths),) = asked.tables.items()
+    options = connection("", None, words[:1], form)
+    ((name, paths),) = options.tables.items()
 
     def attach(session: Session) -> None:
         path = str(Path(paths[0]).expanduser())
         if Path(path).suffix == ".cql" or (Path(path) / "stream.json").is_file():
             session.stream(name, path)
         else:
-            session.register(name, path, format=asked.format(name))
+            session.register(name, path, format=options.format(name))
 
     shell.backend.call(attach)
-    shell.backend.asked.tables[name] = paths
+    shell.backend.options.tables[name] = paths
     stdout_console().print(Text(f"{name} is attached"))
     shell.refresh()
 
 
 def _words(argument: str, command: str) -> list[str]:
-    """The words of an argument, of which those with spaces are in quotes."""
+    """The words of an argument; quotes allow spaces in a word."""
     try:
         return shlex.split(argument)
     except ValueError:
@@ -191,13 +191,13 @@ def _words(argument: str, command: str) -> list[str]:
 
 
 def _path(argument: str, command: str) -> Path:
-    """The file that an argument names, in quotes or without."""
+    """The file that an argument names, with or without quotes."""
     words = _words(argument, command) if argument[0] in "'\"" else [argument]
     return Path(words[0] if len(words) == 1 else argument).expanduser()
 
 
 def _name_of(path: str) -> str:
-    """The name of what a file holds: its own, without what it ends in.
+    """The default name of a table: that of its file, without suffixes.
 
     >>> _name_of("data/daily weather.csv.gz")
     'daily_weather'
@@ -208,8 +208,8 @@ def _name_of(path: str) -> str:
 
 def _explain(shell: CommandContext, argument: str) -> None:
     def plan(session: Session) -> str:
-        asked = session.sql(argument, **shell.parameters(session)) if argument else shell.last_relation()
-        return asked.plan()
+        relation = session.sql(argument, **shell.parameters(session)) if argument else shell.last_relation()
+        return relation.plan()
 
     stdout_console().print(Text(shell.backend.call(plan)))
 
@@ -233,7 +233,7 @@ def _watch(shell: CommandContext, argument: str) -> None:
     try:
         query = shell.backend.call(start)
     except StoppedError:
-        # planning is not interrupted, and what it has begun by its end is not wanted
+        # planning cannot be interrupted: stop the query that it starts
         shell.backend.later(lambda session: [stop(session, each.name) for each in begun])
         raise
     shell.began(query)
@@ -243,8 +243,8 @@ def _watch(shell: CommandContext, argument: str) -> None:
 def _stop(shell: CommandContext, argument: str) -> None:
     stopped = shell.backend.call(lambda session: stop(session, argument))
     shell.started = {} if not argument else {k: v for k, v in shell.started.items() if k != argument}
-    told = f"stopped {', '.join(stopped)}" if stopped else "no query is running"
-    stdout_console().print(Text(told))
+    message = f"stopped {', '.join(stopped)}" if stopped else "no query is running"
+    stdout_console().print(Text(message))
 
 
 def _late(shell: CommandContext, argument: str) -> None:
@@ -282,7 +282,7 @@ def _state(shell: CommandContext, argument: str) -> None:
     if not found:
         stdout_console().print("no query is running: .watch SELECT … starts one")
     else:
-        _print(("query", "state", "bound", "rows in", "held", "late", "in windows"), found)
+        _print(("query", "state", "bound", "rows in", "buffered", "late", "in windows"), found)
 
 
 def _quit(_shell: CommandContext, _argument: str) -> None:
@@ -297,12 +297,12 @@ def _unknown(name: str, known: Iterable[str], what: str) -> UsageError:
     )
 
 
-def _refuse_unless(given: str, known: tuple[str, ...], command: str) -> None:
-    if given not in known:
+def _refuse_unless(word: str, known: tuple[str, ...], command: str) -> None:
+    if word not in known:
         raise UsageError(
-            f"{command} does not know {given}",
+            f"{command} does not know {word}",
             condition="INVALID_ARGUMENT",
-            hint=did_you_mean(given, known) or f"it takes {', '.join(known)}",
+            hint=did_you_mean(word, known) or f"write one of {', '.join(known)}",
         )
 
 
@@ -317,19 +317,19 @@ _ALL = (
     Command(".tables", "", "the tables, views and streams", _tables),
     Command(".schema", "NAME", "the columns of one", _schema, ("TABLE",)),
     Command(".mode", "|".join(MODES), "the form of rows; changelog op|delta|diff|cql", _mode, MODES),
-    Command(".limit", "N|off", "how many rows are shown", _limit),
-    Command(".timer", "[on|off]", "tell how long statements take", _timer, ("on", "off")),
+    Command(".limit", "N|off", "how many rows are printed", _limit),
+    Command(".timer", "[on|off]", "print how long statements take", _timer, ("on", "off")),
     Command(".read", "FILE", "run a script", _read),
     Command(".explain", "[SQL]", "how a query is run; the last one without", _explain),
     Command(".plot", "[FILE]", "draw the last query into an SVG, PNG or HTML file", _plot),
     Command(
         ".watch",
         "[SQL]",
-        "run a query over named streams, shown as it changes",
+        "run a query over named streams, and print its output",
         _watch,
     ),
     Command(".stop", "[QUERY]", "stop a live query, or all", _stop),
-    Command(".state", "[QUERY]", "how far live queries are, or what one of them keeps", _state),
+    Command(".state", "[QUERY]", "the progress of live queries, or the state of one", _state),
     Command(".late", "[STREAM]", "how many rows were late, or those of a stream", _late, ("TABLE",)),
     Command(".quit", "", "leave", _quit),
 )

@@ -142,7 +142,7 @@ def _matching(prefix: str, words: Iterable[str], kind: str) -> Iterator[Candidat
 
 
 class ShellCompleter(Completer):
-    """Gives :func:`candidates` to the prompt, and the paths of files."""
+    """Completes :func:`candidates` and paths of files at the prompt."""
 
     def __init__(self, names: Names, commands: Mapping[str, tuple[str, ...]]) -> None:
         self.names, self._commands = names, commands

@@ -16,12 +16,12 @@ __all__ = ["CommandContext"]
 
 
 class CommandContext(Protocol):
-    """The shell, as commands know it.
+    """The shell, as commands use it.
 
     Attributes
     ----------
     backend, settings
-        The session behind, and how results are shown.
+        The session, and the settings of the output.
     started
         The live queries that were started here, by their names.
     """
@@ -37,7 +37,7 @@ class CommandContext(Protocol):
         """Run statements between semicolons, and show the rows of each."""
 
     def last_relation(self) -> Relation:
-        """What the last query gave."""
+        """The result of the last query."""
 
     def parameters(self, session: Session) -> dict[str, Any]:
         """The values of `--param`."""

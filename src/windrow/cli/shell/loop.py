@@ -52,19 +52,19 @@ class Shell:
     Attributes
     ----------
     backend, settings, names
-        The session behind, how results are shown, and what can be completed.
+        The session, the settings of the output, and the names for completion.
     last_text
         The last query.
     started
         The live queries that were started here, by their names.
     has_failed
-        Whether anything has.
+        Whether a statement or a command has failed.
     """
 
     def __init__(self, backend: Backend, settings: Settings | None = None, *, debug: bool = False) -> None:
         self.backend = backend
         self.settings = settings or Settings()
-        self.names = Names(dict.fromkeys((*backend.asked.tables, *backend.asked.streams), ()))
+        self.names = Names(dict.fromkeys((*backend.options.tables, *backend.options.streams), ()))
         self.last_text = ""
         self.has_failed = False
         self.started: dict[str, LiveQuery] = {}
@@ -120,12 +120,12 @@ class Shell:
             self.refresh()
 
     def last_relation(self) -> Relation:
-        """What the last query gave.
+        """The result of the last query.
 
         Raises
         ------
         UsageError
-            ``NO_QUERY`` where there was none.
+            ``NO_QUERY`` before the first query.
         """
         if self._last is None:
             raise UsageError(
@@ -138,11 +138,11 @@ class Shell:
         if self._parameters is None:
             from windrow.cli.connection import values
 
-            self._parameters = values(session.spark, self.backend.asked.params)
+            self._parameters = values(session.spark, self.backend.options.params)
         return self._parameters
 
     def began(self, query: LiveQuery) -> None:
-        """Take in a live query that was started: its failure is told when it comes."""
+        """Register a started live query, whose failure will be printed."""
         self.started[query.name] = query
         follow(query)
 
@@ -175,7 +175,7 @@ class Shell:
         with Progress() as progress:
             for statement in statements:
                 progress.begin("running", session.spark)
-                with at_its_place(statement, self.backend.asked):
+                with at_its_place(statement, self.backend.options):
                     relation = session.sql(statement.padded, **parameters)
                     self._show(relation, statement, progress)
                 progress.pause()

@@ -40,17 +40,17 @@ def history_path() -> Path:
     return Path(state) / "windrow" / "history"
 
 
-def interact(shell: Shell, *, given: Input | None = None, shown: Output | None = None) -> None:
+def interact(shell: Shell, *, source: Input | None = None, target: Output | None = None) -> None:
     """Read and run until the user leaves.
 
     Parameters
     ----------
     shell
-        What runs what is entered.
-    given, shown
-        The terminal; by default the one of the process.
+        The shell that runs the input.
+    source, target
+        The terminal; by default that of the process.
     """
-    session = _session(shell, given, shown)
+    session = _session(shell, source, target)
     sys.stdout.write(f"Windrow {__version__}. Statements end with ; and .help lists commands.\n")
     sys.stdout.flush()
     while True:
@@ -69,7 +69,7 @@ def interact(shell: Shell, *, given: Input | None = None, shown: Output | None =
             continue
 
 
-def _session(shell: Shell, given: Input | None, shown: Output | None) -> PromptSession[str]:
+def _session(shell: Shell, source: Input | None, target: Output | None) -> PromptSession[str]:
     @Condition
     def goes_on() -> bool:
         return not is_complete(get_app().current_buffer.text)
@@ -103,14 +103,14 @@ def _session(shell: Shell, given: Input | None, shown: Output | None) -> PromptS
         key_bindings=keys,
         bottom_toolbar=toolbar,
         enable_open_in_editor=True,
-        input=given,
-        output=shown,
+        input=source,
+        output=target,
     )
     return session
 
 
 def _begin(shell: Shell, session: PromptSession[str]) -> None:
-    """Start Spark once the prompt stands; its import would keep the prompt waiting."""
+    """Start Spark once the prompt is displayed, as its import would delay the prompt."""
     if shell.backend.has_begun:
         return
 

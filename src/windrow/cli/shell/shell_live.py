@@ -1,4 +1,4 @@
-"""Live queries behind the prompt: started, told of, stopped; what they give is shown as it comes."""
+"""Live queries of the shell: started, listed and stopped; their output is printed above the prompt."""
 
 from __future__ import annotations
 
@@ -30,34 +30,34 @@ _BETWEEN = 0.5  # seconds
 
 
 def watch(relation: Relation, settings: Settings) -> LiveQuery:
-    """Start a query, of which is shown what it gives from now on: the query.
+    """Start a query and print its output from now on; returns the query.
 
-    A relation is shown as the whole table whenever that has changed, or by its changes, as the settings of
-    this moment say; a stream by its rows.
+    A relation is printed as its full table after each change, or by its changes, as the present settings say;
+    a stream by its rows.
 
     Raises
     ------
     WindrowError
-        ``NOT_LIVE`` for one over what is recorded only, and what starting it raises.
+        ``NOT_LIVE`` for a query over recorded data only, and errors of the start.
     """
     plan = relation.live
     if plan is None and not relation.is_plan:
         raise UsageError(
-            "this query reads no named stream, so nothing follows what it gives",
+            "this query reads no named stream, so it has no further output",
             condition="NOT_LIVE",
             hint="run it without .watch; CREATE STREAM … LOCATION makes a named stream",
         )
-    shown = _Shown(settings)
+    printer = _Printer(settings)
     is_table = (
         plan is not None and plan.is_relation and not plan.asks_changes and settings.mode != "changelog"
     )
     if is_table:
-        return relation.start(shown.table, mode="table")
-    return relation.start(shown.rows, envelope=settings.envelope)
+        return relation.start(printer.table, mode="table")
+    return relation.start(printer.rows, envelope=settings.envelope)
 
 
 def follow(query: LiveQuery) -> None:
-    """Tell of a query's end if it fails, whenever that is."""
+    """Print the failure of a query when it fails."""
 
     def wait() -> None:
         while query.is_active:
@@ -87,13 +87,13 @@ def stop(session: Session, name: str) -> list[str]:
 
 
 def progress_of(session: Session, started: Mapping[str, LiveQuery]) -> list[tuple[str, ...]]:
-    """Of each query that runs, and of those `started` that have failed: what it does and told last."""
+    """The status and the last progress of running queries, and of those `started` that have failed."""
     failed = {name: query for name, query in started.items() if query.failure is not None}
-    return [(name, *_told(query)) for name, query in {**failed, **session.queries}.items()]
+    return [(name, *_progress(query)) for name, query in {**failed, **session.queries}.items()]
 
 
 def state_of(session: Session, name: str) -> tuple[list[str], list[Any]]:
-    """What a query keeps: the names of the columns and the rows, as text.
+    """The state of a query: the names of the columns, and the rows as text.
 
     Raises
     ------
@@ -114,7 +114,7 @@ def _known(session: Session, name: str) -> str:
     return name
 
 
-def _told(query: LiveQuery) -> tuple[str, ...]:
+def _progress(query: LiveQuery) -> tuple[str, ...]:
     progress = query.progress
     failure = query.failure
     reason = f"has failed: {getattr(failure, 'condition', type(failure).__name__)}"
@@ -123,16 +123,16 @@ def _told(query: LiveQuery) -> tuple[str, ...]:
     return (state, str(progress.get("bound", "")), *(f"{number:,}" for number in numbers))
 
 
-class _Shown:
-    """Shows what a query gives above the prompt."""
+class _Printer:
+    """Prints the output of a query above the prompt."""
 
     def __init__(self, settings: Settings) -> None:
-        from windrow.cli.output.batches import Batches  # reads PySpark, which the prompt does not wait for
+        from windrow.cli.output.batches import Batches  # imports PySpark, which would delay the prompt
 
         self._batches, self._limit = Batches(settings.form), settings.limit
 
     def rows(self, frame: DataFrame, number: int) -> None:
-        """The changes of a micro-batch, or its rows."""
+        """Print the changes of a micro-batch, or its rows."""
         from windrow.cli.output.batches import by_time
 
         texts = self._batches.texts(by_time(frame))
@@ -140,7 +140,7 @@ class _Shown:
             self._put(frame, texts, f"-- micro-batch {number}", None)
 
     def table(self, frame: DataFrame, number: int) -> None:
-        """The table after a micro-batch, its rows in the order of the columns."""
+        """Print the table after a micro-batch, ordered by its columns."""
         from windrow.spark.arrow import is_orderable
 
         most = ROWS if self._limit is None else self._limit

@@ -1,4 +1,4 @@
-"""How results are shown, as the user has set it."""
+"""The settings of the shell's output."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ CHANGELOGS = ("op", "delta", "diff", "cql")
 
 @dataclass
 class Settings:
-    """What the commands with a dot set.
+    """The settings that dot commands change.
 
     Attributes
     ----------
     mode
-        One of `MODES`. As a changelog, relations that vary are shown by what enters and leaves.
+        One of `MODES`. In mode changelog, time-varying relations are printed as inserts and deletes.
     envelope
         One of `CHANGELOGS`.
     timer
-        Whether the time that a statement took is told.
+        Whether the duration of each statement is printed.
     limit
-        How many rows are shown; None for 50 in a table, else all.
+        How many rows are printed; None for 50 in a table, else all.
     """
 
     mode: str = "table"

@@ -18,21 +18,21 @@ __all__ = ["start_shell"]
 
 
 def start_shell(
-    asked: Connection, factory: SessionFactory, opened: Callable[[Session], None], *, debug: bool = False
+    options: Connection, factory: SessionFactory, opened: Callable[[Session], None], *, debug: bool = False
 ) -> bool:
-    """Run the shell until its user leaves, or until the end of what comes in.
+    """Run the shell until its user leaves, or until the end of its input.
 
     Parameters
     ----------
-    asked, factory, opened
-        The session, what makes the SparkSession, and who is told of it.
+    options, factory, opened
+        The options of the session, the factory of the SparkSession, and a function that is called with it.
     debug
         Show tracebacks with errors.
 
     Returns
     -------
     bool
-        Whether anything that came in by a pipe has failed; at a prompt, the user knows.
+        Whether a statement from a pipe has failed; False at a prompt.
 
     Raises
     ------
@@ -51,7 +51,7 @@ def start_shell(
             condition="MISSING_PACKAGE",
             hint="pip install 'windrow[cli]'",
         ) from None
-    shell = Shell(Backend(replace(asked, attach=".open"), factory, opened), debug=debug)
+    shell = Shell(Backend(replace(options, attach=".open"), factory, opened), debug=debug)
     try:
         if sys.stdin.isatty():
             interact(shell)

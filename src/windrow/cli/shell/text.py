@@ -49,7 +49,7 @@ def without_quotes(text: str) -> str:
 
 
 def as_command(text: str) -> str | None:
-    """The command that stands there, also one of a few words without their dot; None for statements.
+    """The dot command of a line, also one of some words without the dot; None for statements.
 
     >>> as_command(".mode csv"), as_command(" Exit; "), as_command("SELECT 1")
     ('.mode csv', '.exit', None)

@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class Worker:
-    """Runs calls in the order in which they are given, in a thread that ends with the process."""
+    """Runs calls in order, in a thread that ends with the process."""
 
     def __init__(self) -> None:
         self._calls: queue.SimpleQueue[tuple[Callable[[], Any], Future[Any]]] = queue.SimpleQueue()

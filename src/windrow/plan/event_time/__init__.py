@@ -1,17 +1,18 @@
-"""Event time in a plan: which columns watermarks are known of, when rows are final, and what is late.
+"""Event time in a plan: which columns have watermarks, when rows are final, and which rows are late.
 
-:class:`EventTimes` derives it node by node, and gives the plan the columns and conditions by which it is
-run: the keys of its nearest groups, by which changes are gathered and counted, and the watermark before each
-row, by which a row is late for its group. What is not understood is refused; nothing is guessed.
+:class:`EventTimes` derives it node by node, from the streams up. It adds to the plan the columns and
+conditions that a run needs: the keys of the nearest groups, by which changes are counted, and the watermark
+before each row, which decides whether the row is late for its group. A query that it does not understand is
+an error; nothing is guessed.
 
 | relation | its columns of event time |
 |---|---|
 | a stream | its rowtime |
-| a windowing function | those of its table; begin and end of its windows, by the least yet to come |
-| SELECT | those that are selected, also moved by an interval, truncated, or cast to a coarser type |
+| a windowing function | those of its table; begin and end of its windows |
+| SELECT | the selected ones, also moved by an interval, truncated, or cast to a coarser type |
 | groups | keys that are event time |
-| a join | those of its sides; it has the least watermark of their streams |
-| UNION, DISTINCT | those that are so in all of its sides, alike |
+| a join | those of its sides; its watermark is the least one of their streams |
+| UNION, DISTINCT | those that all of its sides have, with the same expression |
 """
 
 from windrow.plan.event_time.derivation import EventTimes, EventTimeSource
@@ -19,12 +20,12 @@ from windrow.plan.event_time.facts import (
     HIDDEN,
     UNTIL,
     Closed,
+    ClosedBy,
     ClosedKeys,
     Completeness,
-    Ending,
     Judging,
+    Lineage,
     Occurrence,
-    Plain,
     SessionFacts,
     Timed,
 )
@@ -33,14 +34,14 @@ __all__ = [
     "HIDDEN",
     "UNTIL",
     "Closed",
+    "ClosedBy",
     "ClosedKeys",
     "Completeness",
-    "Ending",
     "EventTimeSource",
     "EventTimes",
     "Judging",
+    "Lineage",
     "Occurrence",
-    "Plain",
     "SessionFacts",
     "Timed",
 ]

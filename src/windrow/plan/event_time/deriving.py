@@ -1,4 +1,4 @@
-"""What the derivation of one plan has found out, and what its steps have in common."""
+"""The state of the derivation of one plan, which the rules of all kinds of nodes share."""
 
 from __future__ import annotations
 
@@ -31,24 +31,24 @@ Derived = tuple[plan.Node, Facts]
 
 @dataclass(frozen=True)
 class EventTimeSource:
-    """What an input of a plan is.
+    """An input of a plan that is a stream, or a table function over streams.
 
     Attributes
     ----------
     streams
-        The stream, in lower case; of a function of one's own those that it reads.
+        The stream, in lower case; for a user's table function the streams that it reads.
     rowtime
         The column of the stream's rowtime; None for a function.
-    promises
-        Whether the stream may promise patterns.
-    clocks
-        The type of the rowtime, where it goes by a zone that sets clocks.
+    has_punctuations
+        Whether the stream may have punctuations.
+    zoned
+        The type of the rowtime, if it depends on a time zone with daylight saving time.
     """
 
     streams: frozenset[str]
     rowtime: str | None
-    promises: bool = False
-    clocks: str | None = None
+    has_punctuations: bool = False
+    zoned: str | None = None
 
 
 class Deriving:
@@ -57,28 +57,29 @@ class Deriving:
     Parameters
     ----------
     derive
-        What is known of a node, by what is known of its inputs, and whether late rows are left out above.
-    tokens, sources, waits, place, typed, lifetime
-        As :class:`EventTimes` has them; whether AFTER WATERMARK is asked.
+        Derives a node and its facts from those of its inputs; its last argument says whether a node above
+        removes late rows.
+    tokens, sources, waits, place, typed, ttl
+        As for :class:`EventTimes`; `waits` says whether the query has AFTER WATERMARK.
 
     Attributes
     ----------
     occurrences
-        The streams, by where they stand.
+        The streams, by their places in the query.
     hidden, shown
-        The columns that inputs have besides their own, by key; shows columns of nodes.
+        The additional columns of inputs, by key; and what adds columns to nodes.
     notes
         What EXPLAIN says of nodes, by their `id`.
     until
-        The columns of functions that say until when versions are valid.
+        The columns with the ends of the validity of versions.
     judgings
-        What says which rows are late for groups.
+        The conditions by which rows are late for groups.
     sessions
-        Of each sessions that rows wait for: the node, its stream's place, the column of the end, what a
-        watermark is in their time, and the window, where they are of the stream itself.
-    called_own, met_by_keys, has_lives, lacks_end
-        Whether a function of one's own is called; promises say when rows of a join meet no others; keys have
-        a lifetime; some group has no key of event time.
+        For each SESSION that rows wait for: the node, the place of its stream, the column of the end, SQL for
+        a watermark in their time, and the window, if it is over the stream itself.
+    called_own, met_by_keys, has_ttl, lacks_end
+        Whether a user's table function is called; punctuation closes rows of a join; keys have a state TTL;
+        some group has no key of event time.
     """
 
     def __init__(
@@ -89,7 +90,7 @@ class Deriving:
         waits: bool,
         place: tuple[str, Span | None],
         typed: Typed,
-        lifetime: tuple[Callable[[str], int], tuple[str, Span]] | None,
+        ttl: tuple[Callable[[str], int], tuple[str, Span]] | None,
     ) -> None:
         self._derive, self.tokens, self.sources, self.waits, self.place = (
             derive,
@@ -98,7 +99,7 @@ class Deriving:
             waits,
             place,
         )
-        self.typed, self.lifetime = typed, lifetime
+        self.typed, self.ttl = typed, ttl
         self.occurrences: dict[int, Occurrence] = {}
         self.hidden: dict[str, list[Column]] = {}
         self.shown = Shown(self.hidden)
@@ -106,64 +107,66 @@ class Deriving:
         self.until: set[str] = set()
         self.judgings: list[Judging] = []
         self.sessions: list[tuple[plan.Node, int, str, str, TimeWindow | None]] = []
-        self.called_own = self.met_by_keys = self.has_lives = self.lacks_end = False
+        self.called_own = self.met_by_keys = self.has_ttl = self.lacks_end = False
         self._known: dict[int, tuple[plan.Node, Derived]] = {}
         self._made_ids = 0
 
     def of(self, node: plan.Node, *, judged: bool) -> Derived:
-        """A node with what is added to it, and what is known of it.
+        """A node with its additional columns, and its facts.
 
         Parameters
         ----------
         judged
-            Whether rows that are late for groups are left out above.
+            Whether a node above removes rows that are late for groups.
         """
         if id(node) not in self._known:
             self._known[id(node)] = node, self._derive(self, node, judged)
         return self._known[id(node)][1]
 
-    def given(self, node: plan.Node, facts: Facts) -> None:
-        """Let a node that was added be known."""
+    def add(self, node: plan.Node, facts: Facts) -> None:
+        """Register a node that the derivation has added, with its facts."""
         self._known[id(node)] = node, (node, facts)
 
-    def said(self, node: plan.Node, facts: Facts, keeps: str | None = None) -> None:
-        """Remember for EXPLAIN what a node gives and keeps."""
-        if facts.varies:
-            self.notes[id(node)] = note(node, facts, keeps)
+    def note(self, node: plan.Node, facts: Facts, state: str | None = None) -> None:
+        """Record for EXPLAIN the output of a node, and its state."""
+        if facts.reads_streams:
+            self.notes[id(node)] = note(node, facts, state)
 
     def fresh(self, count: int) -> list[str]:
-        """Ids for so many columns that no other has."""
+        """Unused ids for a number of columns."""
         self._made_ids += 1
         return [f"e{self._made_ids}_{at}" for at in range(count)]
 
     def late(
-        self, facts: Facts, telling: Sequence[tuple[SqlText, EventColumn]]
+        self, facts: Facts, timed_keys: Sequence[tuple[SqlText, EventColumn]]
     ) -> tuple[SqlText, dict[int, str]] | None:
         """The condition by which rows are late for groups, and the columns with the watermarks in it."""
-        telling = [each for each in telling if each[1].tells_late and each[1].origins & facts.watermarks]
-        origins = {at for _, event in telling for at in event.origins} & facts.watermarks
+        timed_keys = [
+            each for each in timed_keys if each[1].decides_late and each[1].origins & facts.watermarks
+        ]
+        origins = {at for _, event in timed_keys for at in event.origins} & facts.watermarks
         if not origins or not facts.raw:
             return None
-        for _, event in telling:
+        for _, event in timed_keys:
             judged = (Judging(event.mapped, event.mapped, at) for at in sorted(event.origins & origins))
             self.judgings.extend(judged)
         marks = self.marks(facts, origins)
-        return late_for_groups(telling, marks), marks
+        return late_for_groups(timed_keys, marks), marks
 
     def marks(self, facts: Facts, origins: Iterable[int]) -> dict[int, str]:
-        """The columns with the watermarks of streams, which their rows have from now on."""
-        # rows are held back by all streams that they wait for, also by those that a join does not show
-        waited = {self.occurrences[at].stream for at in facts.settling.whole if at in self.occurrences}
+        """The columns with the watermarks of streams, which from now on their rows have."""
+        # rows wait for the watermarks of all these streams, also for those that a join does not show
+        waited = {self.occurrences[at].stream for at in facts.finality.complete if at in self.occurrences}
         for at in origins:
             self.occurrences[at] = replace(self.occurrences[at], watermark_of=facts.streams | waited)
         return {at: watermark_id(at) for at in sorted(origins)}
 
 
 def watermark_id(place: int) -> str:
-    """The id of the column with the watermark before each row of a stream."""
+    """The id of the column of a stream with the watermark before each row."""
     return f"w{place}"
 
 
 def number_id(place: int) -> str:
-    """The id of the column with the numbers of the rows of a stream."""
+    """The id of the column of a stream with the numbers of its rows."""
     return f"n{place}"

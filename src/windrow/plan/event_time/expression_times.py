@@ -1,4 +1,4 @@
-"""Event time of expressions: of columns, and of what rises with one."""
+"""Event time of expressions: of columns, and of functions that are monotone in one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EventOf = Callable[[str], "EventColumn | None"]
 
 
 def event_of(one: Expression, scope: Scope, event: EventOf) -> EventColumn | None:
-    """The event time of an expression over rows, of whose columns it is known."""
+    """The event time of an expression over rows, from the event time of their columns."""
     tokens = tokenize(one.text.render())
     return _event(tokens, (0, len(tokens)), lambda part: column_named(tokens, part, scope), event)
 
@@ -34,7 +34,7 @@ def _event(tokens: TokenList, part: Range, column: ColumnOf, event: EventOf) -> 
     found = _event(tokens, inner, column, event) if inner is not None else None
     if found is None or inner is None:
         return None
-    if found.clocks and goes_by_zone(tokens, start, stop, is_local=found.clocks == "TIMESTAMP_NTZ"):
+    if found.zoned and goes_by_zone(tokens, start, stop, is_local=found.zoned == "TIMESTAMP_NTZ"):
         return None
     is_date = tokens.word(start) in ("DATE", "TO_DATE") or tokens.word(stop - 2) == "DATE"
     before = tokens.sql[tokens[start].start : tokens[inner[0]].start]
@@ -42,16 +42,16 @@ def _event(tokens: TokenList, part: Range, column: ColumnOf, event: EventOf) -> 
     if "?" in before + after:
         return None
     return replace(
-        mapped(found, lambda text: f"({before}{text}{after})"), clocks=None if is_date else found.clocks
+        mapped(found, lambda text: f"({before}{text}{after})"), zoned=None if is_date else found.zoned
     )
 
 
 def mapped(event: EventColumn, by: Callable[[str], str]) -> EventColumn:
-    """The event time of what is made of a column."""
+    """The event time of an expression, whose SQL `by` makes of the SQL of a column."""
     return replace(
         event,
         mapped=by(event.mapped),
         greatest=event.greatest and by(event.greatest),
-        settled=event.settled and by(event.settled),
+        least_open=event.least_open and by(event.least_open),
         peers=tuple((origin, last and by(last)) for origin, last in event.peers),
     )

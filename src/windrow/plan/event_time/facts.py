@@ -1,4 +1,4 @@
-"""What is known of the relations of a query over streams, and of the query as a whole."""
+"""The facts that are derived of the relations of a query over streams, and of the whole query."""
 
 from __future__ import annotations
 
@@ -13,40 +13,40 @@ __all__ = [
     "HIDDEN",
     "UNTIL",
     "Closed",
+    "ClosedBy",
     "ClosedKeys",
     "Completeness",
-    "Ending",
     "EventColumn",
     "Facts",
+    "Finality",
     "Judging",
+    "Lineage",
     "Occurrence",
-    "Plain",
     "SessionFacts",
-    "Settling",
     "Timed",
     "number_at",
     "watermark_at",
 ]
 
 HIDDEN = "__of_"
-"""Prefix of the columns that are added to queries."""
+"""The prefix of columns that Windrow adds to queries."""
 
 UNTIL = f"{HIDDEN}until"
-"""Prefix of those that say until when the versions of a stream are valid."""
+"""The prefix of added columns with the ends of the validity of a stream's versions."""
 
 
 def watermark_at(place: int) -> str:
-    """The column with the watermark before each row of the stream that stands at a place."""
+    """The column with the watermark before each row of the stream at a place."""
     return f"{HIDDEN}watermark{place}"
 
 
 def number_at(place: int) -> str:
-    """The column with the numbers of the rows of the stream that stands at a place."""
+    """The column with the numbers of the rows of the stream at a place."""
     return f"{HIDDEN}number{place}"
 
 
-Plain = frozenset[tuple[int, str]]
-"""Columns of streams, each with the place of its stream, that a column is in all that a row is made of."""
+Lineage = frozenset[tuple[int, str]]
+"""The columns of streams, each with the place of its stream, of which a column has the unchanged value."""
 
 
 @dataclass(frozen=True)
@@ -56,71 +56,71 @@ class EventColumn:
     Attributes
     ----------
     mapped
-        SQL for what a watermark is in this column, in which ``{t}`` is the watermark.
+        SQL for the value of a watermark in this column, in which ``{t}`` is the watermark.
     origin
-        The occurrence of the stream that it comes from.
-    tells_late
-        Whether a row below it is late: sessions may still grow.
+        The place of the stream that it comes from.
+    decides_late
+        Whether a row below it is late. Not of sessions, which may still grow.
     greatest
-        SQL for the greatest value that a row of the stream has in it, in which ``{t}`` is the row's rowtime,
-        or of `sessions` the end of the one that the row is in; None where that depends on other rows.
+        SQL for the greatest value of it in a row, in which ``{t}`` is the row's rowtime, or for `sessions`
+        the end of the row's session; None if that depends on other rows.
     sessions
-        The number of the sessions that it is the end of.
-    settled
-        Of those, SQL for the least value that rows that come may still give it, as `mapped`.
+        The number of the SESSION whose end it is.
+    least_open
+        For `sessions`, SQL for the least end of a session that may still change, as `mapped`.
     peers
-        Of columns that a join has equal to it: their origins, and what is `greatest` of them.
-    tells
-        Whether a row stays when the watermark has passed it here, as far as this stream is concerned.
+        For each column that a join equates with it: its origin, and its `greatest`.
+    finalizes
+        Whether a row is final once the watermark has passed it here, as far as this stream is concerned.
     is_optional
         Whether it is NULL where an outer join finds no partner.
-    clocks
-        TIMESTAMP or TIMESTAMP_NTZ, where it is one in a zone whose clocks are set: shifts by days, and casts,
-        do not rise with it.
+    zoned
+        TIMESTAMP or TIMESTAMP_NTZ, if its time zone has daylight saving time: then shifts by days, and casts,
+        are not monotone.
     made
-        The id of the column that the windows have it in, by which those of windows over windows differ.
+        The id of the window's column that it comes from; it distinguishes windows over windows.
     """
 
     mapped: str
     origin: int
-    tells_late: bool = True
+    decides_late: bool = True
     greatest: str | None = None
     sessions: int | None = None
-    settled: str | None = None
+    least_open: str | None = None
     peers: tuple[tuple[int, str | None], ...] = ()
-    tells: bool = True
+    finalizes: bool = True
     is_optional: bool = False
-    clocks: str | None = None
+    zoned: str | None = None
     made: str | None = None
 
     @property
     def origins(self) -> frozenset[int]:
-        """The streams whose time is past a row when it is here."""
+        """The streams whose watermarks have passed a row once one has passed it here."""
         return frozenset([self.origin, *(origin for origin, _ in self.peers)])
 
 
 @dataclass(frozen=True)
-class Settling:
-    """The streams whose time must be past a row that it does not change any more.
+class Finality:
+    """The streams whose watermarks must have passed a row before it is final.
 
     Attributes
     ----------
-    whole
-        That no row like it comes or goes.
-    stays
-        That it does not go, if it is there.
+    complete
+        Once these have passed, no equal row is inserted or retracted.
+    final
+        Once these have passed, the row is not retracted.
     why
-        What may make it go.
+        What may retract a row.
     """
 
-    whole: frozenset[int] = frozenset()
-    stays: frozenset[int] = frozenset()
+    complete: frozenset[int] = frozenset()
+    final: frozenset[int] = frozenset()
     why: str | None = None
 
 
 @dataclass(frozen=True)
 class Occurrence:
-    """A stream where it stands in the query.
+    """One use of a stream in the query.
 
     Attributes
     ----------
@@ -129,11 +129,11 @@ class Occurrence:
     stream
         The stream's name in lower case.
     place
-        Its number, as columns of event time have it for their origin.
+        Its number, which is the origin of columns of event time.
     watermark_of
-        The streams of which it has, for each row, the least watermark when that came; empty if it has none.
+        Each of its rows has the least watermark of these streams before the row; empty if it has none.
     is_numbered
-        Whether it has a number for each row.
+        Whether each of its rows has a number.
     """
 
     name: str
@@ -144,21 +144,22 @@ class Occurrence:
 
     @property
     def watermark(self) -> str:
-        """The column with it."""
+        """The column with the watermark before each row."""
         return watermark_at(self.place)
 
     @property
     def number(self) -> str:
-        """The column with the numbers of rows."""
+        """The column with the numbers of its rows."""
         return number_at(self.place)
 
 
 @dataclass(frozen=True)
 class Judging:
-    """Says which rows of a stream are late for a group: those of which `row` is below `least`.
+    """A condition by which rows of a stream are late for a group: `row` is below `least`.
 
-    Both are SQL in which ``{t}`` stands for an instant: the row's rowtime, of which `row` is the least value
-    in a key of the group, and the watermark before the row. `origin` is where the row's stream stands.
+    Both are SQL in which ``{t}`` is an instant. In `row` it is the row's rowtime, and `row` is its least
+    value in a key of the group. In `least` it is the watermark before the row. `origin` is the place of the
+    row's stream.
     """
 
     row: str
@@ -168,10 +169,11 @@ class Judging:
 
 @dataclass(frozen=True)
 class ClosedKeys:
-    """Says which groups a row is in are complete: those of which `greatest` of it is below `least`.
+    """A condition by which the watermark closes the groups of a row: `greatest` is below `least`.
 
-    Both are SQL in which ``{t}`` stands for an instant: the row's rowtime, or the end of the session that it
-    is in where `sessions` has their number; and the watermark. `origin` is where the row's stream stands.
+    Both are SQL in which ``{t}`` is an instant. In `greatest` it is the row's rowtime, or, with the number of
+    a SESSION in `sessions`, the end of the row's session. In `least` it is the watermark. `origin` is the
+    place of the row's stream.
     """
 
     greatest: str
@@ -182,39 +184,39 @@ class ClosedKeys:
 
 @dataclass(frozen=True)
 class Closed:
-    """Says which groups a row is in are promised to be over: those of whose values no row follows.
+    """A condition by which punctuation closes the groups of a row: no row with its values follows.
 
     Attributes
     ----------
     origin
-        Where the row's stream stands.
+        The place of the row's stream.
     by
-        Where streams stand of which that has to be promised, and for which of their columns: (column of that
-        stream, column of the row).
+        The places of the streams whose punctuations must close them, each with pairs of columns: (column of
+        that stream, column of the row).
     """
 
     origin: int
     by: tuple[tuple[int, tuple[tuple[str, str], ...]], ...]
 
 
-Ending = ClosedKeys | Closed
-"""What says that groups are over."""
+ClosedBy = ClosedKeys | Closed
+"""A condition that closes groups."""
 
 
 @dataclass(frozen=True)
 class SessionFacts:
-    """Sessions of a stream's rows, by which these are needed until a session cannot grow any more.
+    """A SESSION over a stream's rows. Each row is needed until its session is final.
 
     Attributes
     ----------
     plan
-        Of each row in a session its ``number``, and the session's ``end``.
+        A query with the ``number`` of each row, and the ``end`` of its session.
     stream
         The stream's name in lower case.
     begins
-        SQL for the least end of the session that a row is in, in which ``{t}`` is the row's rowtime.
+        SQL for the least possible end of a row's session, in which ``{t}`` is the row's rowtime.
     window
-        Where they are of the stream itself, not of a query over it: how they are made.
+        The definition of the sessions, if they are over the stream itself and not over a query.
     """
 
     plan: Node
@@ -225,45 +227,45 @@ class SessionFacts:
 
 @dataclass(frozen=True)
 class Timed:
-    """A query with the columns that were added.
+    """A query with its additional columns, and what is derived of it.
 
     Attributes
     ----------
     plan
-        The query. After its own columns come those of ours, of which the names begin with :data:`HIDDEN`.
+        The query. Its own columns come first, then the added ones, whose names begin with :data:`HIDDEN`.
     occurrences
-        The streams in it.
+        The uses of streams in it.
     keys
-        The columns by which its rows are grouped; None where all of a row is its key.
+        The columns by which its rows are grouped; None if the whole row is its key.
     counts
-        Whether changes are counted: whether there are groups, or rows are told apart.
+        Whether changes are counted, because there are groups, or duplicates matter.
     complete
-        When rows are complete.
+        The conditions by which rows are complete.
     streams
-        The streams of which the least watermark is that of the query.
+        The query's watermark is the least one of these streams.
     closes
-        Of each grouping in the query what says that all groups of a row are complete: any of these.
-    holds
-        Why rows that have come may be needed for ever; None if they are not.
+        For each grouping in the query the conditions that close all groups of a row; any of them is enough.
+    unbounded
+        Why rows may be needed for ever; None if their state is bounded.
     sessions
-        Those that closings are of.
+        The sessions that `closes` refers to.
     lines
-        What EXPLAIN says: the plan as it was read, with what each node gives and keeps.
-    has_lives
-        Whether keys have a lifetime, so that there may be several rows of one.
+        What EXPLAIN prints: the plan as it was read, with the output and the state of each node.
+    has_ttl
+        Whether keys have a state TTL, so that a key may have several rows.
     calls_own
-        Whether a function of the user's is called, which makes of a relation what it likes.
-    plain
-        The columns by whose values streams may promise that a row is complete.
+        Whether the query calls a user's table function.
+    lineage
+        The columns by whose values punctuation can make a row complete.
     places
-        Where the streams stand that have to promise it.
-    told
-        Of rows that are not grouped, and are shown when they are complete: what says that these are, by the
-        values of a row of a stream.
+        The places of the streams whose punctuations must do so.
+    closed
+        For rows without groups that are emitted when they are complete: the conditions by which punctuation
+        makes them complete, by the values of a row of a stream.
     judgings
-        What says of rows that they are late for groups: of those of one stream, any.
+        The conditions by which rows are late for groups; any of those of its stream makes a row late.
     until
-        What says of the keys of its rows that these change no more, if the watermark does.
+        The conditions by which the watermark makes keys of rows final.
     """
 
     plan: Node
@@ -272,56 +274,56 @@ class Timed:
     counts: bool
     complete: tuple[Completeness, ...]
     streams: frozenset[str]
-    closes: tuple[tuple[Ending, ...], ...] = ()
-    holds: str | None = None
+    closes: tuple[tuple[ClosedBy, ...], ...] = ()
+    unbounded: str | None = None
     sessions: tuple[SessionFacts, ...] = ()
     lines: tuple[str, ...] = ()
-    has_lives: bool = False
+    has_ttl: bool = False
     calls_own: bool = False
-    plain: tuple[tuple[str, Plain], ...] = ()
+    lineage: tuple[tuple[str, Lineage], ...] = ()
     places: tuple[int, ...] = ()
-    told: tuple[Closed, ...] = ()
+    closed: tuple[Closed, ...] = ()
     judgings: tuple[Judging, ...] = ()
     until: tuple[Completeness, ...] = ()
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known of the rows of a node; columns are called by their ids.
+    """What is known of the rows of a node; columns are identified by their ids.
 
-    Those that a node can show (:func:`windrow.plan.shown.showing`) are known too, as keys that SELECT leaves
-    out.
+    The columns that a node can show (:func:`windrow.plan.shown.showing`) are included, such as keys that
+    SELECT leaves out.
 
     Attributes
     ----------
     events
         The columns of event time.
-    telling
-        Those of them that tell of rows without groups when these are final.
+    finalizing
+        Those of them that decide when rows without groups are final.
     keys
         The keys of the nearest groups.
     grouped, whole, counted
-        Whether there are groups; whether all of a row is its key; whether changes are counted even so.
+        Whether there are groups; whether the whole row is its key; whether changes are counted nevertheless.
     raw
-        Whether its rows come from streams one by one.
+        Whether its rows are rows of streams, also filtered, projected or joined.
     updates
-        Whether rows leave it again.
+        Whether it retracts rows.
     streams, places
-        The streams of which the watermark is its own; where all of its streams stand.
+        Its watermark is the least one of `streams`; `places` are those of all its streams.
     watermarks
-        Where the streams stand of which it can show the watermark before each row.
-    closes, holds
-        Those of :class:`Timed`.
-    plain
-        Columns as streams with punctuations have them: what a row is made of has its value there.
-    settling
-        Of which streams its rows wait for the time.
+        The places of the streams of which it can show the watermark before each row.
+    closes, unbounded
+        As in :class:`Timed`.
+    lineage
+        The columns that are unchanged columns of streams with punctuations.
+    finality
+        The streams whose watermarks its rows wait for.
     versions
-        Of columns that say until when a version is valid: the streams that the versions are of.
+        For columns with the end of a version's validity: the streams of the versions.
     """
 
     events: Mapping[str, EventColumn] = field(default_factory=dict)
-    telling: tuple[str, ...] = ()
+    finalizing: tuple[str, ...] = ()
     keys: tuple[str, ...] = ()
     grouped: bool = False
     whole: bool = False
@@ -331,13 +333,13 @@ class Facts:
     streams: frozenset[str] = frozenset()
     places: frozenset[int] = frozenset()
     watermarks: frozenset[int] = frozenset()
-    closes: tuple[tuple[Ending, ...], ...] = ()
-    holds: str | None = None
-    plain: Mapping[str, Plain] = field(default_factory=dict)
-    settling: Settling = Settling()
+    closes: tuple[tuple[ClosedBy, ...], ...] = ()
+    unbounded: str | None = None
+    lineage: Mapping[str, Lineage] = field(default_factory=dict)
+    finality: Finality = Finality()
     versions: Mapping[str, frozenset[int]] = field(default_factory=dict)
 
     @property
-    def varies(self) -> bool:
-        """Whether it is made of streams."""
+    def reads_streams(self) -> bool:
+        """Whether it is derived from streams."""
         return bool(self.places or self.streams)

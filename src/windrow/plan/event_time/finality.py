@@ -1,18 +1,18 @@
-"""When rows of relations stay: of which streams the time must be past them, and which columns tell that.
+"""When rows of relations are final: which streams' watermarks must have passed, and which columns decide it.
 
-Rows that are made of rows which only come stay. Others go again when more rows come, until none can come that
-changes them:
+Rows that are derived from inserts alone are final at once. All others can be retracted, until no row can
+arrive that changes them. "Complete" is stronger than final: no equal row is inserted or retracted any more.
 
-| relation | no row like it comes or goes, when past are | it stays, when past are |
+| relation | a row is complete once these watermarks have passed | it is final once these have passed |
 |---|---|---|
-| a stream | the stream | – |
+| a stream | the stream's | none |
 | SELECT, windows of a length | those of FROM | those of FROM |
-| sessions, groups, OVER, LIMIT | those of FROM, in a column by which they are cut | the same |
+| sessions, groups, OVER, LIMIT | those of FROM, in a column that is a key | the same |
 | inner and semi joins, UNION, INTERSECT | those of both sides | those of both sides |
-| left joins, anti joins, EXCEPT | those of both sides | those of the first, and of the second all |
-| right and full joins | those of both sides | all of what a row may lack |
+| left joins, anti joins, EXCEPT | those of both sides | those of the first side, and all of the second |
+| right and full joins | those of both sides | all of the sides in which a partner may be missing |
 
-A column that is in none of these, as the rowtime under a rank by price, tells nothing any more.
+A column that is no key of such a relation, as the rowtime under a rank by price, decides nothing above it.
 """
 
 from __future__ import annotations
@@ -21,71 +21,71 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from windrow.plan.columns import Completeness
-from windrow.plan.event_time.facts import EventColumn, Facts, Settling
+from windrow.plan.event_time.facts import EventColumn, Facts, Finality
 from windrow.plan.event_time.join_times import complete_by, marked
 
-__all__ = ["LACKING", "NEVER", "combined", "cut", "lacking_in", "spanned", "told_only", "until"]
+__all__ = ["LACKING", "NEVER", "combined", "cut", "finalized_only_by", "lacking_in", "spanned", "until"]
 
 NEVER = -1
-"""Stands for a stream whose time is never past."""
+"""Stands for a stream whose watermark never passes a row."""
 
 LACKING = {"left": "a LEFT JOIN", "right": "a RIGHT JOIN", "full": "a FULL JOIN", "anti": "an ANTI JOIN"}
-"""The joins that show rows which lack a partner."""
+"""The joins that output rows without a partner."""
 
 
 def lacking_in(kind: str) -> tuple[int, ...]:
-    """In which sides of such a join a row may lack its partner."""
+    """The sides of such a join in which a partner may be missing."""
     return {"right": (0,), "full": (0, 1)}.get(kind, (1,))
 
 
 def spanned(events: Iterable[EventColumn | None]) -> frozenset[int]:
-    """The streams of which columns tell that their time is past a row."""
+    """The streams whose watermarks have passed a row once they have passed it in these columns."""
     return frozenset(
-        origin for event in events if event is not None and event.tells for origin in event.origins
+        origin for event in events if event is not None and event.finalizes for origin in event.origins
     )
 
 
-def cut(within: Settling, events: Iterable[EventColumn | None], what: str) -> Settling:
-    """What is made of all rows that have some columns of event time in common."""
-    told = within.whole <= spanned(events)
-    whole = within.whole if told else within.whole | {NEVER}
-    return Settling(whole, whole, within.why if told and within.why else what)
+def cut(within: Finality, events: Iterable[EventColumn | None], what: str) -> Finality:
+    """The finality of rows that are computed of all rows with equal values of some columns of event time."""
+    decides = within.complete <= spanned(events)
+    complete = within.complete if decides else within.complete | {NEVER}
+    return Finality(complete, complete, within.why if decides and within.why else what)
 
 
 def combined(
-    left: Settling, right: Settling, *, lacking: str | None = None, of: Collection[int] = (1,)
-) -> Settling:
-    """What is made of rows of two relations.
+    left: Finality, right: Finality, *, lacking: str | None = None, of: Collection[int] = (1,)
+) -> Finality:
+    """The finality of rows that are computed of rows of two relations.
 
     Parameters
     ----------
     lacking
-        What it is, if it shows rows that have nothing in the other relation.
+        The name of the operator, if it outputs rows without a partner.
     of
-        In which of the two.
+        The sides in which the partner may be missing.
     """
-    stays = left.stays | right.stays
+    final = left.final | right.final
     if lacking is None:
-        return Settling(left.whole | right.whole, stays, left.why or right.why)
+        return Finality(left.complete | right.complete, final, left.why or right.why)
     for side, missing in enumerate((left, right)):
-        stays |= missing.whole if side in of else frozenset()
-    return Settling(left.whole | right.whole, stays, lacking)
+        final |= missing.complete if side in of else frozenset()
+    return Finality(left.complete | right.complete, final, lacking)
 
 
 def until(columns: Iterable[tuple[str, EventColumn | None]], facts: Facts) -> tuple[Completeness, ...]:
-    """What says of values of columns that no row with them comes or goes any more, if the watermark does.
+    """The conditions by which the watermark makes values of columns final; empty if it does not.
 
-    Not of sessions, which may grow, and not of what an outer join may fill up with NULL.
+    Ends of sessions do not count, as sessions may grow, nor columns that an outer join may fill with NULL.
     """
-    telling = [
+    finalizing = [
         (name, event)
         for name, event in columns
-        if event is not None and event.tells and event.sessions is None and not event.is_optional
+        if event is not None and event.finalizes and event.sessions is None and not event.is_optional
     ]
-    waits_for = facts.settling.whole | facts.places
-    return complete_by(telling) if waits_for <= spanned(event for _, event in telling) else ()
+    waits_for = facts.finality.complete | facts.places
+    return complete_by(finalizing) if waits_for <= spanned(event for _, event in finalizing) else ()
 
 
-def told_only(facts: Facts, telling: Collection[EventColumn | None]) -> Facts:
-    """A relation of which no other columns tell than these."""
-    return marked(facts, lambda each: replace(each, tells=each.tells and each in telling))
+def finalized_only_by(facts: Facts, finalizing: Collection[EventColumn | None]) -> Facts:
+    """The facts of a relation in which no other columns than these decide when rows are final."""
+    return marked(facts, lambda each: replace(each, finalizes=each.finalizes and each in finalizing))

@@ -28,8 +28,10 @@ __all__ = ["as_of", "bounded"]
 def bounded(
     kind: str, conditions: Iterable[Expression], scope: Scope, left: Facts, right: Facts
 ) -> Iterator[tuple[EventColumn, SqlText]]:
-    """What a row of a join of two streams without a partner waits for: the other side's event time, and the
-    expression over the row that is above all of it that can meet the row.
+    """The conditions for which a row without a partner waits, in a join of two streams.
+
+    Each is the other side's event time, and an expression over the row that is an upper limit of it in all
+    possible partners.
     """
     sides = (left, right)
     for condition in conditions:
@@ -42,16 +44,17 @@ def bounded(
             text = _slice(tokens, condition.text, less)
             event = event_of(Expression(text, condition.type), scope, facts.events.get)
             event = event or _counted(tokens, less, scope, facts)
-            if event is None or event.sessions is not None or not facts.settling.whole <= spanned([event]):
+            if event is None or event.sessions is not None or not facts.finality.complete <= spanned([event]):
                 continue
-            made = replace(event, tells_late=False, greatest=None, settled=None, is_optional=False)
+            made = replace(event, decides_late=False, greatest=None, least_open=None, is_optional=False)
             yield made, _slice(tokens, condition.text, greater)
 
 
 def as_of(facts: Facts, conditions: Iterable[Expression], scope: Scope) -> Facts:
-    """The rows of which a version is valid at a time, which knows the stream of the versions then.
+    """The facts of rows that a condition limits to the versions valid at a time.
 
-    The condition is ``until IS NULL OR time < until``.
+    Their event time then includes the stream of the versions. The condition is
+    ``until IS NULL OR time < until``.
     """
     for condition in conditions:
         tokens = tokenize(condition.text.render())
@@ -68,7 +71,7 @@ def as_of(facts: Facts, conditions: Iterable[Expression], scope: Scope) -> Facts
 
 
 def _compared(tokens: TokenList, start: int, stop: int) -> Iterator[tuple[Range, Range]]:
-    """What is less than something in one of the alternatives of a condition."""
+    """The comparisons in the alternatives of a condition: the lesser and the greater side."""
     match parse_expression(tokens, start, stop):
         case OperationNode("OR", operands):
             for operand in operands:
@@ -83,7 +86,7 @@ def _slice(tokens: TokenList, text: SqlText, part: Range) -> SqlText:
 
 
 def _counted(tokens: TokenList, item: Range, scope: Scope, facts: Facts) -> EventColumn | None:
-    """The event time of a sum or difference of a rowtime that is a number and a whole number."""
+    """The event time of a numeric rowtime plus or minus an integer."""
     name = _time_in(tokens, item)
     column = None if name is None else column_named(tokens, name, scope)
     event = facts.events.get(column or "")
@@ -95,7 +98,7 @@ def _counted(tokens: TokenList, item: Range, scope: Scope, facts: Facts) -> Even
 
 
 def _ordered(tokens: TokenList) -> Iterator[tuple[Range, Range]]:
-    """The expressions of a condition of which one is at most the other in all rows."""
+    """The pairs of expressions in a condition of which the first is at most the second in all rows."""
     for part in conjuncts(tokens, 0, len(tokens)):
         match parse_expression(tokens, *part):
             case OperationNode("<" | "<=", (less, greater)) | OperationNode(">" | ">=", (greater, less)):
@@ -106,14 +109,14 @@ def _ordered(tokens: TokenList) -> Iterator[tuple[Range, Range]]:
 
 
 def _side_of(tokens: TokenList, item: Range, scope: Scope, sides: tuple[Facts, Facts]) -> int | None:
-    """The side of whose event time an expression is, or is a shift of it."""
+    """The side whose event time an expression is, with or without a shift."""
     name = _time_in(tokens, item)
     column = None if name is None else column_named(tokens, name, scope)
     return next((place for place, facts in enumerate(sides) if column in facts.events), None)
 
 
 def _time_in(tokens: TokenList, item: Range) -> Range | None:
-    """The name in an expression that is one, or the sum or difference of one and a length of time."""
+    """The name in an expression that is a name, or a name plus or minus a length of time."""
     start, stop = within(tokens, item)
     if start < stop and isinstance(parse_expression(tokens, start, stop), Name):
         return start, stop

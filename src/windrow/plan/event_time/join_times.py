@@ -1,4 +1,4 @@
-"""Joins of streams by event time: until when rows of the one side may still meet rows of the other."""
+"""Joins of streams by event time: until when rows of one side can find partners in the other."""
 
 from __future__ import annotations
 
@@ -16,23 +16,24 @@ __all__ = [
     "marked",
     "meeting_in_time",
     "optional",
-    "told_by",
+    "with_peers",
 ]
 
 Keys = Sequence[tuple[str, str]]
 """Columns of the left and of the right side that are equal."""
 
 _ALONE = {"inner": (0, 1), "left": (0,), "semi": (0,), "anti": (0,), "right": (1,), "full": (0, 1)}
-"""The sides of which a join shows rows without regard to the other, or only pairs."""
+"""The sides whose rows are in the result with or without a partner; both, if it has pairs alone."""
 
 
 def closing_by(events: Iterable[EventColumn | None]) -> tuple[ClosedKeys, ...]:
-    """What says that a group of a row is complete, by the keys of event time that it has.
+    """The conditions by which the watermark closes a group of a row, by the group's keys of event time.
 
-    Of keys of several streams all must be below the watermark: only those tell that are equal to one of each.
+    Keys of several streams must all be below the watermark. So only a key that is equal to one of each stream
+    decides.
     """
     keys = [event for event in events if event is not None]
-    origins = {event.origin for event in keys if event.tells_late}
+    origins = {event.origin for event in keys if event.decides_late}
     found = []
     for event in keys:
         equal = {event.origin} | {
@@ -40,30 +41,30 @@ def closing_by(events: Iterable[EventColumn | None]) -> tuple[ClosedKeys, ...]:
         }
         if event.greatest is None or event.is_optional or not origins <= equal:
             continue
-        least = event.settled or event.mapped
+        least = event.least_open or event.mapped
         found.append(ClosedKeys(event.greatest, least, event.origin, event.sessions))
         found += [ClosedKeys(last, least, origin) for origin, last in event.peers if last is not None]
     return tuple(found)
 
 
 def complete_by(events: Iterable[tuple[str, EventColumn]]) -> tuple[Completeness, ...]:
-    """What says that rows with these columns are complete: of streams with what is equal in all rows, too."""
+    """The conditions by which rows with these columns are complete, also for the streams of their peers."""
     return tuple(
         Completeness(name, event.mapped, origin) for name, event in events for origin in sorted(event.origins)
     )
 
 
 def linked(kind: str, keys: Keys, left: Facts, right: Facts) -> tuple[Facts, Facts]:
-    """The sides of a join, of which columns of event time know those that are equal in all rows.
+    """The sides of a join, in which columns of event time have those that the join equates as peers.
 
-    Of a join that shows rows of a side without a partner, those of this side.
+    In an outer join only those of the side whose rows are all in the result.
     """
     classes: list[set[str]] = []
     events = {**left.events, **right.events}
     for one, other in keys:
-        if not (_told_by_itself(left, one) and _told_by_itself(right, other)):
+        if not (_is_own_event_time(left, one) and _is_own_event_time(right, other)):
             continue
-        if events[one].mapped != events[other].mapped:  # a value is complete in one before it is in the other
+        if events[one].mapped != events[other].mapped:  # a value is complete in one side before the other
             continue
         both = {one, other}
         for each in [each for each in classes if each & both]:
@@ -76,51 +77,53 @@ def linked(kind: str, keys: Keys, left: Facts, right: Facts) -> tuple[Facts, Fac
             for own in sorted(columns & sides[place].events.keys()):
                 others = [events[each] for each in sorted(columns) if each != own]
                 event = events[own]
-                sides[place] = instead(sides[place], event, told_by(event, others))
+                sides[place] = instead(sides[place], event, with_peers(event, others))
     return sides[0], sides[1]
 
 
-def _told_by_itself(facts: Facts, column: str) -> bool:
-    """Whether a column is event time that rows have by themselves."""
+def _is_own_event_time(facts: Facts, column: str) -> bool:
+    """Whether a column is event time that depends on the row alone."""
     event = facts.events.get(column)
     return event is not None and event.greatest is not None and event.sessions is None
 
 
-def told_by(event: EventColumn, others: Iterable[EventColumn]) -> EventColumn:
-    """A column of event time that others are equal to in all rows."""
-    telling = [each for each in others if each.tells]
-    peers = [(each.origin, each.greatest) for each in telling]
-    peers += [peer for each in telling for peer in each.peers]
+def with_peers(event: EventColumn, others: Iterable[EventColumn]) -> EventColumn:
+    """A column of event time to which others are equal in all rows."""
+    finalizing = [each for each in others if each.finalizes]
+    peers = [(each.origin, each.greatest) for each in finalizing]
+    peers += [peer for each in finalizing for peer in each.peers]
     return replace(event, peers=tuple(dict.fromkeys([*event.peers, *peers])))
 
 
 def in_both(one: EventColumn | None, other: EventColumn | None) -> EventColumn | None:
-    """A column of event time of rows that are of either relation; None, if it is not alike in both."""
+    """The event time of a column of a union; None if its two sides have it in different forms."""
     if one is None or other is None or one.mapped != other.mapped:
         return None
-    known = told_by(one, [other])
-    return replace(known, tells=one.tells and other.tells, is_optional=one.is_optional or other.is_optional)
+    known = with_peers(one, [other])
+    return replace(
+        known, finalizes=one.finalizes and other.finalizes, is_optional=one.is_optional or other.is_optional
+    )
 
 
 def optional(facts: Facts) -> Facts:
-    """A side of a join that fills up its columns with NULL."""
+    """The facts of a side of an outer join whose columns may be NULL."""
     return marked(facts, lambda each: replace(each, is_optional=True))
 
 
 def marked(facts: Facts, mark: Callable[[EventColumn], EventColumn]) -> Facts:
-    """A relation of which all event time is as `mark` makes it."""
+    """The facts with `mark` applied to all columns of event time."""
     return replace(facts, events={name: mark(each) for name, each in facts.events.items()})
 
 
 def instead(facts: Facts, event: EventColumn, new: EventColumn) -> Facts:
-    """A relation of which all columns of this event time are known to be of another."""
+    """The facts with one event time in place of another in all columns."""
     return marked(facts, lambda each: new if each == event else each)
 
 
 def meeting_in_time(left: Facts, right: Facts) -> tuple[ClosedKeys, ...]:
-    """What says of rows of both sides that they meet no others: the values that are equal are complete.
+    """The conditions by which the watermark closes rows of both sides: the equal values are complete.
 
-    Nothing, if the sides have no column of event time in common, or it is not said of all their streams.
+    Empty if the sides have no common column of event time, or a condition is missing for one of the streams.
     """
     places = left.places | right.places
     for event in (*left.events.values(), *right.events.values()):

@@ -1,8 +1,8 @@
-"""Leaves rows out that are late for their groups: conditions over the watermark before each row.
+"""Removes rows that are late for their groups, by conditions over the watermark before each row.
 
-What is late is said twice: in the plan, of the groups of a row or of the pairs of a join, which leaves it out
-of those that were complete; and of each row of a stream by its rowtime alone, for the account. Whatever the
-plan leaves out is of a row that the account has as late.
+Lateness is decided twice. The plan decides it for the groups of a row or the pairs of a join, and removes the
+row from those that were complete. The account decides it for each row of a stream by the rowtime alone. Each
+row that the plan removes is late in the account too.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from windrow.syntax.sqltext import SqlText
 __all__ = ["late_for_groups", "late_for_sessions", "without", "without_pairs"]
 
 Marks = Mapping[int, str]
-"""The columns with watermarks, by where their streams stand."""
+"""The columns with watermarks, by the places of their streams."""
 
 _LABEL = "rows that are not late for their groups"
 
 
-def late_for_groups(telling: Sequence[tuple[SqlText, EventColumn]], marks: Marks) -> SqlText:
-    """SQL for whether a row is late: in each stream of its keys one is below the watermark there."""
+def late_for_groups(timed_keys: Sequence[tuple[SqlText, EventColumn]], marks: Marks) -> SqlText:
+    """SQL for whether a row is late: for each stream of its keys, one key is below the watermark."""
     least = _least(marks)
     by_origin: dict[int, list[SqlText]] = {}
-    for key, event in telling:
+    for key, event in timed_keys:
         text = SqlText.of("(", key, f") < {event.mapped.replace('{t}', least)}")
         by_origin.setdefault(event.origin, []).append(text)
     return SqlText.join(
@@ -43,8 +43,8 @@ def late_for_groups(telling: Sequence[tuple[SqlText, EventColumn]], marks: Marks
 def late_for_sessions(
     window: TimeWindow, time: str, event: EventColumn, marks: Marks
 ) -> tuple[SqlText, str, str]:
-    """SQL for whether a row alone would make a session that is complete; and of what is compared for that,
-    what it is of a rowtime and of a watermark.
+    """SQL for whether the session of a row alone would be complete, and the two sides of that comparison: SQL
+    of a rowtime, and SQL of a watermark.
     """
     at, mapped = (
         f"({window.clock.of_column(text, window.time_type, window.clock.unit)})"
@@ -60,7 +60,7 @@ def _least(marks: Marks) -> str:
 
 
 def without(rows: Node, scope: Scope, late: SqlText) -> Filter:
-    """Rows without those that are late."""
+    """A filter that removes late rows."""
     condition = Expression(SqlText.of("NOT coalesce(", late, ", FALSE)"), BooleanType())
     return Filter(rows, scope, (condition,), "WHERE", _LABEL)
 

@@ -1,39 +1,39 @@
-"""What EXPLAIN says of the nodes of a query over streams: what each gives, knows of time, and keeps."""
+"""What EXPLAIN says of the nodes of a query over streams: output mode, event time and state."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from windrow.plan.event_time.facts import HIDDEN, Closed, ClosedKeys, Ending, EventColumn, Facts
-from windrow.plan.event_time.lifetimes import LIFE
+from windrow.plan.event_time.facts import HIDDEN, Closed, ClosedBy, ClosedKeys, EventColumn, Facts
+from windrow.plan.event_time.state_ttl import TTL_BOUNDS
 from windrow.plan.nodes import Node
 
-__all__ = ["ALL_ROWS", "kept_of_groups", "kept_of_joins", "note"]
+__all__ = ["ALL_ROWS", "note", "state_of_groups", "state_of_joins"]
 
 ALL_ROWS = "all rows"
 
 
-def note(node: Node, facts: Facts, keeps: str | None = None) -> str:
-    """What is known of a node, and what it keeps."""
+def note(node: Node, facts: Facts, state: str | None = None) -> str:
+    """The note of a node: its output mode and event time, and its state if it has any."""
     names = [column.name for column in node.columns if column.id in facts.events]
     shown = [name for name in names if not name.startswith(HIDDEN)]
     events = f"event time {', '.join(dict.fromkeys(shown))}" if shown else "no event time"
-    told = f"{'updating' if facts.updates else 'append-only'}; {events}"
-    return told if keeps is None else f"{told}; keeps {keeps}"
+    output = f"{'updating' if facts.updates else 'append-only'}; {events}"
+    return output if state is None else f"{output}; state: {state}"
 
 
-def kept_of_joins(meeting: Sequence[Sequence[Ending]]) -> str:
-    """What joins keep, where that is known."""
+def state_of_joins(meeting: Sequence[Sequence[ClosedBy]]) -> str:
+    """The state of a join with these conditions."""
     kinds = {type(each) for grouping in meeting for each in grouping}
-    by = {ClosedKeys: "the watermark has passed what is equal", Closed: "no row of what is equal is to come"}
+    by = {ClosedKeys: "the watermark has passed the equal columns", Closed: "punctuation closes them"}
     return f"rows until {' or '.join(by[kind] for kind in by if kind in kinds)}" if kinds else ALL_ROWS
 
 
-def kept_of_groups(keys: Collection[tuple[str, EventColumn | None]], promised: Sequence[str]) -> str:
-    """What groups keep: those that may still change, if keys of event time say which, or promises of keys."""
-    ending = [(key, event) for key, event in keys if event is not None and event.greatest is not None]
-    if not ending:
-        return f"groups until no row of {', '.join(promised)} is to come" if promised else ALL_ROWS
-    told = ", ".join(key for key, _ in ending if key != LIFE[1]) or "the end of their life"
-    later = " by the gap" if any(event.sessions is not None for _, event in ending) else ""
-    return f"groups until the watermark has passed {told}{later}"
+def state_of_groups(keys: Collection[tuple[str, EventColumn | None]], punctuated: Sequence[str]) -> str:
+    """The state of groups: those that event time or punctuation of their keys has not closed."""
+    timed = [(key, event) for key, event in keys if event is not None and event.greatest is not None]
+    if not timed:
+        return f"groups until punctuation closes {', '.join(punctuated)}" if punctuated else ALL_ROWS
+    passed = ", ".join(key for key, _ in timed if key != TTL_BOUNDS[1]) or "the end of their STATE LIFETIME"
+    later = " by the gap" if any(event.sessions is not None for _, event in timed) else ""
+    return f"groups until the watermark has passed {passed}{later}"

@@ -1,4 +1,4 @@
-"""OVER, the first rows in an order, and blocks that only Spark understands: which columns still tell."""
+"""OVER, LIMIT, and blocks that only Spark can evaluate: which columns still decide when rows are final."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from windrow.plan.event_time.deriving import Derived, Deriving
 from windrow.plan.event_time.facts import (
     EventColumn,
     Facts,
-    Settling,
+    Finality,
 )
-from windrow.plan.event_time.finality import cut, spanned, told_only
+from windrow.plan.event_time.finality import cut, finalized_only_by, spanned
 from windrow.plan.event_time.notes import ALL_ROWS
 from windrow.plan.event_time.refusals import may_go
 
@@ -20,66 +20,71 @@ __all__ = ["of_over", "of_pieces", "of_sort"]
 
 
 def of_over(deriving: Deriving, node: plan.Over) -> Derived:
-    """Rows with values over others."""
+    """Rows with functions OVER other rows."""
     made, facts = deriving.of(node.input, judged=False)
     made = replace(node, input=made)
-    if not facts.varies:
+    if not facts.reads_streams:
         return made, facts
     calls = [column.id for column, _, _ in node.calls]
     if deriving.until >= {*calls}:
-        whole = facts.settling.whole
+        complete = facts.finality.complete
         facts = replace(
-            told_only(facts, ()),
-            settling=Settling(whole, whole, "versions"),
-            versions={**facts.versions, **dict.fromkeys(calls, whole)},
+            finalized_only_by(facts, ()),
+            finality=Finality(complete, complete, "versions"),
+            versions={**facts.versions, **dict.fromkeys(calls, complete)},
         )
     else:
         by = {facts.events[one]: one for one in node.partition if one in facts.events}
         first = node.order[0] if node.order and all(call.looks_back for _, call, _ in node.calls) else None
         event = facts.events.get(first.column) if first is not None else None
-        if not facts.settling.whole <= spanned(by):
+        if not facts.finality.complete <= spanned(by):
             by = {}
         if first is not None and event is not None and not first.descending:
-            is_told = facts.settling.whole <= spanned([event])
-            if is_told and not (event.is_optional and first.nulls_first):
+            is_final = facts.finality.complete <= spanned([event])
+            if is_final and not (event.is_optional and first.nulls_first):
                 by[event] = first.column
-        facts = _told_by(facts, by)
+        facts = _finalized_by(facts, by)
     facts = replace(
-        facts, raw=False, updates=True, plain={}, watermarks=frozenset(), holds=facts.holds or "of OVER"
+        facts,
+        raw=False,
+        updates=True,
+        lineage={},
+        watermarks=frozenset(),
+        unbounded=facts.unbounded or "of OVER",
     )
-    deriving.said(node, facts, ALL_ROWS)
+    deriving.note(node, facts, ALL_ROWS)
     return made, facts
 
 
-def _told_by(facts: Facts, telling: Mapping[EventColumn, str]) -> Facts:
-    """Rows that have values over others, of which these columns still tell."""
-    telling = {event: one for event, one in telling.items() if event.tells}
-    settling = cut(facts.settling, telling, "OVER")
-    known = {facts.events[one] for one in (*facts.keys, *facts.telling) if one in facts.events}
-    facts = replace(told_only(facts, telling), settling=settling)
-    new = tuple(one for event, one in telling.items() if event not in known)
+def _finalized_by(facts: Facts, finalizing: Mapping[EventColumn, str]) -> Facts:
+    """The facts of rows with functions OVER others, which these columns still make final."""
+    finalizing = {event: one for event, one in finalizing.items() if event.finalizes}
+    finality = cut(facts.finality, finalizing, "OVER")
+    known = {facts.events[one] for one in (*facts.keys, *facts.finalizing) if one in facts.events}
+    facts = replace(finalized_only_by(facts, finalizing), finality=finality)
+    new = tuple(one for event, one in finalizing.items() if event not in known)
     keys = (*facts.keys, *new) if facts.grouped else facts.keys
-    return replace(facts, telling=(*facts.telling, *new), keys=keys)
+    return replace(facts, finalizing=(*facts.finalizing, *new), keys=keys)
 
 
 def of_pieces(deriving: Deriving, node: plan.Pieces) -> Derived:
-    """A block that only Spark understands."""
+    """A block that only Spark can evaluate."""
     assert node.input is not None
     made, facts = deriving.of(node.input, judged=False)
     made = replace(node, input=made)
-    if not facts.varies:
+    if not facts.reads_streams:
         return made, Facts()
     by = {facts.events[key]: key for key in node.keys if key in facts.events}
     if not node.is_grouped:
-        facts = _told_by(facts, by if facts.settling.whole <= spanned(by) else {})
+        facts = _finalized_by(facts, by if facts.finality.complete <= spanned(by) else {})
         facts = replace(
             facts,
             events={**facts.events, **_passed(node, facts)},
             raw=False,
             updates=True,
-            plain={},
+            lineage={},
             watermarks=frozenset(),
-            holds=facts.holds or "of OVER",
+            unbounded=facts.unbounded or "of OVER",
         )
     else:
         if deriving.waits and not by:
@@ -95,38 +100,38 @@ def of_pieces(deriving: Deriving, node: plan.Pieces) -> Derived:
             streams=facts.streams,
             places=facts.places,
             closes=facts.closes,
-            holds=facts.holds or "of this form of GROUP BY",
-            settling=cut(facts.settling, by, "groups"),
+            unbounded=facts.unbounded or "of this form of GROUP BY",
+            finality=cut(facts.finality, by, "groups"),
         )
-    deriving.said(node, facts, ALL_ROWS)
+    deriving.note(node, facts, ALL_ROWS)
     return made, facts
 
 
 def of_sort(deriving: Deriving, node: plan.Sort) -> Derived:
-    """The first rows of a relation, which stay if they are the first in time."""
+    """ORDER BY and LIMIT. The first rows are final if the order is that of event time."""
     made, facts = deriving.of(node.input, judged=False)
     made = replace(node, input=made)
-    if not facts.varies:
+    if not facts.reads_streams:
         return made, facts
     first = node.keys[0] if node.keys else None
     event = None if first is None or first.descending else facts.events.get(first.column)
-    is_told = event is not None and not event.is_optional and facts.settling.whole <= spanned([event])
-    telling = [event] if is_told else []
+    is_final = event is not None and not event.is_optional and facts.finality.complete <= spanned([event])
+    finalizing = [event] if is_final else []
     by = [facts.events[one] for one in node.partition if one in facts.events]
-    telling += by if facts.settling.whole <= spanned(by) else []
+    finalizing += by if facts.finality.complete <= spanned(by) else []
     facts = replace(
-        told_only(facts, telling),
-        settling=cut(facts.settling, telling, "LIMIT"),
+        finalized_only_by(facts, finalizing),
+        finality=cut(facts.finality, finalizing, "LIMIT"),
         raw=False,
-        holds=facts.holds or ("of OVER" if node.partition else "of ORDER BY and LIMIT"),
+        unbounded=facts.unbounded or ("of OVER" if node.partition else "of ORDER BY and LIMIT"),
         updates=True,
-        plain={},
+        lineage={},
         watermarks=frozenset(),
     )
-    deriving.said(node, facts, ALL_ROWS)
+    deriving.note(node, facts, ALL_ROWS)
     return made, facts
 
 
 def _passed(node: plan.Pieces, facts: Facts) -> dict[str, EventColumn]:
-    """The event time of the columns that a block passes on."""
+    """The event time of the columns that a block copies."""
     return {column: facts.events[source] for column, source in node.passes if source in facts.events}

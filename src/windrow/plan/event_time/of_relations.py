@@ -1,4 +1,4 @@
-"""Joins, subqueries and set operators: what is known of rows of several relations."""
+"""Joins, subqueries and set operators: the facts of rows that several relations make."""
 
 from __future__ import annotations
 
@@ -7,29 +7,29 @@ from dataclasses import replace
 
 from windrow.plan import nodes as plan
 from windrow.plan.columns import Column, Expression, Scope
+from windrow.plan.event_time.closed_columns import (
+    joined,
+    met,
+)
 from windrow.plan.event_time.deriving import Derived, Deriving
 from windrow.plan.event_time.facts import (
     Closed,
-    Ending,
+    ClosedBy,
     EventColumn,
     Facts,
 )
 from windrow.plan.event_time.finality import LACKING, combined, lacking_in
 from windrow.plan.event_time.interval_joins import as_of, bounded
 from windrow.plan.event_time.join_times import Keys, in_both, linked, optional
-from windrow.plan.event_time.notes import ALL_ROWS, kept_of_joins
-from windrow.plan.event_time.promised_columns import (
-    joined,
-    met,
-)
+from windrow.plan.event_time.notes import ALL_ROWS, state_of_joins
 from windrow.plan.event_time.refusals import never_complete, unsupported
 from windrow.plan.shown import chosen, with_columns
 from windrow.syntax.sqltext import SqlText
 
 __all__ = ["of_join", "of_set_operation", "of_subquery", "of_whole"]
 
-_GROWING = {"inner", "semi"}  # which give no row that leaves again, of what only grows
-_OF_THE_FIRST = {"inner", "left", "semi", "anti"}  # of which each row of the first side is by itself
+_APPENDING = {"inner", "semi"}  # append-only if their sides are
+_OF_THE_FIRST = {"inner", "left", "semi", "anti"}  # each row of the first side is joined by itself
 
 
 def of_join(deriving: Deriving, node: plan.Join, judged: bool) -> Derived:
@@ -38,34 +38,36 @@ def of_join(deriving: Deriving, node: plan.Join, judged: bool) -> Derived:
     judged = judged and kind == "inner"
     (left, mine), (right, theirs) = (deriving.of(side, judged=judged) for side in (node.left, node.right))
     made: plan.Node = replace(node, left=left, right=right)
-    if not (mine.varies or theirs.varies):
+    if not (mine.reads_streams or theirs.reads_streams):
         return made, Facts()
     mine, theirs = joined(kind, keys, *linked(kind, keys, mine, theirs))
-    is_by_row = kind in _OF_THE_FIRST if not theirs.varies else kind == "inner" and not mine.varies
-    meeting: tuple[tuple[Ending, ...], ...] = ()
+    is_by_row = (
+        kind in _OF_THE_FIRST if not theirs.reads_streams else kind == "inner" and not mine.reads_streams
+    )
+    meeting: tuple[tuple[ClosedBy, ...], ...] = ()
     if not is_by_row:
         meeting = met(kind, mine, theirs, judges=judged, waits=deriving.waits)
         deriving.met_by_keys |= any(isinstance(each, Closed) for grouping in meeting for each in grouping)
-    intervals = [] if kind in _GROWING else [*bounded(kind, node.conditions, node.scope, mine, theirs)]
+    intervals = [] if kind in _APPENDING else [*bounded(kind, node.conditions, node.scope, mine, theirs)]
     facts = _both(mine, theirs, kind, beside=node.is_of_subquery)
     facts = replace(
         as_of(facts, node.conditions, node.scope),
-        updates=facts.updates or (not is_by_row and kind not in _GROWING),
+        updates=facts.updates or (not is_by_row and kind not in _APPENDING),
         closes=(*facts.closes, *meeting),
-        holds=facts.holds or (None if is_by_row or meeting else "of a join"),
-        settling=combined(mine.settling, theirs.settling, lacking=LACKING.get(kind), of=lacking_in(kind)),
+        unbounded=facts.unbounded or (None if is_by_row or meeting else "of a join"),
+        finality=combined(mine.finality, theirs.finality, lacking=LACKING.get(kind), of=lacking_in(kind)),
     )
     made, facts = _within(deriving, made, facts, node.scope, intervals)
-    deriving.said(node, facts, None if is_by_row else kept_of_joins(meeting))
+    deriving.note(node, facts, None if is_by_row else state_of_joins(meeting))
     return made, facts
 
 
 def _both(mine: Facts, theirs: Facts, kind: str, *, beside: bool) -> Facts:
-    """What is known of the rows of two relations, but for how these are joined.
+    """The facts of rows of two relations, without those that depend on the join's conditions.
 
-    Of a side whose columns are not shown, or which is `beside` the rows in an expression, no keys are.
+    A side whose columns are not in the result, or which is `beside` the rows in an expression, has no keys.
     """
-    holds = mine.holds or theirs.holds
+    unbounded = mine.unbounded or theirs.unbounded
     places, updates = mine.places | theirs.places, mine.updates or theirs.updates
     closes = (*mine.closes, *theirs.closes)
     if kind in ("left", "full"):
@@ -75,18 +77,18 @@ def _both(mine: Facts, theirs: Facts, kind: str, *, beside: bool) -> Facts:
     hides = kind in ("semi", "anti")
     is_alone = hides or beside
     events = dict(mine.events) if hides else {**mine.events, **theirs.events}
-    telling = mine.telling if is_alone else (*mine.telling, *theirs.telling)
-    telling = (*telling, *(one for one, event in events.items() if event.peers))
+    finalizing = mine.finalizing if is_alone else (*mine.finalizing, *theirs.finalizing)
+    finalizing = (*finalizing, *(one for one, event in events.items() if event.peers))
     keys = mine.keys if is_alone else (*mine.keys, *theirs.keys)
     is_grouped = mine.grouped or (theirs.grouped and not is_alone)
     known = {events[key] for key in keys if key in events}
     for one, event in events.items() if is_grouped else ():
-        if event.peers and event.tells and event not in known:
+        if event.peers and event.finalizes and event not in known:
             known.add(event)
             keys = (*keys, one)
     return Facts(
         events,
-        tuple(dict.fromkeys(telling)),
+        tuple(dict.fromkeys(finalizing)),
         keys,
         is_grouped,
         mine.whole or (theirs.whole and not is_alone),
@@ -97,8 +99,8 @@ def _both(mine: Facts, theirs: Facts, kind: str, *, beside: bool) -> Facts:
         places,
         mine.watermarks if hides else mine.watermarks | theirs.watermarks,
         closes,
-        holds,
-        {**mine.plain, **theirs.plain},
+        unbounded,
+        {**mine.lineage, **theirs.lineage},
         versions={**mine.versions, **theirs.versions},
     )
 
@@ -110,7 +112,7 @@ def _within(
     scope: Scope,
     intervals: Sequence[tuple[EventColumn, SqlText]],
 ) -> Derived:
-    """Rows with columns that say until when another side may have partners for them."""
+    """Rows with added columns: until when the other side may have partners for them."""
     if not intervals or not deriving.waits:
         return made, facts
     ids = {column.id for column in made.columns}
@@ -120,23 +122,23 @@ def _within(
         kind = deriving.typed(text, seen, made.columns)
         further.append((Column(own, own, kind), Expression(text, kind)))
         events[own] = event
-    telling = (*facts.telling, *(column.id for column, _ in further))
+    finalizing = (*facts.finalizing, *(column.id for column, _ in further))
     keys = (*facts.keys, *(column.id for column, _ in further)) if facts.grouped else facts.keys
     extended = with_columns(made, seen, further, "until when partners may come")
-    return extended, replace(facts, events=events, telling=telling, keys=keys)
+    return extended, replace(facts, events=events, finalizing=finalizing, keys=keys)
 
 
 def of_subquery(deriving: Deriving, node: plan.Mark | plan.Value, judged: bool) -> Derived:
-    """Rows beside a subquery in an expression that reads other rows."""
+    """Rows with an expression over a subquery."""
     (left, mine), (right, theirs) = (
         deriving.of(node.left, judged=judged),
         deriving.of(node.right, judged=False),
     )
     made: plan.Node = replace(node, left=left, right=right)
-    if not theirs.varies:
+    if not theirs.reads_streams:
         return made, mine
     keys: Keys = ()
-    if isinstance(node, plan.Mark):  # where NULL counts as equal, columns are that never are NULL
+    if isinstance(node, plan.Mark):  # a key for which NULL counts as equal must never be NULL
         known = {**mine.events, **theirs.events}
         may_lack = {one for one, event in known.items() if event.is_optional}
         keys = [key for key in node.keys if key != node.unknown or not may_lack & {*key}]
@@ -148,15 +150,15 @@ def of_subquery(deriving: Deriving, node: plan.Mark | plan.Value, judged: bool) 
     facts = replace(
         facts,
         updates=True,
-        holds=facts.holds or "of a subquery",
-        plain={},
+        unbounded=facts.unbounded or "of a subquery",
+        lineage={},
         streams=mine.streams,
         watermarks=mine.watermarks,
-        settling=combined(mine.settling, theirs.settling, lacking="a subquery"),
+        finality=combined(mine.finality, theirs.finality, lacking="a subquery"),
     )
     if isinstance(node, plan.Mark):
         made, facts = _within(deriving, made, facts, node.scope, intervals)
-    deriving.said(node, facts, ALL_ROWS)
+    deriving.note(node, facts, ALL_ROWS)
     return made, facts
 
 
@@ -167,42 +169,42 @@ def of_set_operation(deriving: Deriving, node: plan.SetOperation) -> Derived:
     left, right = (chosen(made, own) for (made, _), own in zip(sides, ids, strict=True))
     made = replace(node, left=left, right=right)
     (_, mine), (_, theirs) = sides
-    if not (mine.varies or theirs.varies):
+    if not (mine.reads_streams or theirs.reads_streams):
         return made, Facts()
     events: dict[str, EventColumn] = {}
     for column, one, other in zip(node.columns, *ids, strict=True):
         event = in_both(mine.events.get(one), theirs.events.get(other))
         events |= {} if event is None else {column.id: event}
     is_union = node.operator == "union" and node.all
-    told_apart = not is_union or any(facts.grouped or facts.whole for facts in (mine, theirs))
+    is_counted = not is_union or any(facts.grouped or facts.whole for facts in (mine, theirs))
     if deriving.waits and not events:
-        told_by = "the sides of a set operator have no event time in common"
-        raise never_complete(deriving.tokens, deriving.place, told_by, None)
+        message = "the sides of a set operator have no event time in common"
+        raise never_complete(deriving.tokens, deriving.place, message, None)
     lacking = "EXCEPT" if node.operator == "except" else None
     facts = Facts(
         events,
-        whole=told_apart or bool(events),
-        counted=told_apart,
+        whole=is_counted or bool(events),
+        counted=is_counted,
         raw=False,
         updates=mine.updates or theirs.updates or node.operator == "except",
         streams=mine.streams | theirs.streams,
         places=mine.places | theirs.places,
-        holds="of a set operator",
-        settling=combined(mine.settling, theirs.settling, lacking=lacking),
+        unbounded="of a set operator",
+        finality=combined(mine.finality, theirs.finality, lacking=lacking),
     )
-    deriving.said(node, facts, None if is_union else ALL_ROWS)
+    deriving.note(node, facts, None if is_union else ALL_ROWS)
     return made, facts
 
 
 def of_whole(deriving: Deriving, node: plan.Pieces) -> Derived:
-    """A text over several relations, of which only Spark knows what it does with them."""
+    """A text over several relations that only Spark can evaluate."""
     inputs = [deriving.of(one, judged=False) for one in node.inputs]
     made = [one for one, _ in inputs]
     input_ = None if node.input is None else made.pop(0)
     beside = tuple((key, one) for (key, _), one in zip(node.beside, made, strict=True))
     found = replace(node, input=input_, beside=beside)
     known = [facts for _, facts in inputs]
-    if not any(facts.varies for facts in known):
+    if not any(facts.reads_streams for facts in known):
         return found, Facts()
     if deriving.waits:
         span = None if node.why.at is None else deriving.tokens.span(*node.why.at)
@@ -214,7 +216,7 @@ def of_whole(deriving: Deriving, node: plan.Pieces) -> Derived:
         updates=True,
         streams=frozenset().union(*(facts.streams for facts in known)),
         places=frozenset().union(*(facts.places for facts in known)),
-        holds="of what only Spark understands",
+        unbounded="of what only Spark understands",
     )
-    deriving.said(node, facts, ALL_ROWS)
+    deriving.note(node, facts, ALL_ROWS)
     return found, facts

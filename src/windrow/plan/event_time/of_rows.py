@@ -1,4 +1,4 @@
-"""Streams, and what looks at each row: of which columns event time is known."""
+"""Streams, SELECT and WHERE: which columns have event time."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from windrow.plan.event_time.expression_times import event_of
 from windrow.plan.event_time.facts import (
     EventColumn,
     Facts,
+    Finality,
     Occurrence,
-    Settling,
     number_at,
     watermark_at,
 )
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 def of_input(deriving: Deriving, node: plan.Input) -> Facts:
-    """The rows of a stream, or of what a function of one's own makes of streams."""
+    """The rows of a stream, or of a user's table function over streams."""
     source = deriving.sources.get(node.key)
     if source is None:
         return Facts()
@@ -41,8 +41,8 @@ def of_input(deriving: Deriving, node: plan.Input) -> Facts:
         for stream in sorted(source.streams):
             place = len(deriving.occurrences)
             deriving.occurrences[place] = Occurrence(f"{node.key}_{stream}", stream, place)
-        facts = Facts(raw=False, streams=source.streams, updates=True, holds="of a function of one's own")
-        deriving.said(node, facts, ALL_ROWS)
+        facts = Facts(raw=False, streams=source.streams, updates=True, unbounded="of a function of one's own")
+        deriving.note(node, facts, ALL_ROWS)
         return facts
     place = len(deriving.occurrences)
     (stream,) = source.streams
@@ -54,47 +54,49 @@ def of_input(deriving: Deriving, node: plan.Input) -> Facts:
         Column(number_id(place), number_at(place), LongType()),
         Column(watermark_id(place), watermark_at(place), kind),
     ]
-    event = EventColumn("{t}", place, greatest="{t}", clocks=source.clocks)
+    event = EventColumn("{t}", place, greatest="{t}", zoned=source.zoned)
     facts = Facts(
         {} if time is None else {time.id: event},
         () if time is None else (time.id,),
         streams=source.streams,
         places=frozenset([place]),
         watermarks=frozenset([place]),
-        plain={column.id: frozenset([(place, column.name)]) for column in node.columns if source.promises},
-        settling=Settling(frozenset([place])),
+        lineage={
+            column.id: frozenset([(place, column.name)]) for column in node.columns if source.has_punctuations
+        },
+        finality=Finality(frozenset([place])),
     )
-    deriving.said(node, facts)
+    deriving.note(node, facts)
     return facts
 
 
 def of_project(deriving: Deriving, node: plan.Project, judged: bool) -> Derived:
-    """Columns that are passed on, or computed of each row."""
+    """SELECT: columns that are copied, or computed from each row."""
     made, facts = deriving.of(node.input, judged=judged)
-    events, plain, versions = dict(facts.events), dict(facts.plain), dict(facts.versions)
+    events, lineage, versions = dict(facts.events), dict(facts.lineage), dict(facts.versions)
     for column, one in node.outputs:
         if one.column is None:
             event = None if node.is_whole else event_of(one, node.scope, facts.events.get)
             events |= {} if event is None else {column.id: event}
             continue
         _pass(events, one.column, column.id)
-        _pass(plain, one.column, column.id)
+        _pass(lineage, one.column, column.id)
         _pass(versions, one.column, column.id)
     made = replace(node, input=made)
-    facts = replace(facts, events=events, plain=plain, versions=versions)
+    facts = replace(facts, events=events, lineage=lineage, versions=versions)
     if any(one.column is None for _, one in node.outputs):
-        deriving.said(node, facts)
+        deriving.note(node, facts)
     return made, facts
 
 
 def _pass(known: dict[str, T], source: str, made: str) -> None:
-    """Let what is known of a column be known of one that it is passed on as."""
+    """Copy what is known of a column to its copy."""
     if source in known:
         known[made] = known[source]
 
 
 def of_filter(deriving: Deriving, node: plan.Filter, judged: bool) -> Derived:
-    """The rows that satisfy conditions; QUALIFY looks at several."""
+    """WHERE and HAVING, which decide row by row, and QUALIFY, which does not."""
     is_by_row = node.clause != "QUALIFY"
     made, facts = deriving.of(node.input, judged=judged and is_by_row)
     facts = as_of(facts, node.conditions, node.scope)

@@ -1,4 +1,4 @@
-"""Windows of time and sessions: what event time is in them, and which rows are late for sessions."""
+"""Time windows and sessions: the event time of their columns, and which rows are late for sessions."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from windrow.plan.event_time.facts import (
     Facts,
     Judging,
 )
-from windrow.plan.event_time.finality import cut, told_only
+from windrow.plan.event_time.finality import cut, finalized_only_by
 from windrow.plan.event_time.late import late_for_sessions, without
 from windrow.plan.event_time.notes import ALL_ROWS
-from windrow.plan.event_time.window_times import greatest, mapped, settled, window_of
+from windrow.plan.event_time.window_times import greatest, least_open, mapped, window_of
 from windrow.plan.shown import chosen, over_rows
 
 __all__ = ["of_session", "of_windows"]
 
 
 def of_windows(deriving: Deriving, node: plan.TimeWindows, judged: bool) -> Derived:
-    """Rows with the windows of time that they are in."""
+    """Rows with their time windows."""
     is_session = node.kind == "SESSION"
     rows, facts = deriving.of(node.rows, judged=judged and not is_session)
     if not facts.places:
@@ -47,12 +47,12 @@ def of_windows(deriving: Deriving, node: plan.TimeWindows, judged: bool) -> Deri
     else:
         facts = _under(facts, own)
         facts = replace(facts, events={**facts.events, **added})
-    deriving.said(node, facts, _kept_of_sessions(facts) if is_session else None)
+    deriving.note(node, facts, _state_of_sessions(facts) if is_session else None)
     return made, facts
 
 
 def of_session(deriving: Deriving, node: plan.Session, judged: bool) -> Derived:
-    """Sessions of a longest duration, and lives of keys."""
+    """Sessions with a longest duration, also those of STATE LIFETIME."""
     rows, facts = deriving.of(node.input, judged=False)
     made: plan.Node = replace(node, input=rows)
     if not facts.places:
@@ -73,14 +73,14 @@ def of_session(deriving: Deriving, node: plan.Session, judged: bool) -> Derived:
     facts = _in_sessions(
         deriving, made, facts, window, event, added, bounds, {*node.keys}, is_plain=False, judged=judged
     )
-    deriving.said(node, facts, _kept_of_sessions(facts))
+    deriving.note(node, facts, _state_of_sessions(facts))
     return made, facts
 
 
 def _judged_sessions(
     deriving: Deriving, rows: plan.Node, facts: Facts, window: TimeWindow, time: str, event: EventColumn
 ) -> plan.Node:
-    """Rows without those that alone would make a session that is complete."""
+    """Rows without those whose session alone would be complete."""
     origins = sorted(event.origins & facts.watermarks)
     if not origins:
         return rows
@@ -103,42 +103,42 @@ def _in_sessions(
     is_plain: bool,
     judged: bool,
 ) -> Facts:
-    """Rows in sessions: these are in another one when that grows, so its end tells, and nothing else."""
-    holds, closes = facts.holds, facts.closes
+    """The facts of rows in sessions. A session that grows takes its rows over: only its end is final."""
+    unbounded, closes = facts.unbounded, facts.closes
     end = bounds[window.names[1]]
     if event is not None and end in added and judged and facts.raw and len(facts.watermarks) == 1:
-        least, number = settled(window, event.mapped), len(deriving.sessions)
-        added[end] = replace(added[end], greatest="{t}", sessions=number, settled=least)
+        least, number = least_open(window, event.mapped), len(deriving.sessions)
+        added[end] = replace(added[end], greatest="{t}", sessions=number, least_open=least)
         closes = (*closes, (ClosedKeys("{t}", least, event.origin, number),))
         deriving.sessions.append((made, event.origin, end, event.mapped, window if is_plain else None))
     else:
-        holds = holds or "of sessions, which may grow"
-    telling = (*facts.telling, end) if facts.telling and not facts.grouped else facts.telling
-    settling = cut(facts.settling, added.values(), "sessions")
-    facts = told_only(facts, ())
+        unbounded = unbounded or "of sessions, which may grow"
+    finalizing = (*facts.finalizing, end) if facts.finalizing and not facts.grouped else facts.finalizing
+    finality = cut(facts.finality, added.values(), "sessions")
+    facts = finalized_only_by(facts, ())
     return replace(
         facts,
         events={**facts.events, **added},
-        telling=telling,
-        plain={one: own for one, own in facts.plain.items() if one in keys},
+        finalizing=finalizing,
+        lineage={one: own for one, own in facts.lineage.items() if one in keys},
         updates=True,
-        holds=holds,
+        unbounded=unbounded,
         closes=closes,
-        settling=settling,
+        finality=finality,
     )
 
 
-def _kept_of_sessions(facts: Facts) -> str:
-    settled_by = "rows until the watermark has passed the end of their session by the gap"
-    return settled_by if facts.closes and facts.holds is None else ALL_ROWS
+def _state_of_sessions(facts: Facts) -> str:
+    bounded = "rows until the watermark has passed the end of their session by the gap"
+    return bounded if facts.closes and facts.unbounded is None else ALL_ROWS
 
 
 def _under(facts: Facts, own: Mapping[str, str]) -> Facts:
-    """What is known of columns, of those that are called differently above too."""
+    """The facts, also for the ids that the columns have above."""
     return replace(
         facts,
         events={**facts.events, **{own[one]: each for one, each in facts.events.items() if one in own}},
-        plain={**facts.plain, **{own[one]: each for one, each in facts.plain.items() if one in own}},
+        lineage={**facts.lineage, **{own[one]: each for one, each in facts.lineage.items() if one in own}},
     )
 
 
@@ -147,15 +147,15 @@ def _bounds(window: TimeWindow, event: EventColumn | None, ids: Mapping[str, str
     if event is None:
         return {}
     last = {} if event.greatest is None else greatest(window, event.greatest)
-    later = {} if event.settled is None else mapped(window, event.settled)
+    later = {} if event.least_open is None else mapped(window, event.least_open)
     equal = [(at, {} if of is None else greatest(window, of)) for at, of in event.peers]
     return {
         ids[name]: replace(
             event,
             mapped=least,
-            tells_late=window.kind != "SESSION",
+            decides_late=window.kind != "SESSION",
             greatest=last.get(name),
-            settled=later.get(name),
+            least_open=later.get(name),
             peers=tuple((at, of.get(name)) for at, of in equal),
             made=ids[name],
         )

@@ -1,4 +1,4 @@
-"""The errors of queries that are told by processing time."""
+"""The errors of queries with EMIT, for which event time cannot be derived."""
 
 from __future__ import annotations
 
@@ -9,24 +9,29 @@ __all__ = ["may_go", "never_complete", "unsupported"]
 
 
 def never_complete(
-    tokens: TokenList, place: tuple[str, Span | None], told: str, span: Span | None, *, may_live: bool = False
+    tokens: TokenList,
+    place: tuple[str, Span | None],
+    message: str,
+    span: Span | None,
+    *,
+    allows_ttl: bool = False,
 ) -> AnalysisError:
-    """The error for AFTER WATERMARK of what is never complete; `place` is that of the clause."""
-    instead = "say how long a key lives: STATE LIFETIME INTERVAL 1 HOUR"
+    """The error for AFTER WATERMARK of rows that are never complete; `place` is that of the clause."""
+    instead = "limit the state of a key: STATE LIFETIME INTERVAL 1 HOUR"
     return AnalysisError(
-        told,
+        message,
         condition="GROUP_WITHOUT_EVENT_TIME",
         sql=tokens.sql if span is not None else place[0],
         span=span or place[1],
         hint="group by the end of a window too: FROM TUMBLE(TABLE s, DESCRIPTOR(ts), INTERVAL 1 HOUR) … "
-        f"GROUP BY wend; or {instead if may_live else 'leave AFTER WATERMARK out'}",
+        f"GROUP BY wend; or {instead if allows_ttl else 'leave AFTER WATERMARK out'}",
     )
 
 
 def may_go(place: tuple[str, Span | None], why: str) -> AnalysisError:
-    """The error for AFTER WATERMARK of rows that may go at any time; `place` is that of the clause."""
+    """The error for AFTER WATERMARK of rows that are never final; `place` is that of the clause."""
     return AnalysisError(
-        f"no column of event time tells when rows of {why} stay: later rows may take them back at any time",
+        f"rows of {why} are never final: no column of event time limits when later rows can retract them",
         condition="NEVER_COMPLETE",
         sql=place[0],
         span=place[1],
@@ -38,9 +43,9 @@ def may_go(place: tuple[str, Span | None], why: str) -> AnalysisError:
 def unsupported(
     tokens: TokenList, what: str, span: Span | None, hint: str = "docs/sql/emit.md says what there is"
 ) -> NotSupportedError:
-    """The error for a part of a query that streams cannot be read by."""
+    """The error for a part of a query with EMIT that has no operator over streams."""
     return NotSupportedError(
-        f"{what} in a query over streams that is told by processing time is not supported",
+        f"{what} in a query over streams with EMIT is not supported",
         condition="UNSUPPORTED_QUERY",
         sql=tokens.sql,
         span=span,

@@ -1,4 +1,4 @@
-"""Event time in the columns of windows: what a watermark is there, and which values a row has at most."""
+"""Event time in the columns of windows: the value of a watermark there, and the greatest value of a row."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from windrow.algebra.rewriting.time_windows_as_sql import TimeWindow
 from windrow.plan.columns import Column
 from windrow.plan.nodes import Session, TimeWindows
 
-__all__ = ["greatest", "mapped", "settled", "window_of"]
+__all__ = ["greatest", "least_open", "mapped", "window_of"]
 
 
 def window_of(node: TimeWindows | Session, time: Column, *, by_ids: bool = False) -> TimeWindow:
@@ -18,7 +18,7 @@ def window_of(node: TimeWindows | Session, time: Column, *, by_ids: bool = False
     time
         The column of the times.
     by_ids
-        Whether the columns are called by their ids, and the time is the node's own.
+        Whether the columns are identified by their ids, and the time is the node's own.
     """
     if isinstance(node, TimeWindows):
         rows, kind, lengths = node.rows, node.kind, node.lengths
@@ -43,10 +43,10 @@ def window_of(node: TimeWindows | Session, time: Column, *, by_ids: bool = False
 
 
 def mapped(window: TimeWindow, watermark: str) -> dict[str, str]:
-    """What a watermark is in the columns of a window: the least that can still come."""
+    """SQL for a watermark in the columns of a window: the least value that a row can still have there."""
     ticks = f"({window.clock.of_column(watermark, window.time_type, window.clock.unit)})"
     if window.kind == "SESSION":
-        # the begin of a session that still grows may be long past
+        # not the begin: a session that still grows may have begun long before
         _, end, *last = window.columns(ticks, ticks)
         return {name: _value(text) for name, text in zip(window.names[1:], [end, *last], strict=True)}
     start = window.floor(ticks)
@@ -61,7 +61,7 @@ def mapped(window: TimeWindow, watermark: str) -> dict[str, str]:
 
 
 def greatest(window: TimeWindow, time: str) -> dict[str, str]:
-    """The greatest values that a row has in the columns of a window; none where they depend on other rows."""
+    """SQL for the greatest values of a row in the columns of a window; empty if they depend on other rows."""
     if window.kind == "SESSION":
         return {}
     ticks = f"({window.clock.of_column(time, window.time_type, window.clock.unit)})"
@@ -70,10 +70,11 @@ def greatest(window: TimeWindow, time: str) -> dict[str, str]:
     return {name: _value(text) for name, text in zip(window.names, columns, strict=True)}
 
 
-def settled(window: TimeWindow, watermark: str) -> str:
-    """What the ends of sessions are below that nothing changes any more: rows that come end theirs later.
+def least_open(window: TimeWindow, watermark: str) -> str:
+    """SQL for the least end of a session that can still change, at a watermark.
 
-    A row that is not late is at most the gap before the watermark, and takes in rows at most the gap before.
+    A row that is not late is at most the gap before the watermark, and joins a session that ends at most the
+    gap before the row.
     """
     ticks = f"({window.clock.of_column(watermark, window.time_type, window.clock.unit)})"
     _, end, *_ = window.columns(ticks, f"{ticks} - {window.lengths['gap']}L")

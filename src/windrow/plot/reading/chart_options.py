@@ -1,4 +1,4 @@
-"""What a caller may say of a picture."""
+"""The options of a picture."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ __all__ = ["Options"]
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What is drawn of a relation.
+    """The part of a relation that is drawn.
 
     Attributes
     ----------
     value
-        The column whose values are drawn; without, the first numeric one that the query's conditions read.
+        The column whose values are drawn; by default the first numeric one that the query's conditions read.
     key
-        Draw only the partition with these values of PARTITION BY; of a relation that varies, the columns
-        that tell its rows apart.
+        Draw only the partition with these values of PARTITION BY; of a time-varying relation, its key
+        columns.
     partitions, rows
-        At most so many partitions, and rows of each.
+        The greatest number of partitions, and of rows of each.
     """
 
     value: str | None = None
@@ -32,17 +32,17 @@ class Options:
 
     def __post_init__(self) -> None:
         for name in ("partitions", "rows"):
-            given = getattr(self, name)
-            if not isinstance(given, int) or isinstance(given, bool) or given < 1:
+            number = getattr(self, name)
+            if not isinstance(number, int) or isinstance(number, bool) or number < 1:
                 raise UsageError(
-                    f"{name}={given!r} is no number of {name} to draw",
+                    f"{name}={number!r} is not a positive number",
                     condition="INVALID_ARGUMENT",
-                    hint=f"give a number from 1: {name}=3",
+                    hint=f"write a number from 1: {name}=3",
                 )
 
     @property
     def keys(self) -> tuple[Any, ...]:
-        """The values or columns of `key`, however many were given."""
+        """The values or columns of `key`, as a tuple."""
         if self.key is None:
             return ()
         return tuple(self.key) if isinstance(self.key, list | tuple) else (self.key,)

@@ -21,7 +21,7 @@ def is_time(kind: T.DataType) -> bool:
 def as_place(column: str, kind: T.DataType) -> Column | None:
     """A column of numbers or times as a place; None for other types. `column` is SQL.
 
-    Times are milliseconds since the epoch of what the session's clock shows, so that an axis in UTC shows it.
+    Times are milliseconds since the epoch of the local time in the session's zone, for an axis in UTC.
     """
     if isinstance(kind, T.NumericType):
         return F.expr(f"CAST({column} AS DOUBLE)")

@@ -28,27 +28,27 @@ def read_arrivals(stream: Stream, options: Options) -> ArrivalScene:
     Raises
     ------
     UsageError
-        ``NOTHING_TO_DRAW`` for a stream that does not say when its rows came.
+        ``NOTHING_TO_DRAW`` for a stream without processing times.
     """
-    told = stream.arrivals
-    if told is None:
+    arrival = stream.arrivals
+    if arrival is None:
         raise UsageError(
-            "there is nothing to draw: this stream does not say when its rows came",
+            "there is nothing to draw: this stream has no processing times",
             condition="NOTHING_TO_DRAW",
-            hint="name the column that does, PTIME or ptime=…; its windows have pictures too",
+            hint="name their column: PTIME or ptime=…; windows of the stream have pictures too",
         )
-    clock = told.rowtime
-    kind = told.judged.schema[CAME].dataType
+    clock = arrival.rowtime
+    kind = arrival.judged.schema[CAME].dataType
     came = as_place(CAME, kind)
     rowtime, bound = (as_place(clock.to_column(name), _KINDS[clock.kind]) for name in (ROWTIME, PROMISE))
     assert rowtime is not None
     assert bound is not None
-    rows = told.judged.select(
+    rows = arrival.judged.select(
         F.col(PRODUCER).alias("producer"), F.col(IS_LATE).alias("late"), rowtime.alias("rowtime"),
         bound.alias("bound"), F.col(CAME).alias("order"),
         (came if came is not None else F.lit(None).cast("double")).alias("came"),
     )  # fmt: skip
-    gateway = Gateway(told.judged.sparkSession)
+    gateway = Gateway(arrival.judged.sparkSession)
     with gateway.translated():
         # what came at once: rows before the bounds that rule the later ones out
         found = rows.orderBy("order", F.col("rowtime").isNull()).limit(options.rows).collect()
@@ -66,7 +66,7 @@ def read_arrivals(stream: Stream, options: Options) -> ArrivalScene:
     is_number = clock.kind == "bigint"
     unit = f", {clock.unit.lower()}s" if is_number else ""
     x = Axis(
-        told.told if came is not None else "number of the entry",
+        arrival.told if came is not None else "number of the entry",
         is_time(kind),
         isinstance(kind, T.IntegralType),
     )

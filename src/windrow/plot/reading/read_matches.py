@@ -92,7 +92,7 @@ def _matches(gateway: Gateway, match: Node, frame: DataFrame) -> DataFrame:
 
 
 def _query(match: Node, source: str) -> str:
-    """The same pattern over numbered rows, of which every match gives all its rows with their variables."""
+    """The same pattern over numbered rows, with all rows of every match and their variables."""
     clause = match.clause
     keys = [_key_name(partition_key(number)) for number in range(len(match.partition_by))]
     order = [_key(_key_name(order_key(number)), item) for number, (_, item) in enumerate(match.order_by)]
@@ -131,6 +131,6 @@ def _key(name: str, item: OrderItem) -> str:
 
 
 def _text(match: Node, tokens: Range) -> str:
-    """The user's text, with names for parameters that were given by position."""
+    """The user's text, with names in place of positional parameters."""
     span = match.tokens.span(*tokens)
     return verbatim(match.tokens, span.start, span.stop).render()

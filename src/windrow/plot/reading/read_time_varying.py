@@ -1,4 +1,4 @@
-"""When the rows of a relation that varies are in it."""
+"""Reads the rows of a time-varying relation with their validity."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _KINDS: dict[str, T.DataType] = {
 
 
 def read_varying(relation: Varying, options: Options) -> VaryingScene:
-    """The rows with their intervals, from the first on.
+    """The rows with their validity, in order of insertion.
 
     Raises
     ------
@@ -38,7 +38,7 @@ def read_varying(relation: Varying, options: Options) -> VaryingScene:
 
 
 def read_changes(changes: Changes, options: Options) -> VaryingScene:
-    """The same, for the staircase of what enters and leaves."""
+    """The rows for the staircase of inserts and deletes."""
     key = tuple(map(str, options.keys)) or changes.key
     return _read(changes.relation, options, key, "what enters and leaves")
 
@@ -57,7 +57,7 @@ def _read(relation: Varying, options: Options, key: tuple[str, ...], title: str)
     value = options.value or next((name for name in numeric if name.lower() not in lower), None)
     if value is not None and value.lower() not in {name.lower() for name in numeric}:
         raise UsageError(
-            f"column {value} holds no numbers that could be drawn",
+            f"column {value} is not numeric, and cannot be drawn",
             condition="INVALID_ARGUMENT",
             hint=f"numbers are in {', '.join(numeric) or 'no column'}",
         )
@@ -94,7 +94,7 @@ def _kind(relation: Varying, name: str) -> T.DataType:
 
 
 def _words(relation: Varying, numeric: list[str]) -> list[str]:
-    """The columns that tell rows apart where nobody says which: those that are neither numbers nor times."""
+    """The default key: the columns that are neither numbers nor times."""
     return [name for name in relation.names if name not in numeric and not is_time(_kind(relation, name))]
 
 

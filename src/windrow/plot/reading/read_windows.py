@@ -22,11 +22,11 @@ __all__ = ["read_windows"]
 _AT = "__drawn"
 _WORDS = 110
 _MOST = 200
-"""Windows of a sequence that are fetched: more than one can tell apart."""
+"""The number of windows of a sequence that are read: more than a picture can show."""
 
 
 def read_windows(bound: BoundWindow, options: Options) -> SequenceScene:
-    """The windows that HAVING keeps, with the values beneath.
+    """The windows that satisfy HAVING, with the values beneath.
 
     Raises
     ------
@@ -66,22 +66,22 @@ def read_windows(bound: BoundWindow, options: Options) -> SequenceScene:
 
 
 def _windows(gateway: Gateway, window: Window, frame: DataFrame) -> DataFrame:
-    """The windows that HAVING keeps over numbered rows, by the positions of their boundaries."""
+    """The windows over numbered rows that satisfy HAVING, by the positions of their boundaries."""
     order, rows = by_position(window, frame)
-    asked = _with_positions(replace(window, order_by=order))
-    bound = bind_window(gateway, asked, rows)
+    numbered = _with_positions(replace(window, order_by=order))
+    bound = bind_window(gateway, numbered, rows)
     positions = ", ".join(
         f"{_AT}_{side.value} AS {side.value}"
-        if _has(asked, side)
+        if _has(numbered, side)
         else f"CAST(NULL AS BIGINT) AS {side.value}"
         for side in Side
     )
-    kept = window.having if window.having is not None else SqlText.of("TRUE")
+    having = window.having if window.having is not None else SqlText.of("TRUE")
     query = SqlText.of(
         window.prefix,
         f"SELECT {_AT}.{ID} AS id, {positions}, (",
-        kept,
-        ") AS kept FROM ",
+        having,
+        ") AS satisfies FROM ",
         RelationText(window.key),
     )
     windows = gateway.sql(query, {window.key: build_window(gateway, bound)})
@@ -91,7 +91,7 @@ def _windows(gateway: Gateway, window: Window, frame: DataFrame) -> DataFrame:
     windows = windows.selectExpr(
         "*", f"{implied if window.end is None else 'CAST(NULL AS BIGINT)'} AS implied", f"{first} AS first"
     )
-    return windows.where("kept")
+    return windows.where("satisfies")
 
 
 def _found(gateway: Gateway, window: Window, sequences: Sequences) -> list[tuple[str, DrawnSpan, int]]:
@@ -102,13 +102,13 @@ def _found(gateway: Gateway, window: Window, sequences: Sequences) -> list[tuple
         "row_number() OVER (PARTITION BY id ORDER BY coalesce(start, 1), first) AS number",
     )
     with gateway.translated():
-        told = windows.where(F.col("number") <= _MOST).orderBy("id", "number").collect()
-    given = []
-    for row in told:
+        found = windows.where(F.col("number") <= _MOST).orderBy("id", "number").collect()
+    windows_by_id = []
+    for row in found:
         drawn = sequences.drawn[row["id"]]
         span = _span(window, row["start"], row["end"], row["label"], row["implied"], drawn.row_count)
-        given.append((row["id"], _moved(span, drawn.skipped), row["found"]))
-    return given
+        windows_by_id.append((row["id"], _moved(span, drawn.skipped), row["found"]))
+    return windows_by_id
 
 
 def _moved(span: DrawnSpan, skipped: int) -> DrawnSpan:
@@ -140,35 +140,35 @@ def _has(window: Window, side: Side) -> bool:
 def _with_positions(window: Window) -> Window:
     """The window with the positions of its boundaries and its first row, and what HAVING reads of it."""
 
-    def told(boundary: WindowBoundary | None) -> WindowBoundary | None:
+    def positioned(boundary: WindowBoundary | None) -> WindowBoundary | None:
         if boundary is None or boundary.unbounded:
             return boundary
         at = Variable(f"{_AT}_{boundary.side.value}", boundary.side, Role.POSITION, boundary.span)
         return replace(boundary, variables=(*boundary.variables, at))
 
-    label, start, end = told(window.label), told(window.start), told(window.end)
+    label, start, end = positioned(window.label), positioned(window.start), positioned(window.end)
     assert start is not None
     row = Variable(_AT, Side.LABEL if label is not None else Side.START, Role.ROW, window.span)
     if label is not None:
         label = replace(label, variables=(*label.variables, row))
     else:
         start = replace(start, variables=(*start.variables, row))
-    asked = replace(window, label=label, start=start, end=end)
+    numbered = replace(window, label=label, start=start, end=end)
     uses = [Uses(_AT, frozenset([ID]))]
-    uses += [Uses(name.name, frozenset()) for name in asked.variables() if name.name.startswith(f"{_AT}_")]
+    uses += [Uses(name.name, frozenset()) for name in numbered.variables() if name.name.startswith(f"{_AT}_")]
     if window.having is None:
-        return replace(asked, uses=tuple(uses), aggregates=(), compared=())
-    return replace(asked, uses=(*window.uses, *uses))
+        return replace(numbered, uses=tuple(uses), aggregates=(), compared=())
+    return replace(numbered, uses=(*window.uses, *uses))
 
 
 def _subtitle(window: Window) -> tuple[str, ...]:
     """The conditions, a line each."""
-    told = []
+    texts = []
     for boundary in window.boundaries():
         if boundary.when is not None:
             words = " ".join(as_written(boundary.when.text.render()).split())
-            told.append(f"{'ONLY ' if boundary.only else ''}{boundary.side.name} WHEN {words}"[:_WORDS])
-    return tuple(told)
+            texts.append(f"{'ONLY ' if boundary.only else ''}{boundary.side.name} WHEN {words}"[:_WORDS])
+    return tuple(texts)
 
 
 def _title(window: Window) -> str:

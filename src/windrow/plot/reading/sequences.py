@@ -220,11 +220,11 @@ def _is_key(keys: list[str], options: Options) -> Column:
         raise UsageError(
             f"key has {len(options.keys)} values, and PARTITION BY has {len(keys)}",
             condition="INVALID_ARGUMENT",
-            hint="give one value for each expression of PARTITION BY",
+            hint="pass one value for each expression of PARTITION BY",
         )
     condition = F.lit(True)
-    for name, given in zip(keys, options.keys, strict=True):
-        condition &= F.col(name).cast("string").eqNullSafe(F.lit(None if given is None else str(given)))
+    for name, wanted in zip(keys, options.keys, strict=True):
+        condition &= F.col(name).cast("string").eqNullSafe(F.lit(None if wanted is None else str(wanted)))
     return condition
 
 
@@ -251,7 +251,7 @@ def _value(row: T.StructType, keys: set[str], read: Sequence[str], options: Opti
             )
         if found[0] not in numeric:
             raise UsageError(
-                f"column {found[0]} holds no numbers that could be drawn",
+                f"column {found[0]} is not numeric, and cannot be drawn",
                 condition="INVALID_ARGUMENT",
                 hint=f"numbers are in {', '.join(numeric) or 'no column'}",
             )

@@ -1,8 +1,8 @@
-"""Which rows of a log are admitted: those that no promise of their producer rules out.
+"""The admitted rows of a log: those that violate no bound and no punctuation of their producer.
 
-A bound at t is a producer's promise that no row of it with a rowtime below t follows, a punctuation that none
-does which matches its pattern. Each row is admitted or rejected once, by the entries logged before it. One
-that is rejected is late: it is kept apart, with the bound that it violates.
+A bound at t is a producer's promise that no later row of it has a rowtime below t. A punctuation is a promise
+that no later row of it matches a pattern. Each row is admitted or rejected once, by the entries before it in
+the log. A rejected row is late, and has the bound that it violates.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from windrow.spark.runtime.interpreter import apply_in_arrow
 from windrow.spark.tasks.exchange import in_worker
 from windrow.streams.punctuation_json import pattern_of
 
-__all__ = ["PROMISED", "admitted", "kept_to"]
+__all__ = ["PROMISED", "admitted", "admitted_by_patterns"]
 
 PROMISED = "__promised"
-"""Of a row, the greatest bound that its producer promised before."""
+"""The column with the greatest bound of a row's producer before the row."""
 
 _IS_BOUND = "__is_bound"
 _IS_BROKEN = "__is_broken"
@@ -34,20 +34,18 @@ _IS_BROKEN = "__is_broken"
 def admitted(
     log: DataFrame, rowtime: str, bound: str, ptime: str, producer: str | None
 ) -> tuple[DataFrame, DataFrame]:
-    """The rows of a log that are admitted, and the others; both with `PROMISED`.
+    """The admitted rows of a log, and the rejected ones; both with `PROMISED`.
 
     Parameters
     ----------
     log
-        Entries, of which those without a `rowtime` are no rows.
+        The entries; those without a `rowtime` are no rows.
     rowtime, bound
-        Ticks of a clock; a bound is NULL where an entry promises nothing. A row may carry one, which is about
-        the rows after it.
+        Columns of ticks; a bound is NULL in entries without one. A row's own bound concerns later rows.
     ptime
-        Orders the entries of a producer. Bounds are about the entries of later ones: what one `ptime` brings
-        comes at once.
+        The column that orders the entries of a producer. A bound concerns entries with a later `ptime`.
     producer
-        Whose entry it is; without, all are of one producer.
+        The column of producers; without it, all entries have the same producer.
     """
     is_row = F.when(F.col(rowtime).isNotNull(), F.lit(0))
     is_bound = F.when(F.col(bound).isNotNull(), F.lit(1))
@@ -61,7 +59,7 @@ def admitted(
     return rows.where(~is_late), rows.where(is_late)
 
 
-def kept_to(
+def admitted_by_patterns(
     log: DataFrame,
     columns: Sequence[str],
     rowtime: str,
@@ -70,23 +68,23 @@ def kept_to(
     ptime: str,
     producer: str | None,
 ) -> tuple[DataFrame, DataFrame]:
-    """As :func:`admitted`, of a log with punctuations; `PROMISED` is NULL of rows that match one.
+    """As :func:`admitted`, for a log with punctuations; `PROMISED` is NULL in rows that match one.
 
     Parameters
     ----------
     columns
-        Those of the rows, of which patterns tell.
+        The columns of the rows, over which patterns are.
     pattern
         The column of patterns, as JSON.
     """
     schema = log.select(*log.columns).schema.add(_IS_BROKEN, BooleanType())
 
-    def told(parts: Iterable[pa.Table], _: int) -> Iterator[pa.Table]:
+    def judged_all(parts: Iterable[pa.Table], _: int) -> Iterator[pa.Table]:
         """The entries of producers, with whether they match a pattern of an earlier time."""
         yield from map(judged_by, parts)
 
     def judged_by(entries: pa.Table) -> pa.Table:
-        came = pc.rank(entries.column(ptime), tiebreaker="min").to_numpy()
+        arrived = pc.rank(entries.column(ptime), tiebreaker="min").to_numpy()
         texts = entries.column(pattern)
         rows = entries.select(columns)
         lines = lines_of(rows.schema)
@@ -95,14 +93,14 @@ def kept_to(
         for place, text in zip(at.tolist(), texts.take(pa.array(at)).to_pylist(), strict=True):
             for box in pattern_of(text, rows.schema).regions():
                 boxes.append(box)
-                since.append(int(came[place]))
+                since.append(int(arrived[place]))
         broken = np.zeros(entries.num_rows, bool)
         if boxes:
-            broken = Index(boxes, lines, since).earliest(Columns(rows, lines)) < came
+            broken = Index(boxes, lines, since).earliest(Columns(rows, lines)) < arrived
         return entries.append_column(_IS_BROKEN, pa.array(broken))
 
     keys = [producer] if producer is not None else []
-    checked = in_worker(told, None)
+    checked = in_worker(judged_all, None)
 
     def of_producer(entries: pa.Table) -> pa.Table:
         (made,) = checked([entries])

@@ -1,7 +1,6 @@
-"""Named and live streams as logs: what has come of them, and when.
+"""Named and live streams as logs: their entries with processing times.
 
-So a query that is told by processing time reads them as it reads a recorded log. Their processing times are
-microseconds.
+So a query with EMIT reads them like a recorded log. Their processing times are in microseconds.
 """
 
 from __future__ import annotations
@@ -33,10 +32,10 @@ __all__ = ["PTIMES", "arrived", "before_end", "nothing_arrived"]
 
 _ENDS = {"date": 36_500_000}
 _END = 2**62
-"""Watermarks after which nothing comes: so far that arithmetic with times can still go beyond."""
+"""Watermarks of closed streams, chosen so that arithmetic with times does not overflow."""
 
 PTIMES = Clock("timestamp", "MICROSECOND")
-"""What processing times of named and live streams are counted in."""
+"""The unit of processing times of named and live streams."""
 
 
 def arrived(
@@ -53,14 +52,14 @@ def arrived(
     stream
         A named or live stream.
     rows
-        Those that no promise rules out: the stream's columns, `ROWTIME`, `ARRIVED` in ticks of `PTIMES`, and
-        `BEFORE`: the stream's clock before rows that are below it; maybe `NUMBER`.
+        The admitted rows: the stream's columns, `ROWTIME`, `ARRIVED` in ticks of `PTIMES`, and `BEFORE`, the
+        stream's watermark before rows that are below it; maybe `NUMBER`.
     watermark
-        Up to which rowtime the stream was known, in time.
+        The changes of the watermark, with their processing times.
     ends
         The first and the last processing time.
     promised
-        What the stream has promised by patterns, and when.
+        The punctuations of the stream, with their processing times.
     """
     numbers = [NUMBER] if NUMBER in rows.columns else []
     frame = rows.select(*map(quoted, stream.columns), ROWTIME, ARRIVED, BEFORE, *numbers)
@@ -74,9 +73,9 @@ def arrived(
     )
     if watermark:
         steps = rows.sparkSession.createDataFrame(watermark, f"{PTIME} bigint, {PROMISE} bigint")
-        shown = F.expr(PTIMES.to_column(PTIME)).alias(CAME)
-        told = steps.select(shown, PTIME, F.lit("").alias(PRODUCER), nothing.alias(ROWTIME), PROMISE)
-        came = came.unionByName(told)
+        when = F.expr(PTIMES.to_column(PTIME)).alias(CAME)
+        bounds = steps.select(when, PTIME, F.lit("").alias(PRODUCER), nothing.alias(ROWTIME), PROMISE)
+        came = came.unionByName(bounds)
     judged = came.withColumn(IS_LATE, F.lit(False))
     arrivals = StreamArrivals(came, judged, stream.clock, "ptime", PTIMES, (watermark, ends))
     if stream.live is not None and stream.live.has_patterns:
@@ -85,7 +84,7 @@ def arrived(
 
 
 def before_end(clock: Clock, watermark: Steps) -> Steps:
-    """A watermark that ends where arithmetic with times does not."""
+    """A watermark limited to values for which arithmetic with times does not overflow."""
     end = _ENDS.get(clock.kind, _END)
     return [(at, min(mark, end)) for at, mark in watermark]
 

@@ -1,4 +1,4 @@
-"""Views of windows and matches, as queries that read them know them."""
+"""Views of windows and matches over streams, as other queries read them."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ __all__ = ["ClauseSource", "ClauseView", "Ends", "Feed", "Unbounded"]
 
 @dataclass(frozen=True)
 class Feed:
-    """A stream from which rows come, and of columns those of the stream that they are."""
+    """A stream from which rows come, with its columns that are unchanged, by their names in the rows."""
 
     stream: str
     columns: Mapping[str, str]
 
     def only(self, names: Mapping[str, str]) -> Feed:
-        """Of other columns, which are these ones."""
+        """The same for a selection of the columns, under other names."""
         found = {name: self.columns[column] for name, column in names.items() if column in self.columns}
         return Feed(self.stream, found)
 
     def where(self, wanted: Collection[str]) -> Feed:
-        """Of the columns that are such ones of the stream."""
+        """The same for those of these columns of the stream."""
         return Feed(self.stream, {name: column for name, column in self.columns.items() if column in wanted})
 
 
 @dataclass(frozen=True)
 class ClauseSource:
-    """A stream whose rows come to a clause, and what ends partitions there.
+    """A stream that a clause reads, whose punctuation closes partitions of the clause.
 
     Attributes
     ----------
     name, stream
         Its name, and the stream.
     keys
-        Of the columns that hold the keys: the columns of the stream that they are.
+        The columns of the stream that are the partition keys, by the keys' names.
     """
 
     name: str
@@ -51,17 +51,17 @@ class ClauseSource:
         return tuple(dict.fromkeys(self.keys.values()))
 
     def __str__(self) -> str:
-        """In words."""
+        """The text for EXPLAIN."""
         return f"{self.name} on {', '.join(self.columns)}"
 
 
 Ends: TypeAlias = tuple[ClauseSource, ...]
-"""What ends the partitions of a clause: all of these have to be closed for a key."""
+"""The streams of a clause; punctuations of all of them must close a key before its partition is closed."""
 
 
 @dataclass(frozen=True)
 class Unbounded:
-    """An operator whose state grows as long as the query runs, and what would bound it."""
+    """An operator with unbounded state: what it retains, and what would bound it."""
 
     operator: str
     keeps: str
@@ -76,7 +76,7 @@ class ClauseView(Protocol):
 
     @property
     def streams(self) -> frozenset[str]:
-        """The live streams behind it; of recorded ones none."""
+        """The live streams that it is derived from; empty for recorded ones."""
 
     @property
     def read(self) -> frozenset[str]:
@@ -88,31 +88,31 @@ class ClauseView(Protocol):
 
     @property
     def text(self) -> str:
-        """The statement that made it."""
+        """The statement that created it."""
 
     @property
     def shown(self) -> str:
-        """How users know it: by its name, or the query in brackets that it is."""
+        """Its name in messages: that of the view, or the query in brackets."""
 
     @property
     def is_endless(self) -> bool:
-        """Whether there are no recorded rows of it."""
+        """Whether it has no recorded rows."""
 
     @property
     def feeds(self) -> tuple[Feed, ...]:
-        """The live streams whose columns it passes on."""
+        """The live streams whose columns it contains unchanged."""
 
     def ends(self) -> Mapping[str, Ends]:
-        """What ends the partitions of its clauses, and of those that it follows, by their keys."""
+        """The streams that close partitions of its clauses and of those that it reads, by clause."""
 
     def unbounded(self) -> Sequence[Unbounded]:
-        """The clauses, also of views that it reads, whose state grows as long as queries run."""
+        """The clauses with unbounded state, also those of views that it reads."""
 
     def windows(self) -> Mapping[str, str]:
-        """What is kept for its clauses, and those of the views that it reads."""
+        """The state of its clauses, and of those of views that it reads, by name."""
 
     def coming(self, batch: MicroBatch) -> Coming:
-        """What it gives in a micro-batch."""
+        """Its new rows in a micro-batch."""
 
     def recorded(self) -> Stream:
-        """The stream of what it gives over what was recorded."""
+        """Its rows over recorded streams."""

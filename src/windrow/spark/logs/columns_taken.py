@@ -1,4 +1,4 @@
-"""Which columns of a named stream the columns of a query are for."""
+"""The columns of a named stream into which the columns of a query are inserted."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["TextPlace", "columns_taken"]
 
 @dataclass(frozen=True)
 class TextPlace:
-    """Where something stands in a text."""
+    """A place in a text."""
 
     sql: str
     span: Span
@@ -21,11 +21,11 @@ class TextPlace:
 
 def columns_taken(
     stream: NamedStream,
-    given: Sequence[str],
+    own: Sequence[str],
     chosen: Sequence[str] | None = None,
     place: TextPlace | None = None,
 ) -> tuple[str, ...]:
-    """The columns of a stream that those of a query are for, by position.
+    """The columns of a stream into which those of a query are inserted, by position.
 
     Raises
     ------
@@ -34,15 +34,15 @@ def columns_taken(
     """
     every = tuple(chosen if chosen is not None else stream.definition.columns.names)
     without = tuple(name for name in every if name != stream.definition.rowtime.column)
-    found = next((names for names in (every, without) if len(names) == len(given)), None)
+    found = next((names for names in (every, without) if len(names) == len(own)), None)
     if found is None:
         raise AnalysisError(
-            f"the query has {len(given)} columns, and the stream takes {len(without)} beside the rowtime:"
+            f"the query has {len(own)} columns, and the stream needs {len(without)} beside the rowtime:"
             f" {', '.join(without)}",
             condition="INSERT_COLUMN_ARITY_MISMATCH",
             sqlstate="21S01",
             sql=place.sql if place is not None else None,
             span=place.span if place is not None else None,
-            hint="name the columns that the query has: INSERT INTO s (a, b) …",
+            hint="name the columns to insert into: INSERT INTO s (a, b) …",
         )
     return found

@@ -1,4 +1,4 @@
-"""The log of a named stream for PySpark from 4.2 on, which says how much of it is read at once."""
+"""The log of a named stream for PySpark from 4.2 on, which limits how much a micro-batch reads."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ _FILES_AT_ONCE = 10_000
 
 
 class LimitedLog(LogReader, SupportsTriggerAvailableNow):
-    """Reads at most so many files in a micro-batch."""
+    """Reads a limited number of files in a micro-batch."""
 
     def __init__(self, stream: NamedStream) -> None:
         super().__init__(stream)
         self._until: Place | None = None
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's names, here and below
-        """Say how much is read where nobody else does."""
+        """The read limit of queries without one."""
         return ReadMaxFiles(_FILES_AT_ONCE)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Read no more than there is now."""
+        """Read only the present entries."""
         with marked():
             self._until = self.stream.log.place(self.stream.log.last())
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
-        """Say up to where the next micro-batch goes."""
+        """The end of the next micro-batch."""
         after = place_of(start)
         last = self._until or self.last(after)
         until = last.number

@@ -1,4 +1,4 @@
-"""What a live stream is: what arrives at it, and the columns that say so of its entries."""
+"""The source of a live stream: its streaming DataFrame, and the columns of its entries."""
 
 from __future__ import annotations
 
@@ -28,24 +28,23 @@ __all__ = [
 
 PRODUCER, PTIME, BOUND = "__producer", "__ptime", "__bound"
 LOGGED = (KIND, GENERATION, SEQUENCE, NUMBER, PATTERN)
-"""What an entry of a named stream says besides: its kind, lease and number, the file that it is in, and what
-it promises."""
+"""Further columns of an entry of a named stream: its kind, lease and number, file, and punctuation."""
 STEP, PLACE = "__step", "__place"
-"""Columns that order the rows of a stream as they came: the micro-batch, and the place in it."""
+"""The columns that order the rows of a stream by arrival: the micro-batch, and the position in it."""
 
 
 @dataclass(frozen=True)
 class FileColumns:
-    """The columns of files that a stream is made of.
+    """The columns of the files of a stream.
 
     Attributes
     ----------
     schema
-        As the reader has them.
+        The schema of the reader.
     shown
-        Those that are the stream's.
+        The columns of the stream.
     rowtime, producer, bound
-        Those that say so of an entry; None where there is none.
+        The columns with these; None without.
     """
 
     schema: StructType
@@ -55,14 +54,14 @@ class FileColumns:
     bound: str | None
 
     def kind(self, column: str) -> pa.DataType | None:
-        """The type of a column in memory; None where the file may say another thing than Spark does."""
+        """The type of a column in Arrow; None if Arrow may read other values than Spark."""
         kind = self.schema[column].dataType
         found = arrow_type(kind) if travelling_type(kind) == kind else None
         return found if found is not None and is_simple(found) else None
 
     @property
     def is_plain(self) -> bool:
-        """Whether rowtimes, bounds and producers are values of columns as they are."""
+        """Whether rowtimes, bounds and producers are unchanged values of columns."""
         of_time = [self.kind(column) for column in (self.rowtime, self.bound) if column is not None]
         if not all(kind is not None and _has_ticks(kind) for kind in of_time):
             return False
@@ -71,32 +70,30 @@ class FileColumns:
 
 @dataclass(frozen=True)
 class LiveSource:
-    """What arrives at a live stream.
+    """The source of a live stream.
 
     Attributes
     ----------
     frame
         A streaming DataFrame: the stream's columns, `ROWTIME`, `PRODUCER` (string), `PTIME` (microseconds),
-        and `BOUND`: a promise, in ticks, about the producer's later rows; an entry without a rowtime is no
-        row.
+        and `BOUND`, the producer's bound for later rows, in ticks; an entry without a rowtime is no row.
     columns
-        How they were made of the columns of the source.
+        The expressions of these columns over those of the source.
     ordering
-        What a row says about the later ones of its producer.
+        The watermark strategy of producers: a lag, order, or bounds alone.
     idle
-        After so many microseconds without an entry a producer is idle; None for never.
+        The microseconds without an entry after which a producer is idle; None for never.
     identity
-        That of the named stream, of which all entries of the log arrive; they then have the columns of
-        `LOGGED` too.
+        The identity of a named stream, whose entries also have the columns of `LOGGED`; else empty.
     domain
-        Of a named stream: the patterns that none of its rows ever matches.
+        The patterns that no row of a named stream ever matches.
     on_late
-        What becomes of late rows in every query: ``"keep"`` or ``"fail"``.
+        What happens to late rows in every query: ``"keep"`` or ``"fail"``.
     given
-        Those of `PRODUCER`, `BOUND` and `PATTERN` that are not the same in all rows: without them there is
-        one producer, with the empty name, and there are no bounds, and no patterns.
+        Those of `PRODUCER`, `BOUND` and `PATTERN` that the source has. Without them there is one producer,
+        with the empty name, and there are no bounds and no punctuations.
     files
-        Of what arrives in Parquet files, and is nothing but their columns: which.
+        The columns of the Parquet files, if the stream consists of unchanged columns of such files.
     """
 
     frame: DataFrame
@@ -111,12 +108,12 @@ class LiveSource:
 
     @property
     def has_patterns(self) -> bool:
-        """Whether entries may promise patterns."""
+        """Whether entries may have punctuations."""
         return bool(self.identity) or PATTERN in self.given
 
     @property
     def start(self) -> Position:
-        """Where reading begins."""
+        """The position of a new reader."""
         return Position(self.identity, watermark=WatermarkState(shared=self.domain))
 
 

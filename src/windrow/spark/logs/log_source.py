@@ -1,6 +1,6 @@
-"""The log of a named stream as a source of Spark's: its entries, of which the offsets are places in the log.
+"""The log of a named stream as a Spark data source, whose offsets are positions in the log.
 
-An offset has the number of a file and its checksum; those of earlier versions have the number alone.
+An offset has the number of a file and its checksum; offsets of earlier versions have the number alone.
 
 Workers import this module, so it imports little.
 """
@@ -32,18 +32,18 @@ from windrow.streams.chain import START, Place
 __all__ = ["FORMAT", "NUMBER", "LogReader", "LogSource", "log_schema", "marked", "offset_of", "place_of"]
 
 FORMAT = "windrow"
-"""What the source is called."""
+"""The name of the source."""
 
 NUMBER = "__number"
-"""The column of the number of an entry's file."""
+"""The column with the number of an entry's file."""
 
 _FOLDER = "folder"
 _LIMITS = "pyspark.sql.streaming.datasource"
-"""What PySpark has from 4.2 on: sources that are told how much to read at once."""
+"""PySpark's module from 4.2 on with read limits of sources."""
 _FILES_OF_A_TASK = 500
 _BETWEEN_LOOKS = 1.0  # seconds
-_LET_GO = (EOFError, BrokenPipeError, ConnectionResetError)
-"""What a process reads and writes with whose connection is cut."""
+_DISCONNECTED = (EOFError, BrokenPipeError, ConnectionResetError)
+"""The errors of a process whose connection is closed."""
 
 
 class LogSource(DataSource):
@@ -59,7 +59,7 @@ class LogSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """What the source is called."""
+        """The name of the source."""
         return FORMAT
 
     def schema(self) -> StructType:
@@ -67,7 +67,7 @@ class LogSource(DataSource):
         return log_schema(NamedStream.open(self.options[_FOLDER]))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802 - Spark's
-        """Reads the log as it grows."""
+        """The reader of the log."""
         stream = NamedStream.open(self.options[_FOLDER])
         if importlib.util.find_spec(_LIMITS) is None:
             return _WholeLog(stream)
@@ -79,7 +79,7 @@ class LogSource(DataSource):
 
 @contextmanager
 def marked() -> Iterator[None]:
-    """Have errors of ours found again in what Spark makes of them."""
+    """Mark Windrow's errors, so that they can be found in Spark's error messages."""
     try:
         yield
     except WindrowError as error:
@@ -88,13 +88,13 @@ def marked() -> Iterator[None]:
 
 
 def _is_own(error: BaseException) -> bool:
-    """Whether an error comes from a function of ours."""
+    """Whether an error was raised within a function of Windrow."""
     frames = (frame for frame, _ in traceback.walk_tb(error.__traceback__))
     return any(str(frame.f_globals.get("__name__")).startswith("windrow.") for frame in frames)
 
 
 def log_schema(stream: NamedStream) -> StructType:
-    """The columns of a stream's log, as Spark has them, and `NUMBER`."""
+    """The columns of a stream's log with Spark's types, and `NUMBER`."""
     return from_arrow_schema(_stored(stream), prefer_timestamp_ntz=True)
 
 
@@ -111,18 +111,18 @@ class _Files(InputPartition):
 
 
 def offset_of(place: Place) -> dict[str, Any]:
-    """A place in the log as an offset of Spark's."""
+    """A position in the log as Spark's offset."""
     return {"number": place.number, "checksum": place.checksum}
 
 
 def place_of(offset: dict[str, Any]) -> Place:
-    """The place in the log that an offset of Spark's says."""
+    """The position in the log of Spark's offset."""
     number = int(offset["number"])
     return Place(number, offset.get("checksum")) if number else START
 
 
 class LogReader(DataSourceStreamReader):
-    """Reads the log from one number of a file to another.
+    """Reads the log from one file to another.
 
     Attributes
     ----------
@@ -135,18 +135,18 @@ class LogReader(DataSourceStreamReader):
         self._looked = 0.0
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name, as below
-        """Begin before the first file."""
+        """The position before the first file."""
         return offset_of(START)
 
     def last(self, after: Place) -> Place:
-        """The last place of the log, which is not before `after`."""
+        """The last position of the log, which is not before `after`."""
         with marked():
             self.stream.log.verify(after)
             self._expire()
             return self._place(self.stream.log.last(after.number), after)
 
     def _place(self, number: int, known: Place) -> Place:
-        """The place after a file; one that is known as it is, so that an offset stays the same."""
+        """The position after a file; a known one is returned unchanged, so that its offset stays the same."""
         return known if number == known.number else self.stream.log.place(number)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
@@ -175,34 +175,34 @@ class LogReader(DataSourceStreamReader):
                 yield from pa.table(numbered, schema=schema).to_batches()
 
     def stop(self) -> None:
-        """End the process without a word if Spark has let go of it; PySpark would write a trace to stderr."""
-        error = sys.exc_info()[1]  # by which PySpark ends its loop, from which it calls this
-        if isinstance(error, _LET_GO) and not _is_own(error):
+        """End the process silently if Spark has disconnected; PySpark would print a traceback."""
+        error = sys.exc_info()[1]  # the error that ends PySpark's loop, from which it calls this
+        if isinstance(error, _DISCONNECTED) and not _is_own(error):
             os._exit(0)
 
     def _expire(self) -> None:
-        """Let producers that have died hold nothing back: where all have, nobody else would."""
+        """Expire producers that have died, so that they do not delay the watermark."""
         if time.monotonic() - self._looked >= _BETWEEN_LOOKS:
             self.stream.expire()
             self._looked = time.monotonic()
 
 
 class _Traces:
-    """PySpark's module ``traceback``, but for what Spark itself has brought about."""
+    """PySpark's module ``traceback``, without tracebacks of closed connections."""
 
     format_exc = staticmethod(traceback.format_exc)
 
     @staticmethod
     def print_exc() -> None:
-        """Print a trace, unless it is of a connection that was cut."""
-        if not isinstance(sys.exc_info()[1], _LET_GO):
+        """Print a traceback, unless it is of a closed connection."""
+        if not isinstance(sys.exc_info()[1], _DISCONNECTED):
             traceback.print_exc()
 
 
 def _go_quietly() -> None:
-    """Have no trace printed where Spark lets go of a process that plans the source: a query was stopped.
+    """Prevent tracebacks of processes that plan the source, which Spark disconnects when a query stops.
 
-    Those processes are of PySpark's own daemon, whatever is set for others, and do nothing but that.
+    These processes always belong to PySpark's own daemon, and do nothing else.
     """
     main = sys.modules["__main__"]
     if getattr(getattr(main, "__spec__", None), "name", None) == "pyspark.daemon":
@@ -210,7 +210,7 @@ def _go_quietly() -> None:
 
 
 class _WholeLog(LogReader):
-    """For PySpark before 4.2: a micro-batch has all that there is."""
+    """The reader for PySpark before 4.2: a micro-batch reads all present entries."""
 
     def __init__(self, stream: NamedStream) -> None:
         super().__init__(stream)

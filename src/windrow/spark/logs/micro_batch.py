@@ -1,4 +1,4 @@
-"""A micro-batch of a live query: the instants that it goes from and to, what comes in it, what it gives."""
+"""A micro-batch of a live query: its span of instants, its input, and the output of its parts."""
 
 from __future__ import annotations
 
@@ -19,41 +19,42 @@ __all__ = ["Coming", "Given", "InstantSpan", "MicroBatch", "RetainedRows", "upwa
 
 @dataclass(frozen=True)
 class RetainedRows:
-    """Rows to keep, and whether they are known to be few."""
+    """Retained rows, and whether they are known to fit into the memory of the driver."""
 
     frame: DataFrame
     are_few: bool
 
     @property
     def schema(self) -> StructType:
-        """That of the rows."""
+        """The schema of the rows."""
         return self.frame.schema
 
 
 @dataclass(frozen=True)
 class InstantSpan:
-    """The instants of a step.
+    """The span of a micro-batch, with its rows and the state before and after it.
 
     Attributes
     ----------
     since, until
-        Changes at ``since <= at < until`` are given, in ticks of the query's clock; None for the first.
+        The micro-batch emits changes at ``since <= at < until``, in the query's ticks; `since` is None for
+        the first one.
     origin
-        The logs' first instant.
+        The first instant of the logs.
     arrived
-        Of each stream the rows that came, with those that were held; all are at `since` or later.
+        The arrived rows of each stream, with the buffered ones; all are at `since` or later.
     before
-        The rows kept by the last step, by name.
+        The retained rows of the last micro-batch, by name.
     keep
-        Those that this one keeps, by name; filled in.
+        The rows that this micro-batch retains, by name; filled while it runs.
     are_few
-        Whether the rows that came and those kept before are few.
+        Whether the arrived and the retained rows fit into the memory of the driver.
     marks
-        Instants that steps tell the next ones, by name, in ticks; changed.
+        Instants for the next micro-batches, by name, in ticks; changed while it runs.
     cached
-        What Spark may forget when the step is taken; filled in.
+        Cached DataFrames that Spark can drop afterwards; filled while it runs.
     ended
-        Of clauses by their keys: the partitions of which no more rows will come.
+        The closed partitions of clauses, by the clauses' keys.
     """
 
     since: int | None
@@ -69,23 +70,23 @@ class InstantSpan:
 
     @property
     def ends(self) -> tuple[int, int]:
-        """The first and last instants that the step knows."""
+        """The first and the last instant that are known in the micro-batch."""
         return (self.origin if self.since is None else self.since - 1), self.until - 1
 
 
 @dataclass
 class Given:
-    """What a part of a live query gives in a step.
+    """The output of a part of a live query in a micro-batch.
 
     Attributes
     ----------
     rows
-        The rows that it has not given before.
+        The new rows.
     tell
-        Tells the instant, in ticks of its clock, before which no later step will give a row. It may take a
-        job of Spark's.
+        Returns the watermark of the output, in its ticks: no later micro-batch emits a row below it. It may
+        run a Spark job.
     are_few
-        Whether the rows are known to be few.
+        Whether the rows are known to fit into the memory of the driver.
     """
 
     rows: DataFrame
@@ -95,7 +96,7 @@ class Given:
 
     @property
     def until(self) -> int:
-        """What is told."""
+        """The watermark of the output."""
         if self._until is None:
             self._until = self.tell()
         return self._until
@@ -103,7 +104,7 @@ class Given:
 
 @dataclass(frozen=True)
 class Coming:
-    """What a stream gives in a step: rows that are new, with `ROWTIME` and what orders ties."""
+    """The new rows of a stream in a micro-batch, with `ROWTIME` and the columns that order ties."""
 
     stream: Stream
     given: Given
@@ -114,23 +115,23 @@ class Coming:
         return self.given.rows
 
     def until(self, clock: Clock) -> int:
-        """The instant before which no later step gives a row, on a clock."""
+        """The watermark, in ticks of a clock."""
         return upwards(self.given.until, self.stream.clock, clock)
 
 
 class MicroBatch(Protocol):
-    """What is known in a micro-batch: its instants, and the streams that are evaluated in it, each once."""
+    """A micro-batch: its span, and its streams, each of which is evaluated once."""
 
     @property
     def span(self) -> InstantSpan:
-        """The instants."""
+        """The span."""
 
     def coming(self, name: str) -> Coming:
-        """What a stream gives that it has not given before."""
+        """The new rows of a stream."""
 
 
 def upwards(tick: int, old: Clock, new: Clock) -> int:
-    """The first tick of a clock that is not before one of another; the last of all stays it.
+    """A tick in the unit of another clock, rounded up; the end of a stream stays the end.
 
     >>> upwards(1001, Clock("bigint", "MILLISECOND"), Clock("bigint", "SECOND"))
     2

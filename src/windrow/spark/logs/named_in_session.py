@@ -1,4 +1,4 @@
-"""Named streams in a session: what has been recorded so far as rows, and what arrives."""
+"""Named streams in a session: the rows recorded so far, and the source of arriving entries."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _registered: weakref.WeakSet[SparkSession] = weakref.WeakSet()
 
 @dataclass
 class _Log:
-    """What has been read of a log for queries that are told by processing time."""
+    """The part of a log that has been read for queries with EMIT."""
 
     position: Position
     rows: list[pa.Table] = field(default_factory=list)

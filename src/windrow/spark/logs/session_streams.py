@@ -1,4 +1,4 @@
-"""Streams as the session knows them: recorded rows with their rowtimes."""
+"""Streams of a session: recorded rows with their rowtimes, and the entries of their logs."""
 
 from __future__ import annotations
 
@@ -46,50 +46,50 @@ __all__ = [
 
 ROWTIME = "__rowtime"
 NUMBER = "__number"
-"""Of a stream's rows, what tells them apart, where that is asked for."""
+"""The column with the numbers of a stream's rows, if they are needed."""
 
 SEQUENCE = "__sequence"
 ARRIVED = "__tie0"
 SENDER = "__tie1"
-"""The ties of recorded tables: when an entry came, and from whom."""
+"""The ties of recorded tables: an entry's processing time, and its producer."""
 
 REASON = "__reason"
-"""Of a late row, why it is: one of `windrow.streams.entries.REASONS`."""
+"""The column with the reason why a row is late, one of `windrow.streams.entries.REASONS`."""
 CAME, PTIME, PRODUCER, PROMISE, IS_LATE = "__came", "__ptime", "__producer", "__promise", "__late"
 """The columns of the entries of :class:`StreamArrivals`, beside `ROWTIME`."""
 
 LATE = "stream STRING, row STRING, rowtime {kind}, bound {kind}, producer STRING, reason STRING"
-"""The columns of the late rows of several streams, of which the instants are of this type."""
+"""The columns of the late rows of several streams; `kind` is the type of instants."""
 
 
 @dataclass(frozen=True)
 class StreamArrivals:
-    """The entries of a log as they came, those that were late among them.
+    """The entries of a log in order of arrival, with the late ones.
 
     Attributes
     ----------
     entries
-        `CAME`: what says when an entry came, or its number; `PTIME`: the same in ticks, where there is a
-        `clock`; `PRODUCER`; `ROWTIME` and `PROMISE`, in ticks of `rowtime`, NULL where the entry has none.
+        `CAME`: the processing time or the number of an entry; `PTIME`: the same in ticks, if there is a
+        `clock`; `PRODUCER`; `ROWTIME` and `PROMISE`, in ticks of `rowtime`, NULL if the entry has none.
     judged
-        The same with `IS_LATE`, which takes more to compute.
+        The same with `IS_LATE`, which costs more.
     rowtime
-        What rowtimes and promises are counted in.
+        The unit of rowtimes and bounds.
     told
-        The name of what says when entries came.
+        The name of the column with the processing times.
     clock
-        What processing times are counted in; None where what says when entries came is no time and no number,
-        or is not among the stream's columns.
+        The unit of processing times; None if they are neither times nor numbers, or are not a column of the
+        stream.
     known
-        Up to which rowtime the log was known, in time, and its first and last processing times, where that is
-        not told by the entries. `ARRIVED` of the stream's rows is in ticks then, as that of named and of live
-        streams is.
+        The changes of the watermark with their processing times, and the first and last processing times, if
+        they are not derived from the entries. Then `ARRIVED` of the stream's rows is in ticks, as in named
+        and live streams.
     patterns
-        `PTIME`, `PRODUCER` and `PATTERN`, of logs with punctuations; None of others.
+        `PTIME`, `PRODUCER` and `PATTERN` of logs with punctuations; None for others.
     columns
-        Those of the rows, of which patterns tell.
+        The columns of the rows, over which patterns are.
     promised
-        What the stream has promised by patterns, and when, where that is not told by the entries.
+        The punctuations of the stream with their processing times, if they are not derived from the entries.
     """
 
     entries: DataFrame
@@ -104,7 +104,7 @@ class StreamArrivals:
 
     @cached_property
     def promises(self) -> Punctuations:
-        """What the stream has promised by patterns, and when."""
+        """The punctuations of the stream, with their processing times."""
         if self.promised is not None or self.patterns is None or self.columns is None:
             return self.promised or ()
         said = F.col(PATTERN).isNotNull()
@@ -120,24 +120,24 @@ class StreamArrivals:
 
     @property
     def may_promise(self) -> bool:
-        """Whether entries may promise patterns."""
+        """Whether entries may have punctuations."""
         return self.patterns is not None or self.promised is not None
 
     @property
     def ptime(self) -> Clock:
-        """What processing times are counted in, where they are known."""
+        """The unit of processing times, which must be known."""
         assert self.clock is not None
         return self.clock
 
     @property
     def came(self) -> str:
-        """SQL for when a row of the stream came, in ticks."""
+        """SQL for the processing time of a row of the stream, in ticks."""
         clock = self.ptime
         return ARRIVED if self.known is not None else clock.of_column(ARRIVED, clock.kind, clock.unit)
 
     @cached_property
     def watermark(self) -> Steps:
-        """Up to which rowtime the log was known, in time."""
+        """The changes of the watermark, with their processing times."""
         if self.known is not None:
             return self.known[0]
         promises = self.entries.where(F.col(PROMISE).isNotNull()).groupBy(PTIME, PRODUCER)
@@ -153,7 +153,7 @@ class StreamArrivals:
 
     @cached_property
     def ends(self) -> tuple[int, int] | None:
-        """The first and the last processing time; None of an empty log."""
+        """The first and the last processing time; None for an empty log."""
         if self.known is not None:
             return self.known[1]
         try:
@@ -170,34 +170,34 @@ class Stream:
     Attributes
     ----------
     frame
-        The columns that queries see, `ROWTIME` in ticks of the clock, and those of `ties`.
+        The columns of queries, `ROWTIME` in ticks of the clock, and the columns of `ties`.
     columns
-        Those that queries see.
+        The columns of queries.
     clock
-        What its rowtimes are counted in.
+        The unit of its rowtimes.
     ties
-        The columns that order rows of one rowtime.
+        The columns that order rows of equal rowtime.
     bounds
-        Instants up to which the log is known, apart from its rows.
+        Bounds of the log that are not in its rows.
     rowtime
-        The column that shows the rowtime, if one does.
+        The column with the rowtime; None without.
     sources
-        The streams that it was made of by a query.
+        The streams that it is derived from.
     promises
-        `ROWTIME`: the bounds in the log, in ticks; None if there are none but `bounds`.
+        `ROWTIME`: the bounds in the log, in ticks; None if there are only `bounds`.
     late
-        The rows that were not admitted, as those of `frame`, with `PROMISED`: the bound that each violates;
-        maybe with `REASON`.
+        The rejected rows, as those of `frame`, with `PROMISED`: the bound that each violates; maybe with
+        `REASON`.
     name
-        That it has in the session.
+        Its name in the session.
     live
-        What arrives at it, if it is a live stream; `frame` then has no rows.
+        The source of a live stream; then `frame` has no rows.
     known_ends
-        The log's first and last instants, where they are known.
+        The log's first and last instants, if they are known.
     arrivals
-        How its entries came, if the log says that.
+        Its entries in order of arrival, if the log has processing times.
     on_late
-        What becomes of rows that are late for a group of a query: ``"keep"`` or ``"fail"``.
+        What happens to rows that are late for a group of a query: ``"keep"`` or ``"fail"``.
     """
 
     frame: DataFrame
@@ -217,11 +217,11 @@ class Stream:
 
     @property
     def timed(self) -> StreamArrivals | None:
-        """Its entries, where it is known at which processing times they came."""
+        """Its entries, if their processing times are known."""
         return self.arrivals if self.arrivals is not None and self.arrivals.clock is not None else None
 
     def on(self, clock: Clock) -> Stream:
-        """The same with rowtimes in ticks of a finer clock."""
+        """The stream with rowtimes in ticks of a finer unit."""
         if self.clock == clock:
             return self
         frame = self.frame.withColumn(ROWTIME, rescaled(ROWTIME, self.clock, clock))
@@ -241,25 +241,25 @@ class Stream:
 
     @property
     def shown(self) -> tuple[str, ...]:
-        """The columns that queries see."""
+        """The columns of queries."""
         return self.columns
 
     def renamed(self, names: tuple[str, ...]) -> Stream:
-        """The same with other names for the columns."""
+        """The stream with other names of the columns."""
         hidden = [name for name in self.frame.columns if name == ROWTIME or name in self.ties]
         frame = self.frame.select(*map(quoted, self.columns), *hidden).toDF(*names, *hidden)
         new = dict(zip(self.columns, names, strict=True))
         return replace(self, frame=frame, columns=names, rowtime=self.rowtime and new[self.rowtime])
 
     def df(self, *, ordered: bool = False) -> DataFrame:
-        """The rows with their rowtimes; if they are to be `ordered`, by these."""
+        """The rows with their rowtimes, `ordered` by these or not."""
         name = "rowtime" if "rowtime" not in {column.lower() for column in self.columns} else "_rowtime"
         shown = F.expr(self.clock.to_column(ROWTIME)).alias(name)
         frame = self.frame.orderBy(ROWTIME, *self.ties) if ordered else self.frame
         return frame.select(shown, *map(quoted, self.columns))
 
     def late_rows(self) -> DataFrame | None:
-        """The late rows as a table: with their rowtime, the bound that they violate, and the producer."""
+        """The late rows as a table, with their rowtime, the violated bound, and the producer."""
         if self.late is None:
             return None
         ours = {
@@ -274,11 +274,11 @@ class Stream:
         )
 
     def all_late(self) -> list[tuple[str, DataFrame]]:
-        """The late rows of this stream and of those that it was made of, by their names, as `LATE`."""
+        """The late rows of this stream and of those that it is derived from, by their names, as `LATE`."""
         found = [table for source in self.sources for table in source.all_late()]
         if self.late is not None:
             producer = F.col(SENDER) if SENDER in self.late.columns else F.lit(None)
-            told = self.late.select(
+            late = self.late.select(
                 F.lit(self.name).alias("stream"),
                 F.when(
                     self.why_late(self.late) != REASONS[-1], F.to_json(F.struct(*map(quoted, self.columns)))
@@ -288,11 +288,11 @@ class Stream:
                 producer.cast("string").alias("producer"),
                 self.why_late(self.late).alias("reason"),
             )
-            found.append((self.name or "", told))
+            found.append((self.name or "", late))
         return found
 
     def count_late(self) -> int:
-        """How many rows are late."""
+        """The number of late rows."""
         if self.late is None:
             return 0
         return self.late.where(self.why_late(self.late) != REASONS[-1]).count()
@@ -322,13 +322,13 @@ class Stream:
 
 
 def rescaled(column: str, old: Clock, new: Clock) -> Column:
-    """Ticks of a clock in those of a finer one."""
+    """Ticks of a unit in those of a finer one."""
     if old.kind in ("date", "timestamp_ntz") and new.kind == "timestamp":
-        # as the session's clock shows them
-        shown = f"CAST({old.to_column(column)} AS TIMESTAMP)"
-        return F.expr(new.of_column(shown, "timestamp", "MICROSECOND"))
+        # in the session's time zone
+        local = f"CAST({old.to_column(column)} AS TIMESTAMP)"
+        return F.expr(new.of_column(local, "timestamp", "MICROSECOND"))
     factor = old.nanoseconds // new.nanoseconds
     if factor == 1:
         return F.col(column)
-    wrong = raising("ROWTIME_OVERFLOW", f"a rowtime is too large for a clock of {new.unit.lower()}s")
+    wrong = raising("ROWTIME_OVERFLOW", f"a rowtime is too large in {new.unit.lower()}s")
     return F.when(F.abs(F.col(column)) <= 2**62 // factor, F.col(column) * F.lit(factor)).otherwise(wrong)

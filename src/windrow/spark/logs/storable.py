@@ -1,4 +1,4 @@
-"""Rows of Spark in the types in which a named stream stores them."""
+"""Conversion of Spark's rows to the types that a named stream stores."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["clock_of", "in_spark", "in_types", "type_in_spark"]
 
 
 def clock_of(stream: NamedStream) -> Clock:
-    """What the rowtimes of a named stream are counted in."""
+    """The unit of a named stream's rowtimes."""
     rowtime = stream.definition.rowtime
     found = Clock.of(in_spark(stream)[rowtime.column].dataType.simpleString())
     assert found is not None
@@ -37,7 +37,7 @@ def in_types(stream: NamedStream, rows: DataFrame, columns: Sequence[str]) -> Da
 
 
 def in_spark(stream: NamedStream) -> StructType:
-    """The columns of the log as Spark has them.
+    """The columns of the log with Spark's types.
 
     Raises
     ------
@@ -48,7 +48,7 @@ def in_spark(stream: NamedStream) -> StructType:
         return log_schema(stream)
     except PySparkException as error:
         raise NotSupportedError(
-            f"the stream in {stream.folder} has a column of a type that Spark does not have",
+            f"the stream in {stream.folder} has a column whose type Spark does not support",
             condition="UNSUPPORTED_TYPE",
             hint="read it with windrow.streams",
         ) from error
@@ -60,7 +60,7 @@ def type_in_spark(kind: pa.DataType) -> str:
 
 
 def _as_type(value: str, field: StructField) -> Column:
-    """A value in the type of a column; one that has no such value is an error in all modes of Spark's."""
+    """A value cast to the type of a column; a failed cast is an error in all of Spark's modes."""
     if isinstance(field.dataType, StructType | ArrayType | MapType):
         return F.col(value).cast(field.dataType).alias(field.name)
     found = F.col(value).try_cast(field.dataType)

@@ -1,4 +1,4 @@
-"""Makes streams of tables, whose columns tell what arrived."""
+"""Tables as recorded streams: which columns have rowtimes, processing times, producers and bounds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from windrow.algebra.clock import Clock
 from windrow.errors import AnalysisError, Span, UsageError, did_you_mean
 from windrow.spark.errors import raising
-from windrow.spark.logs.admitted_rows import PROMISED, admitted, kept_to
+from windrow.spark.logs.admitted_rows import PROMISED, admitted, admitted_by_patterns
 from windrow.spark.logs.session_streams import (
     ARRIVED,
     CAME,
@@ -57,25 +57,25 @@ def unit_named(unit: str | None) -> str | None:
 
 @dataclass(frozen=True)
 class TableLog:
-    """How the columns of a table tell what arrived.
+    """The columns of a table that is a log.
 
     Attributes
     ----------
     rowtime, unit
-        The column of the rowtimes, and the unit of integers in it.
+        The column of rowtimes, and the unit of integers in it.
     ptime, producer
-        When an entry came, and from whom. They order rows of one rowtime.
+        The columns with the processing time and the producer of an entry. They order rows of equal rowtime.
     bound
-        The column of the bounds that entries promise, or one bound of the whole log in ticks. Entries with a
-        bound and without a rowtime are no rows.
+        The column of bounds, or a single bound of the whole log in ticks. Entries with a bound and without a
+        rowtime are no rows.
     on_late
-        ``"keep"`` rows below their producer's bound apart, or ``"fail"``.
+        ``"keep"`` puts rows below their producer's bound among the late rows, ``"fail"`` fails the query.
     watermark
-        As `bound`, but of estimates: rows below them are in the stream.
+        The column of watermarks: like `bound`, but rows below an estimate are in the stream.
     punctuation
-        The column of patterns, as JSON, that no later row of the producer matches.
+        The column of punctuations: patterns, as JSON, that no later row of the producer matches.
     places
-        Where in `sql` the columns are named, by their names in lower case.
+        The places of the columns' names in `sql`, by the names in lower case.
     """
 
     rowtime: str
@@ -104,12 +104,12 @@ class TableLog:
         )
 
     def refuse_unknown(self, names: Iterable[str | None], columns: Sequence[str]) -> None:
-        """Refuse names that none of the columns has.
+        """Refuse names of columns that do not exist.
 
         Raises
         ------
         AnalysisError
-            ``UNKNOWN_ROWTIME``, of columns that hold something else ``UNKNOWN_COLUMN``.
+            ``UNKNOWN_ROWTIME``, or ``UNKNOWN_COLUMN`` for other columns.
         """
         known = {column.lower() for column in columns}
         for name in names:
@@ -125,8 +125,8 @@ def of_frame(frame: DataFrame, log: TableLog) -> Stream:
     Raises
     ------
     AnalysisError
-        ``UNKNOWN_ROWTIME``, ``UNKNOWN_COLUMN`` for a column that is not there, ``INVALID_ROWTIME`` for one of
-        another type than a rowtime has, ``INVALID_BOUND`` for bounds of another type than the rowtime.
+        ``UNKNOWN_ROWTIME``, ``UNKNOWN_COLUMN`` for a column that does not exist, ``INVALID_ROWTIME`` for a
+        type that no rowtime has, ``INVALID_BOUND`` for bounds of another type than the rowtime.
     UsageError
         ``MISSING_PTIME`` for bounds in a log without an order, ``UNKNOWN_OPTION`` for another `on_late`.
     """
@@ -140,34 +140,34 @@ def of_frame(frame: DataFrame, log: TableLog) -> Stream:
 def _read(frame: DataFrame, log: TableLog) -> Stream:
     found = {name.lower(): name for name in frame.columns}
     if log.bound is not None and log.watermark is not None:
-        told = "a log has bounds or watermarks: promises or estimates"
-        raise log.wrong(log.watermark, told, "INVALID_BOUND", "give one of them")
+        message = "a log has a column of bounds or one of watermarks, not both"
+        raise log.wrong(log.watermark, message, "INVALID_BOUND", "name one of them")
     if log.punctuation is not None and isinstance(log.bound, int):
-        told = "a log with punctuations has a column of bounds or watermarks, or none"
-        raise log.wrong(log.punctuation, told, "INVALID_BOUND", "leave the one bound out")
+        message = "a log with punctuations cannot have a single bound"
+        raise log.wrong(log.punctuation, message, "INVALID_BOUND", "name a column of bounds, or no bound")
     in_columns = log.watermark or (log.bound if isinstance(log.bound, str) else None)
     log.refuse_unknown((log.rowtime, log.ptime, log.producer, in_columns, log.punctuation), frame.columns)
-    telling = in_columns or log.punctuation
-    if telling is not None and log.ptime is None:
+    promising = in_columns or log.punctuation
+    if promising is not None and log.ptime is None:
         what = "bounds" if in_columns is not None else "punctuations"
         raise UsageError(
-            f"{what} in column {telling} are about later entries, and no column tells their order",
+            f"{what} in column {promising} concern later entries, but the entries have no order",
             condition="MISSING_PTIME",
-            span=log.places.get(telling.lower()),
+            span=log.places.get(promising.lower()),
             sql=log.sql,
-            hint="name the column of the times at which they came, or of their numbers: ptime",
+            hint="name the column of processing times, or of the entries' numbers: ptime",
         )
     kind = frame.schema[found[log.rowtime.lower()]].dataType.simpleString()
     clock = Clock.of(kind, log.unit)
     if clock is None or (log.unit is not None and clock.kind != "bigint"):
-        told = (
-            f"a rowtime of type {kind.upper()} has a unit of its own"
+        message = (
+            f"a rowtime of type {kind.upper()} takes no unit"
             if clock
             else f"{kind.upper()} is no type of a rowtime"
         )
-        kinds = "rowtimes are TIMESTAMP, DATE or BIGINT with a unit: cast the column where the stream is made"
+        kinds = "cast the column to TIMESTAMP, DATE or BIGINT where the stream is created"
         hint = "leave the unit out" if clock else kinds
-        raise log.wrong(log.rowtime, told, "INVALID_ROWTIME", hint)
+        raise log.wrong(log.rowtime, message, "INVALID_ROWTIME", hint)
     ties = [name for name in (log.ptime, log.producer) if name is not None]
     names = tuple(made for made, name in ((ARRIVED, log.ptime), (SENDER, log.producer)) if name is not None)
     order = {made: F.col(quoted(found[tie.lower()])) for tie, made in zip(ties, names, strict=True)}
@@ -180,7 +180,7 @@ def _read(frame: DataFrame, log: TableLog) -> Stream:
     )
     ticks = F.expr(clock.of_column(quoted(found[log.rowtime.lower()]), clock.kind, clock.unit))
     rowtime = found[log.rowtime.lower()]
-    if telling is None:
+    if promising is None:
         whole = frame.select("*", F.coalesce(ticks, missing).alias(ROWTIME), *_named(order))
         bounds = () if log.bound is None else (int(log.bound),)
         arrivals = _arrivals(log, clock, whole.withColumn(_BOUND, F.lit(None).cast("bigint")))
@@ -191,8 +191,8 @@ def _read(frame: DataFrame, log: TableLog) -> Stream:
     if in_columns is not None:
         bound_kind = frame.schema[found[in_columns.lower()]].dataType.simpleString()
         if bound_kind != kind and {bound_kind, kind} != {"int", "bigint"}:
-            told = f"bounds are of type {bound_kind.upper()}, and the rowtime is of type {kind.upper()}"
-            raise log.wrong(in_columns, told, "INVALID_BOUND", "cast them to the type of the rowtime")
+            message = f"bounds are of type {bound_kind.upper()}, and the rowtime is of type {kind.upper()}"
+            raise log.wrong(in_columns, message, "INVALID_BOUND", "cast them to the type of the rowtime")
         promise = F.expr(clock.of_column(quoted(found[in_columns.lower()]), clock.kind, clock.unit))
         says = promise.isNotNull()
     if log.punctuation is not None:
@@ -201,11 +201,11 @@ def _read(frame: DataFrame, log: TableLog) -> Stream:
     entries = frame.select("*", some.alias(ROWTIME), promise.alias(_BOUND), *_named(order))
     apart = {found[name.lower()] for name in (in_columns, log.punctuation) if name is not None}
     columns = tuple(name for name in frame.columns if name not in apart)
-    kept = [*map(quoted, columns), ROWTIME, *names]
+    own = [*map(quoted, columns), ROWTIME, *names]
     promises = entries.where(F.col(_BOUND).isNotNull()).select(F.col(_BOUND).alias(ROWTIME))
     if log.watermark is not None and log.punctuation is None:
         rows, arrivals = (
-            entries.where(F.col(ROWTIME).isNotNull()).select(*kept),
+            entries.where(F.col(ROWTIME).isNotNull()).select(*own),
             _arrivals(log, clock, entries),
         )
         return Stream(
@@ -223,18 +223,18 @@ def _read(frame: DataFrame, log: TableLog) -> Stream:
     if log.punctuation is None:
         rows, late = admitted(entries, ROWTIME, _BOUND, ARRIVED, producer)
     else:
-        told_in = found[log.punctuation.lower()]
-        bound = _BOUND if log.watermark is None else _NO_BOUND  # watermarks are no promises
+        column = found[log.punctuation.lower()]
+        bound = _BOUND if log.watermark is None else _NO_BOUND  # a watermark rejects no rows
         judged = entries.withColumn(_NO_BOUND, F.lit(None).cast("bigint"))
-        rows, late = kept_to(judged, columns, ROWTIME, bound, told_in, ARRIVED, producer)
-    said = None if log.punctuation is None else found[log.punctuation.lower()]
-    arrivals = _arrivals(log, clock, entries, rows, late, (said, columns))
+        rows, late = admitted_by_patterns(judged, columns, ROWTIME, bound, column, ARRIVED, producer)
+    pattern = None if log.punctuation is None else found[log.punctuation.lower()]
+    arrivals = _arrivals(log, clock, entries, rows, late, (pattern, columns))
     if log.on_late == "fail":
-        told = "a row is late: its producer has promised before that none like it follows"
+        message = "a row is late: it violates an earlier bound or punctuation of its producer"
         if log.punctuation is None:
-            told = "a row is late: its rowtime is below a bound that its producer promised before"
-        failed = raising("LATE_ROW", told, "on_late='keep' keeps late rows apart")
-        whole = rows.unionByName(late.withColumn(ROWTIME, failed)).select(*kept)
+            message = "a row is late: its rowtime is below an earlier bound of its producer"
+        failed = raising("LATE_ROW", message, "set on_late='keep', which collects late rows")
+        whole = rows.unionByName(late.withColumn(ROWTIME, failed)).select(*own)
         return Stream(
             whole,
             columns,
@@ -246,7 +246,7 @@ def _read(frame: DataFrame, log: TableLog) -> Stream:
             arrivals=arrivals,
             on_late=log.on_late,
         )
-    late, rows = late.select(*kept, PROMISED), rows.select(*kept)
+    late, rows = late.select(*own, PROMISED), rows.select(*own)
     return Stream(
         rows,
         columns,
@@ -267,15 +267,15 @@ def _arrivals(
     entries: DataFrame,
     rows: DataFrame | None = None,
     late: DataFrame | None = None,
-    told: tuple[str | None, Sequence[str]] = (None, ()),
+    patterns_in: tuple[str | None, Sequence[str]] = (None, ()),
 ) -> StreamArrivals | None:
-    """How the entries of a log came, if a column says that; without `rows` and `late`, all in time.
+    """The arrival of a log's entries, if it has processing times; without `rows` and `late`, none is late.
 
-    `told` has the column of patterns, and those of the rows, of which they tell.
+    `patterns_in` has the column of patterns, and the columns of rows, over which patterns are.
     """
     if log.ptime is None:
         return None
-    # numbers count themselves
+    # the unit does not matter for numbers
     clock = Clock.of(entries.schema[ARRIVED].dataType.simpleString(), "NANOSECOND")
     missing = F.lit(None).cast("bigint")
     shown = [
@@ -296,7 +296,7 @@ def _arrivals(
         judged = part(rows, is_late=False).unionByName(part(late, is_late=True))
         judged = judged.unionByName(part(others, is_late=False))
     arrivals = StreamArrivals(entries.select(*shown), judged, rowtime, log.ptime, clock)
-    pattern, columns = told
+    pattern, columns = patterns_in
     if pattern is None:
         return arrivals
     patterns = entries.select(*shown[1:3], F.col(quoted(pattern)).alias(PATTERN))

@@ -1,12 +1,12 @@
-"""Reads recorded streams from their text form: a line a row, as its instant and its values.
+"""Reads recorded streams from text: each line is a row, as its instant and its values.
 
     Timestamp   Tuple
          1000   10,0.1
          1002:  15,"a, b"
     h    3800
 
-A heading and empty lines are left out; a colon may follow the instant; ``h`` lines are heartbeats, which
-promise that no row of an earlier instant follows. Instants never fall. An empty value is NULL.
+The heading and empty lines are ignored; a colon may follow the instant; ``h`` lines are heartbeats: no row of
+an earlier instant follows. Instants never decrease. An empty value is NULL.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _MALFORMED = ("fail", "keep")
 
 @dataclass(frozen=True)
 class TextLog:
-    """What the lines say.
+    """The lines of a recorded text.
 
     Attributes
     ----------
@@ -53,9 +53,9 @@ class TextLog:
     beats
         The instants of the heartbeats and the numbers of their lines.
     late
-        (instant, values, line, promised) of rows of an instant before one that was promised to be past.
+        (instant, values, line, bound) of rows below an earlier instant.
     malformed
-        (line, text, what is wrong with it) of lines that were left out.
+        (line, text, problem) of lines that cannot be read.
     """
 
     rows: tuple[tuple[int, tuple[str | None, ...], int], ...]
@@ -65,7 +65,7 @@ class TextLog:
 
     @property
     def width(self) -> int:
-        """How many values a row has."""
+        """The number of values of a row."""
         return len(self.rows[0][1]) if self.rows else 0
 
 
@@ -77,11 +77,11 @@ def read_text_log(path: str | Path, *, malformed: str = "fail", width: int | Non
     path
         A file of UTF-8 text.
     malformed
-        What becomes of lines that cannot be read, that have another number of values than the first row, or
-        that fall behind what the lines before promised: ``"fail"``, or ``"keep"`` them apart. Rows that fall
-        behind are then late.
+        What happens to lines that cannot be read, have another number of values than the first row, or are
+        below an earlier instant: ``"fail"`` fails; ``"keep"`` collects them, and rows below an earlier
+        instant are late.
     width
-        How many values a row has, if that is known.
+        The number of values of a row, if it is known.
 
     Raises
     ------
@@ -119,13 +119,13 @@ def read_text_log(path: str | Path, *, malformed: str = "fail", width: int | Non
             late.append((int(found["instant"]), _values(found["values"]), number, promised))
             continue
         if problem is None and behind:
-            problem = f"is of an instant before {promised}, which was promised to be past"
+            problem = f"is below the earlier instant {promised}"
         if problem is not None:
             if malformed == "fail":
                 raise InputError(
                     f"line {number} of {path} {problem}: {line.strip()[:60]}",
                     condition="MALFORMED_LINE",
-                    hint="mend the line, or keep such lines apart with malformed='keep'",
+                    hint="correct the line, or set malformed='keep', which collects such lines",
                 )
             wrong.append((number, line, problem))
             continue
@@ -139,7 +139,7 @@ def read_text_log(path: str | Path, *, malformed: str = "fail", width: int | Non
 
 
 def _problem(line: str, width: int | None) -> str | None:
-    """What is wrong with a line, if anything is."""
+    """The problem of a line; None for a good one."""
     found = _LINE.fullmatch(line)
     if found is None or bool(found["beat"]) == bool(found["values"]):
         return "is neither an instant and values nor h and an instant"
@@ -174,12 +174,12 @@ def of_text_log(
     Parameters
     ----------
     columns
-        The names of the values and their types, as Spark writes them; by default c1, c2 and so on, with types
-        told from the values.
+        The names of the values and their types, in Spark's syntax; by default c1, c2 and so on, with types
+        inferred from the values.
     clock
-        What the instants are in.
+        The unit of the instants.
     rowtime
-        The name of the column of the instants, if queries are to see one. It may be among the columns.
+        The name of the column with the instants, if queries have one. It may be among the columns.
     """
     values = (
         [name for name, _ in columns if name != rowtime]
@@ -207,14 +207,14 @@ def of_text_log(
         made.insert(place, f"{clock.to_column(ROWTIME)} AS {quoted(rowtime)}")
     late = None
     if log.late:
-        told = [(instant, line, promised, *row) for instant, row, line, promised in log.late]
+        behind = [(instant, line, bound, *row) for instant, row, line, bound in log.late]
         instants = f"{ROWTIME} BIGINT, {SEQUENCE} BIGINT, {PROMISED} BIGINT"
-        late = gateway.spark.createDataFrame(told, f"{instants}, {texts}")
+        late = gateway.spark.createDataFrame(behind, f"{instants}, {texts}")
     with gateway.translated():
         frame = frame.selectExpr(*made, ROWTIME, SEQUENCE)
         late = late.selectExpr(*made, ROWTIME, SEQUENCE, PROMISED) if late is not None else None
     shown = tuple(name for name in frame.columns if name not in (ROWTIME, SEQUENCE))
-    # a row promises that no row of an earlier instant follows, as a heartbeat does
+    # a row is a bound for later rows, as a heartbeat is
     came: list[tuple[int, int | None, int | None, bool]]
     came = [(line, instant, instant, False) for instant, _, line in log.rows]
     came += [(line, None, instant, False) for instant, line in log.beats]
@@ -228,7 +228,7 @@ def of_text_log(
 
 
 def _guessed(values: list[str | None]) -> str:
-    """The narrowest type that all values have."""
+    """The narrowest type of all values."""
     present = [value for value in values if value is not None]
     if not present:
         return "STRING"
@@ -247,5 +247,5 @@ def _cast(name: str, kind: str) -> str:
 
 
 def is_text_log(path: object) -> bool:
-    """Whether a path is of a recorded text, by its name."""
+    """Whether a path is that of a recorded text, by its suffix."""
     return isinstance(path, str | Path) and Path(str(path)).suffix.lower() == ".cql"

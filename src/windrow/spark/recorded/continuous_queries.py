@@ -1,4 +1,4 @@
-"""Runs continuous queries over recorded streams: relations that vary, and the streams made of them."""
+"""Runs continuous queries over recorded streams: time-varying relations, and streams derived from them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from windrow.syntax.queries import UnknownShapeError
 __all__ = ["Result", "Runner"]
 
 Result = Varying | Stream | DataFrame
-"""What a continuous query gives; a DataFrame where nothing in it varies."""
+"""The result of a continuous query; a DataFrame if the query reads no stream."""
 
 
 class Runner:
@@ -47,16 +47,16 @@ class Runner:
     Parameters
     ----------
     gateway, catalog
-        The session, and the streams and varying relations in it.
+        The session, and its streams and time-varying relations.
     reader
-        Of the statement.
+        The reader of the statement.
     execution
         ``"batch"`` or ``"reference"``.
 
     Attributes
     ----------
     plans
-        Of each query that was run, its plan; of none in the reference, which has none.
+        The plan of each query that was run; empty in the reference, which has no plans.
     """
 
     def __init__(self, gateway: Gateway, catalog: Catalog, reader: Reader, execution: str) -> None:
@@ -80,7 +80,7 @@ class Runner:
             raise error.located(self.sql) from error.__cause__
 
     def relation(self, query: Query, clock: Clock) -> Varying:
-        """The relation of a query that may vary, on this clock."""
+        """The time-varying relation of a query, in ticks of this clock."""
         inputs: dict[str, Varying] = {}
         tables: dict[str, DataFrame] = {}
         for item in query.inputs:
@@ -92,7 +92,7 @@ class Runner:
                 tables[item.key] = self.changelog(item)
         unrun = self.unrun(
             query, inputs, tables, clock
-        )  # what is wrong with the text is told of it as written
+        )  # first, so that errors have positions in the text as it is written
         if self.execution == "reference":
             if self.gateway.plan_only:
                 return unrun
@@ -117,7 +117,7 @@ class Runner:
     def unrun(
         self, query: Query, inputs: dict[str, Varying], tables: dict[str, DataFrame], clock: Clock
     ) -> Varying:
-        """A relation of the query's columns and no rows."""
+        """A relation with the query's columns and without rows."""
         nothing = {key: item.visible().limit(0) for key, item in inputs.items()}
         frame = self.gateway.sql(query.text, {**nothing, **tables}).limit(0)
         never = {ENTER: F.lit(0).cast("bigint"), LEAVE: F.lit(0).cast("bigint")}
@@ -125,16 +125,16 @@ class Runner:
         return Varying.of(frame.toDF(*columns_of(names)).withColumns(never), clock, []).renamed(tuple(names))
 
     def named(self, item: NamedRelation, clock: Clock) -> Varying:
-        """A view that varies."""
+        """A time-varying view."""
         return self.catalog.relations[item.name.lower()].on(clock)
 
     def table(self, query: Query) -> DataFrame:
-        """The rows of a query of which nothing varies."""
+        """The rows of a query that reads no stream."""
         tables = {item.key: self.changelog(item) for item in query.inputs if isinstance(item, ChangelogOf)}
         return self.gateway.sql(query.text, tables)
 
     def stream(self, query: StreamQuery, clock: Clock) -> Stream:
-        """The stream that is made of a relation."""
+        """The stream of ISTREAM, DSTREAM or RSTREAM."""
         relation = self.relation(query.query, clock)
         known = {name.lower(): column for name, column in zip(relation.names, relation.columns, strict=True)}
         using = []
@@ -164,7 +164,7 @@ class Runner:
     def sizes(self, item: WindowedStream, clock: Clock) -> Sizes:
         """The lengths of a window in ticks of a clock."""
         source = item.source
-        # a stream made by a query has that query's clock
+        # the stream of a query has the query's clock
         own = (
             common_clock(*self._clocks_and_lengths(source))
             if isinstance(source, StreamQuery)
@@ -179,7 +179,7 @@ class Runner:
         return self.catalog.streams[name.lower()]
 
     def windowed(self, stream: Stream, item: WindowedStream, sizes: Sizes) -> Varying:
-        """The relation that a window makes of these rows."""
+        """The relation of a window over these rows."""
         return windowed(self.gateway, stream, item, sizes, self.execution)
 
     def changelog(self, item: ChangelogOf) -> DataFrame:
@@ -213,7 +213,7 @@ class Runner:
 
 
 def _inputs(query: Continuous) -> Iterator[WindowedStream | NamedRelation]:
-    """All that varies in a query, also in the streams that its windows are of."""
+    """The time-varying inputs of a query, and of the queries whose streams it reads."""
     if isinstance(query, StreamQuery):
         query = query.query
     for item in query.inputs:

@@ -1,9 +1,9 @@
-"""Queries over recorded logs as their entries came: tables as of a processing time, and their changes.
+"""Queries with EMIT over recorded logs: tables as of a processing time, and their changes.
 
-A stream is here the table of the rows that have come so far. So a query is a relation that varies on the
-clock of processing time, and all operators for such relations serve it; a table at one instant is plain
-Spark SQL over the rows that had come by then. EMIT moves the times at which rows are shown: it is a relation
-again.
+A stream is here the table of the rows that have arrived so far. So a query is a time-varying relation over
+processing time, which the operators of such relations evaluate. The table at one instant is plain Spark SQL
+over the rows that had arrived by then. EMIT changes the times at which rows are emitted: the result is a
+time-varying relation again.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from windrow.spark.gateway import Gateway
 from windrow.spark.logs.admitted_rows import PROMISED
 from windrow.spark.logs.session_streams import NUMBER, PTIME, REASON, ROWTIME, SENDER, Stream, StreamArrivals
 from windrow.spark.recorded.emission_plan import PlanReading
-from windrow.spark.recorded.promised_over import Asked, Promised, asked_of, with_since
+from windrow.spark.recorded.promised_over import ColumnPairs, Promised, closing_columns_of, with_since
 from windrow.spark.recorded.watermark_steps import looked_up, when_above
 from windrow.spark.relations.changelog import changelog, one_sql
 from windrow.spark.relations.relation_of_plan import relation_of_plan
@@ -45,12 +45,12 @@ from windrow.syntax.sqltext import RelationText, SqlText, quoted
 __all__ = ["Emitted", "Materialization", "common_ptime"]
 
 _MARK = "__mark"
-_LATE = "a row is late for a group: the watermark had passed the group's end before the row came"
+_LATE = "a row is late for a group: the watermark passed the group's end before the row arrived"
 
 
 @dataclass(frozen=True)
 class Materialization:
-    """How a query is shown, with lengths of time in ticks.
+    """When a query emits, with lengths of time in ticks.
 
     Attributes
     ----------
@@ -59,9 +59,9 @@ class Materialization:
     delay
         AFTER DELAY, in ticks of processing time.
     lateness
-        For how long after the watermark rows count, in ticks of each stream's rowtime.
+        ALLOWED LATENESS, in ticks of each stream's rowtime.
     until
-        AS OF SYSTEM TIME: the last processing time that is known.
+        AS OF SYSTEM TIME: the last processing time that counts.
     """
 
     watermark: bool = False
@@ -72,22 +72,22 @@ class Materialization:
 
 @dataclass(frozen=True)
 class Emitted:
-    """A query over recorded logs, on the clock of processing time.
+    """A query with EMIT over recorded logs.
 
     Parameters
     ----------
     gateway, streams
-        The session, and its streams that the query reads.
+        The session, and the streams that the query reads.
     execution
         ``"batch"`` or ``"reference"``.
     timed
         The query.
     reading
-        What its plan was read from.
+        Its plan, with the texts that it was read from.
     how
-        How it is shown.
+        When it emits.
     place
-        The user's text and where in it the query is.
+        The user's text, and the place of the query in it.
     by_definition
         Evaluates it instant by instant: the reference.
     """
@@ -103,7 +103,7 @@ class Emitted:
 
     @property
     def clock(self) -> Clock:
-        """What processing times are counted in."""
+        """The unit of processing times."""
         return common_ptime(self._arrivals.values(), self.place)
 
     @property
@@ -120,28 +120,28 @@ class Emitted:
 
     @cached_property
     def watermark(self) -> Steps:
-        """That of the query's rows."""
+        """The watermark of the query's rows."""
         return self.watermark_of(self.timed.streams)
 
     def watermark_of(self, names: Iterable[str]) -> Steps:
-        """That of what is made of these streams."""
+        """The combined watermark of these streams."""
         arrivals = [self._arrivals[name] for name in names]
         clocks = {arrival.rowtime for arrival in arrivals}
         if len(clocks) > 1:
             raise AnalysisError(
-                "watermarks of rowtimes of several types have no least",
+                "cannot combine watermarks of streams whose rowtime types differ",
                 condition="NO_COMMON_CLOCK",
                 sql=self.place[0],
                 span=self.place[1],
-                hint="make the streams with rowtimes of one type",
+                hint="create the streams with rowtimes of one type",
             )
         return held_back([arrival.watermark for arrival in arrivals])
 
-    # -- what has come ---------------------------------------------------------------------------------
+    # -- arrived rows ----------------------------------------------------------------------------------
 
     @cached_property
     def arrived(self) -> dict[str, DataFrame]:
-        """The rows of each stream in the query, with `ENTER`: when they came."""
+        """The rows of each stream in the query, with `ENTER`, their processing time."""
         return {each.name: self._arrived(each) for each in self.timed.occurrences}
 
     def _arrived(self, occurrence: Occurrence) -> DataFrame:
@@ -156,10 +156,10 @@ class Emitted:
         marking = [
             name for name in (ROWTIME, BEFORE) if occurrence.watermark_of and name in stream.frame.columns
         ]
-        shown = [*(quoted(each) for each in stream.columns), *([occurrence.number] if number else []), ENTER]
+        own = [*(quoted(each) for each in stream.columns), *([occurrence.number] if number else []), ENTER]
         frame = stream.frame.select(*map(quoted, stream.columns), *marking, *number, came)
         if arrival.patterns is not None:
-            frame = self._kept_to(name, frame)
+            frame = self._admitted(name, frame)
         if not occurrence.watermark_of:
             return frame
         mark = F.expr(arrival.rowtime.to_column(_MARK)).alias(occurrence.watermark)
@@ -169,20 +169,20 @@ class Emitted:
             is_late = _is_late(judgings, arrival.rowtime, _MARK)
             if self.how.until is not None:
                 is_late &= F.col(ENTER) <= self.how.until
-            failed = raising("LATE_ROW", _LATE, "on_late='keep' keeps late rows apart")
-            # groups that are over are told by the mark, and so it is computed of each row
+            failed = raising("LATE_ROW", _LATE, "set on_late='keep', which collects late rows")
+            # the mark is needed to close groups, and so is computed for each row
             frame = frame.withColumn(_MARK, F.when(is_late, failed).otherwise(F.col(_MARK)))
-        return frame.select(*shown, mark)
+        return frame.select(*own, mark)
 
     def _judgings(self, occurrence: Occurrence) -> list[Judging]:
-        """What says which rows of a stream are late for a group, where it stands."""
+        """The conditions by which rows of a stream are late for a group."""
         return [by for by in self.timed.judgings if by.origin == occurrence.place]
 
     def _mark(self, occurrence: Occurrence) -> Column:
-        """The watermark before each row that is below it, less the allowed lateness; NULL of others.
+        """The watermark before each row, less the allowed lateness; NULL in rows that are not below it.
 
-        It is that of the entries before the row's own: of its stream those before it in the log, where that
-        has an order, and of others those of earlier processing times.
+        It is that of the earlier entries: in the row's own stream those before it in the log, if the log has
+        an order, and in other streams those of earlier processing times.
         """
         name, names = occurrence.stream, occurrence.watermark_of
         parts = []
@@ -198,13 +198,13 @@ class Emitted:
         return F.when(F.col(ROWTIME) < mark, mark)
 
     def streams_with_late(self) -> list[Stream]:
-        """The streams, with the rows that are late for groups among their late ones."""
+        """The streams, whose late rows include those that are late for groups."""
         found = []
         for name, stream in self.streams.items():
             late, own = self.late(name), stream.late
             if late is not None:
-                kept = [*stream.columns, ROWTIME, *([SENDER] if SENDER in late.columns else []), PROMISED]
-                late = late.select(*map(quoted, kept), F.lit(REASONS[0]).alias(REASON))
+                columns = [*stream.columns, ROWTIME, *([SENDER] if SENDER in late.columns else []), PROMISED]
+                late = late.select(*map(quoted, columns), F.lit(REASONS[0]).alias(REASON))
                 if own is not None:
                     own = own.withColumn(REASON, stream.why_late(own))
                     late = own.unionByName(late, allowMissingColumns=True)
@@ -212,7 +212,7 @@ class Emitted:
         return found
 
     def late(self, name: str) -> DataFrame | None:
-        """The rows of a stream that are late for a group, with `PROMISED`; None if none may be."""
+        """The rows of a stream that are late for a group, with `PROMISED`; None if no row can be."""
         judged = [
             (each, found)
             for each in self.timed.occurrences
@@ -223,7 +223,7 @@ class Emitted:
         stream, arrival = self.streams[name], self._arrivals[name]
         frame = stream.frame.withColumn(ENTER, F.expr(arrival.came))
         if arrival.patterns is not None:
-            frame = self._kept_to(name, frame)
+            frame = self._admitted(name, frame)
         if self.how.until is not None:
             frame = frame.where(F.col(ENTER) <= self.how.until)
         bounds = []
@@ -234,8 +234,8 @@ class Emitted:
         violated = bounds[0] if len(bounds) == 1 else F.greatest(*bounds)
         return frame.withColumn(PROMISED, violated).where(F.col(PROMISED).isNotNull())
 
-    def _kept_to(self, name: str, rows: DataFrame) -> DataFrame:
-        """The rows that a stream had not promised would not come: who comes later has promised nothing."""
+    def _admitted(self, name: str, rows: DataFrame) -> DataFrame:
+        """The rows that no earlier punctuation of the whole stream excludes, also for later producers."""
         promised = Promised({name: self.streams[name]})
         promised.take(name, self._arrivals[name].promises)
         own = {column: column for column in promised.lines(name)}
@@ -270,16 +270,16 @@ class Emitted:
         return known.where(F.col(COMPLETE) | (promised <= tick)).select(*inside).toDF(*names)
 
     def raw_at(self, tick: int) -> DataFrame:
-        """All rows of the query at an instant, with the columns of ours."""
+        """All rows of the query at an instant, with the added columns."""
         arrived = {name: frame.where(F.col(ENTER) <= tick) for name, frame in self.arrived.items()}
         return self._rows_of(self.timed.plan, arrived)
 
     def sessions_of(self, sessions: SessionFacts) -> DataFrame:
-        """Of each row in one of these sessions ``number``, as `NUMBER` of its stream has it, and ``end``."""
+        """The ``number`` of each row in these sessions (`NUMBER` of its stream), and its session ``end``."""
         return self._rows_of(sessions.plan, self.arrived)
 
     def _rows_of(self, plan: nodes.Node, arrived: Mapping[str, DataFrame]) -> DataFrame:
-        """The rows of a plan over what has come of each stream."""
+        """The rows of a plan over the arrived rows of each stream."""
         frames = {name: frame.drop(ENTER) for name, frame in arrived.items()}
         with self.reading.as_written(self.gateway):
             frames = {**self.reading.tables, **frames, **self.reading.called(self.gateway, frames)}
@@ -290,11 +290,11 @@ class Emitted:
 
     @property
     def schema(self) -> StructType:
-        """The query's columns, with those of ours."""
+        """The query's columns, with the added ones."""
         return StructType([StructField(column.name, column.type) for column in self.timed.plan.columns])
 
     def is_complete(self, tick: int) -> Column:
-        """Whether rows are complete at an instant: any key of a stream tells, and all streams must."""
+        """Whether rows are complete at an instant: for every stream one of its keys must be."""
         mark = value_at(self.watermark, tick)
         if mark is None:
             return F.lit(False)
@@ -312,29 +312,31 @@ class Emitted:
 
     @property
     def _may_promise(self) -> bool:
-        """Whether rows may be promised to be complete."""
-        return bool(self.timed.plain)
+        """Whether punctuation may make rows complete."""
+        return bool(self.timed.lineage)
 
     @cached_property
     def promised(self) -> Promised:
-        """What the streams have promised by patterns."""
+        """The punctuations of the streams."""
         found = Promised({each.stream: self.streams[each.stream] for each in self.timed.occurrences})
         for name, arrival in self._arrivals.items():
             found.take(name, arrival.promises)
         return found
 
-    def asked(self, shown: StructType, columns: Mapping[str, str]) -> list[tuple[int, str, Asked]]:
-        """What is asked of the streams about the query's rows, as :func:`asked_of` has it."""
-        return asked_of(self.timed, self.streams, shown, columns)
+    def closing_columns(
+        self, shown: StructType, columns: Mapping[str, str]
+    ) -> list[tuple[int, str, ColumnPairs]]:
+        """The columns of the streams that close the query's rows, as for :func:`closing_columns_of`."""
+        return closing_columns_of(self.timed, self.streams, shown, columns)
 
     def _with_promised(self, frame: DataFrame, columns: Mapping[str, str]) -> tuple[DataFrame, Column]:
-        """Rows, and since when they are promised to be complete; `columns` are the query's in the frame."""
-        asked = [
+        """Rows, and when punctuation made them complete; `columns` are the query's in the frame."""
+        pairs = [
             (f"__since{place}", self.promised.of(name, own), own)
-            for place, name, own in self.asked(frame.schema, columns)
+            for place, name, own in self.closing_columns(frame.schema, columns)
         ]
-        told = [F.col(name) for name, _, _ in asked]
-        return with_since(frame, asked), told[0] if len(told) == 1 else F.greatest(*told)
+        times = [F.col(name) for name, _, _ in pairs]
+        return with_since(frame, pairs), times[0] if len(times) == 1 else F.greatest(*times)
 
     @property
     def _rowtime(self) -> Clock:
@@ -344,7 +346,7 @@ class Emitted:
 
     @cached_property
     def varying(self) -> Varying:
-        """The query's rows, with the columns of ours, and when they are there."""
+        """The query's rows with the added columns, as a time-varying relation."""
         never = F.lit(NEVER).cast("bigint").alias(LEAVE)
         try:
             return self.varying_over(
@@ -359,12 +361,12 @@ class Emitted:
         Parameters
         ----------
         arrived
-            With the columns of :attr:`arrived`, and `LEAVE`.
+            Rows with the columns of :attr:`arrived`, and `LEAVE`.
 
         Raises
         ------
         NotPlannedError
-            Saying what of it has no operator.
+            Names a part that has no operator.
         """
         relations = {}
         for each in self.timed.occurrences:
@@ -374,7 +376,7 @@ class Emitted:
             rows = arrived[each.name]
             columns = [F.col(quoted(name)) for name in rows.columns if name not in (ENTER, LEAVE)]
             relations[each.name] = Varying.of(rows.select(*columns, ENTER, LEAVE), self.clock, [came])
-        for key in self.reading.sources.keys() - relations.keys():  # what a function of one's own makes
+        for key in self.reading.sources.keys() - relations.keys():  # results of a user's table functions
             rows = self.reading.tables[key].limit(0)
             never = {ENTER: F.lit(0).cast("bigint"), LEAVE: F.lit(0).cast("bigint")}
             relations[key] = Varying.of(rows.withColumns(never), self.clock, [])
@@ -386,7 +388,7 @@ class Emitted:
 
     @cached_property
     def shown(self) -> Varying:
-        """What EMIT shows of them, and when."""
+        """The emitted rows, as a time-varying relation."""
         if self.execution == "reference" or self.timed.calls_own:
             return self.by_definition(self)
         found = self.varying
@@ -411,14 +413,14 @@ class Emitted:
         return replace(found, frame=frame, net_by=None)
 
     def keys(self, found: Varying) -> list[str]:
-        """The columns inside that rows of one group have in common."""
+        """The internal columns that are the keys of groups."""
         if self.timed.keys is None:
             return found.columns
         wanted = set(self.timed.keys)
         return [column for name, column in zip(found.names, found.columns, strict=True) if name in wanted]
 
     def _complete_since(self, found: Varying) -> Column:
-        """When a row is complete."""
+        """The time from which a row is complete."""
         inside = {name.lower(): column for name, column in zip(found.names, found.columns, strict=True)}
         by_origin: dict[int, list[Column]] = {}
         for each in self.timed.complete:
@@ -429,9 +431,9 @@ class Emitted:
         return never if not parts else parts[0] if len(parts) == 1 else F.greatest(*parts)
 
     def _complete_by(self, each: Completeness, frame: DataFrame, column: str) -> Column:
-        """When a column of event time is below what the watermark is mapped to."""
+        """The time from which a column of event time is below the watermark there."""
         (found,) = self.mapped([(each.mapped, frame.schema[column].dataType.simpleString())], self.watermark)
-        # from the last on: complete by a step if the value is below it
+        # a row is complete from the first change of the watermark above its value
         values, whens = [value for value, _ in found], [when for _, when in found]
         ticks = self.ticks_of(frame.schema[column].dataType, column)
         return when_above(frame.sparkSession, ticks, values, whens)
@@ -443,7 +445,7 @@ class Emitted:
         return F.expr(clock.of_column(column, clock.kind, clock.unit))
 
     def mapped(self, columns: Sequence[tuple[str, str]], watermark: Steps) -> list[list[tuple[int, int]]]:
-        """What a watermark is mapped to in columns of event time, in ticks, and from when on; in time."""
+        """The values of a watermark in columns of event time, in ticks, with their times, in order."""
         if not watermark:
             return [[] for _ in columns]
         at, marks = zip(*sorted(watermark), strict=True)
@@ -455,9 +457,9 @@ class Emitted:
         return [[(row[f"mapped{number}"], row["at"]) for row in found] for number in range(len(columns))]
 
     def mapping(self, columns: Sequence[tuple[str, str]]) -> list[str]:
-        """SQL for what a watermark, `mark` in ticks, is mapped to in columns of event time, also in ticks.
+        """SQL for the values of a watermark, `mark` in ticks, in columns of event time, also in ticks.
 
-        `columns` are SQL in which ``{t}`` is the watermark, and the type of the column.
+        `columns` are SQL in which ``{t}`` is the watermark, with the type of the column.
         """
         shown = self._rowtime.to_column("mark")
         listed = []
@@ -468,23 +470,23 @@ class Emitted:
         return listed
 
     def plan(self, is_stream: bool) -> str:
-        """How the query is read: its streams, its columns of event time, and how it is shown."""
+        """EXPLAIN's lines: the query's streams, its groups, when it emits, and its plan."""
         lines = []
         for each in self.timed.occurrences:
-            judged = ", late rows of groups left out" if each.watermark_of else ""
-            lines.append(f"stream {each.stream}, as it came{judged}")
+            judged = ", without rows late for groups" if each.watermark_of else ""
+            lines.append(f"stream {each.stream}, in order of arrival{judged}")
         counted = "of the whole row" if self.timed.keys is None else f"by {len(self.timed.keys)} keys"
         lines.append(f"groups {counted if self.timed.counts else 'none'}")
-        shown = "changes" if is_stream else "rows"
+        emitted = "changes" if is_stream else "rows"
         waits = []
         if self.how.delay is not None:
-            waits.append(f"gathered for {self.how.delay * self.clock.nanoseconds / 1e9:g} seconds")
+            waits.append(f"delayed by {self.how.delay * self.clock.nanoseconds / 1e9:g} seconds")
         waits += ["complete by the watermark"] if self.how.watermark else []
-        lines.append(f"shown {', '.join([shown, *waits])}")
+        lines.append(f"emitted {', '.join([emitted, *waits])}")
         return "\n".join([*lines, "plan", *(f"  {line}" for line in self.timed.lines)])
 
     def changes(self, envelope: str, shown: Varying | None = None) -> Varying:
-        """The relation whose changelog in an envelope is that of the query; of `shown`, if that is known."""
+        """The relation whose changelog in an envelope is that of the query; `shown` are the emitted rows."""
         shown = self.shown if shown is None else shown
         if self.how.until is not None:
             until = F.lit(self.how.until)
@@ -493,9 +495,9 @@ class Emitted:
             shown = replace(shown, frame=frame.withColumn(LEAVE, left))
         if envelope == "one-sql":
             return shown
-        kept = [place for place, name in enumerate(shown.names) if not name.startswith(HIDDEN)]
-        columns = [shown.columns[place] for place in kept]
-        names = tuple(shown.names[place] for place in kept)
+        visible = [place for place, name in enumerate(shown.names) if not name.startswith(HIDDEN)]
+        columns = [shown.columns[place] for place in visible]
+        names = tuple(shown.names[place] for place in visible)
         inner = shown.frame.select(*columns, ENTER, LEAVE).toDF(*columns_of(names), ENTER, LEAVE)
         return replace(shown, frame=inner, names=names)
 
@@ -516,9 +518,9 @@ class Emitted:
         envelope, ordered, key
             As there.
         since
-            The first processing time of which changes are told; None for all.
+            The first processing time whose changes are returned; None for all.
         shown
-            What EMIT shows, if that has been computed.
+            The emitted rows, if they have been computed.
         """
         shown = self.changes(envelope, shown)
         if envelope != "one-sql":
@@ -528,7 +530,7 @@ class Emitted:
 
 
 class _Windows:
-    """Puts the windows of time that the reference finds in the place of those that a plan computes.
+    """Replaces the time windows that a plan computes by those of the reference.
 
     Parameters
     ----------
@@ -542,11 +544,11 @@ class _Windows:
     def __call__(self, node: nodes.TimeWindows | nodes.Session, rows: SqlText) -> SqlText:
         """A query for the rows with their windows."""
         key = f"__windows{len(self.frames)}"
-        given = self._gateway.sql(rows, self.frames)
+        input_rows = self._gateway.sql(rows, self.frames)
         inside = node.rows if isinstance(node, nodes.TimeWindows) else node.input
         time = next(column for column in inside.columns if column.id == node.time)
         window = window_of(node, time, by_ids=True)
-        self.frames[key] = windows_by_definition(self._gateway, window, given)
+        self.frames[key] = windows_by_definition(self._gateway, window, input_rows)
         return SqlText.of("SELECT * FROM ", RelationText(key))
 
 
@@ -564,7 +566,7 @@ def _clock_of(kind: str) -> Clock:
 
 
 def common_ptime(arrivals: Iterable[StreamArrivals], place: tuple[str, Span]) -> Clock:
-    """The clock of processing times that logs have in common.
+    """The common unit of the logs' processing times.
 
     Raises
     ------
@@ -585,5 +587,6 @@ def common_ptime(arrivals: Iterable[StreamArrivals], place: tuple[str, Span]) ->
 
 def _without_hidden(frame: DataFrame, names: Sequence[str]) -> DataFrame:
     inside = [f"c{number}" for number in range(len(names))]
-    kept = [(name, column) for name, column in zip(names, inside, strict=True) if not name.startswith(HIDDEN)]
-    return frame.toDF(*inside).select(*(column for _, column in kept)).toDF(*(name for name, _ in kept))
+    both = zip(names, inside, strict=True)
+    visible = [(name, column) for name, column in both if not name.startswith(HIDDEN)]
+    return frame.toDF(*inside).select(*(column for _, column in visible)).toDF(*(name for name, _ in visible))

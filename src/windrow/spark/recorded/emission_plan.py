@@ -1,4 +1,4 @@
-"""Reads a query over recorded logs into a plan, over streams as tables of the rows that have come."""
+"""Reads a query with EMIT over recorded logs into a plan, in which streams are tables of arrived rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from windrow.plan.rules import TIMED, applied
 from windrow.spark.analysis.schemas import SparkAnalyser
 from windrow.spark.gateway import Gateway
 from windrow.spark.logs.session_streams import Stream
-from windrow.spark.recorded.local_time import clocks_of
+from windrow.spark.recorded.local_time import zoned_types
 from windrow.spark.relations.table_functions_in_from import Functions, TableFunctions
 from windrow.syntax.cql_clauses import alias_after
 from windrow.syntax.queries import UnknownShapeError
@@ -38,22 +38,22 @@ _Read = tuple[SqlText, Mapping[str, str]]
 
 @dataclass(frozen=True)
 class PlanReading:
-    """What a plan was read from.
+    """A plan, and the texts that it was read from.
 
     Attributes
     ----------
     texts
-        The texts that stand for the user's, each made of the one before; the plan's places are in the last.
+        The rewritten texts, each derived from the one before; places in the plan refer to the last.
     tokens
-        The last.
+        The tokens of the last text.
     plan
         The plan.
     sources
-        Its inputs that are streams, or made of them, by key.
+        Its inputs that are streams, or derived from streams, by key.
     tables
-        Its other inputs, and what functions of one's own have made, by key.
+        Its other inputs, and results of a user's table functions, by key.
     own
-        The functions of one's own over streams; None if there are none.
+        The user's table functions over streams; None without.
     """
 
     texts: tuple[_Read, ...]
@@ -65,7 +65,7 @@ class PlanReading:
 
     @contextmanager
     def as_written(self, gateway: Gateway) -> Iterator[None]:
-        """What is wrong with the texts is told of what the user wrote."""
+        """Let errors in the texts have positions in the user's text."""
         with ExitStack() as stack:
             for text, names in self.texts:
                 stack.enter_context(gateway.instead(text, names))
@@ -78,12 +78,12 @@ class PlanReading:
         place: tuple[str, Span | None],
         lifetime: tuple[Callable[[str], int], tuple[str, Span]] | None = None,
     ) -> Timed:
-        """What is known of the query, as :class:`EventTimes` has it.
+        """The facts of the query, derived by :class:`EventTimes`.
 
         Raises
         ------
         WindrowError
-            As there.
+            Those of :class:`EventTimes`.
         """
         analyser = SparkAnalyser(gateway)
 
@@ -99,15 +99,15 @@ class PlanReading:
         return _unsupported(self.tokens, reason, None)
 
     def called(self, gateway: Gateway, frames: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
-        """What functions of one's own make of the rows of streams, by what the plan calls these."""
+        """The results of the user's table functions over the rows of streams, by their keys in the plan."""
         return {} if self.own is None else self.own.called(gateway, frames)
 
 
 @dataclass(frozen=True)
 class _Own:
-    """Functions of one's own over streams: the text in which they are called over rows of these.
+    """The user's table functions over streams: the text that calls them over rows of streams.
 
-    `keys` are of the plan, in the order of the text; None for those that stand for no input.
+    `keys` are those of the plan, in the order of the text; None for a call that is no input of the plan.
     """
 
     text: SqlText
@@ -116,8 +116,8 @@ class _Own:
     read: Mapping[str, str]
 
     def called(self, gateway: Gateway, frames: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
-        given = {key: frames[name] for key, name in self.read.items()}
-        with gateway.views(given) as names, gateway.instead(self.text, names) as read:
+        views = {key: frames[name] for key, name in self.read.items()}
+        with gateway.views(views) as names, gateway.instead(self.text, names) as read:
             tokens = tokenize(read)
             reader = TableFunctions(
                 gateway, tokens, "batch", self.functions, lambda query: gateway.sql(query).schema
@@ -161,20 +161,20 @@ def read_plan(
         rows = {name: one.frame.select(*map(quoted, one.columns)) for name, one in streams.items()}
         rows |= {name: reader.frames[key] for name, key in made.items()}
         known = _Known(rows, frozenset({*streams, *(name for name, key in made.items() if calls[key])}))
-        # what is wrong with the text is told of it as a whole
+        # first, so that errors have positions in the whole text
         gateway.sql(query.text, {item.key: known.frame(item).limit(0) for item in query.inputs})
         try:
             node = QueryReader(query_reader, SparkAnalyser(gateway), known).relation(query)
         except (NotPlannedError, UnknownShapeError) as refused:
             raise _unsupported(tokens, reason_of(refused), query.span) from None
-    clocks = clocks_of(gateway, streams)
+    zoned = zoned_types(gateway, streams)
     sources, tables = {}, {}
     keys: dict[str, str] = {}
     for item in query.inputs:
         assert isinstance(item, NamedRelation)
         name = item.name.lower()
         if name in streams:
-            sources[item.key] = _source(name, streams[name], clocks)
+            sources[item.key] = _source(name, streams[name], zoned)
             continue
         tables[item.key], keys[made[name]] = rows[name], item.key
         if calls[made[name]]:
@@ -193,7 +193,7 @@ def _unsupported(tokens: TokenList, reason: Reason, place: Span | None) -> NotSu
 
 @dataclass(frozen=True)
 class _Known:
-    """What names stand for."""
+    """The relations of names in the text."""
 
     rows: Mapping[str, DataFrame]
     varying: frozenset[str]
@@ -204,30 +204,30 @@ class _Known:
         return self.rows[item.name.lower()]
 
     def stream(self, name: str) -> None:
-        """None: streams are tables here."""
+        """None, as streams are tables here."""
 
     def view(self, name: str) -> None:
-        """None: views have been put where they stand."""
+        """None, as views are expanded already."""
 
     def given(self, item: Input) -> tuple[Sequence[StructField], bool]:
-        """The columns of a relation, and whether it varies."""
+        """The columns of a relation, and whether it is time-varying."""
         assert isinstance(item, NamedRelation)
         return self.frame(item).schema.fields, item.name.lower() in self.varying
 
 
-def _source(name: str, stream: Stream, clocks: Mapping[str, str]) -> EventTimeSource:
-    promises = stream.timed is not None and stream.timed.may_promise
-    return EventTimeSource(frozenset([name]), stream.rowtime or "", promises, clocks.get(name))
+def _source(name: str, stream: Stream, zoned: Mapping[str, str]) -> EventTimeSource:
+    has_punctuations = stream.timed is not None and stream.timed.may_promise
+    return EventTimeSource(frozenset([name]), stream.rowtime or "", has_punctuations, zoned.get(name))
 
 
-# -- functions of one's own ------------------------------------------------------------------------------
+# -- table functions of the user --------------------------------------------------------------------------
 
 
 def _calls(
     tokens: TokenList, functions: Functions, frames: Mapping[str, DataFrame], streams: Mapping[str, Stream]
 ) -> tuple[dict[str, dict[str, int]], dict[str, str]]:
-    """Of each function of one's own, by its key, the streams that it reads, with where these stand; and a
-    name that nothing else in the text has.
+    """For each table function of the user, by its key, the streams that it reads with their places, and a
+    name that is unique in the text.
     """
     found: dict[str, dict[str, int]] = {key: {} for key in frames}
     names: dict[str, str] = {}
@@ -244,7 +244,7 @@ def _calls(
 
 
 def _is_stream(tokens: TokenList, at: int, streams: Mapping[str, Stream]) -> bool:
-    """Whether a token names a stream where a relation stands."""
+    """Whether a token names a stream in the place of a relation."""
     if not tokens[at].is_name or tokens[at].name.lower() not in streams:
         return False
     if tokens.is_symbol(at - 1, ".") or tokens.is_symbol(at + 1, "."):
@@ -262,7 +262,7 @@ def _own(
     calls: Mapping[str, Mapping[str, int]],
     keys: Mapping[str, str],
 ) -> _Own:
-    """The text with relations in place of the streams that functions read."""
+    """The text with relations in place of the streams that table functions read."""
     edits, read = Edits(tokens), dict[str, str]()
     for key, places in calls.items():
         for name, at in places.items():

@@ -1,6 +1,6 @@
-"""EMIT by its definition: the query over what has come by each instant, and what is told of that.
+"""EMIT by its definition: the query over the rows that have arrived by each instant, and its emitted changes.
 
-On the driver, with one Spark query for each instant at which anything came.
+It runs on the driver, with a Spark query for each instant at which an entry arrived.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.punctuations.regions import Lines
 from windrow.spark.logs.session_streams import PTIME, ROWTIME, Stream
 from windrow.spark.recorded.emission import Emitted
-from windrow.spark.recorded.promised_over import Asked
+from windrow.spark.recorded.promised_over import ColumnPairs
 from windrow.spark.relations.snapshots import frame_of, keys_of
 from windrow.spark.relations.varying import AT, Varying, columns_of
 
@@ -30,7 +30,7 @@ _AT_ONCE = 32
 
 
 def shown_by_definition(query: Emitted) -> Varying:
-    """What EMIT shows of a query, and when; with the columns of ours."""
+    """The rows that a query with EMIT has emitted, with their times and the added columns."""
     instants = _instants(query)
     schema = query.schema
     names = tuple(schema.names)
@@ -55,19 +55,19 @@ def shown_by_definition(query: Emitted) -> Varying:
     for number, tick in enumerate(instants):
         there: Counter[tuple[Hashable, Hashable]] = Counter((groups[row], keys[row]) for row in by_tick[tick])
         states.append(
-            State(tick, there, frozenset(group for group, told in complete.items() if told[number]))
+            State(tick, there, frozenset(group for group, flags in complete.items() if flags[number]))
         )
-    told = emitted(states, delay=query.how.delay, watermark=query.how.watermark)
+    changes = emitted(states, delay=query.how.delay, watermark=query.how.watermark)
     inner = StructType(
         [StructField(name, field.dataType) for name, field in zip(columns, schema, strict=True)]
     )
-    frame = frame_of(query.gateway, _lasting(told, rows, keys), inner)
+    frame = frame_of(query.gateway, _lasting(changes, rows, keys), inner)
     came = query.gateway.spark.createDataFrame([(tick,) for tick in instants], f"{ROWTIME} bigint")
     return Varying.of(frame, query.clock, [Stream(came, (), query.clock)]).renamed(names)
 
 
 def _answers(query: Emitted, instants: list[int], columns: list[str]) -> pa.Table:
-    """The query's rows at each of a few instants, by one job."""
+    """The query's rows at each of some instants, by one job."""
     whole: DataFrame | None = None
     for tick in instants:
         answer = query.raw_at(tick).toDF(*columns).withColumn(AT, F.lit(tick).cast("bigint"))
@@ -95,7 +95,7 @@ def _is_key(query: Emitted, name: str) -> bool:
 def _complete(
     query: Emitted, rows: pa.Table, names: tuple[str, ...], groups: list[Any], instants: list[int]
 ) -> dict[Any, list[bool]]:
-    """Of each group whether it is complete at each instant."""
+    """For each group, whether it is complete at each instant."""
     if not query.how.watermark or not rows.num_rows:
         return {}
     first = {group: row for row, group in reversed(list(enumerate(groups)))}
@@ -115,7 +115,7 @@ def _complete(
 def _promised(
     query: Emitted, examples: pa.Table, names: tuple[str, ...], instants: list[int]
 ) -> list[list[bool]]:
-    """Of each row whether all streams had promised at each instant that none that it is made of follows."""
+    """For each row, whether punctuations of all its streams have closed it at each instant."""
     columns = dict(zip((name.lower() for name in names), examples.column_names, strict=True))
     kinds = StructType(
         [
@@ -123,21 +123,21 @@ def _promised(
             for name, own in zip(examples.column_names, query.schema, strict=True)
         ]
     )
-    found = [[query.timed.plain != ()] * len(instants) for _ in range(examples.num_rows)]
-    for _, name, own in query.asked(kinds, columns):
-        told, lines = query.promised.told(name), query.promised.lines(name)
+    found = [[query.timed.lineage != ()] * len(instants) for _ in range(examples.num_rows)]
+    for _, name, own in query.closing_columns(kinds, columns):
+        punctuations, lines = query.promised.told(name), query.promised.lines(name)
         rows = _placed(examples, own, lines)
         for row, known in enumerate(rows):
             for number, tick in enumerate(instants):
-                patterns = [pattern for at, pattern in told if at <= tick]
+                patterns = [pattern for at, pattern in punctuations if at <= tick]
                 found[row][number] &= bool(own) and none_follows(known, patterns)
     return found
 
 
-def _placed(examples: pa.Table, asked: Asked, lines: Lines) -> list[dict[str, Any]]:
-    """The places of the values of rows in the columns of a stream that they are, None for NULL."""
+def _placed(examples: pa.Table, pairs: ColumnPairs, lines: Lines) -> list[dict[str, Any]]:
+    """The places of rows' values on the lines of a stream's columns; None for NULL."""
     found: list[dict[str, Any]] = [{} for _ in range(examples.num_rows)]
-    for name, column in asked.items():
+    for name, column in pairs.items():
         values = examples.column(column).cast(lines[name].kind)
         for row, value in enumerate(values):
             place = lines[name].places(pa.array([value], values.type))[0]
@@ -145,12 +145,12 @@ def _placed(examples: pa.Table, asked: Asked, lines: Lines) -> list[dict[str, An
     return found
 
 
-def _lasting(told: list[Change], rows: pa.Table, keys: list[Any]) -> pa.Table:
-    """The rows that are told with the stretches of time between what is told of them."""
+def _lasting(changes: list[Change], rows: pa.Table, keys: list[Any]) -> pa.Table:
+    """The emitted rows with their validity, from insert to delete."""
     place = {key: row for row, key in enumerate(keys)}
     since: dict[Any, list[int]] = defaultdict(list)
     lasting: list[tuple[int, int, int]] = []
-    for change in told:
+    for change in changes:
         key = change.group, change.row
         since[key] += [change.at] * max(change.diff, 0)
         lasting += [(place[change.row], since[key].pop(0), change.at) for _ in range(-change.diff)]

@@ -1,4 +1,4 @@
-"""Rowtimes in zones whose clocks are set: days are longer and shorter there."""
+"""Rowtimes in time zones with daylight saving time, where days differ in length."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from windrow.spark.gateway import Gateway
 from windrow.spark.logs.session_streams import Stream
 from windrow.syntax.rising import STEADY
 
-__all__ = ["clocks_of"]
+__all__ = ["zoned_types"]
 
 _KINDS: dict[DataType, str] = {TimestampType(): "TIMESTAMP", TimestampNTZType(): "TIMESTAMP_NTZ"}
 
 
-def clocks_of(gateway: Gateway, streams: Mapping[str, Stream]) -> dict[str, str]:
-    """Of streams with such a rowtime its type, by their names."""
+def zoned_types(gateway: Gateway, streams: Mapping[str, Stream]) -> dict[str, str]:
+    """The types of such rowtimes, by the names of their streams."""
     if gateway.spark.conf.get("spark.sql.session.timeZone") in STEADY:
         return {}
     kinds = {

@@ -1,6 +1,6 @@
-"""What streams promise of the values in some of their columns, in time: of which rows none like them follows.
+"""Punctuations of streams over time: since when values of columns are closed, so that no such row follows.
 
-One mechanism for all that asks: a query's groups that are complete, rows that are not needed any more.
+One mechanism decides both which groups of a query are complete, and which rows are not needed any more.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructType
 
 from windrow.kernels.zset.relation import NEVER
-from windrow.plan.event_time import Closed, Plain, Timed
+from windrow.plan.event_time import Closed, Lineage, Timed
 from windrow.punctuations import Cover, Pattern, Values, lines_of
 from windrow.punctuations.regions import Lines
 from windrow.punctuations.since import Since
@@ -26,23 +26,31 @@ from windrow.spark.logs.session_streams import Stream
 from windrow.spark.runtime.interpreter import map_in_arrow
 from windrow.spark.tasks.exchange import in_worker
 
-__all__ = ["Asked", "Promised", "Promises", "asked_of", "folded", "stream_kinds", "with_since"]
+__all__ = [
+    "ColumnPairs",
+    "Promised",
+    "Promises",
+    "closing_columns_of",
+    "folded",
+    "stream_kinds",
+    "with_since",
+]
 
 Ints = npt.NDArray[np.int64]
 
-Asked = Mapping[str, str]
-"""Columns of a stream, and of those that are asked about the ones that have their values."""
+ColumnPairs = Mapping[str, str]
+"""Columns of a stream, each with the column of the rows in question that has its values."""
 
 
 Promises = list[tuple[int, str]]
-"""(processing time, pattern), in time."""
+"""(processing time, pattern), in order of time."""
 
 _SPARE = 100
 
 
 @dataclass
-class _Told:
-    """What a stream has promised, and what is asked of it."""
+class _Punctuations:
+    """The punctuations of a stream, and since when they close values."""
 
     kinds: StructType
     schema: pa.Schema
@@ -51,7 +59,7 @@ class _Told:
     since: dict[tuple[str, ...], Since] = field(default_factory=dict)
 
     def of(self, columns: Iterable[str]) -> Since:
-        """Since when values of these columns are closed."""
+        """The times since when values of these columns are closed."""
         key = tuple(sorted(columns))
         if key not in self.since:
             self.since[key] = Since(self.lines, key)
@@ -61,72 +69,72 @@ class _Told:
 
 
 class Promised:
-    """What streams have promised so far. It changes as they promise more.
+    """The punctuations of streams so far; further ones can be added.
 
     Parameters
     ----------
     streams
-        By name.
+        The streams, by name.
     """
 
     def __init__(self, streams: Mapping[str, Stream]) -> None:
-        self._streams = {name: _told_by(stream) for name, stream in streams.items()}
+        self._streams = {name: _punctuations_of(stream) for name, stream in streams.items()}
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing has been promised but what is so from the outset."""
+        """Whether there are no punctuations other than those of the streams' domains."""
         return not any(at for known in self._streams.values() for at, _ in known.told)
 
-    def take(self, name: str, told: Iterable[tuple[int, str]]) -> None:
-        """Take in what a stream promises, and when, in order."""
+    def take(self, name: str, punctuations: Iterable[tuple[int, str]]) -> None:
+        """Add punctuations of a stream with their times, in order."""
         known = self._streams[name]
-        for at, text in told:
+        for at, text in punctuations:
             if not json.loads(text).keys() <= known.lines.keys():
-                continue  # of what is compared in another way than by its values
+                continue  # over a column that is not compared by its values
             pattern = Pattern.from_json(text, known.schema)
             known.told.append((at, pattern))
             for since in known.since.values():
                 since.add(at, [pattern])
 
     def told(self, name: str) -> list[tuple[int, Pattern]]:
-        """What a stream has promised, and when."""
+        """The punctuations of a stream, with their times."""
         return self._streams[name].told
 
     def lines(self, name: str) -> Lines:
-        """The columns of a stream of which patterns tell."""
+        """The lines of the columns that punctuations of a stream may name."""
         return self._streams[name].lines
 
-    def of(self, name: str, asked: Asked) -> Since | None:
-        """Since when values of these columns of a stream are closed; None if they never are."""
+    def of(self, name: str, pairs: ColumnPairs) -> Since | None:
+        """The times since when values of these columns of a stream are closed; None if they never are."""
         known = self._streams[name]
-        if not asked or not asked.keys() <= known.lines.keys():
+        if not pairs or not pairs.keys() <= known.lines.keys():
             return None
-        since = known.of(asked)
+        since = known.of(pairs)
         return None if since.is_empty else since
 
-    def since(self, name: str, asked: Asked, rows: pa.Table) -> Ints:
-        """Since when none like some rows follows in a stream; `NEVER` where one may."""
-        since = self.of(name, asked)
-        return np.full(rows.num_rows, NEVER) if since is None else _since(since, asked, rows)
+    def since(self, name: str, pairs: ColumnPairs, rows: pa.Table) -> Ints:
+        """The times since when a stream is closed for each of these rows; `NEVER` if it is not."""
+        since = self.of(name, pairs)
+        return np.full(rows.num_rows, NEVER) if since is None else _since(since, pairs, rows)
 
     def over(self, closed: Closed, streams: Mapping[int, str], rows: pa.Table) -> Ints:
-        """Since when what rows of a stream are in is over.
+        """The times since when the groups of a stream's rows are closed.
 
         Parameters
         ----------
         closed
-            What says so.
+            The closing condition.
         streams
-            The streams where they stand.
+            The streams by their places.
         """
-        parts = [self.since(name, asked, rows) for name, asked in self.asked(closed, streams)]
+        parts = [self.since(name, pairs, rows) for name, pairs in self.closing_columns(closed, streams)]
         found: Ints = np.maximum.reduce(parts)
         return found
 
-    def asked(self, closed: Closed, streams: Mapping[int, str]) -> list[tuple[str, Asked]]:
-        """What is asked of streams to know whether what rows are in is over: (stream, columns).
+    def closing_columns(self, closed: Closed, streams: Mapping[int, str]) -> list[tuple[str, ColumnPairs]]:
+        """The columns of streams that must be closed, as (stream, columns).
 
-        Promises are of values of a type: of columns that are equal, but of different types, nothing is asked.
+        A punctuation names values of one type, so equal columns of different types are left out.
         """
         own = self._streams[streams[closed.origin]].kinds
         return [
@@ -142,11 +150,11 @@ class Promised:
         ]
 
     def may_tell(self, closed: Closed, streams: Mapping[int, str]) -> bool:
-        """Whether rows may be over by it: whether all streams have promised something of these columns."""
-        return all(self.of(*part) is not None for part in self.asked(closed, streams))
+        """Whether the condition can hold: whether all streams have punctuations of these columns."""
+        return all(self.of(*part) is not None for part in self.closing_columns(closed, streams))
 
 
-def _told_by(stream: Stream) -> _Told:
+def _punctuations_of(stream: Stream) -> _Punctuations:
     kinds = stream_kinds(stream)
     schema = told_of(kinds)
     is_plain = {
@@ -154,56 +162,56 @@ def _told_by(stream: Stream) -> _Told:
         for each in kinds
     }
     lines = {name: line for name, line in lines_of(schema).items() if is_plain[name]}
-    told = []
-    if stream.rowtime in lines:  # a row without a rowtime is none
-        told.append((0, Pattern.of({stream.rowtime: Values(lines[stream.rowtime], null=True, spans=())})))
-    return _Told(kinds, schema, lines, told)
+    initial = []
+    if stream.rowtime in lines:  # an entry without a rowtime is no row
+        initial.append((0, Pattern.of({stream.rowtime: Values(lines[stream.rowtime], null=True, spans=())})))
+    return _Punctuations(kinds, schema, lines, initial)
 
 
 def stream_kinds(stream: Stream) -> StructType:
-    """The columns of a stream of which patterns tell."""
+    """The columns of a stream that punctuations may name."""
     return StructType([stream.frame.schema[name] for name in stream.columns])
 
 
-def folded(told: Promises, since: int, columns: pa.Schema) -> Promises:
-    """The same in fewer patterns: when they came is left out of those before an instant, now and then."""
-    old = [text for at, text in told if at < since]
-    if len(old) <= 2 * sum(at == 0 for at, _ in told) + _SPARE:
-        return told
+def folded(punctuations: Promises, since: int, columns: pa.Schema) -> Promises:
+    """Equivalent punctuations: now and then, those before an instant are merged, without their times."""
+    old = [text for at, text in punctuations if at < since]
+    if len(old) <= 2 * sum(at == 0 for at, _ in punctuations) + _SPARE:
+        return punctuations
     lines = lines_of(columns)
     cover = Cover(lines, (Pattern.from_json(text, columns) for text in old))
-    fewer = [(0, Pattern.of_region(box, lines).to_json()) for box in cover]
-    return [*fewer, *((at, text) for at, text in told if at >= since)]
+    fewer = [(0, Pattern.of_region(region, lines).to_json()) for region in cover]
+    return [*fewer, *((at, text) for at, text in punctuations if at >= since)]
 
 
-def asked_of(
+def closing_columns_of(
     timed: Timed, streams: Mapping[str, Stream], shown: StructType, columns: Mapping[str, str]
-) -> list[tuple[int, str, Asked]]:
-    """What is asked of the streams of a query about its rows: (place, stream, columns).
+) -> list[tuple[int, str, ColumnPairs]]:
+    """The columns of a query's streams that close its rows, as (place, stream, columns).
 
     Parameters
     ----------
     shown
         The columns of the rows.
     columns
-        Which of them the query's own are, by name in lower case.
+        The names of the query's columns there, by name in lower case.
     """
     of_place = {each.place: each.stream for each in timed.occurrences}
     return [
-        (at, of_place[at], _asked(timed.plain, at, streams[of_place[at]], shown, columns))
+        (at, of_place[at], _closing_columns(timed.lineage, at, streams[of_place[at]], shown, columns))
         for at in timed.places
     ]
 
 
-def _asked(
-    plain: Iterable[tuple[str, Plain]],
+def _closing_columns(
+    lineage: Iterable[tuple[str, Lineage]],
     place: int,
     stream: Stream,
     shown: StructType,
     columns: Mapping[str, str],
-) -> Asked:
+) -> ColumnPairs:
     found = {}
-    for name, own in plain:
+    for name, own in lineage:
         for at, column in own:
             inner = columns[name.lower()]
             if at == place and stream.frame.schema[column].dataType == shown[inner].dataType:
@@ -211,27 +219,27 @@ def _asked(
     return found
 
 
-def with_since(frame: DataFrame, asked: Sequence[tuple[str, Since | None, Asked]]) -> DataFrame:
-    """With columns that say since when none like a row follows: (column, what says so, columns)."""
+def with_since(frame: DataFrame, pairs: Sequence[tuple[str, Since | None, ColumnPairs]]) -> DataFrame:
+    """The rows with columns of times since when they are closed: (column, punctuations, columns)."""
     never: Column = F.lit(NEVER).cast("bigint")
-    frame = frame.withColumns({name: never for name, since, _ in asked if since is None})
-    telling = [(name, since, dict(columns)) for name, since, columns in asked if since is not None]
-    if not telling:
+    frame = frame.withColumns({name: never for name, since, _ in pairs if since is None})
+    closing = [(name, since, dict(columns)) for name, since, columns in pairs if since is not None]
+    if not closing:
         return frame
 
-    def told(batches: Iterable[pa.RecordBatch], _: int) -> Iterator[pa.RecordBatch]:
+    def with_times(batches: Iterable[pa.RecordBatch], _: int) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             rows = pa.Table.from_batches([batch])
-            for name, since, columns in telling:
+            for name, since, columns in closing:
                 rows = rows.append_column(name, pa.array(_since(since, columns, rows)))
             yield from rows.combine_chunks().to_batches()
 
     schema = frame.select("*").schema
-    for name, _, _ in telling:
+    for name, _, _ in closing:
         schema = schema.add(name, LongType())
-    return map_in_arrow(frame, in_worker(told, None), schema)
+    return map_in_arrow(frame, in_worker(with_times, None), schema)
 
 
-def _since(since: Since, asked: Asked, rows: pa.Table) -> Ints:
-    columns = [rows.column(asked[name]).cast(since.lines[name].kind) for name in since.columns]
+def _since(since: Since, pairs: ColumnPairs, rows: pa.Table) -> Ints:
+    columns = [rows.column(pairs[name]).cast(since.lines[name].kind) for name in since.columns]
     return since.of(pa.Table.from_arrays(columns, names=list(since.columns)))

@@ -1,4 +1,4 @@
-"""Columns looked up among the steps of a watermark: its value at a time, and when it was above a value."""
+"""Watermarks as columns: the value of a watermark at a time, and the time when it passed a value."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from windrow.spark.runtime.interpreter import series_function
 
 __all__ = ["looked_up", "when_above"]
 
-_FEW = 256  # steps of a watermark that are an expression of SQL
+_IN_SQL = 256  # up to so many changes of a watermark are a CASE expression
 
 
 def looked_up(spark: SparkSession, column: str, since: Sequence[int], values: Sequence[int]) -> Column:
-    """The value of the last step that is not after a tick; NULL before the first."""
+    """The value of the last change that is not after a tick; NULL before the first."""
     if not since:
         return F.lit(None).cast("bigint")
-    if len(since) <= _FEW:
+    if len(since) <= _IN_SQL:
         cases = [
             f"WHEN {column} >= {at}L THEN {value}L"
             for at, value in zip(reversed(since), reversed(values), strict=True)
@@ -39,9 +39,9 @@ def looked_up(spark: SparkSession, column: str, since: Sequence[int], values: Se
 
 
 def when_above(spark: SparkSession, ticks: Column, values: Sequence[int], whens: Sequence[int]) -> Column:
-    """When the first of the values is above a tick; never, if none is or it is NULL."""
+    """The time of the first value above a tick; `NEVER` if there is none, or the tick is NULL."""
     never = F.lit(NEVER).cast("bigint")
-    if len(values) <= _FEW:
+    if len(values) <= _IN_SQL:
         found: Column | None = None
         for value, when in zip(values, whens, strict=True):
             condition, then = ticks < F.lit(value), F.lit(when).cast("bigint")

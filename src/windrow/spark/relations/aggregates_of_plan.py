@@ -18,12 +18,12 @@ __all__ = ["kernel_aggregates"]
 def kernel_aggregates(
     gateway: Gateway, node: plan.Aggregate, held: Callable[[str], str] = lambda column: column
 ) -> tuple[tuple[str, Aggregate], ...] | Reason:
-    """The aggregates by the ids of their columns, or which of them the kernel does not have.
+    """The aggregates by the ids of their columns, or a reason that names one without a kernel.
 
     Parameters
     ----------
     held
-        What holds a column of the input.
+        Maps a column of the input to its name.
     """
     kinds = {column.id: column.type for column in node.input.columns}
     found = []

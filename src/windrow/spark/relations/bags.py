@@ -1,4 +1,4 @@
-"""Bags of rows that vary: what counting their rows by value gives, and tables as such bags."""
+"""Time-varying bags of rows: results of kernels that count rows by value, and tables as such bags."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["BagRows", "Bags", "inner"]
 
 @dataclass(frozen=True)
 class BagRows:
-    """The rows of a node: its columns by their ids, and `ENTER` and `LEAVE` after them if they vary."""
+    """The rows of a node: its columns by their ids, then `ENTER` and `LEAVE` if they are time-varying."""
 
     frame: DataFrame
     varies: bool
@@ -43,7 +43,7 @@ class Bags:
     gateway
         The session.
     inputs
-        What varies in it.
+        Its time-varying inputs.
     """
 
     gateway: Gateway
@@ -81,7 +81,7 @@ class Bags:
         strange = [field for field in schema if not is_orderable(field.dataType)]
         if not strange:
             return BagRows(run_keyed(self.gateway, operator, sides, names, schema), varies=True)
-        # Spark itself compares no maps and variants; rows of a join are told apart by their texts
+        # Spark cannot compare maps and variants; rows of a join are compared by their texts
         texts = {f"__text{number}": _text(field) for number, field in enumerate(strange)}
         sides = [side.withColumns(texts) for side in sides]
         compared = [name for name in names if is_orderable(schema[name].dataType)]

@@ -1,4 +1,4 @@
-"""Changelogs of relations that vary, in the forms in which they are shown."""
+"""Changelogs of time-varying relations, in all envelopes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from windrow.spark.relations.varying import AT, DIFF, Varying
 __all__ = ["ENVELOPES", "as_cql", "changelog", "one_sql"]
 
 ENVELOPES = ("delta", "op", "diff", "cql")
-"""The forms of a changelog."""
+"""The envelopes of a changelog."""
 
 _WITH_UPDATES = ("delta", "op")
 _KIND = "__kind"
@@ -31,7 +31,7 @@ def changelog(
     key: Sequence[tuple[str, Span | None]] = (),
     ordered: bool = False,
 ) -> DataFrame:
-    """What enters and leaves; if it is to be `ordered`, by time, what leaves before what enters.
+    """The inserts and deletes of a relation; if `ordered`, by time, deletes before inserts.
 
     Parameters
     ----------
@@ -40,12 +40,12 @@ def changelog(
     envelope
         ``"delta"``: the columns, ``_change_type`` (insert or delete), ``_commit_version`` and
         ``_commit_timestamp``. ``"op"``: ``_op`` (+I or -D), ``_at`` and the columns. ``"diff"``: the
-        columns, ``_diff``, how many more copies of the row there are, and ``_at``. ``"cql"``: ``timestamp``,
-        ``kind`` (+ or -) and ``tuple``, the values as text.
+        columns, ``_diff``, the change of the number of copies of the row, and ``_at``. ``"cql"``:
+        ``timestamp``, ``kind`` (+ or -) and ``tuple``, the values as text.
     key
-        Columns, and where they are named. A row that leaves and one of the same values in them that enters at
-        the same instant are an update: ``update_preimage`` and ``update_postimage`` in ``"delta"``, -U and +U
-        in ``"op"``. Of several rows of one key, the first in the order of their values belong together.
+        Columns, with their places in the text. A delete and an insert with equal values in them at one
+        instant are an update: ``update_preimage`` and ``update_postimage`` in ``"delta"``, -U and +U in
+        ``"op"``. If a key has several rows, they are paired in the order of their values.
 
     Raises
     ------
@@ -62,9 +62,9 @@ def changelog(
         )
     if key and envelope not in _WITH_UPDATES:
         raise UsageError(
-            f"envelope {envelope} has no updates, and so no key",
+            f"envelope {envelope} has no updates, and so takes no key",
             condition="INVALID_ARGUMENT",
-            hint=f"envelopes with updates are {', '.join(_WITH_UPDATES)}",
+            hint=f"leave the key out, or use one of {', '.join(_WITH_UPDATES)}",
         )
     keys = [_column(relation, name, span) for name, span in key]
     changes = relation.changes()
@@ -79,11 +79,11 @@ def changelog(
         together = [_KIND, *keys, _NUMBER] if key else []
         copies = copies.orderBy(AT, *together, DIFF)
     if envelope == "delta":
-        kind = _told(["delete", "update_preimage", "update_postimage", "insert"], updates=bool(key))
+        kind = _word(["delete", "update_preimage", "update_postimage", "insert"], updates=bool(key))
         ours = ("_change_type", "_commit_version", "_commit_timestamp")
         return copies.select(*rows, kind, AT, relation.shown_time()).toDF(*relation.names, *ours)
     if envelope == "op":
-        kind = _told(["-D", "-U", "+U", "+I"], updates=bool(key))
+        kind = _word(["-D", "-U", "+U", "+I"], updates=bool(key))
         return copies.select(kind, relation.shown_time(), *rows).toDF("_op", "_at", *relation.names)
     return _as_cql(copies, relation.columns, relation.clock)
 
@@ -101,8 +101,8 @@ def _as_cql(copies: DataFrame, columns: Sequence[str], clock: Clock) -> DataFram
     return copies.select(shown, kind, F.concat_ws(",", *values)).toDF("timestamp", "kind", "tuple")
 
 
-def _told(words: list[str], *, updates: bool) -> Column:
-    """The word for a change, of those for a delete, for an update before and after, and for an insert."""
+def _word(words: list[str], *, updates: bool) -> Column:
+    """The word for a change, among those for delete, update before, update after, and insert."""
     delete, before, after, insert = words
     enters = F.col(DIFF) > 0
     plain = F.when(enters, insert).otherwise(delete)
@@ -112,7 +112,7 @@ def _told(words: list[str], *, updates: bool) -> Column:
 
 
 def _with_updates(copies: DataFrame, keys: list[str], columns: list[str]) -> DataFrame:
-    """The changes, a row a copy, with the kind of each and its number among those of its key."""
+    """The changes, a row for each copy, with the kind of each and its number within its key."""
     kinds = {field.name: field.dataType for field in copies.schema}
     order = [name for name in columns if is_orderable(kinds[name])]
     enters = F.col(DIFF) > 0
@@ -127,7 +127,7 @@ def _with_updates(copies: DataFrame, keys: list[str], columns: list[str]) -> Dat
 
 
 def _column(relation: Varying, name: str, span: Span | None) -> str:
-    """The column inside that a key names."""
+    """The internal column of a key."""
     found = [
         column
         for column, known in zip(relation.columns, relation.names, strict=True)
@@ -147,7 +147,7 @@ def _column(relation: Varying, name: str, span: Span | None) -> str:
             condition="AMBIGUOUS_REFERENCE",
             sqlstate="42704",
             span=span,
-            hint="give each its own name with AS",
+            hint="rename one of them with AS",
         )
     kind = relation.frame.schema[found[0]].dataType
     if not is_orderable(kind):
@@ -164,18 +164,18 @@ def _column(relation: Varying, name: str, span: Span | None) -> str:
 def one_sql(
     relation: Varying, groups: Sequence[str] | None, *, ordered: bool, since: int | None = None
 ) -> DataFrame:
-    """The changes of a relation as rows with ``undo``, ``ptime`` and ``ver``, without columns of ours.
+    """The changes of a relation as rows with ``undo``, ``ptime`` and ``ver``, without hidden columns.
 
     Parameters
     ----------
     relation
-        On the clock of processing time.
+        A relation over processing time.
     groups
-        The columns inside of which each combination counts its changes; None where none are counted.
+        The internal columns of groups, which number their changes; None without numbers.
     ordered
-        Whether they are in order of time, those of one group together, what is undone first.
+        Whether they are ordered by time, with those of one group together and deletes first.
     since
-        The first instant of which changes are told; those before are counted.
+        The first instant whose changes are returned; earlier ones are numbered too.
     """
     changes = relation.changes()
     copies = changes.withColumn("__copy", F.explode(F.array_repeat(F.lit(0), F.abs(DIFF).cast("int"))))
@@ -187,17 +187,17 @@ def one_sql(
         of_group = Window.partitionBy(*groups) if groups else Window.partitionBy(F.lit(0))
         place = of_group.orderBy(AT, DIFF, *values)
         version = F.row_number().over(place).cast("bigint") - 1
-    told = copies.withColumn("__version", version)
+    numbered = copies.withColumn("__version", version)
     if since is not None:
-        told = told.where(F.col(AT) >= since)
+        numbered = numbered.where(F.col(AT) >= since)
     if ordered:
-        told = told.orderBy(AT, *(groups or []), "__version", DIFF, *values)
-    kept = [
+        numbered = numbered.orderBy(AT, *(groups or []), "__version", DIFF, *values)
+    visible = [
         (name, column)
         for name, column in zip(relation.names, relation.columns, strict=True)
         if not name.startswith(HIDDEN)
     ]
-    shown = [F.col(column) for _, column in kept]
-    names = [name for name, _ in kept]
+    own = [F.col(column) for _, column in visible]
+    names = [name for name, _ in visible]
     undo, ptime = F.col(DIFF) < 0, relation.shown_time()
-    return told.select(*shown, undo, ptime, "__version").toDF(*names, "undo", "ptime", "ver")
+    return numbered.select(*own, undo, ptime, "__version").toDF(*names, "undo", "ptime", "ver")

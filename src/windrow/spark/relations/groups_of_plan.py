@@ -1,7 +1,7 @@
-"""Groups, functions over frames, and the first rows in an order, of relations that vary.
+"""Groups, functions over frames, and the first rows in an order, of time-varying relations.
 
-Of aggregates that are the kernel's, it gives a row for each piece of time in which the group stays as it is.
-What Spark computes of several rows it computes in each such piece: rows are written out once for each.
+For aggregates with a kernel, the result has a row for each piece of time in which a group does not change.
+All else that reads several rows is computed by Spark in each such piece, with a copy of the rows for each.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def _with_empty(bags: Bags, rows: BagRows, found: BagRows, empty: DataFrame) -> 
 
 
 def evaluated(bags: Bags, node: plan.Pieces, rows_of: RowsOf) -> BagRows:
-    """What Spark gives of a block, or of a query, as a whole."""
+    """The result of a block or a query that Spark evaluates as a whole."""
     names = [column.id for column in node.columns]
     if node.input is None or node.beside:
         return _beside_others(bags, node, rows_of)
@@ -132,7 +132,7 @@ def in_sessions(bags: Bags, node: plan.Session, rows: BagRows) -> BagRows:
 
 
 def _beside_others(bags: Bags, node: plan.Pieces, rows_of: RowsOf) -> BagRows:
-    """What Spark gives of a text that reads several relations, all of them over the same pieces of time."""
+    """The result of a text that Spark evaluates over several relations, in the same pieces of time."""
     given = {key: bags.varying(rows_of(one)) for key, one in node.beside}
     if node.input is not None:
         given[ROWS] = bags.varying(rows_of(node.input))
@@ -182,7 +182,7 @@ def framed(
 
 
 def _frames_of_a_block(node: plan.Over) -> list[plan.Over | plan.Project]:
-    """The functions over frames of one block, and what is computed between them, the last one first."""
+    """The functions over frames of one block, and the projections between them, the last one first."""
     chain: list[plan.Over | plan.Project] = []
     count = 0
     below: plan.Node = node

@@ -1,8 +1,7 @@
-"""Joins of relations that vary, with each other and with tables.
+"""Joins of time-varying relations, with each other and with tables.
 
-The pairs of rows that are there at one time are a kernel's. The rows of one side that have a partner, or
-none, are told by counting: at any instant a row is there as often as it is on its side, if there is a pair
-with such a row, or if there is none.
+A kernel computes the pairs of rows at each instant. Semi and anti joins count pairs: at any instant a row is
+in the result as often as on its side, if a pair with such a row exists, or if none does.
 """
 
 from __future__ import annotations
@@ -151,7 +150,7 @@ def _equal(keys: Keys) -> Column:
 
 
 def _beside_table(bags: Bags, node: plan.Join, left: BagRows, right: BagRows) -> BagRows:
-    """Outer, semi and anti joins with what does not vary: Spark's own, row by row of the left."""
+    """Outer, semi and anti joins with tables: Spark's own, row by row of the left side."""
     known = set(right.columns)
     mine = tuple(part for part in node.scope.parts if not known >= set(part.columns))
     theirs = [part for part in node.scope.parts if part.columns and known >= set(part.columns)]

@@ -1,8 +1,8 @@
-"""A plan as a relation that varies, for whole logs at once.
+"""A plan as a time-varying relation, for whole logs at once.
 
-Every row carries the time in which it is there through projections and filters, which are Spark's. Joins,
-groups and set operators are kernels (:mod:`windrow.kernels.zset`). Expressions are the user's text, evaluated
-by Spark over a scope in which the relations of FROM have their names.
+Spark evaluates projections and filters, through which every row carries its validity. Joins, groups and set
+operators are kernels (:mod:`windrow.kernels.zset`). Expressions are the user's text, which Spark evaluates in
+a scope in which the relations of FROM have their names.
 """
 
 from __future__ import annotations
@@ -62,18 +62,18 @@ def plan_of(
     Parameters
     ----------
     inputs, tables
-        What varies in the query and what does not, by key.
+        The time-varying inputs of the query and the tables, by key.
 
     Raises
     ------
     NotPlannedError, UnknownShapeError
-        Saying what of it has no node.
+        Names a part that has no node.
     """
     return QueryReader(reader, SparkAnalyser(gateway), _Given(inputs, tables)).relation(query)
 
 
 def why_not_in_steps(node: plan.Node) -> Reason | None:
-    """What of a plan reads all rows that are there at an instant; None where steps of changes do."""
+    """A part of a plan that reads all rows at an instant; None if it can be evaluated by changes."""
     for one in plan.walk(node):
         if isinstance(one, plan.Pieces) and (one.input is None or one.beside):
             return Reason("what only Spark understands, over all of its rows at once", one.why.at)
@@ -88,19 +88,19 @@ def relation_of_plan(
     tables: Mapping[str, DataFrame],
     tokens: TokenList,
 ) -> Varying:
-    """The relation of a plan, of which the places are in a text.
+    """The relation of a plan, whose places refer to a text.
 
     Parameters
     ----------
     clock
-        What instants are counted in.
+        The unit of instants.
     inputs, tables
-        What varies in the query, on that clock, and what does not, by key.
+        The time-varying inputs of the query, in that unit, and the tables, by key.
 
     Raises
     ------
     NotPlannedError
-        For columns of types that no operator takes.
+        For columns of types that no operator supports.
     """
     bags = Bags(gateway, inputs)
     lowering = _Lowering(bags, tables, tokens)
@@ -124,7 +124,7 @@ def relation_of_plan(
 
 @dataclass(frozen=True)
 class _Given:
-    """What names stand for where all that varies is there."""
+    """The relations of names in a query whose inputs are all known."""
 
     inputs: Mapping[str, Varying]
     tables: Mapping[str, DataFrame]
@@ -136,7 +136,7 @@ class _Given:
         """None: views are relations by now."""
 
     def given(self, item: Given) -> tuple[Sequence[StructField], bool]:
-        """The columns of an input, and whether it varies."""
+        """The columns of an input, and whether it is time-varying."""
         if isinstance(item, ChangelogOf):
             return self.tables[item.key].schema.fields, False
         varying = self.inputs[item.key]
@@ -257,10 +257,9 @@ class _Lowering:
         return bags.counted(node.operator + (" all" if node.all else ""), frames)
 
     def _windowed(self, node: plan.TimeWindows) -> BagRows:
-        """The rows with the windows of time that they are in.
+        """The rows with their time windows.
 
-        Windows other than sessions are found as any block is, where tasks compute them: Spark needs no
-        exchange for these.
+        Windows other than sessions are evaluated like any block, in Spark's tasks, without an exchange.
         """
         if node.kind != "SESSION" and self.bags.gateway.operators is None:
             return self.rows_of(node.spelled)

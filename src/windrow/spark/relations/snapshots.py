@@ -34,14 +34,14 @@ def by_snapshots(
     tables: Mapping[str, DataFrame],
     clock: Clock,
 ) -> Varying:
-    """The relation that a query makes of relations.
+    """The relation of a query, evaluated at every instant.
 
     Parameters
     ----------
     text
-        The query, in which the keys of `inputs` and `tables` stand for what they are at an instant.
+        The query, with the keys of `inputs` and `tables` as its relations.
     inputs, tables
-        What varies, on this clock, and what does not.
+        The time-varying inputs, in ticks of this clock, and the tables.
     """
     empty = {key: item.visible().limit(0) for key, item in inputs.items()}
     schema = gateway.sql(text, {**empty, **tables}).schema
@@ -112,7 +112,7 @@ def _answers(
     instants: Sequence[int],
     columns: Sequence[str],
 ) -> pa.Table:
-    """The query's rows at each of a few instants, by one job."""
+    """The query's rows at each of some instants, by one job."""
     whole: DataFrame | None = None
     for tick in instants:
         inputs = {key: item.at(tick) for key, item in held.items()}
@@ -155,14 +155,14 @@ def _lasting(answers: Sequence[pa.Table], instants: Sequence[int], columns: Sequ
 
 
 def keys_of(column: pa.ChunkedArray) -> list[Any]:
-    """What values are told apart by."""
+    """A hashable form of values, by which they are compared."""
     if pa.types.is_timestamp(column.type):
-        column = column.cast(pa.int64())  # an hour that clocks show twice is two
+        column = column.cast(pa.int64())  # the repeated hour at the end of daylight saving time is two hours
     return [comparable(_plain(value)) for value in column.to_pylist()]
 
 
 def _plain(value: Any) -> Any:
-    """Maps, which Arrow gives as lists of pairs, in one order; other values as they are."""
+    """Maps, which are lists of pairs in Arrow, in one order; other values unchanged."""
     if isinstance(value, list) and value and all(isinstance(part, tuple) for part in value):
         return sorted(([_plain(part) for part in pair] for pair in value), key=repr)
     if isinstance(value, list):

@@ -1,7 +1,7 @@
-"""Table functions in FROM: the text of a statement in which what they make stands in their place.
+"""Table functions in FROM: a statement with their results in place of their calls.
 
-Windowing functions become queries over their input. Functions of the user's own, and everything where the
-reference is asked, are evaluated when the statement is given, and stand in it as tables.
+Windowing functions become queries over their input. A user's functions, and in the reference all functions,
+are evaluated when the statement is planned, and replaced by tables.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def calls_table_functions(text: str, functions: Functions) -> bool:
 
 
 class TableFunctions:
-    """Puts queries and tables in the place of the table functions of one text.
+    """Replaces the table functions of one text by queries and tables.
 
     Parameters
     ----------
@@ -61,16 +61,16 @@ class TableFunctions:
     execution
         ``"batch"`` or ``"reference"``.
     functions
-        Those of the user's own.
+        The user's functions.
     schema_of
-        The columns of a query as Windrow understands it.
+        Returns the columns of a query of the dialect.
     varying
-        The names of relations that vary, in lower case.
+        The names of time-varying relations, in lower case.
 
     Attributes
     ----------
     frames
-        The tables that stand in the text, by their keys in it.
+        The tables in the resulting text, by their keys.
     found
         Whether there was a table function.
     """
@@ -118,7 +118,7 @@ class TableFunctions:
         return SqlText.of(verbatim(self.tokens, span.start, span.stop), " ")
 
     def _relation(self, call: FunctionCall) -> SqlText:
-        """What stands in the place of a call, under a name where it is given none."""
+        """The text that replaces a call, with a generated alias if it has none."""
         self.found = True
         if call.name in self.functions:
             frame = self._called(call)
@@ -171,8 +171,10 @@ class TableFunctions:
         fields = self.columns(call.data)
         window = time_window(self.gateway, self.tokens, call, fields)
         if self.execution == "reference":
-            given = self.gateway.sql(SqlText.of(self._prefix(call.data), "SELECT * FROM ", rows), self.frames)
-            return self._table(call.call, windows_by_definition(self.gateway, window, given))
+            source = self.gateway.sql(
+                SqlText.of(self._prefix(call.data), "SELECT * FROM ", rows), self.frames
+            )
+            return self._table(call.call, windows_by_definition(self.gateway, window, source))
         return SqlText.of("(", windowed(window, rows), ") ")
 
     def columns(self, data: Range) -> StructType:
@@ -212,11 +214,11 @@ class TableFunctions:
         frame = self.functions[call.name](*positional, **named)
         if not hasattr(frame, "createOrReplaceTempView"):
             raise UsageError(
-                f"table function {call.name} gave {type(frame).__name__}, which is no DataFrame",
+                f"table function {call.name} returned {type(frame).__name__}, which is no DataFrame",
                 condition="NOT_A_TABLE",
                 sql=self.tokens.sql,
                 span=self.tokens[call.word].span,
-                hint="it is given DataFrames for tables, and gives one",
+                hint="return a DataFrame from the function",
             )
         return frame
 
@@ -237,7 +239,7 @@ class TableFunctions:
             window = self.tokens.is_symbol(at, "[") and self.tokens.word(at + 1) in _WINDOWS_OF_STREAMS
             if named or window:
                 raise NotSupportedError(
-                    "a table function of one's own over a relation that varies is not supported",
+                    "a user's table function over a time-varying relation is not supported",
                     condition="UNSUPPORTED_STREAM",
                     sql=self.tokens.sql,
                     span=self.tokens.span(*table),
@@ -253,7 +255,7 @@ _AFTER_GROUP_BY = {
 
 
 def _group_by(tokens: TokenList, after: int) -> Range | None:
-    """The keys of GROUP BY in the block of which FROM has a relation before a token."""
+    """The keys of GROUP BY in the block whose FROM has a relation before a token."""
     parent = tokens.parent[after] if after < len(tokens) else -1
     stop = tokens.partner[parent] if parent >= 0 else len(tokens)
     level = [at for at in tokens.level(after, stop) if not tokens.is_symbol(at - 1, ".")]

@@ -1,7 +1,8 @@
-"""Relations that vary in time, as DataFrames: every row with the instants at which it enters and leaves.
+"""Time-varying relations as DataFrames: every row with the instants of its insert and delete.
 
-A row is in the relation at ``[__enter, __leave)``, ticks of the relation's clock; ``__leave`` is `NEVER` for
-one that stays. The same changes told as a changelog are rows with a count, +1 or −1, and the instant of it.
+A row is in the relation at ``[__enter, __leave)``, in ticks of the relation's clock; ``__leave`` is `NEVER`
+for a row that is not deleted. As a changelog, the same changes are rows with a count, +1 or −1, and an
+instant.
 """
 
 from __future__ import annotations
@@ -28,25 +29,25 @@ __all__ = ["AT", "DIFF", "ENTER", "LEAVE", "Varying", "columns_of", "tick_of"]
 
 @dataclass(frozen=True)
 class Varying:
-    """A relation that varies in time.
+    """A time-varying relation.
 
     Attributes
     ----------
     frame
         A column for each of `names`, called c0, c1 and so on, and `ENTER` and `LEAVE`.
     names
-        The columns as queries know them, of which several may be the same.
+        The names of the columns in queries, which may repeat.
     clock
-        What instants are counted in.
+        The unit of instants.
     instants
-        `AT`: the instants, each once, at which a row enters or leaves a window that this is made of.
+        `AT`: the distinct instants at which a row enters or leaves one of its windows.
     streams
-        The streams that it is made of.
+        The streams that it is derived from.
     net_by
-        Columns, of those of `frame`, such that no row leaves at an instant at which one with the same values
-        in them enters; None if there are none for certain.
+        Columns of `frame` such that no row is deleted at an instant at which one with equal values in them is
+        inserted; None if no such columns are known.
     since
-        The first instant of which changes are told; None for all.
+        The first instant whose changes are returned; None for all.
     """
 
     frame: DataFrame
@@ -66,7 +67,7 @@ class Varying:
         *,
         net_by: frozenset[str] | None = None,
     ) -> Varying:
-        """From rows with `ENTER` and `LEAVE` after all their columns."""
+        """A relation of rows whose last columns are `ENTER` and `LEAVE`."""
         names = tuple(frame.columns[:-2])
         inner = frame.toDF(*columns_of(names), ENTER, LEAVE)
         changes = instants if instants is not None else _changes(inner)
@@ -74,16 +75,16 @@ class Varying:
 
     @property
     def shown(self) -> tuple[str, ...]:
-        """The columns as queries know them."""
+        """The names of the columns in queries."""
         return self.names
 
     def renamed(self, names: tuple[str, ...]) -> Varying:
-        """The same with other names for the columns."""
+        """The relation with other names of the columns."""
         return replace(self, names=names)
 
     @property
     def columns(self) -> list[str]:
-        """The names of the columns inside."""
+        """The internal names of the columns."""
         return columns_of(self.names)
 
     @cached_property
@@ -93,7 +94,7 @@ class Varying:
         return (min(first for first, _ in found), max(last for _, last in found)) if found else None
 
     def on(self, clock: Clock) -> Varying:
-        """The same on a finer clock."""
+        """The relation in ticks of a finer unit."""
         if clock == self.clock:
             return self
         streams = tuple(stream.on(clock) for stream in self.streams)
@@ -108,23 +109,23 @@ class Varying:
         )
 
     def visible(self, *also: str) -> DataFrame:
-        """The rows under the names that queries know, and these columns of ours."""
+        """The rows with the columns' names in queries, and further internal columns."""
         return self.frame.select(*self.columns, *also).toDF(*self.names, *also)
 
     def at(self, tick: int) -> DataFrame:
-        """The relation at an instant."""
+        """The rows at an instant."""
         alive = (F.col(ENTER) <= F.lit(tick)) & (F.lit(tick) < F.col(LEAVE))
         return self.frame.where(alive).select(*self.columns).toDF(*self.names)
 
     def now(self) -> DataFrame:
-        """The relation at the last instant of the logs."""
+        """The rows at the last instant of the logs."""
         ends = self.ends
         return self.at(ends[1]) if ends is not None else self.visible().limit(0)
 
     def changes(self) -> DataFrame:
-        """The rows that enter and leave, with `AT` and the count `DIFF`, which is not 0.
+        """The inserted and deleted rows, with `AT` and the count `DIFF`, which is not 0.
 
-        The counts are net: of equal rows and instants there is one row, or all have the same sign.
+        The counts are net: for equal rows and instants there is one row, or all have the same sign.
 
         Raises
         ------
@@ -135,12 +136,12 @@ class Varying:
             F.struct(F.col(ENTER).alias("at"), F.lit(1).alias("diff")),
             F.struct(F.col(LEAVE).alias("at"), F.lit(-1).alias("diff")),
         )
-        told = self.frame.select(*self.columns, F.explode(both).alias("__change")).where(
+        both_changes = self.frame.select(*self.columns, F.explode(both).alias("__change")).where(
             F.col("__change.at") != NEVER
         )
         if self.since is not None:
-            told = told.where(F.col("__change.at") >= self.since)
-        changes = told.select(
+            both_changes = both_changes.where(F.col("__change.at") >= self.since)
+        changes = both_changes.select(
             *self.columns, F.col("__change.at").alias(AT), F.col("__change.diff").cast("bigint").alias(DIFF)
         )
         if self.net_by is not None:
@@ -148,7 +149,7 @@ class Varying:
         for name, column in zip(self.names, self.columns, strict=True):
             if contains(self.frame.schema[column].dataType, "variant"):
                 raise AnalysisError(
-                    f"rows cannot be compared, as changes are, by column {name} of type VARIANT",
+                    f"changes cannot be compared by column {name} of type VARIANT",
                     condition="UNORDERABLE_TYPE",
                     sqlstate="42822",
                     hint=f"cast it in the query, or take a field of it: CAST({name} AS STRING)",
@@ -157,29 +158,29 @@ class Varying:
         return net.where(F.col(DIFF) != 0)
 
     def shown_time(self) -> Column:
-        """The instants of changes as they are shown."""
+        """The instants of changes as values of the rowtime's type."""
         return F.expr(self.clock.to_column(AT))
 
     # -- streams -------------------------------------------------------------------------------------
 
     def stream(self, kind: str, using: Sequence[str] = ()) -> Stream:
-        """What is inserted (ISTREAM), what is deleted (DSTREAM), or all rows at each instant (RSTREAM).
+        """The stream of inserts (ISTREAM), of deletes (DSTREAM), or of all rows at each instant (RSTREAM).
 
         Parameters
         ----------
         kind
             One of the three.
         using
-            The columns, of those inside, by which rows differ; without, all.
+            The internal columns by which rows differ; by default all.
         """
         named = [name.lower() for name in self.names]
         twice = next((name for name in self.names if named.count(name.lower()) > 1), None)
         if twice is not None:
             raise AnalysisError(
-                f"column {twice} of a stream is given twice",
+                f"a stream has two columns {twice}",
                 condition="DUPLICATE_COLUMN",
                 sqlstate="42711",
-                hint="give each its own name with AS",
+                hint="rename one of them with AS",
             )
         if kind == "RSTREAM":
             if using:
@@ -195,7 +196,7 @@ class Varying:
             sign = 1 if kind == "ISTREAM" else -1
             changes = self.changes().withColumn(DIFF, F.col(DIFF) * sign)
             rows = _inserted(changes, self.columns, using).select(*self.columns, AT)
-        # rows of one instant come in the order of their values
+        # rows of one instant are ordered by their values
         kinds = {field.name: field.dataType for field in rows.schema}
         ordered = [name for name in self.columns if is_orderable(kinds[name])]
         ties = {f"__tie{number}": F.col(name) for number, name in enumerate(ordered)}
@@ -204,7 +205,7 @@ class Varying:
 
 
 def tick_of(gateway: Gateway, clock: Clock, instant: Any) -> int:
-    """The tick of an instant as a caller gives it.
+    """The tick of an instant that a user has passed.
 
     Raises
     ------
@@ -230,18 +231,18 @@ def tick_of(gateway: Gateway, clock: Clock, instant: Any) -> int:
             if not error.condition.startswith("CAST_"):
                 raise
         if tick is not None:
-            # an instant within a tick is of that tick
+            # an instant within a tick belongs to that tick
             return int(tick) * fine.nanoseconds // clock.nanoseconds
     unit = f" of {clock.unit.lower()}s" if clock.kind == "bigint" else ""
     raise UsageError(
         f"{instant!r} is no instant: rowtimes are of type {clock.kind.upper()}{unit}",
         condition="INVALID_INSTANT",
-        hint="give a value of that type, or a text of one",
+        hint="pass a value of that type, or a text of one",
     )
 
 
 def columns_of(names: Sequence[str]) -> list[str]:
-    """Names inside for so many columns."""
+    """The internal names of columns, by position."""
     return [f"c{number}" for number in range(len(names))]
 
 
@@ -251,7 +252,7 @@ def _changes(frame: DataFrame) -> DataFrame:
 
 
 def _inserted(changes: DataFrame, columns: Sequence[str], using: Sequence[str]) -> DataFrame:
-    """A row for each copy that comes in; if rows differ by `using` alone, only so many as come in more."""
+    """A row for each inserted copy; with `using`, only as many as inserts exceed deletes by these columns."""
     copy = F.explode(F.array_repeat(F.lit(0), F.greatest(F.col(DIFF), F.lit(0)).cast("int")))
     if not using:
         return changes.withColumn("__copy", copy)

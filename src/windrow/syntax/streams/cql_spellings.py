@@ -1,4 +1,4 @@
-"""The dialect of CQL, told in Spark SQL: what `||`, sysdate, strings in double quotes and times mean there.
+"""The dialect of CQL, rewritten in Spark SQL: `||`, sysdate, strings in double quotes and times.
 
     c2 || "xyz"  →  NULLIF(CONCAT(COALESCE(CAST(c2 AS STRING), ''), COALESCE(CAST('xyz' AS STRING), '')), '')
 

@@ -1,4 +1,4 @@
-"""Reads how a time-varying relation is to be shown: EMIT, AS OF SYSTEM TIME, and for how long rows count.
+"""Reads when a query emits: EMIT, AS OF SYSTEM TIME, ALLOWED LATENESS and STATE LIFETIME.
 
 query [AS OF SYSTEM TIME t] [EMIT …] [ALLOWED LATENESS d] [STATE LIFETIME d]
 EMIT [STREAM [AS envelope]] [AFTER WATERMARK | AFTER DELAY d [AND AFTER WATERMARK]]
@@ -25,7 +25,7 @@ _WORDS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Emission:
-    """A query and how it is shown.
+    """A query, and when it emits.
 
     Attributes
     ----------
@@ -34,19 +34,19 @@ class Emission:
     emit
         The clause EMIT, if there is one.
     stream
-        Whether the changes are asked for, not the rows.
+        Whether it emits changes, not rows.
     envelope
         The form of the changes.
     watermark
-        Whether rows come out when they are complete: the token of WATERMARK.
+        The token of WATERMARK, if it emits rows once they are complete.
     delay
-        For how long changes are gathered.
+        How long changes are delayed and merged.
     as_of
         The expression after AS OF SYSTEM TIME.
     lateness
-        For how long after the watermark rows still count.
+        How long after the watermark rows still count.
     lifetime
-        For how long a key without event time lives.
+        The state TTL of keys without event time.
     """
 
     query: Range

@@ -1,4 +1,4 @@
-"""Reads PUNCTUATE: what a session promises of the rows that it will insert into a stream."""
+"""Reads PUNCTUATE: a session's bounds and punctuations of a stream."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ class Punctuate:
     bound
         The expression of the instant; None for conditions.
     is_strict
-        Whether no row at the instant itself will come either.
+        Whether the instant itself is closed too.
     conditions
-        All of which hold of the rows that will not come.
+        The conditions whose conjunction no later row satisfies.
     """
 
     name: str
@@ -186,7 +186,7 @@ class _Conditions:
     def _refuse_more(self, at: int) -> None:
         token = self.tokens[at]
         if token.word in ("OR", "NOT"):
-            raise self._refused(at, at + 1, "a pattern is a conjunction: it tells of each column by itself")
+            raise self._refused(at, at + 1, "a pattern is a conjunction of conditions on single columns")
         if token.kind is TokenKind.SYMBOL and token.text in (*_COMPARISONS, "<>", "!=", "<=>"):
             raise self._refused(at, at + 1, "a value is compared with one column")
 
@@ -199,5 +199,5 @@ class _Conditions:
             condition="UNSUPPORTED_PATTERN",
             sql=self.tokens.sql,
             span=self.tokens.span(start, stop),
-            hint=f"{_FORMS}; several PUNCTUATE statements promise more",
+            hint=f"{_FORMS}; write several PUNCTUATE statements for several patterns",
         )

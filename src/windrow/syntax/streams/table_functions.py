@@ -37,20 +37,20 @@ _SHAPES = {
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """An argument: its name if it is given by name, and what is written.
+    """An argument: its name if it is passed by name, and its text.
 
     Attributes
     ----------
     name, at
         The name, and the token of it.
     tokens
-        The whole of it but for the name.
+        All of it without the name.
     table
-        Of ``TABLE t`` or ``TABLE(query)``: the relation.
+        The relation of ``TABLE t`` or ``TABLE(query)``.
     partition_by
-        Of a table: the columns of PARTITION BY.
+        The columns of PARTITION BY of a table.
     columns
-        Of ``DESCRIPTOR(a, b)``: the tokens of the names.
+        The tokens of the names in ``DESCRIPTOR(a, b)``.
     """
 
     name: str | None
@@ -97,7 +97,7 @@ class TableFunctionCall:
     time
         The token of the name of its time.
     keys
-        Of sessions: the tokens of the names of columns, of which each combination has its own.
+        The tokens of the key columns of sessions.
     lengths
         The lengths of time by the names of their parameters: dur, hopsize, step, gap, maxdur, offset.
     """

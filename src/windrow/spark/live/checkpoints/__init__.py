@@ -1,1 +1,1 @@
-"""What a live query has on disk: its state, its side outputs, and the checksums of both."""
+"""The checkpoint of a live query: its state, its side outputs, and their checksums."""

@@ -1,8 +1,8 @@
-"""What a live query keeps between its steps, in a directory of its checkpoint.
+"""The state of a live query after its last micro-batches, in a directory of its checkpoint.
 
-A step is a directory with the rows that are kept, which gets its name when all is in it and on the disk: a
-step is there as a whole or not at all. It says what its files should be, so that one that was changed or lost
-later is noticed. Of the steps the last two are kept, as Spark may repeat the last.
+A committed micro-batch is a directory with the retained rows and a manifest. It gets its name when all is in
+it and on the disk, so that a commit is atomic. The manifest has checksums of its files, which detect a file
+that was changed or lost later. The last two are stored, as Spark may repeat the last.
 """
 
 from __future__ import annotations
@@ -25,7 +25,14 @@ from pyspark.sql.types import StructType
 
 from windrow.errors import InputError, UsageError
 from windrow.spark.collected import few, frame_of_few
-from windrow.spark.live.checkpoints.checksums import Seal, check, missing, seal, sealed, torn
+from windrow.spark.live.checkpoints.checksums import (
+    FileChecksum,
+    check,
+    checksum_of,
+    checksums_of,
+    missing,
+    torn,
+)
 from windrow.spark.live.checkpoints.side_outputs import Listing, SideOutput
 from windrow.spark.live.checkpoints.size import size_of
 from windrow.spark.live.sinks.sink import uri, written_to
@@ -36,12 +43,12 @@ from windrow.streams.durable_files import flush
 __all__ = ["BUCKETS", "Checkpoint", "CommittedBatch", "form_in"]
 
 BUCKETS = "buckets"
-"""The form of the state of a query on executors: Spark keeps it."""
+"""The form of the state of a query on executors: it is in Spark's state store."""
 
 _VERSION = 6
 _READ = (3, 4, 5, _VERSION)
-"""Steps of version 3 had no chunks of the rows of clauses; up to 4 they did not list the files of late rows,
-and did not say where a query's rows go. All are gone on with."""
+"""Version 3 had no chunks of the rows of clauses. Up to version 4 the manifest listed no files of late rows,
+and did not name the target of the query. Queries resume from all of them."""
 _SINCE_5 = ("envelope", "target", "parameters")
 _META = "step.json"
 _CHUNKS = "chunks"
@@ -50,30 +57,30 @@ _IDENTITY = "identity"
 
 @dataclass(frozen=True)
 class CommittedBatch:
-    """What is known after a step.
+    """The manifest of a committed micro-batch.
 
     Attributes
     ----------
     number
-        Of the micro-batch; -1 before the first.
+        The number of the micro-batch; -1 before the first.
     clocks
-        What the entries so far say of the later ones, by the streams' names.
+        The positions of the streams, with their watermarks, by name.
     frontier
-        Changes before this instant, in ticks of the query's clock, have been given; None for none.
+        Changes before this instant, in ticks of the query's clock, have been emitted; None for none.
     origin
-        The first instant of the logs, None before there was a row.
+        The first instant of the logs; None before the first row.
     rows
-        What was kept: of each name the schema, as JSON.
+        The schemas of retained rows as JSON, by their names.
     counts
-        Rows given and held so far, by what they count.
+        The numbers of emitted rows, buffered rows and so on, by name.
     chunks
-        Of a staged query: of what each window holds, the files and how many rows are in each.
+        For a query that runs in memory: the files of the rows in each window, with their numbers of rows.
     marks
-        Instants that parts of the query have got to, by name.
+        The instants that parts of the query have reached, by name.
     moves
-        Of a query that is told by processing time: when each stream's clock has moved, and where to.
+        For a query with EMIT: the changes of each stream's watermark, with their processing times.
     told
-        Of the same, where that is asked for: what each stream has promised by patterns, and when.
+        For a query with EMIT that needs them: the punctuations of each stream, with their processing times.
     sides
         The files of each side output.
     """
@@ -92,21 +99,21 @@ class CommittedBatch:
 
 
 class Checkpoint:
-    """The directory of a live query.
+    """The checkpoint directory of a live query.
 
     Parameters
     ----------
     spark
         The session that reads and writes rows.
     folder
-        Where steps are kept.
+        The directory.
     fingerprint
-        What the query is: of another one, the checkpoint is refused.
+        The properties of the query; a checkpoint with others is refused.
     sides
-        Where rows are set aside, by name; they are committed with each step.
+        The side outputs, by name; each micro-batch commits them.
     had
-        Whether the query's target has had rows of a checkpoint's query, by its identity: a target of another
-        name is then the same, moved.
+        Whether the query's target has rows of a checkpoint's query, by its identity: then a target of another
+        name is the same one, moved.
 
     Raises
     ------
@@ -127,17 +134,17 @@ class Checkpoint:
         folder.mkdir(parents=True, exist_ok=True)
         self._lock = _locked(folder)
         self._known: dict[int, CommittedBatch] = {}
-        self._seals: dict[str, Seal] = {}
-        for left in folder.glob(".*"):  # by a process that ended
+        self._checksums: dict[str, FileChecksum] = {}
+        for left in folder.glob(".*"):  # temporary files of a process that has ended
             shutil.rmtree(left, ignore_errors=True)
 
     def close(self) -> None:
-        """Let others have it."""
+        """Release the lock."""
         self._lock.close()
 
     @property
     def identity(self) -> str:
-        """What tells it from all others."""
+        """The unique id of this checkpoint."""
         path = self.folder / _IDENTITY
         if not path.exists():
             pending = self._own(_IDENTITY)
@@ -147,7 +154,7 @@ class Checkpoint:
         return path.read_text()
 
     def last(self) -> CommittedBatch:
-        """The last step.
+        """The last committed micro-batch.
 
         Raises
         ------
@@ -158,20 +165,20 @@ class Checkpoint:
         return self._read(max(numbers)) if numbers else CommittedBatch()
 
     def before(self, number: int, count: Callable[[], int]) -> CommittedBatch | None:
-        """The step before a micro-batch; None if the micro-batch has been taken, and Spark does not know.
+        """The commit before a micro-batch; None if this micro-batch is committed, but not in Spark's log.
 
         Parameters
         ----------
         number
-            Of the micro-batch.
+            The number of the micro-batch.
         count
-            How many entries it has.
+            Counts its entries.
 
         Raises
         ------
         InputError
-            ``CHECKPOINT_INCOMPLETE``: Spark's part of the checkpoint and ours are not of one time;
-            ``TORN_FILE``, ``MISSING_FILE``.
+            ``CHECKPOINT_INCOMPLETE``: Spark's part of the checkpoint and Windrow's part are of different
+            times; ``TORN_FILE``, ``MISSING_FILE``.
         """
         last = self.last()
         if last.number == number - 1:
@@ -181,36 +188,36 @@ class Checkpoint:
         if last.number == number and count() == last.counts.get("entries"):
             return None
         raise InputError(
-            f"Spark goes on with micro-batch {number}, and the last step that was kept is {last.number}"
+            f"Spark resumes with micro-batch {number}, but the last committed one is {last.number}"
             if last.number != number
-            else f"micro-batch {number} has other entries than when it was taken",
+            else f"micro-batch {number} has other entries than when it was committed",
             condition="CHECKPOINT_INCOMPLETE",
-            hint="restore all of the checkpoint from one copy, or begin anew with another, and another sink",
+            hint="restore the whole checkpoint from one copy, or start with another checkpoint and sink",
         )
 
-    def rows(self, step: CommittedBatch, name: str) -> DataFrame | None:
-        """Rows that were kept at a step, None if there are none of that name."""
-        if name not in step.rows:
+    def rows(self, batch: CommittedBatch, name: str) -> DataFrame | None:
+        """The retained rows of a name after a micro-batch; None without."""
+        if name not in batch.rows:
             return None
-        schema = StructType.fromJson(json.loads(step.rows[name]))
-        path = self.path(step.number) / name
+        schema = StructType.fromJson(json.loads(batch.rows[name]))
+        path = self.path(batch.number) / name
         if path.is_dir():
             return self.spark.read.schema(schema).parquet(uri(path))
         with pa.ipc.open_file(path) as file:
             return frame_of_few(self.spark, file.read_all(), schema)
 
-    def table(self, step: CommittedBatch, name: str) -> pa.Table | None:
-        """The same in memory."""
-        path = self.path(step.number) / name
-        if name in step.rows and not path.is_dir():
+    def table(self, batch: CommittedBatch, name: str) -> pa.Table | None:
+        """The retained rows of a name, in memory."""
+        path = self.path(batch.number) / name
+        if name in batch.rows and not path.is_dir():
             with pa.ipc.open_file(path) as file:
                 return file.read_all()
-        frame = self.rows(step, name)
+        frame = self.rows(batch, name)
         return None if frame is None else frame.toArrow()
 
-    def count(self, step: CommittedBatch, name: str) -> int:
-        """How many rows were kept under a name."""
-        path = self.path(step.number) / name
+    def count(self, batch: CommittedBatch, name: str) -> int:
+        """The number of retained rows of a name."""
+        path = self.path(batch.number) / name
         if path.is_dir():
             return sum(int(pq.read_metadata(file).num_rows) for file in path.glob("*.parquet"))
         with pa.ipc.open_file(path) as file:
@@ -218,9 +225,7 @@ class Checkpoint:
 
     @contextmanager
     def stored(self, rows: DataFrame, number: int, name: str = "incoming") -> Iterator[DataFrame]:
-        """The rows of a micro-batch, read once: on the driver, or in files as long as the step takes, which
-        have a name.
-        """
+        """The rows of a micro-batch, read once: on the driver, or, if there are many, in temporary files."""
         table = few(rows)
         if table is not None:
             yield frame_of_few(self.spark, table, rows.schema)
@@ -231,28 +236,28 @@ class Checkpoint:
         yield self.spark.read.schema(rows.schema).parquet(uri(folder))
         shutil.rmtree(folder, ignore_errors=True)
 
-    def commit(self, step: CommittedBatch, rows: Mapping[str, RetainedRows]) -> CommittedBatch:
-        """Keep a step with its rows; it is there when this returns."""
-        pending = self._own(f"{step.number}.pending")
+    def commit(self, batch: CommittedBatch, rows: Mapping[str, RetainedRows]) -> CommittedBatch:
+        """Commit a micro-batch with its retained rows, durably."""
+        pending = self._own(f"{batch.number}.pending")
         pending.mkdir()
         schemas = {}
-        for name, kept in rows.items():
-            schemas[name] = kept.schema.json()
-            if not kept.are_few:
-                kept.frame.write.parquet(uri(pending / name))
+        for name, retained in rows.items():
+            schemas[name] = retained.schema.json()
+            if not retained.are_few:
+                retained.frame.write.parquet(uri(pending / name))
                 written_to(pending / name)
                 continue
-            table = kept.frame.toArrow()
+            table = retained.frame.toArrow()
             with pa.ipc.new_file(pending / name, table.schema) as file:
                 file.write_table(table)
         for path in pending.rglob("*"):
             flush(path)
-        seals = sealed(pending)
+        checksums = checksums_of(pending)
         listed = self.last().sides
         sides = {
-            name: side.after(listed.get(name, Listing()), step.number) for name, side in self.sides.items()
+            name: side.after(listed.get(name, Listing()), batch.number) for name, side in self.sides.items()
         }
-        whole = replace(step, rows=schemas, sides=sides)
+        whole = replace(batch, rows=schemas, sides=sides)
         meta = {
             "version": _VERSION,
             "query": self.fingerprint,
@@ -267,20 +272,20 @@ class Checkpoint:
             "moves": dict(whole.moves),
             "told": dict(whole.told),
             "sides": {name: listing.to_json() for name, listing in sides.items()},
-            "seals": {name: self._seals[name] for name in _chunk_files(whole)},
-            "files": seals,
+            "seals": {name: self._checksums[name] for name in _chunk_files(whole)},
+            "files": checksums,
         }
         with (pending / _META).open("w") as file:
             json.dump(meta, file)
             file.flush()
             os.fsync(file.fileno())
         flush(pending)
-        pending.rename(self.path(step.number))
+        pending.rename(self.path(batch.number))
         flush(self.folder)
         for number in self._numbers():
-            if number < step.number - 1:
+            if number < batch.number - 1:
                 shutil.rmtree(self.path(number), ignore_errors=True)
-        self._known = {number: known for number, known in self._known.items() if number == step.number - 1}
+        self._known = {number: known for number, known in self._known.items() if number == batch.number - 1}
         self._known[whole.number] = whole
         self._sweep()
         for name, side in self.sides.items():
@@ -288,16 +293,16 @@ class Checkpoint:
         return whole
 
     def write_chunk(self, name: str, chunk: int, rows: pa.Table) -> None:
-        """Keep rows in a file of their own, which a step may name."""
+        """Write rows to a file of their own, which later commits may refer to."""
         path = self.folder / _CHUNKS / _chunk_file(name, chunk)
         path.parent.mkdir(exist_ok=True)
         with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, rows.schema) as file:
             file.write_table(rows)
         flush(path)
-        self._seals[path.name] = seal(path)
+        self._checksums[path.name] = checksum_of(path)
 
     def read_chunk(self, name: str, chunk: int) -> pa.Table:
-        """The rows of such a file.
+        """Read the rows of such a file.
 
         Raises
         ------
@@ -305,23 +310,23 @@ class Checkpoint:
             ``TORN_FILE``, ``MISSING_FILE``.
         """
         path = self.folder / _CHUNKS / _chunk_file(name, chunk)
-        check(path.parent, {path.name: self._seals[path.name]})
+        check(path.parent, {path.name: self._checksums[path.name]})
         with pa.OSFile(str(path)) as source, pa.ipc.open_file(source) as file:
             return file.read_all()
 
-    def chunk_bytes(self, step: CommittedBatch, name: str) -> int:
-        """The bytes of what a window of a staged query holds."""
-        files = (_chunk_file(name, int(chunk)) for chunk in step.chunks.get(name, {}))
+    def chunk_bytes(self, batch: CommittedBatch, name: str) -> int:
+        """The bytes of the files with the rows of a window."""
+        files = (_chunk_file(name, int(chunk)) for chunk in batch.chunks.get(name, {}))
         return sum((self.folder / _CHUNKS / file).stat().st_size for file in files)
 
-    def size(self, step: CommittedBatch) -> int:
-        """The bytes of all that was kept at a step."""
-        return size_of(self.path(step.number)) + sum(self.chunk_bytes(step, name) for name in step.chunks)
+    def size(self, batch: CommittedBatch) -> int:
+        """The bytes of the state after a micro-batch."""
+        return size_of(self.path(batch.number)) + sum(self.chunk_bytes(batch, name) for name in batch.chunks)
 
     def _sweep(self) -> None:
-        """Delete the chunks that neither of the two last steps names."""
-        named = {file for step in self._known.values() for file in _chunk_files(step)}
-        self._seals = {file: known for file, known in self._seals.items() if file in named}
+        """Delete the chunks that the last two commits do not refer to."""
+        named = {file for batch in self._known.values() for file in _chunk_files(batch)}
+        self._checksums = {file: known for file, known in self._checksums.items() if file in named}
         for path in (self.folder / _CHUNKS).glob("*.arrow"):
             if path.name not in named:
                 path.unlink(missing_ok=True)
@@ -335,7 +340,7 @@ class Checkpoint:
             raise InputError(
                 f"the checkpoint has version {meta['version']}, this version of Windrow reads {_VERSION}",
                 condition="CHECKPOINT_VERSION",
-                hint="go on with the version of Windrow that wrote it, or start with another checkpoint",
+                hint="use the version of Windrow that wrote it, or start with another checkpoint",
             )
         self._refuse_another(meta["query"])
         check(folder, meta["files"])
@@ -348,13 +353,13 @@ class Checkpoint:
         clocks = {name: Position.from_json(text) for name, text in meta["clocks"].items()}
         told = {name: meta[name] for name in ("frontier", "origin", "rows", "counts", "chunks", "marks")}
         moves = {name: [(at, mark) for at, mark in steps] for name, steps in meta["moves"].items()}
-        self._seals |= {file: tuple(known) for file, known in meta["seals"].items()}
+        self._checksums |= {file: tuple(known) for file, known in meta["seals"].items()}
         promised = {name: [(at, text) for at, text in one] for name, one in meta.get("told", {}).items()}
         self._known[number] = CommittedBatch(number, clocks, **told, moves=moves, told=promised, sides=sides)
         return self._known[number]
 
     def _refuse_another(self, was: Mapping[str, Any]) -> None:
-        """Refuse to go on with another query than the one that the steps are of."""
+        """Refuse a checkpoint of another query."""
         for key, value in self.fingerprint.items():
             if was.get(key) == value or (key in _SINCE_5 and key not in was):
                 continue
@@ -371,30 +376,30 @@ class Checkpoint:
                 raise InputError(
                     "an earlier version of Windrow wrote the checkpoint, with the state in another form",
                     condition="CHECKPOINT_VERSION",
-                    hint="go on with the version of Windrow that wrote it, or start with another checkpoint",
+                    hint="use the version of Windrow that wrote it, or start with another checkpoint",
                 )
             raise InputError(
                 f"the checkpoint is of another query: its {key} was {was.get(key)!r}, and is {value!r}",
                 condition="CHECKPOINT_OF_ANOTHER_QUERY",
-                hint="start a changed query with a checkpoint of its own"
+                hint="start a changed query with another checkpoint"
                 if key not in _SINCE_5
-                else f"go on with that {key}; or start with a checkpoint and a target of their own",
+                else f"restore that {key}, or start with another checkpoint and another target",
             )
 
     def _numbers(self) -> list[int]:
         return _numbers(self.folder)
 
     def path(self, number: int) -> Path:
-        """The directory of a step."""
+        """The directory of a committed micro-batch."""
         return self.folder / str(number)
 
     def _own(self, name: str) -> Path:
-        """A name that no other process writes: the tasks of one that was killed may go on for a while."""
+        """A unique name for temporary files: tasks of a killed process may write for a while."""
         return self.folder / f".{uuid.uuid4().hex}.{name}"
 
 
 def form_in(folder: Path) -> str | None:
-    """The form of the state that the last step in a folder has; None where there is no step.
+    """The form of the state of the last commit in a folder; None without a commit.
 
     Raises
     ------
@@ -410,14 +415,14 @@ def _numbers(folder: Path) -> list[int]:
     return sorted(int(path.name) for path in folder.iterdir() if path.name.isdigit())
 
 
-def _meta(step: Path) -> dict[str, Any]:
-    """What a step says of itself."""
+def _meta(batch: Path) -> dict[str, Any]:
+    """The manifest of a commit, as JSON."""
     try:
-        meta: dict[str, Any] = json.loads((step / _META).read_text())
+        meta: dict[str, Any] = json.loads((batch / _META).read_text())
     except FileNotFoundError:
-        raise missing(step / _META) from None
+        raise missing(batch / _META) from None
     except ValueError:
-        raise torn(step / _META) from None
+        raise torn(batch / _META) from None
     return meta
 
 
@@ -425,12 +430,12 @@ def _chunk_file(name: str, chunk: int) -> str:
     return f"{name}-{chunk}.arrow"
 
 
-def _chunk_files(step: CommittedBatch) -> list[str]:
-    return [_chunk_file(name, int(chunk)) for name, chunks in step.chunks.items() for chunk in chunks]
+def _chunk_files(batch: CommittedBatch) -> list[str]:
+    return [_chunk_file(name, int(chunk)) for name, chunks in batch.chunks.items() for chunk in chunks]
 
 
 def _locked(folder: Path) -> IO[str]:
-    """A lock that goes with the process, however it ends."""
+    """A lock that the operating system releases when the process ends."""
     file = (folder / "lock").open("w")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -439,6 +444,6 @@ def _locked(folder: Path) -> IO[str]:
         raise UsageError(
             f"another query runs with the checkpoint {folder.parent}",
             condition="CHECKPOINT_IN_USE",
-            hint="stop it first; two queries need two checkpoints",
+            hint="stop it first, or use another checkpoint",
         ) from None
     return file

@@ -1,4 +1,4 @@
-"""What a directory should hold, so that a file that was cut short, changed or lost is noticed."""
+"""Checksums of the files in a directory, which detect a truncated, changed or missing file."""
 
 from __future__ import annotations
 
@@ -8,51 +8,51 @@ from pathlib import Path
 
 from windrow.errors import InputError
 
-__all__ = ["Seal", "Seals", "check", "missing", "seal", "sealed", "torn"]
+__all__ = ["FileChecksum", "FileChecksums", "check", "checksum_of", "checksums_of", "missing", "torn"]
 
-Seal = tuple[int, int | None]
-"""Of a file its size, and a checksum where it is small; of its own files Spark has checksums too."""
+FileChecksum = tuple[int, int | None]
+"""The size of a file, and the checksum of a small one; Spark has checksums of its own files too."""
 
-Seals = Mapping[str, Seal]
-"""The seals of files, by their paths."""
+FileChecksums = Mapping[str, FileChecksum]
+"""The checksums of files, by their paths."""
 
-_RESTORE = "restore the whole checkpoint from a copy of one time; nothing was given or kept"
+_RESTORE = "restore the whole checkpoint from a copy of one time; nothing was emitted or stored"
 _SMALL = 4_000_000  # bytes
 
 
-def sealed(folder: Path) -> Seals:
-    """The seals of all files below a folder."""
+def checksums_of(folder: Path) -> FileChecksums:
+    """The checksums of all files below a folder."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
-    return {str(path.relative_to(folder)): seal(path) for path in files}
+    return {str(path.relative_to(folder)): checksum_of(path) for path in files}
 
 
-def check(folder: Path, seals: Seals) -> None:
-    """See that every file is as it was sealed.
+def check(folder: Path, checksums: FileChecksums) -> None:
+    """Check that every file has its checksum.
 
     Raises
     ------
     InputError
         ``TORN_FILE``, ``MISSING_FILE``.
     """
-    for name, known in seals.items():
+    for name, known in checksums.items():
         path = folder / name
         if not path.is_file():
             raise missing(path)
-        if seal(path) != tuple(known):
+        if checksum_of(path) != tuple(known):
             raise torn(path)
 
 
 def missing(path: Path) -> InputError:
-    """The error for a file of a checkpoint that is gone."""
+    """The error for a missing file of a checkpoint."""
     return InputError(f"{path} is missing", condition="MISSING_FILE", hint=_RESTORE)
 
 
 def torn(path: Path) -> InputError:
-    """The error for a file of a checkpoint that is not as it was written."""
-    return InputError(f"{path} is not whole", condition="TORN_FILE", hint=_RESTORE)
+    """The error for a file of a checkpoint that differs from what was written."""
+    return InputError(f"{path} is damaged", condition="TORN_FILE", hint=_RESTORE)
 
 
-def seal(path: Path) -> Seal:
-    """The seal of a file."""
+def checksum_of(path: Path) -> FileChecksum:
+    """The checksum of a file."""
     size = path.stat().st_size
     return size, zlib.crc32(path.read_bytes()) if size <= _SMALL else None

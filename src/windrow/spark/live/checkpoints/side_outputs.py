@@ -1,9 +1,9 @@
-"""Rows that a live query sets aside, such as late ones: files of which each step says which there are.
+"""Side outputs of a live query: folders of files for late and malformed rows.
 
-A micro-batch with such rows adds a file. Eight files of one level are merged into one of the next,
-so that their number grows with the logarithm of the number of micro-batches. A step is committed with the
-files that have the rows up to it; whatever else is in the folder is of no step, and is deleted. Files that
-were merged stay until others of their level are, so that whoever has begun to read them comes to the end.
+A micro-batch with such rows adds a file. Eight files of one level are merged into one of the next, so that
+their number grows with the logarithm of the number of micro-batches. A micro-batch commits the list of files
+with the rows up to it; all other files in the folder are deleted. Merged files stay until the next merge of
+their level, so that their readers can finish.
 """
 
 from __future__ import annotations
@@ -19,47 +19,49 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
-from windrow.spark.live.checkpoints.checksums import Seal, Seals, check, seal
+from windrow.spark.live.checkpoints.checksums import FileChecksum, FileChecksums, check, checksum_of
 from windrow.spark.live.sinks.sink import write_one
 from windrow.streams.durable_files import flush
 
 __all__ = ["Listing", "SideOutput"]
 
 _MERGED = 8
-"""So many files of a level become one of the next."""
+"""The number of files of a level that become one of the next."""
 _NAME = re.compile(r"part-(\d+)\.parquet|level(\d+)-\d+-(\d+)\.parquet")
 _ROWS = 100_000
-"""So many rows are in memory while files are merged."""
+"""The number of rows in memory while files are merged."""
 
 
 @dataclass(frozen=True)
 class Listing:
-    """The files of a side output at a step.
+    """The files of a side output after a micro-batch.
 
     Attributes
     ----------
     files
-        Those that have its rows, each in one, with their checksums.
+        The files with its rows, with their checksums; each row is in one file.
     replaced
-        Those that were merged into others, and stay for their readers.
+        The files that were merged into others, and stay for their readers.
     """
 
-    files: Seals = field(default_factory=dict)
+    files: FileChecksums = field(default_factory=dict)
     replaced: tuple[str, ...] = ()
 
     @classmethod
-    def from_json(cls, told: Mapping[str, Any]) -> Listing:
-        """What a step says."""
-        files: dict[str, Seal] = {name: (known[0], known[1]) for name, known in told["files"].items()}
-        return cls(files, tuple(told["replaced"]))
+    def from_json(cls, listed: Mapping[str, Any]) -> Listing:
+        """Read the list from the manifest of a micro-batch."""
+        files: dict[str, FileChecksum] = {
+            name: (known[0], known[1]) for name, known in listed["files"].items()
+        }
+        return cls(files, tuple(listed["replaced"]))
 
     def to_json(self) -> dict[str, Any]:
-        """What a step is to say."""
+        """The list as JSON, for the manifest of a micro-batch."""
         return {"files": dict(self.files), "replaced": list(self.replaced)}
 
 
 class SideOutput:
-    """A folder of rows that were set aside.
+    """A folder of late or malformed rows.
 
     Parameters
     ----------
@@ -72,15 +74,15 @@ class SideOutput:
         folder.mkdir(parents=True, exist_ok=True)
 
     def write(self, rows: DataFrame, number: int) -> int:
-        """Write the rows of a micro-batch, which count when its step is committed."""
+        """Write the rows of a micro-batch; they count once it is committed."""
         return write_one(rows, self.folder, _stem(number), "parquet")
 
     def undo(self, number: int) -> None:
-        """Delete what was written of a micro-batch whose step was not committed."""
+        """Delete the rows of a micro-batch that was not committed."""
         (self.folder / f"{_stem(number)}.parquet").unlink(missing_ok=True)
 
     def check(self, listing: Listing) -> None:
-        """See that all files are there, as they were written.
+        """Check that all files exist with their checksums.
 
         Raises
         ------
@@ -90,16 +92,16 @@ class SideOutput:
         check(self.folder, listing.files)
 
     def adopted(self, last: int) -> Listing:
-        """The files of a checkpoint whose steps do not list them: one for each micro-batch up to `last`."""
+        """The files in a checkpoint of an old version without lists, up to micro-batch `last`."""
         names = (path.name for path in self.folder.glob("part-*.parquet") if _number(path.name) <= last)
-        return Listing({name: seal(self.folder / name) for name in sorted(names)})
+        return Listing({name: checksum_of(self.folder / name) for name in sorted(names)})
 
     def after(self, before: Listing, number: int) -> Listing:
-        """The files with those of a micro-batch, merged where there are enough of a level."""
+        """The files with that of a micro-batch; eight of a level are merged."""
         files, replaced = dict(before.files), before.replaced
         name = f"{_stem(number)}.parquet"
         if (self.folder / name).exists():
-            files[name] = seal(self.folder / name)
+            files[name] = checksum_of(self.folder / name)
         level = 0
         while len(same := [name for name in files if _level(name) == level]) >= _MERGED:
             for old in same:
@@ -108,18 +110,18 @@ class SideOutput:
             level += 1
             merged = f"level{level}-{number:09}-{_number(min(same, key=_number)):09}.parquet"
             self._merge(same, merged)
-            files[merged] = seal(self.folder / merged)
+            files[merged] = checksum_of(self.folder / merged)
         return Listing(files, replaced)
 
     def tidy(self, listing: Listing) -> None:
-        """Delete what is of no step."""
+        """Delete all files that are not in the list."""
         known = {*listing.files, *listing.replaced}
         for path in self.folder.glob("*.parquet"):
             if path.name not in known:
                 path.unlink(missing_ok=True)
 
     def paths(self, listing: Listing) -> list[Path]:
-        """The files that have the rows."""
+        """The files with the rows."""
         return [self.folder / name for name in listing.files]
 
     def _merge(self, names: list[str], target: str) -> None:
@@ -141,7 +143,7 @@ class SideOutput:
         flush(self.folder)
 
     def batches(self, listing: Listing) -> Iterator[pa.RecordBatch]:
-        """The rows in the order of their micro-batches, some at a time."""
+        """The rows in the order of their micro-batches, in Arrow batches."""
         return self._batches(listing.files)
 
     def _batches(self, names: Iterable[str]) -> Iterator[pa.RecordBatch]:
@@ -165,7 +167,7 @@ def _level(name: str) -> int:
 
 
 def _number(name: str) -> int:
-    """The first micro-batch of which a file has rows.
+    """The number of the first micro-batch with rows in a file.
 
     >>> _number("part-000000012.parquet"), _number("level2-000000063-000000007.parquet")
     (12, 7)

@@ -1,4 +1,4 @@
-"""Spark's own part of a checkpoint: its log of what each micro-batch has read, and which of them are done."""
+"""Spark's own part of a checkpoint: the offsets of each micro-batch, and which of them are committed."""
 
 from __future__ import annotations
 
@@ -23,19 +23,18 @@ _MANAGER = "FileSystemBasedCheckpointFileManager"
 
 
 def started(writer: DataStreamWriter, spark: SparkSession, *, reads_files: bool) -> StreamingQuery:
-    """Start a query that writes its log without the help of other programs.
+    """Start a query that writes its log without other programs.
 
-    Where Hadoop has no native library, as it seldom has on a machine of one's own, Spark's way for any file
-    system has the shell's ``stat`` and ``readlink`` look at each file of the log: a tenth of a second and
-    more in each micro-batch. The other way that Spark has, of the same files, renames them itself, which is
-    as safe in a folder of this machine of which no other query writes the log. What the session says of it
-    holds; on Spark Connect nothing is changed.
+    Without Hadoop's native library, as on most workstations, Spark's default file manager runs ``stat`` and
+    ``readlink`` for each file of the log, which costs a tenth of a second and more in each micro-batch.
+    Spark's other file manager renames the files itself. That is as safe in a local folder whose log no other
+    query writes. A setting of the session takes precedence. With Spark Connect nothing is changed.
 
     Parameters
     ----------
     reads_files
-        Whether it may read files, and nothing of which Spark starts a process of its own: files have a log,
-        too, which the query makes a moment after it is started, and that is waited for.
+        Whether the query reads files only. A file source has a log too, which the query creates shortly after
+        its start; this function waits for it.
     """
     manager = None if spark.conf.get(_SETTING, None) is not None else _manager(spark)
     if manager is None:
@@ -53,7 +52,7 @@ def _manager(spark: SparkSession) -> str | None:
 
 
 def clear_unfinished(checkpoint: Path) -> None:
-    """Delete what a process that was killed was writing: Spark never starts where it is the first offset."""
+    """Delete temporary files of a killed process: Spark cannot start if one is the first offset."""
     for part in ("offsets", "commits"):
         for pattern in (".*.tmp", "..*.tmp.crc"):
             for left in (checkpoint / part).glob(pattern):

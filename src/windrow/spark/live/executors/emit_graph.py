@@ -55,7 +55,7 @@ class EmitGraph(Graph):
         why = next(filter(None, map(computed_elsewhere, self._beside)), why)
         if why is not None:
             return why
-        if self._holds and timed.holds is None and not program.forgets:
+        if self._holds and timed.unbounded is None and not program.forgets:
             return "rows that are held until the watermark has passed each, as those of sessions are"
         return None
 

@@ -1,1 +1,1 @@
-"""What a micro-batch brings: entries, files, ticks, and entries that are malformed."""
+"""The input of micro-batches: entries, files, ticks, and malformed entries."""

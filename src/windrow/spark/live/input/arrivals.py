@@ -1,4 +1,4 @@
-"""What a micro-batch brings: its entries judged by the clocks of their streams, late rows told apart."""
+"""The entries of a micro-batch, judged by the watermarks of their streams: admitted rows and late rows."""
 
 from __future__ import annotations
 
@@ -41,22 +41,22 @@ from windrow.syntax.sqltext import quoted
 __all__ = ["VIOLATED", "Arrivals", "Came", "arrivals", "came"]
 
 VIOLATED = "__violated"
-"""The bound that a late row is below; NULL if it matches a pattern of its producer's. Of one that is too far
-ahead, the greatest rowtime that it may have."""
+"""The bound that a late row violates; NULL if it matches a punctuation. For a row too far ahead, the greatest
+rowtime that is admitted."""
 
 _COME, _AT = "__come", "__late_at"
 
 
 @dataclass(frozen=True)
 class Arrivals:
-    """The rows of a micro-batch that are admitted, and the late ones, if there are any.
+    """The admitted rows of a micro-batch, and its late rows, if there are any.
 
-    `late` has the columns of the stream, `ROWTIME`, `PRODUCER`, `VIOLATED` and `REASON`; bounds that are
-    quarantined are among them, with any values in the stream's columns. `position` is what the entries
-    up to its end say of the later ones, `count` how many rows came, but for those that were in already.
-    `clocks` says when the stream's clock has moved, of streams whose rows come with their processing times;
-    `told` what it has promised by patterns, and when; `below` are those of the rows, if any, that are below
-    the stream's clock before them, with `PRODUCER`.
+    `late` has the columns of the stream, `ROWTIME`, `PRODUCER`, `VIOLATED` and `REASON`. It includes
+    quarantined bounds, with any values in the stream's columns. `position` is the stream's position after the
+    micro-batch, with its watermark, and `count` the number of arrived rows without duplicates. For streams
+    whose rows have processing times, `clocks` are the changes of the watermark and `told` the punctuations,
+    each with its processing time, and `below` are the admitted rows below the watermark before them, with
+    `PRODUCER`.
     """
 
     rows: DataFrame
@@ -70,8 +70,10 @@ class Arrivals:
 
 @dataclass(frozen=True, eq=False)
 class _Judged:
-    """What became of the rows, in their order, and when they came where that is not what they say; `bounds`
-    are those that are quarantined, `before` is the stream's clock before each row that is late.
+    """The decisions about the rows, in their order.
+
+    `came` are processing times that differ from those in the rows, `bounds` the quarantined bounds, and
+    `before` is the stream's watermark before each late row.
     """
 
     place: Ints
@@ -85,7 +87,7 @@ class _Judged:
     bounds: pa.Table | None = None
 
     def late(self, is_late: npt.NDArray[np.bool_]) -> pa.Table:
-        """What goes to the late rows: `PLACE`, the rowtime of what is no row, `VIOLATED` and `REASON`."""
+        """The entries among the late rows: `PLACE`, the instant of a bound, `VIOLATED` and `REASON`."""
         decision, violated = self.decision[is_late], self.violated[is_late]
         count = int(is_late.sum())
         rows = pa.table(
@@ -102,7 +104,7 @@ class _Judged:
 def _bounds_of(
     entries: Entries, place: Ints, decision: npt.NDArray[np.int8], violated: Ints
 ) -> pa.Table | None:
-    """The bounds and patterns that are quarantined, as :meth:`_Judged.late` has them."""
+    """The quarantined bounds and punctuations, with the columns of :meth:`_Judged.late`."""
     is_ahead = (decision == Decision.QUARANTINED) & (entries.kind != EntryKind.ROW)
     if not is_ahead.any():
         return None
@@ -116,7 +118,7 @@ def arrivals(
     name: str,
     stream: Stream,
     batch: DataFrame,
-    told: pa.Table,
+    control: pa.Table,
     number: int,
     position: Position | None,
     now: int,
@@ -130,27 +132,27 @@ def arrivals(
     name, stream
         The live stream.
     batch
-        Its columns and `PLACE`, the order in which its entries came.
-    told
-        Of the same entries, in their order: `PLACE`, `ROWTIME`, `PRODUCER`, `PTIME`, `BOUND`; of a named
-        stream those of `LOGGED` too.
+        The columns of the stream and `PLACE`, which orders the entries as they arrived.
+    control
+        The control columns of the same entries, in their order: `PLACE`, `ROWTIME`, `PRODUCER`, `PTIME`,
+        `BOUND`; for a named stream also those of `LOGGED`.
     number
-        Of the micro-batch.
+        The number of the micro-batch.
     position
-        What the entries before say of these; None before the first.
+        The stream's position before the micro-batch; None before the first.
     now
         The time of the micro-batch, in microseconds.
     timed
-        Whether rows come with their processing times, `ARRIVED`, in place of their ties. Then those are in
-        that are only below an estimate, with the stream's clock before them: `BEFORE`, of others NULL.
+        Whether rows have their processing times, `ARRIVED`, in place of ties. Then rows that are only below
+        an estimate are admitted, with the watermark before them in `BEFORE`, which is NULL in others.
     """
     source = stream.live
     assert source is not None
     before = position if position is not None else source.start
     if source.identity:
-        judged = _logged(source, told, before, _told_of(batch, told, before), timed=timed)
+        judged = _logged(source, control, before, _rows_for_patterns(batch, control, before), timed=timed)
     else:
-        judged = _rows(name, stream, told, before, now, _told_of(batch, told, before))
+        judged = _rows(name, stream, control, before, now, _rows_for_patterns(batch, control, before))
     rows = batch.where(F.col(ROWTIME).isNotNull())
     late = None
     is_late = np.isin(judged.decision, _refused(timed=timed))
@@ -189,19 +191,19 @@ _NOT_AGAIN = (Decision.DUPLICATE, Decision.FENCED)
 
 
 def _refused(*, timed: bool) -> tuple[Decision, ...]:
-    """What becomes of rows that are late."""
+    """The decisions by which rows are late."""
     refused = (Decision.REJECTED, Decision.QUARANTINED)
     return refused if timed else (Decision.LATE, *refused)
 
 
 def _moved(source: LiveSource, judged: _Judged, before: Position, now: int) -> Watermarks:
-    """When the stream's clock has moved."""
+    """The changes of the stream's watermark, each with its processing time."""
     at = judged.position.watermark.at
     return ((now, at),) if not source.identity and at != before.watermark.at else judged.clocks
 
 
 def _promised(source: LiveSource, judged: _Judged, before: Position, now: int) -> Punctuations:
-    """What the stream has promised by patterns, and when."""
+    """The punctuations of the stream, each with its processing time."""
     return (
         judged.told if source.identity else new_punctuations(now, before.watermark, judged.position.watermark)
     )
@@ -209,7 +211,7 @@ def _promised(source: LiveSource, judged: _Judged, before: Position, now: int) -
 
 @dataclass(frozen=True, eq=False)
 class Came:
-    """As :class:`Arrivals`, in memory, in the order in which rows came; those of a named stream have ties."""
+    """As :class:`Arrivals`, in memory, in order of arrival; rows of a named stream have ties."""
 
     rows: pa.Table
     late: pa.Table | None
@@ -235,20 +237,20 @@ def came(
     Parameters
     ----------
     entries
-        With the columns of what arrives, and `PLACE`: 0, 1 and so on.
+        The arriving entries, with `PLACE`: 0, 1 and so on.
     name, stream, position, now, timed
-        As :func:`arrivals` has them.
+        As for :func:`arrivals`.
     columns
-        Those of its rows; without, the stream's.
+        The columns of the rows; by default the stream's.
     """
     source = stream.live
     assert source is not None
     before = position if position is not None else source.start
-    kept = stream.columns if columns is None else columns
+    wanted = stream.columns if columns is None else columns
     if source.identity:
-        judged = _logged(source, entries, before, entries.select(kept), timed=timed)
+        judged = _logged(source, entries, before, entries.select(wanted), timed=timed)
     else:
-        judged = _rows(name, stream, entries, before, now, entries.select(kept))
+        judged = _rows(name, stream, entries, before, now, entries.select(wanted))
     late, under, clock = None, entries.slice(0, 0), np.full(entries.num_rows, NO_BOUND)
     clock[judged.place] = judged.before
     is_late = np.isin(judged.decision, _refused(timed=timed))
@@ -274,16 +276,16 @@ def came(
         entries = entries.append_column(ARRIVED, when)
         under = entries.filter(pc.less(entries.column(ROWTIME), entries.column(BEFORE)))
     rows = entries if admitted.all() else entries.filter(pa.array(admitted))
-    given = {own: rows.column(own) for own in (*kept, ROWTIME)}
+    chosen = {own: rows.column(own) for own in (*wanted, ROWTIME)}
     if timed:
-        given |= {own: rows.column(own) for own in (ARRIVED, BEFORE)}
-    elif source.identity:  # other rows are in the order in which they came
-        said = (PTIME, PRODUCER, SEQUENCE)
-        given |= {tie: rows.column(told) for told, tie in zip(said, stream.ties, strict=True)}
+        chosen |= {own: rows.column(own) for own in (ARRIVED, BEFORE)}
+    elif source.identity:  # other rows are in order of arrival already
+        order = (PTIME, PRODUCER, SEQUENCE)
+        chosen |= {tie: rows.column(name) for name, tie in zip(order, stream.ties, strict=True)}
     count = ~np.isin(judged.decision, _NOT_AGAIN)
     clocks, promised = _moved(source, judged, before, now), _promised(source, judged, before, now)
     below = under if timed and under.num_rows else None
-    return Came(pa.table(given), late, judged.position, int(count.sum()), clocks, promised, below)
+    return Came(pa.table(chosen), late, judged.position, int(count.sum()), clocks, promised, below)
 
 
 def _beside(batch: DataFrame, rows: pa.Table) -> DataFrame:
@@ -291,39 +293,39 @@ def _beside(batch: DataFrame, rows: pa.Table) -> DataFrame:
 
 
 def _bounds(clock: Ints) -> pa.Array:
-    """Bounds; NULL for none."""
+    """Watermarks, with NULL for none."""
     return pa.array(clock, mask=clock == NO_BOUND)
 
 
-def _told_of(batch: DataFrame, told: pa.Table, position: Position) -> pa.Table | None:
-    """The columns of the entries' rows, in their order, if patterns tell of some."""
-    if PATTERN not in told.column_names or not needs_rows(position, told):
+def _rows_for_patterns(batch: DataFrame, control: pa.Table, position: Position) -> pa.Table | None:
+    """The columns of the entries' rows that punctuations refer to, in their order; None if there are none."""
+    if PATTERN not in control.column_names or not needs_rows(position, control):
         return None
     promised = chain(position.watermark.shared, *position.watermark.patterns.values())
-    texts = {*told.column(PATTERN).drop_null().to_pylist(), *promised}
+    texts = {*control.column(PATTERN).drop_null().to_pylist(), *promised}
     names = sorted({name for text in texts for name in _names_in(text)} & {*batch.columns})
     return batch.select(PLACE, *map(quoted, names)).toArrow().sort_by(PLACE).drop_columns(PLACE)
 
 
 def _names_in(text: str) -> list[str]:
-    """The columns that a pattern names; none if it is no pattern."""
+    """The columns that a pattern names; empty if it is no pattern."""
     try:
-        told = json.loads(text)
+        pattern = json.loads(text)
     except ValueError:
         return []
-    return list(told) if isinstance(told, dict) else []
+    return list(pattern) if isinstance(pattern, dict) else []
 
 
 def _logged(
-    source: LiveSource, told: pa.Table, position: Position, rows: pa.Table | None, *, timed: bool = False
+    source: LiveSource, control: pa.Table, position: Position, rows: pa.Table | None, *, timed: bool = False
 ) -> _Judged:
-    """The entries of a named stream's log, as all its readers judge them."""
-    at = pc.coalesce(told.column(ROWTIME), told.column(BOUND))
-    entries = told.append_column(AT, at).select(CONTROL.names)
-    judged = judge(position, source.ordering, entries, told.column(NUMBER).to_numpy(), rows, timed=timed)
-    is_row = told.column(KIND).to_numpy() == EntryKind.ROW
-    place = told.column(PLACE).to_numpy()
-    is_later = judged.ptime != told.column(PTIME).to_numpy()
+    """Judge the entries of a named stream's log, as all its readers do."""
+    at = pc.coalesce(control.column(ROWTIME), control.column(BOUND))
+    entries = control.append_column(AT, at).select(CONTROL.names)
+    judged = judge(position, source.ordering, entries, control.column(NUMBER).to_numpy(), rows, timed=timed)
+    is_row = control.column(KIND).to_numpy() == EntryKind.ROW
+    place = control.column(PLACE).to_numpy()
+    is_later = judged.ptime != control.column(PTIME).to_numpy()
     came = pa.table({PLACE: place[is_later], _COME: judged.ptime[is_later]}) if is_later.any() else None
     said = (judged.decision[is_row], judged.violated[is_row], judged.before[is_row])
     bounds = _bounds_of(Entries.of_table(entries), place, judged.decision, judged.violated)
@@ -333,12 +335,12 @@ def _logged(
 
 
 def _rows(
-    name: str, stream: Stream, told: pa.Table, position: Position, now: int, rows: pa.Table | None
+    name: str, stream: Stream, control: pa.Table, position: Position, now: int, rows: pa.Table | None
 ) -> _Judged:
-    """The rows of a streaming DataFrame; producers that have been silent for too long are idle after them."""
+    """Judge the rows of a streaming DataFrame; then let producers that were silent for too long be idle."""
     source = stream.live
     assert source is not None
-    entries, places = _entries(name, stream, told, rows)
+    entries, places = _entries(name, stream, control, rows)
     decided = _advanced(position.watermark, source.ordering, entries)
     is_row = entries.kind == EntryKind.ROW
     after = replace(position, watermark=_silent(decided.state, source, now))
@@ -348,8 +350,8 @@ def _rows(
 
 
 def _advanced(state: WatermarkState, ordering: Ordering, entries: Entries) -> Decided:
-    """What becomes of entries. Where patterns tell of rows, those that open a producer are judged apart: what
-    holds for those after them depends on it.
+    """The decisions about entries. With punctuations, each entry that opens a producer is judged apart: the
+    decisions about later ones depend on it.
     """
     known = {name for name, one in state.producers.items() if one.is_open}
     opening = []
@@ -370,21 +372,23 @@ def _advanced(state: WatermarkState, ordering: Ordering, entries: Entries) -> De
     return Decided(decision, violated, state, np.concatenate([nothing, *(part.before for part in parts)]))
 
 
-def _entries(name: str, stream: Stream, told: pa.Table, rows: pa.Table | None) -> tuple[Entries, np.ndarray]:
-    """The entries, a row before the pattern and the bound that come with it, and the place of each."""
-    columns = {column: told.column(column) for column in told.column_names}
+def _entries(
+    name: str, stream: Stream, control: pa.Table, rows: pa.Table | None
+) -> tuple[Entries, np.ndarray]:
+    """The entries, with the place of each: a row comes before its own punctuation and bound."""
+    columns = {column: control.column(column) for column in control.column_names}
     has_rowtime, has_bound = (columns[column].is_valid().to_numpy() for column in (ROWTIME, BOUND))
     texts = columns.get(PATTERN)
-    has_pattern = np.zeros(told.num_rows, bool) if texts is None else texts.is_valid().to_numpy()
+    has_pattern = np.zeros(control.num_rows, bool) if texts is None else texts.is_valid().to_numpy()
     if not (has_rowtime | has_bound | has_pattern).all():
         raise InputError(
             f"a row of stream {name} has NULL as its rowtime",
             condition="NULL_ROWTIME",
-            hint="start it again with its checkpoint and on_malformed='keep', which keeps such rows apart;"
-            " or leave them out where the stream is made: df.where('… IS NOT NULL')",
+            hint="restart it from its checkpoint with on_malformed='keep', which puts such rows into a side"
+            " output; or filter the stream: df.where('… IS NOT NULL')",
         )
-    which = np.arange(told.num_rows)
-    kind = np.full(told.num_rows, EntryKind.ROW, np.int8)
+    which = np.arange(control.num_rows)
+    kind = np.full(control.num_rows, EntryKind.ROW, np.int8)
     if has_bound.any() or has_pattern.any():
         said = ((EntryKind.ROW, has_rowtime), (EntryKind.PATTERN, has_pattern), (EntryKind.BOUND, has_bound))
         which = np.concatenate([which[has] for _, has in said])
@@ -405,22 +409,22 @@ def _entries(name: str, stream: Stream, told: pa.Table, rows: pa.Table | None) -
         patterns = {text: pattern_of(text, rows.schema) for text in distinct}
         known = {text: pattern.to_json() for text, pattern in patterns.items()}
         shown = pa.array([known.get(text) for text in texts.to_pylist()], pa.string()).take(pa.array(which))
-        told_of = shown if has_pattern.any() else None
+        patterns_of = shown if has_pattern.any() else None
         instants = {text: _instant_of(pattern, stream) for text, pattern in patterns.items()}
         of_each = np.array([instants.get(text, 0) for text in texts.to_pylist()], np.int64)
         at = np.where(entries.kind == EntryKind.PATTERN, of_each[which], entries.at)
-        entries = replace(entries, at=at, patterns=told_of, rows=rows.take(pa.array(which)))
+        entries = replace(entries, at=at, patterns=patterns_of, rows=rows.take(pa.array(which)))
     return entries, columns[PLACE].to_numpy()[which]
 
 
 def _instant_of(pattern: Pattern, stream: Stream) -> int:
-    """The instant of a pattern that is a bound; 0 of others."""
+    """The instant of a pattern that is a bound; 0 for others."""
     bound = None if stream.rowtime is None else bound_of(pattern, stream.rowtime)
     return 0 if bound is None else bound
 
 
 def _silent(state: WatermarkState, source: LiveSource, now: int) -> WatermarkState:
-    """The state after producers that have been silent for too long are idle."""
+    """The state after producers that were silent for too long have become idle."""
     if source.idle is None:
         return state
     names = state.silent(now, source.idle)

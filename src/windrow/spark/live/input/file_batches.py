@@ -1,9 +1,9 @@
 """The Parquet files of a micro-batch, read on the driver instead of by Spark.
 
-That spares each row the way from Spark's rows into Python, and reads only columns that are wanted. It applies
-where a stream is nothing but columns of files which say the same to Arrow as they do to Spark, as
-:mod:`windrow.spark.scan.file_scan` has it. Spark says which files a micro-batch has. Their order is that of
-:mod:`windrow.spark.live.input.file_order`: so the rows come in the same order from either.
+This avoids the conversion of each row from Spark to Python, and reads only the needed columns. It applies if
+a stream is columns of files that Arrow reads with the same values as Spark (see
+:mod:`windrow.spark.scan.file_scan`). Spark chooses the files of a micro-batch. Their order is that of
+:mod:`windrow.spark.live.input.file_order`, so that both ways read rows in the same order.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["FileBatch", "file_batch", "is_of_files", "ticks_of"]
 
 _MOST_FILES = 100
 _FILES = "LogicalRelation"
-_NOTHING = "LocalRelation"  # in place of a source of which there is nothing new
+_NOTHING = "LocalRelation"  # in place of a source without new data
 _OPTIONS = frozenset(
     {
         "path",
@@ -42,11 +42,11 @@ _OPTIONS = frozenset(
         "cleansource",
         "sourcearchivedir",
     }
-)  # of a source: they say which files there are, and not how these are read
+)  # options of a source that choose files, and do not change how files are read
 
 
 def is_of_files(frame: DataFrame) -> bool:
-    """Whether a streaming DataFrame is what a source of Parquet files gives, and nothing is done with it."""
+    """Whether a streaming DataFrame is a source of Parquet files, without further operations."""
     source = streamed_files(frame)
     return (
         source is not None
@@ -57,7 +57,7 @@ def is_of_files(frame: DataFrame) -> bool:
 
 
 def ticks_of(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Rowtimes as ticks: microseconds, days, or the numbers that they are."""
+    """Rowtimes as ticks: microseconds, days, or the integers themselves."""
     kind = pa.int32() if pa.types.is_date32(column.type) else pa.int64()
     return column.cast(kind).cast(pa.int64())
 
@@ -71,10 +71,9 @@ class FileBatch:
     now
         Its time, in microseconds.
     splits
-        Of each source what Spark would read, in the order in which it came: path, first byte, number of
-        bytes.
+        For each source the parts of files, in order of arrival: path, first byte, number of bytes.
     scans
-        Of each source Spark's operator, which counts what is read of it; None where there are no files.
+        For each source Spark's operator, which counts its rows; None without files.
     """
 
     now: int
@@ -83,9 +82,9 @@ class FileBatch:
     _checked: dict[int, FileScan | None] = field(default_factory=dict)
 
     def rows(self, source: int, columns: FileColumns, wanted: Iterable[str]) -> pa.Table | None:
-        """These columns of the rows of a source; None where Spark is to read them, or say what is wrong.
+        """These columns of the rows of a source; None if Spark must read them, or raise an error.
 
-        Files in which any other column is not what the stream says are Spark's too.
+        Spark also reads files in which any other column differs from the stream's schema.
         """
         names = list(wanted)
         if not all(map(columns.kind, names)):
@@ -103,15 +102,15 @@ class FileBatch:
             return None
 
     def count(self, source: int, rows: int) -> None:
-        """Let Spark's progress have rows that were not read by Spark."""
+        """Add rows that Spark has not read to its progress."""
         if (scan := self.scans[source]) is not None:
             scan.count(rows)
 
 
 def file_batch(spark: SparkSession, count: int) -> FileBatch | None:
-    """The micro-batch that Spark calls for in this thread, of so many sources of files; None where it is not.
+    """The micro-batch that Spark runs in this thread, if it reads `count` sources of files; else None.
 
-    What is asked of Spark is inside of it, and not there in all of its versions.
+    It reads internals of Spark, which not all versions have.
     """
     try:
         return _batch(spark, count)

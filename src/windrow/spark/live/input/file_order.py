@@ -1,8 +1,8 @@
-"""The order of files in a micro-batch: that in which they came, whatever the order in which Spark reads them.
+"""The order of files in a micro-batch: order of arrival, and not that in which Spark reads them.
 
 Spark reads the largest files first, so that its tasks end together. Which rows are late must not depend on
-that: rows come by the modification time of their file, then by its path, then by their place in it. That is
-the order in which the files come one at a time.
+that. So rows are ordered by the modification time of their file, then by its path, then by their position in
+it. That is the order of files that arrive one at a time.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from windrow.syntax.sqltext import quoted
 __all__ = ["ORIGIN", "in_order", "is_of_one_file", "origin", "placed"]
 
 ORIGIN = ("__file_time", "__file", "__file_start")
-"""Columns that say in which part of which file a row is: its modification time, its path, the first byte."""
+"""The columns with the part of a file in which a row is: modification time, path, first byte."""
 
 _FILE = "_metadata"
 _SAID = ("file_modification_time", "file_path", "file_block_start")
@@ -32,7 +32,7 @@ _PLACES = 33  # bits that Spark leaves for the number of a row in its task
 
 
 def origin(frame: DataFrame) -> tuple[Column, ...]:
-    """`ORIGIN` of the rows of a streaming DataFrame; none where Spark does not say it of them."""
+    """`ORIGIN` of the rows of a streaming DataFrame; empty if Spark does not know it."""
     if _SAID[0] not in hidden_columns(frame).get(_FILE, ""):
         return ()
     file = frame.metadataColumn(_FILE)
@@ -40,7 +40,7 @@ def origin(frame: DataFrame) -> tuple[Column, ...]:
 
 
 def is_of_one_file(spark: SparkSession) -> bool:
-    """Whether the micro-batch that Spark calls for in this thread is known to have no more than one file."""
+    """Whether the micro-batch that Spark runs in this thread is known to have at most one file."""
     try:
         batch = running_batch(spark)
         if batch is None:
@@ -52,7 +52,7 @@ def is_of_one_file(spark: SparkSession) -> bool:
 
 
 def in_order(entries: pa.Table) -> pa.Table:
-    """Entries as they came, without the columns of `ORIGIN`; as they are where they do not have these."""
+    """Entries in order of arrival, without the columns of `ORIGIN`; unchanged without these columns."""
     if ORIGIN[0] not in entries.column_names:
         return entries
     ranks, rest = _ranks(entries), entries.drop_columns([*ORIGIN])
@@ -60,7 +60,7 @@ def in_order(entries: pa.Table) -> pa.Table:
 
 
 def placed(batch: DataFrame) -> DataFrame:
-    """The rows of a micro-batch with `PLACE`, which orders those of a stream as they came; no `ORIGIN`."""
+    """The rows of a micro-batch with `PLACE`, which orders those of a stream by arrival, without `ORIGIN`."""
     known = PLACE in batch.columns
     numbered = batch if known else batch.withColumn(PLACE, F.monotonically_increasing_id())
     if ORIGIN[0] not in batch.columns:
@@ -71,8 +71,7 @@ def placed(batch: DataFrame) -> DataFrame:
     ranked = parts.append_column(_RANK, pa.array(_ranks(parts)))
     ranks = F.broadcast(batch.sparkSession.createDataFrame(ranked)).alias("ranks")
     same = [numbered[name].eqNullSafe(F.col(f"ranks.{name}")) for name in ORIGIN]
-    # one task reads a part of a file, from its first row to its last; rows of no file, which come last, come
-    # from several
+    # one task reads a part of a file, in order; rows without a file are last, and come from several tasks
     task = F.when(F.col(f"ranks.{ORIGIN[0]}").isNull(), F.shiftright(F.col(PLACE), _PLACES)).otherwise(0)
     in_part = F.col(PLACE).bitwiseAND(F.lit((1 << _PLACES) - 1))
     place = F.shiftleft(F.col(_RANK) + task, _PLACES).bitwiseOR(in_part)
@@ -81,7 +80,7 @@ def placed(batch: DataFrame) -> DataFrame:
 
 
 def _ranks(entries: pa.Table) -> npt.NDArray[np.int64]:
-    """Of each row that of its part of a file, among those that there are."""
+    """The rank of each row's part of a file, among all parts."""
     found = np.zeros(entries.num_rows, np.int64)
     for name in ORIGIN:
         codes = entries.column(name).combine_chunks().dictionary_encode("encode")

@@ -1,6 +1,6 @@
-"""Micro-batches by way of files, where Spark calls functions of ``foreachBatch`` in a process of a server's.
+"""Micro-batches as files, for servers that call functions of ``foreachBatch`` in a process of their own.
 
-The server writes what arrives, a directory a micro-batch; the process of the query takes one after the other.
+The server writes each micro-batch to a directory, and the process of the query reads one after the other.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _BETWEEN_LOOKS = 0.1  # seconds
 
 
 def writing(folder: Path) -> Callable[[DataFrame, int], None]:
-    """The function for ``foreachBatch``, which needs nothing of Windrow."""
+    """The function for ``foreachBatch``, which does not import Windrow."""
     where, place, whole = str(folder), PLACE, _WHOLE
 
     def write(batch: DataFrame, number: int) -> None:
@@ -36,7 +36,7 @@ def writing(folder: Path) -> Callable[[DataFrame, int], None]:
         from pyspark.sql import functions as F
 
         target = Path(where) / str(number)
-        # one that is whole may be being read: Spark repeats what it does not know to be written
+        # a complete one may be in use: Spark repeats micro-batches that it has not committed
         if not (target / whole).exists():
             numbered = batch.withColumn(place, F.monotonically_increasing_id())
             numbered.write.mode("overwrite").parquet(f"file://{target}")
@@ -45,7 +45,7 @@ def writing(folder: Path) -> Callable[[DataFrame, int], None]:
 
 
 def check_shared(spark: SparkSession, folder: Path) -> None:
-    """See that the server has the folder too.
+    """Check that the server has the folder too.
 
     Raises
     ------
@@ -64,26 +64,26 @@ def check_shared(spark: SparkSession, folder: Path) -> None:
         raise UsageError(
             f"the Spark Connect server does not have {folder}",
             condition="NOT_SHARED",
-            hint="name a checkpoint on a file system that this process and the server share, under one path",
+            hint="use a checkpoint on a file system that this process and the server share, at the same path",
         )
 
 
 class Incoming:
-    """Takes the micro-batches of a streaming query in a thread of this process.
+    """Processes the micro-batches of a streaming query in a thread of this process.
 
     Parameters
     ----------
     folder
-        Into which they are written.
+        The folder with the micro-batches.
     after
-        The last one that has been taken.
+        The number of the last processed one.
     take
-        Takes one; where that fails, both end.
+        Processes one; if it fails, both queries end.
 
     Attributes
     ----------
     error
-        What they ended with.
+        The exception with which they have ended.
     """
 
     def __init__(self, folder: Path, after: int, take: Callable[[DataFrame, int], None]) -> None:
@@ -93,28 +93,28 @@ class Incoming:
         self.error: Exception | None = None
 
     def follow(self, spark: SparkSession, streaming: StreamingQuery) -> None:
-        """Begin."""
+        """Start the thread."""
         self._thread = threading.Thread(target=self._run, args=(spark, streaming), daemon=True)
         self._thread.start()
 
     @property
     def is_active(self) -> bool:
-        """Whether micro-batches are taken, or wait."""
+        """Whether the thread runs."""
         return self._thread is not None and self._thread.is_alive()
 
     def stop(self) -> None:
-        """Take no more."""
+        """Stop the thread."""
         self._stopped.set()
         self.join()
 
     def join(self, timeout: float | None = None) -> bool:
-        """Wait until no more come; whether that is so."""
+        """Wait for the end of the thread; whether it has ended."""
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(timeout)
         return not self.is_active
 
     def catch_up(self) -> None:
-        """Wait until all that has been written is taken."""
+        """Wait until all written micro-batches are processed."""
         self._idle.clear()
         while self.is_active and not self._idle.wait(_BETWEEN_LOOKS):
             pass
@@ -122,7 +122,7 @@ class Incoming:
     def _run(self, spark: SparkSession, streaming: StreamingQuery) -> None:
         try:
             while not self._stopped.is_set():
-                is_written = streaming.isActive  # before the look: what it wrote last is seen then
+                is_written = streaming.isActive  # read before the files, so that the last ones are found
                 waiting = sorted(int(path.parent.name) for path in self.folder.glob(f"*/{_WHOLE}"))
                 for number in waiting:
                     if number < self._next:

@@ -1,5 +1,5 @@
-"""Entries of streaming DataFrames that their readers could not read, as those say it, or of which a query
-cannot compute what it computes of each (:mod:`windrow.spark.live.micro_batches.uncomputable`).
+"""Malformed entries: those that a reader of a streaming DataFrame reports as corrupt, and those for which an
+expression of the query fails (:mod:`windrow.spark.live.micro_batches.uncomputable`).
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ MALFORMED_SCHEMA = StructType(
         StructField("batch", LongType()),
     ]
 )
-"""The columns of malformed rows; `row` is what its reader made of the record, as JSON."""
+"""The columns of malformed rows; `row` is the record as its reader has read it, as JSON."""
 
 WHY = "__why"
-"""A column beside those of rows: why each is malformed."""
+"""The column with the reason why a row is malformed."""
 
 _CORRUPT = "spark.sql.columnNameOfCorruptRecord"
 _UNREADABLE, _TIMELESS = "it cannot be read", "it has no rowtime"
@@ -39,30 +39,30 @@ def sound_rows(batch: DataFrame, streams: Sequence[tuple[int, str, Stream]]) -> 
     Parameters
     ----------
     batch, streams
-        As :class:`windrow.spark.live.micro_batches.steps.Steps` has them.
+        As in :class:`windrow.spark.live.micro_batches.steps.Steps`.
     """
     return batch.where(~reduce(Column.__or__, [_wrong(batch, at, one) for at, _, one in streams]))
 
 
 def malformed_rows(batch: DataFrame, streams: Sequence[tuple[int, str, Stream]], number: int) -> DataFrame:
-    """The other entries, with the columns of `MALFORMED_SCHEMA`."""
+    """The malformed entries of a micro-batch, with the columns of `MALFORMED_SCHEMA`."""
     parts = []
     for at, name, stream in streams:
         reason = F.when(_is_unreadable(batch, at, stream), _UNREADABLE).otherwise(_TIMELESS)
-        parts.append(_told(batch.where(_wrong(batch, at, stream)), at, name, stream, reason, number))
+        parts.append(_reported(batch.where(_wrong(batch, at, stream)), at, name, stream, reason, number))
     return reduce(DataFrame.unionAll, parts)
 
 
 def uncomputable_rows(rows: DataFrame, streams: Sequence[tuple[int, str, Stream]], number: int) -> DataFrame:
-    """Rows with `WHY` they are malformed, with the columns of `MALFORMED_SCHEMA`."""
+    """Rows that have the reason in `WHY`, with the columns of `MALFORMED_SCHEMA`."""
     parts = [
-        _told(rows.where(F.col("__stream") == at), at, name, stream, F.col(WHY), number)
+        _reported(rows.where(F.col("__stream") == at), at, name, stream, F.col(WHY), number)
         for at, name, stream in streams
     ]
     return reduce(DataFrame.unionAll, parts)
 
 
-def _told(rows: DataFrame, at: int, name: str, stream: Stream, reason: Column, number: int) -> DataFrame:
+def _reported(rows: DataFrame, at: int, name: str, stream: Stream, reason: Column, number: int) -> DataFrame:
     columns = [F.col(_inside(at, own)).alias(own) for own in stream.columns]
     return rows.select(
         F.lit(name).alias("stream"),
@@ -73,7 +73,7 @@ def _told(rows: DataFrame, at: int, name: str, stream: Stream, reason: Column, n
 
 
 def _wrong(batch: DataFrame, at: int, stream: Stream) -> Column:
-    """Whether an entry is one of a stream's that is malformed."""
+    """Whether an entry is a malformed one of a stream."""
     if stream.live is None or stream.live.identity:  # a named stream has typed rows
         return F.lit(False)
     says = [name for name in (ROWTIME, BOUND, PATTERN) if name in stream.live.frame.columns]
@@ -82,7 +82,7 @@ def _wrong(batch: DataFrame, at: int, stream: Stream) -> Column:
 
 
 def _is_unreadable(batch: DataFrame, at: int, stream: Stream) -> Column:
-    """Whether the reader has put a record into the column of those that it cannot read."""
+    """Whether the reader has put the record into the column for corrupt records."""
     corrupt = str(batch.sparkSession.conf.get(_CORRUPT) or "").lower()
     own = next((name for name in stream.columns if name.lower() == corrupt), None)
     if own is None or stream.frame.schema[own].dataType != StringType():

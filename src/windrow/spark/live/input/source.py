@@ -23,7 +23,7 @@ __all__ = ["endless", "live_stream"]
 
 
 def endless(spark: SparkSession, columns: StructType) -> DataFrame:
-    """A streaming DataFrame of these columns, which is never run."""
+    """A streaming DataFrame with these columns, which is only planned and never run."""
     rows = spark.readStream.format("rate").load()
     return rows.select(*(F.lit(None).cast(one.dataType).alias(one.name) for one in columns)).where("FALSE")
 
@@ -37,16 +37,16 @@ def live_stream(
     idle: int | None = None,
     future: int | None = None,
 ) -> Stream:
-    """A stream of a streaming DataFrame; its `frame` has no rows, its `live` has what arrives.
+    """A stream over a streaming DataFrame; its `frame` is empty, its `live` has the arriving entries.
 
     Parameters
     ----------
     lag
-        A time, or ticks of the rowtime: no row is estimated to come more than so much below the greatest
-        seen. Without, and without a column of bounds, producers are ordered.
+        A time, or ticks of the rowtime: how far rows may be below the greatest rowtime seen. Without a lag
+        and a column of bounds, the rowtimes of a producer must not decrease.
     idle, future
-        In microseconds: rows and bounds that are further ahead than `future` of the micro-batch that they
-        come in are quarantined.
+        In microseconds: the silence after which a producer is idle, and how far rows and bounds may be ahead
+        of the time of their micro-batch before they are quarantined.
 
     Raises
     ------
@@ -61,18 +61,18 @@ def live_stream(
         )
     if isinstance(log.bound, int):
         raise UsageError(
-            "a live stream has no one bound",
+            "a live stream has no single bound",
             condition="UNKNOWN_OPTION",
-            hint="name the column that holds bounds",
+            hint="name the column of bounds",
         )
     own = {ROWTIME, PRODUCER, PTIME, BOUND, PATTERN, STEP, PLACE}
     reserved = next((name for name in frame.columns if name.lower() in own), None)
     if reserved is not None:
-        hint = "give the column another name in the streaming DataFrame"
-        told = f"column {reserved} has a name that a live stream has for itself"
-        raise log.wrong(reserved, told, "RESERVED_NAME", hint, "42939")
+        hint = "rename the column in the streaming DataFrame"
+        message = f"column {reserved} has a name that is reserved for live streams"
+        raise log.wrong(reserved, message, "RESERVED_NAME", hint, "42939")
     nothing = spark.createDataFrame([], frame.schema)
-    # without its column of bounds: what that column says is told apart below
+    # without its column of bounds, which is read below
     plain = of_frame(nothing, replace(log, producer=None, bound=None, punctuation=None))
     clock = plain.clock
     found = {name.lower(): name for name in frame.columns}

@@ -1,8 +1,8 @@
-"""Has time pass for queries whose streams are silent: what is due is given when it is, entry or not.
+"""Ticks: entries that let processing time pass in queries whose streams are silent.
 
-A step says when it wants to be followed by another. At that time a tick is put where the query's input comes
-from, so that Spark makes a micro-batch of it: for streaming DataFrames into a folder of the checkpoint, for
-named streams into their log. So a tick has its place among the entries, before and after a restart.
+A micro-batch says when the next one is due. At that time a tick is added to the query's input, so that Spark
+starts a micro-batch: to a folder of the checkpoint for streaming DataFrames, to the log for named streams. So
+a tick has its place among the entries, before and after a restart.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from windrow.streams.durable_files import flush
 
 __all__ = ["TickFiles", "Ticker"]
 
-_KEPT = 100
+_MOST = 100
 
 
 class TickFiles:
-    """The ticks of a query over streaming DataFrames: a file each, which says for when it is.
+    """The ticks of a query over streaming DataFrames: a file for each, with its instant.
 
     Parameters
     ----------
     folder
-        Of the checkpoint.
+        Their folder in the checkpoint.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -37,32 +37,32 @@ class TickFiles:
         folder.mkdir(parents=True, exist_ok=True)
 
     def arriving(self, spark: SparkSession) -> DataFrame:
-        """A streaming DataFrame of the times that are reached by ticks, ``tick``, in microseconds."""
+        """A streaming DataFrame of the ticks' instants, ``tick``, in microseconds."""
         ticks = spark.readStream.text(uri(self.folder))
         now = F.unix_micros(F.current_timestamp())
         return ticks.select(F.greatest(now, F.col("value").cast("bigint")).alias("tick"))
 
     def add(self, wanted: int) -> None:
-        """Add a tick, and tidy up those that must have been taken long ago."""
+        """Add a tick, and delete old ones, which must have been processed."""
         path = self.folder / f"{wanted:020}.txt"
         pending = self.folder / f".{wanted:020}.pending"
         pending.write_text(f"{wanted}\n")
         flush(pending)
         pending.replace(path)
         flush(self.folder)
-        for old in sorted(self.folder.glob("*.txt"))[:-_KEPT]:
+        for old in sorted(self.folder.glob("*.txt"))[:-_MOST]:
             old.unlink(missing_ok=True)
 
 
 class Ticker:
-    """Calls for a tick when it is time.
+    """Adds a tick when it is due.
 
     Parameters
     ----------
     tick
-        Puts a tick for an instant, in microseconds, into the query's input.
+        Adds a tick for an instant, in microseconds, to the query's input.
     failed
-        Is called with what that has failed with.
+        Called with the exception if that fails.
     """
 
     def __init__(self, tick: Callable[[int], None], failed: Callable[[Exception], None]) -> None:
@@ -73,7 +73,7 @@ class Ticker:
         self._thread: threading.Thread | None = None
 
     def want(self, instant: int | None) -> None:
-        """Tick at an instant, in microseconds, and no more until this is called again; None for never."""
+        """Add one tick at an instant, in microseconds, instead of the one wanted before; None for no tick."""
         with self._changed:
             self._wanted = instant
             if instant is not None and self._thread is None and not self._is_over:
@@ -82,7 +82,7 @@ class Ticker:
             self._changed.notify()
 
     def stop(self) -> None:
-        """Tick no more."""
+        """Add no more ticks."""
         with self._changed:
             self._is_over = True
             self._changed.notify()
@@ -98,7 +98,7 @@ class Ticker:
                 return
 
     def _due(self) -> int | None:
-        """Wait until it is time; for when the tick is, None at the end."""
+        """Wait until a tick is due, and return its instant; None at the end."""
         with self._changed:
             while not self._is_over:
                 left = None if self._wanted is None else self._wanted / 1e6 - time.time()

@@ -33,7 +33,7 @@ from windrow.spark.live.micro_batches.steps import HELD
 from windrow.spark.live.operators.clause_operator import stage_of
 from windrow.spark.live.plans.cascade import TOLD
 from windrow.spark.live.plans.clause_plan import SequencePlan
-from windrow.spark.live.reports.state_table import QueryState, kept_of, state_of
+from windrow.spark.live.reports.state_table import QueryState, retained_of, state_of
 from windrow.spark.live.sinks.into_stream import IntoStream
 from windrow.spark.live.sinks.sink import Sink, TableSink, takes_tables
 from windrow.spark.logs.session_streams import ROWTIME
@@ -372,7 +372,7 @@ class ClauseSteps(InMemorySteps):
             (self._window, memory.kept, self._clock, self._plan.rowtimes),
         ):
             size = sum(self._checkpoint.chunk_bytes(step, kind) for kind in (name, f"{name}{_GONE}"))
-            told[name] = kept_of(rows.tables(*columns), size, clock, columns)
+            told[name] = retained_of(rows.tables(*columns), size, clock, columns)
         return state_of(self._plan, step, {self._name: told[self._held]}, {self._window: told[self._window]})
 
 

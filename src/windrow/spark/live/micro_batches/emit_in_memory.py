@@ -24,7 +24,7 @@ from windrow.errors import ExecutionError
 from windrow.kernels.stages import Held, Holding, UnmatchedError
 from windrow.kernels.zset.relation import NEVER
 from windrow.kernels.zset.time_windows import of_ticks
-from windrow.plan.event_time import Closed, ClosedKeys, Ending
+from windrow.plan.event_time import Closed, ClosedBy, ClosedKeys
 from windrow.spark.collected import frame_of_few
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.checkpoints.carried_state import Carried
@@ -162,7 +162,7 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
     @property
     def _needs_all(self) -> bool:
         """Whether no row is ever not needed any more."""
-        return self._query.query.timed.holds is not None
+        return self._query.query.timed.unbounded is not None
 
     @cached_property
     def _holds_keys(self) -> bool:
@@ -392,7 +392,7 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
         return over
 
     def _promised_over(
-        self, grouping: Sequence[Ending], promised: Promised, rows: pa.Table, frontier: int
+        self, grouping: Sequence[ClosedBy], promised: Promised, rows: pa.Table, frontier: int
     ) -> Bools | None:
         """Whether what rows are in is promised to be over; None where nothing has been promised of it."""
         places = self._query.places
@@ -407,7 +407,7 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
     def _in_time(
         self,
         name: str,
-        groupings: Sequence[Sequence[Ending]],
+        groupings: Sequence[Sequence[ClosedBy]],
         holding: Holding,
         marks: Mapping[str, Marks],
         frontier: int,

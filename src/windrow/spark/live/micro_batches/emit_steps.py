@@ -30,7 +30,7 @@ from windrow.spark.live.micro_batches.steps import STREAM, TICKS, Steps, inside
 from windrow.spark.live.operators.watermark_conditions import WatermarkConditions
 from windrow.spark.live.plans.emit_queries import EmittedPlan, KnownWatermarks
 from windrow.spark.live.reports.account import Account
-from windrow.spark.live.reports.state_table import QueryState, kept_in, timed_state_of
+from windrow.spark.live.reports.state_table import QueryState, retained_in, timed_state_of
 from windrow.spark.live.reports.state_table import RetainedRowsOf as Counted
 from windrow.spark.live.sinks.into_stream import IntoStream
 from windrow.spark.live.sinks.sink import Sink
@@ -212,9 +212,9 @@ class EmittedSteps(Steps):
         origin, frontier = reached
         for_groups = before.counts.get(_LATE, 0) + done.late
         account = Account(
-            came=before.counts.get("rows_in", 0) + done.came,
+            arrived=before.counts.get("rows_in", 0) + done.came,
             used=before.counts.get("rows_used", 0) + done.used,
-            held=done.held,
+            buffered=done.held,
             late=sum(each.watermark.rejected + each.watermark.quarantined for each in clocks.values())
             + for_groups,
         )
@@ -395,7 +395,7 @@ class EmittedSteps(Steps):
         if f"{ROWS}{name}" not in step.rows:
             return Counted()
         path = self._checkpoint.path(step.number) / f"{ROWS}{name}"
-        return kept_in(path, self._plan.catalog.streams[name].clock, [ROWTIME])
+        return retained_in(path, self._plan.catalog.streams[name].clock, [ROWTIME])
 
     def _report(self, step: CommittedBatch, came: int, given: int) -> None:
         count = partial(self._checkpoint.count, step)

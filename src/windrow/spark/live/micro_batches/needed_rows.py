@@ -15,7 +15,7 @@ from windrow.spark.gateway import Gateway
 from windrow.spark.live.micro_batches.session_rows import without_settled
 from windrow.spark.live.plans.emit_queries import EmittedPlan, KnownWatermarks
 from windrow.spark.logs.session_streams import ARRIVED
-from windrow.spark.recorded.promised_over import Asked, with_since
+from windrow.spark.recorded.promised_over import ColumnPairs, with_since
 from windrow.syntax.sqltext import quoted
 
 __all__ = ["needed"]
@@ -26,7 +26,7 @@ def needed(
 ) -> DataFrame:
     """The rows of a stream that changes after a processing time may still be made of."""
     rows = known[name].rows
-    if plan.query.timed.holds is not None:
+    if plan.query.timed.unbounded is not None:
         return rows
     has_come = F.col(ARRIVED) <= until
     if plan.tells_at_once:
@@ -37,12 +37,12 @@ def needed(
     mark = plan.mark_of(name, marks, until)
     known_by = until - (plan.query.how.delay or 0)
     promised = plan.promised({each: known[each].told for each in known})
-    over, asked = F.lit(True), list[tuple[str, Since | None, Asked]]()
+    over, asked = F.lit(True), list[tuple[str, Since | None, ColumnPairs]]()
     for grouping in plan.endings(name):
         closed = F.lit(False) if mark is None else plan.over([grouping], name, f"{mark}L")
         for each in (each for each in grouping if isinstance(each, Closed)):
             if promised.may_tell(each, plan.places):
-                parts = promised.asked(each, plan.places)
+                parts = promised.closing_columns(each, plan.places)
                 names = [f"__since{len(asked) + number}" for number in range(len(parts))]
                 asked += [
                     (since, promised.of(*part), part[1]) for since, part in zip(names, parts, strict=True)

@@ -35,7 +35,7 @@ from windrow.spark.live.plans.live_plan import LivePlan, RowtimePlan
 from windrow.spark.live.reports.account import Account
 from windrow.spark.live.reports.failures import failure
 from windrow.spark.live.reports.rows_set_aside import SetAside, counted
-from windrow.spark.live.reports.state_table import QueryState, kept_in, state_of
+from windrow.spark.live.reports.state_table import QueryState, retained_in, state_of
 from windrow.spark.live.reports.wrong_clocks import WrongClocks
 from windrow.spark.live.sinks.into_stream import IntoStream
 from windrow.spark.live.sinks.latest import latest_of
@@ -161,9 +161,9 @@ class Steps:
         for name in step.rows:
             if name.startswith(HELD):
                 stream = name.removeprefix(HELD)
-                waiting[stream] = kept_in(folder / name, streams[stream].clock, [ROWTIME])
+                waiting[stream] = retained_in(folder / name, streams[stream].clock, [ROWTIME])
             else:
-                windows[name] = kept_in(folder / name, self._clock, self._plan.rowtimes)
+                windows[name] = retained_in(folder / name, self._clock, self._plan.rowtimes)
         return state_of(self._plan, step, waiting, windows)
 
     def aside_table(self, name: str) -> pa.Table:

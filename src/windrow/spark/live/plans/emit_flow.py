@@ -99,7 +99,7 @@ class EmittedFlow:
         self._flow.output(found.frame)
         if self._flow.why_not is not None:
             return self._flow.why_not
-        self._asked = query.asked(kinds, self._inside) if query.how.watermark else []
+        self._asked = query.closing_columns(kinds, self._inside) if query.how.watermark else []
         return None
 
     def emptied(self) -> EmittedFlow:

@@ -19,7 +19,7 @@ from windrow.errors import AnalysisError, NotSupportedError
 from windrow.errors import Span as Place
 from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.plan.columns import Completeness
-from windrow.plan.event_time import HIDDEN, Closed, ClosedKeys, Ending, Occurrence
+from windrow.plan.event_time import HIDDEN, Closed, ClosedBy, ClosedKeys, Occurrence
 from windrow.plan.passing import ids_of
 from windrow.spark.collected import few, frame_of_few
 from windrow.spark.errors import raising
@@ -127,9 +127,9 @@ class EmittedPlan(LivePlan):
         return True
 
     @property
-    def has_lives(self) -> bool:
+    def has_ttl(self) -> bool:
         """Whether keys have a lifetime."""
-        return self.query.timed.has_lives
+        return self.query.timed.has_ttl
 
     @property
     def table_columns(self) -> list[str]:
@@ -150,14 +150,14 @@ class EmittedPlan(LivePlan):
         """Whether its rows are those of a stream one by one, and never leave."""
         timed = self.query.timed
         is_plain = timed.keys is None and not timed.counts and not timed.closes
-        return is_plain and timed.holds is None and self.query.how.delay is None
+        return is_plain and timed.unbounded is None and self.query.how.delay is None
 
     @cached_property
     def keeps(self) -> str:
         """Which rows a step leaves behind, and why."""
         timed, how = self.query.timed, self.query.how
-        if timed.holds is not None:
-            return f"what its operators hold, because {timed.holds}"
+        if timed.unbounded is not None:
+            return f"what its operators hold, because {timed.unbounded}"
         if self.appends:
             return "rows that are not complete" if how.watermark else "no rows"
         if not timed.closes:
@@ -173,13 +173,13 @@ class EmittedPlan(LivePlan):
     @property
     def keeps_by_tasks(self) -> str:
         """The same where tasks evaluate the steps, which hold nothing from one to the next."""
-        holds = self.query.timed.holds
+        holds = self.query.timed.unbounded
         return self.keeps if holds is None else f"all rows, because {holds}"
 
     def unbounded(self) -> Sequence[Unbounded]:
         """Rows that are kept for ever, or until streams promise what they are not known to promise."""
         timed = self.query.timed
-        if timed.holds is not None or (not self.appends and not timed.closes):
+        if timed.unbounded is not None or (not self.appends and not timed.closes):
             needs = "groups by windows of time, or by keys with a STATE LIFETIME, would bound it"
             return [Unbounded("the query", self.keeps, needs)]
         found = []
@@ -192,7 +192,7 @@ class EmittedPlan(LivePlan):
             found.append(Unbounded("the query", f"{self.keeps}, of {name}", needs))
         return found
 
-    def _is_expected(self, ending: Ending) -> bool:
+    def _is_expected(self, ending: ClosedBy) -> bool:
         """Whether streams are known to promise what is asked of them."""
         return isinstance(ending, Closed) and all(
             bounded(self.catalog, self.places[at]).within([column for column, _ in pairs])
@@ -263,7 +263,7 @@ class EmittedPlan(LivePlan):
         NotSupportedError
             ``UNSUPPORTED_STREAM``.
         """
-        if self.query.timed.plain and stream.definition.ordering.lag is not None:
+        if self.query.timed.lineage and stream.definition.ordering.lag is not None:
             raise NotSupportedError(
                 "promises of keys may complete rows before others with an earlier time, and the stream takes"
                 " rows in the order of their rowtimes",
@@ -412,8 +412,8 @@ class EmittedPlan(LivePlan):
     def asks_promises(self) -> bool:
         """Whether it is asked what streams promise by patterns."""
         timed = self.query.timed
-        endings = [each for grouping in (*timed.closes, timed.told) for each in grouping]
-        return bool(timed.plain) or any(isinstance(each, Closed) for each in endings)
+        endings = [each for grouping in (*timed.closes, timed.closed) for each in grouping]
+        return bool(timed.lineage) or any(isinstance(each, Closed) for each in endings)
 
     @property
     def tells_at_once(self) -> bool:
@@ -423,9 +423,9 @@ class EmittedPlan(LivePlan):
     @property
     def has_sessions(self) -> bool:
         """Whether it depends on other rows until when a row is needed."""
-        return bool(self.query.timed.sessions) and self.query.timed.holds is None
+        return bool(self.query.timed.sessions) and self.query.timed.unbounded is None
 
-    def endings(self, name: str) -> list[list[Ending]]:
+    def endings(self, name: str) -> list[list[ClosedBy]]:
         """What says that no change is made of a stream's rows any more: of each of these, any.
 
         Of queries without sessions.
@@ -435,9 +435,9 @@ class EmittedPlan(LivePlan):
             return self.closes(name) or [[]]
         places = [each.place for each in timed.occurrences if each.stream == name]
         by_time = [ClosedKeys("{t}", "{t}", at) for at in places] if timed.complete else []
-        return [[*by_time, *(each for each in timed.told if each.origin in places)]]
+        return [[*by_time, *(each for each in timed.closed if each.origin in places)]]
 
-    def over(self, groupings: Sequence[Sequence[Ending]], name: str, mark: str) -> Column:
+    def over(self, groupings: Sequence[Sequence[ClosedBy]], name: str, mark: str) -> Column:
         """Whether no change is made of a row any more, by its rowtime.
 
         `mark` is SQL for what :meth:`mark_of` says, in ticks.
@@ -450,7 +450,7 @@ class EmittedPlan(LivePlan):
             over = over & closed
         return over
 
-    def closes(self, name: str) -> list[list[Ending]]:
+    def closes(self, name: str) -> list[list[ClosedBy]]:
         """What says that rows of a stream are over, wherever it stands in the query: one of each."""
         timed = self.query.timed
         places = [each.place for each in timed.occurrences if each.stream == name]

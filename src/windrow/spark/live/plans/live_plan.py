@@ -93,7 +93,7 @@ class LivePlan(ABC):
         return False
 
     @property
-    def has_lives(self) -> bool:
+    def has_ttl(self) -> bool:
         """Whether keys have a lifetime, so that a row of one may follow another that stays."""
         return False
 

@@ -1,1 +1,1 @@
-"""What is known of a running query: its account, progress, state, failures, and rows set aside."""
+"""Reports about a running query: its account, progress, state, failures, and side outputs."""

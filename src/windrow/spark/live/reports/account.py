@@ -1,8 +1,8 @@
-"""The account of a live query: what has become of every row that came.
+"""The account of a live query: every row that arrived is used, buffered, late or malformed.
 
-A row is in it once. One that is late for some of its groups and counts in others is late; one that waits for
-its streams to be known is held; a record that could not be read or computed is malformed, where such are
-kept.
+Each row counts once. A row that is late for some of its groups only is late. A row that waits for the
+watermark is buffered. A record that could not be read or computed is malformed, if such records go to a side
+output.
 """
 
 from __future__ import annotations
@@ -16,36 +16,36 @@ __all__ = ["Account"]
 
 @dataclass(frozen=True)
 class Account:
-    """How many rows came, and what became of them, each counted by itself.
+    """How many rows arrived, and how many of them were used, buffered, late or malformed.
 
     Raises
     ------
     ExecutionError
-        ``ACCOUNT_NOT_CLOSED``: the rows that came are not those that were used, are held, late or malformed.
+        ``ACCOUNT_NOT_CLOSED``: the numbers do not add up to that of arrived rows.
     """
 
-    came: int
+    arrived: int
     used: int
-    held: int
+    buffered: int
     late: int
     malformed: int = 0
 
     def __post_init__(self) -> None:
-        if self.came != self.used + self.held + self.late + self.malformed:
+        if self.arrived != self.used + self.buffered + self.late + self.malformed:
             raise ExecutionError(
-                f"of {self.came} rows, {self.used} were used, {self.held} are held, {self.late} are late"
-                f" and {self.malformed} malformed: that is not all of them",
+                f"of {self.arrived} rows, {self.used} are used, {self.buffered} buffered, {self.late} late"
+                f" and {self.malformed} malformed, which does not add up",
                 condition="ACCOUNT_NOT_CLOSED",
                 hint="report it with the query: a row was lost, or counted twice",
             )
 
     @property
     def counts(self) -> dict[str, int]:
-        """The same by the names that progress and checkpoints have."""
+        """The numbers by the names in progress and checkpoints."""
         return {
-            "rows_in": self.came,
+            "rows_in": self.arrived,
             "rows_used": self.used,
-            "rows_held": self.held,
+            "rows_held": self.buffered,
             "rows_late": self.late,
             "rows_malformed": self.malformed,
         }

@@ -1,4 +1,4 @@
-"""What a live query failed with, told as our errors are."""
+"""The failure of a live query, as an error of Windrow."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 def failure(error: Exception) -> WindrowError | None:
-    """The error of ours that an exception stands for, None if it is none of Spark's nor of the disk's."""
+    """Windrow's error for an exception; None if it is neither from Spark nor from the disk."""
     if isinstance(error, WindrowError):
         return error
     if isinstance(error, OSError):
@@ -29,7 +29,7 @@ def failure(error: Exception) -> WindrowError | None:
 
 
 def of_a_worker(error: BaseException | None) -> str | None:
-    """What is said of a Python worker that did not start or that ended; None of all other failures.
+    """The message about a Python worker that did not start or that ended; None for all other failures.
 
     >>> of_a_worker(RuntimeError("SparkException: Python worker failed to connect back."))
     'Python worker failed to connect back.'

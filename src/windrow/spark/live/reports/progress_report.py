@@ -1,4 +1,4 @@
-"""How far a live query is, for people and listeners."""
+"""The progress of a live query, for people and listeners."""
 
 from __future__ import annotations
 
@@ -12,48 +12,48 @@ from windrow.spark.live.plans.live_plan import LivePlan
 from windrow.spark.runtime.settings import zone_named
 from windrow.streams import FOREVER, NO_BOUND
 
-__all__ = ["described", "in_words", "shown_instant"]
+__all__ = ["described", "in_words", "instant_text"]
 
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _END = "the end"
 _UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
-def described(name: str, plan: LivePlan, told: Mapping[str, Any], seconds: float) -> dict[str, Any]:
-    """What a step tells of itself, with its rates and how far the query is behind the clock.
+def described(name: str, plan: LivePlan, counts: Mapping[str, Any], seconds: float) -> dict[str, Any]:
+    """The progress of a micro-batch, with its rates and the query's lag behind the time of day.
 
     Parameters
     ----------
     name, plan
         The query.
-    told
-        What the step has counted.
+    counts
+        The counts of the micro-batch.
     seconds
         How long it took.
     """
-    if not told:
+    if not counts:
         return {}
     zone = str(plan.gateway.spark.conf.get("spark.sql.session.timeZone") or "UTC")
-    frontier = told["frontier"]
+    frontier = counts["frontier"]
     return {
         "query": name,
-        **told,
+        **counts,
         "seconds": round(seconds, 3),
-        "rows_per_second": round(told["came"] / seconds, 1) if seconds else 0.0,
-        "bound": None if frontier is None else shown_instant(plan.clock, frontier, zone),
+        "rows_per_second": round(counts["came"] / seconds, 1) if seconds else 0.0,
+        "bound": None if frontier is None else instant_text(plan.clock, frontier, zone),
         "lag": None if frontier is None else _behind(plan.clock, frontier, zone),
     }
 
 
 def in_words(progress: Mapping[str, Any], rate: float | None = None) -> str:
-    """What is said of a query.
+    """The line of a query for people.
 
-    >>> told = {"query": "highs", "rows_in": 1200, "rows_given": 7, "rows_held": 12, "rows_late": 1}
-    >>> told |= {"rows_in_windows": 800, "state_bytes": 41_000, "bound": "2026-01-31 10:00:00", "lag": 3.2}
-    >>> in_words(told, rate=250.4)
-    'highs: 250 rows/s · bound 2026-01-31 10:00:00, 3 s ago · 12 held · 1 late · 800 in windows, 41 kB'
-    >>> in_words({**told, "bound": None, "lag": None})
-    'highs: 1,200 rows in, 7 out · no bound yet · 12 held · 1 late · 800 in windows, 41 kB'
+    >>> counts = {"query": "highs", "rows_in": 1200, "rows_given": 7, "rows_held": 12, "rows_late": 1}
+    >>> counts |= {"rows_in_windows": 800, "state_bytes": 41_000, "bound": "2026-01-31 10:00:00", "lag": 3.2}
+    >>> in_words(counts, rate=250.4)
+    'highs: 250 rows/s · bound 2026-01-31 10:00:00, 3 s ago · 12 buffered · 1 late · 800 in windows, 41 kB'
+    >>> in_words({**counts, "bound": None, "lag": None})
+    'highs: 1,200 rows in, 7 out · no bound yet · 12 buffered · 1 late · 800 in windows, 41 kB'
     """
     rows = (
         f"{progress['rows_in']:,} rows in, {progress['rows_given']:,} out"
@@ -66,7 +66,7 @@ def in_words(progress: Mapping[str, Any], rate: float | None = None) -> str:
     parts = [
         rows,
         bound,
-        f"{progress['rows_held']:,} held",
+        f"{progress['rows_held']:,} buffered",
         f"{progress['rows_late']:,} late",
         *([f"{malformed:,} malformed"] if (malformed := progress.get("rows_malformed", 0)) else []),
         f"{progress['rows_in_windows']:,} in windows, {_size(progress['state_bytes'])}",
@@ -75,7 +75,7 @@ def in_words(progress: Mapping[str, Any], rate: float | None = None) -> str:
 
 
 def _size(count: float) -> str:
-    """Bytes as one reads them.
+    """A number of bytes as text.
 
     >>> _size(999), _size(41_000), _size(3_200_000_000)
     ('999 B', '41 kB', '3.2 GB')
@@ -86,12 +86,12 @@ def _size(count: float) -> str:
     return f"{count:.1f} {_UNITS[unit]}" if unit and count < 10 else f"{count:.0f} {_UNITS[unit]}"
 
 
-def shown_instant(clock: Clock, tick: int, zone: str = "UTC") -> str | None:
-    """An instant as a text; None for none, and ``the end`` for that after all rows.
+def instant_text(clock: Clock, tick: int, zone: str = "UTC") -> str | None:
+    """An instant as text; None without a bound, and ``the end`` for the bound of a closed stream.
 
-    >>> shown_instant(Clock("timestamp_ntz", "MICROSECOND"), 1_767_261_600_000_000)
+    >>> instant_text(Clock("timestamp_ntz", "MICROSECOND"), 1_767_261_600_000_000)
     '2026-01-01 10:00:00'
-    >>> shown_instant(Clock("bigint", "SECOND"), 12)
+    >>> instant_text(Clock("bigint", "SECOND"), 12)
     '12'
     """
     if tick in (NO_BOUND, FOREVER):
@@ -109,7 +109,7 @@ def shown_instant(clock: Clock, tick: int, zone: str = "UTC") -> str | None:
 
 
 def _behind(clock: Clock, tick: int, zone: str) -> float | None:
-    """Seconds from an instant to now; None where it is no time of day, or the end of all."""
+    """Seconds from an instant to now; None for an integer rowtime, or a closed stream."""
     at = None if clock.kind == "bigint" or tick == FOREVER else _instant(clock, tick)
     if at is None:
         return None

@@ -1,4 +1,4 @@
-"""What a live query has set aside: how many rows of each stream, why, where, and the first of them."""
+"""Late and malformed rows of a live query: their number by stream and reason, their folder, and a sample."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ _WHO = ("stream", "reason")
 
 @dataclass(frozen=True)
 class SetAside:
-    """Rows of one stream that were set aside for one reason.
+    """The rows of one stream that went to a side output for one reason.
 
     Attributes
     ----------
     output
         The side output: ``late`` or ``malformed``.
     stream, reason
-        Of which rows; of early checkpoints late rows have no reason.
+        Their stream and reason; late rows of old checkpoints have no reason.
     count
-        How many there are.
+        Their number.
     first
         The first of them, with the columns of the side output.
     folder
-        Where their files are; None if they go with the query.
+        The folder with their files; None if they are deleted when the query ends.
     """
 
     output: str
@@ -43,7 +43,7 @@ class SetAside:
 def counted(
     output: str, batches: Iterable[pa.RecordBatch], most: int, folder: Path | None
 ) -> tuple[SetAside, ...]:
-    """Count the rows of a side output, and keep so many of each stream and reason.
+    """Count the rows of a side output, and collect the first `most` of each stream and reason.
 
     >>> rows = pa.RecordBatch.from_pylist([{"stream": "s", "reason": "bound", "row": row} for row in "abc"])
     >>> [(found.count, [row["row"] for row in found.first]) for found in counted("late", [rows], 2, None)]
@@ -60,8 +60,8 @@ def counted(
         for group in groups.to_pylist():
             who = (group["stream"], group["reason"])
             counts[who] = counts.get(who, 0) + group["__place_count"]
-            kept = first.setdefault(who, [])
-            places = sorted(group["__place_list"])[: most - len(kept)]
-            kept += rows.take(places).drop_columns("__place").to_pylist()
+            sample = first.setdefault(who, [])
+            places = sorted(group["__place_list"])[: most - len(sample)]
+            sample += rows.take(places).drop_columns("__place").to_pylist()
     found = [SetAside(output, *who, count, tuple(first[who]), folder) for who, count in counts.items()]
     return tuple(sorted(found, key=lambda one: (one.stream, one.reason or "")))

@@ -1,4 +1,4 @@
-"""What a live query keeps, and what holds it back, as a table."""
+"""The state of a live query as a table: retained rows, and which streams and producers delay it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from windrow.algebra.clock import Clock
 from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
 from windrow.spark.live.checkpoints.size import size_of
 from windrow.spark.live.plans.live_plan import LivePlan
-from windrow.spark.live.reports.progress_report import shown_instant
+from windrow.spark.live.reports.progress_report import instant_text
 from windrow.spark.live.sinks.into_stream import rescaled_tick
 from windrow.streams import NO_BOUND, Position
 
@@ -23,9 +23,9 @@ __all__ = [
     "QueryState",
     "RetainedRowsOf",
     "StateRow",
-    "kept_in",
-    "kept_of",
     "producers_of",
+    "retained_in",
+    "retained_of",
     "state_of",
     "timed_state_of",
 ]
@@ -38,7 +38,7 @@ _SCHEMA = (
 
 @dataclass(frozen=True)
 class RetainedRowsOf:
-    """How many rows are kept somewhere, in how many bytes, and the least of their rowtimes in ticks."""
+    """The number of retained rows, their bytes, and the least of their rowtimes in ticks."""
 
     rows: int = 0
     bytes: int | None = 0
@@ -46,19 +46,19 @@ class RetainedRowsOf:
 
     @staticmethod
     def of(rowtimes: pa.ChunkedArray, size: int | None) -> RetainedRowsOf:
-        """Of rows with these rowtimes."""
+        """The numbers of rows with these rowtimes."""
         return RetainedRowsOf(len(rowtimes), size, pc.min(rowtimes).as_py())
 
 
-def kept_in(path: Path, clock: Clock, rowtimes: Collection[str]) -> RetainedRowsOf:
-    """What is in a file of a step, or in a folder of Parquet files.
+def retained_in(path: Path, clock: Clock, rowtimes: Collection[str]) -> RetainedRowsOf:
+    """The numbers of the rows in a file of the checkpoint, or in a folder of Parquet files.
 
     Parameters
     ----------
     clock
-        What the rows' ticks are of.
+        The unit of the rows' ticks.
     rowtimes
-        The columns that may hold rowtimes: ticks, times or dates.
+        The names of columns that may be rowtimes: ticks, times or dates.
     """
     if path.is_dir():
         files = [pq.read_table(file) for file in sorted(path.glob("*.parquet"))]
@@ -67,11 +67,13 @@ def kept_in(path: Path, clock: Clock, rowtimes: Collection[str]) -> RetainedRows
         with pa.ipc.open_file(path) as file:
             files = [file.read_all()]
         size = path.stat().st_size
-    return kept_of(files, size, clock, rowtimes)
+    return retained_of(files, size, clock, rowtimes)
 
 
-def kept_of(tables: Iterable[pa.Table], size: int, clock: Clock, rowtimes: Collection[str]) -> RetainedRowsOf:
-    """The same of rows in tables, which are kept in so many bytes."""
+def retained_of(
+    tables: Iterable[pa.Table], size: int, clock: Clock, rowtimes: Collection[str]
+) -> RetainedRowsOf:
+    """The numbers of the rows in tables, which are stored in `size` bytes."""
     count, firsts = 0, list[int]()
     for table in tables:
         count += table.num_rows
@@ -94,7 +96,7 @@ def _first(rowtimes: pa.ChunkedArray, clock: Clock) -> int | None:
 
 @dataclass(frozen=True)
 class StateRow:
-    """A row of the table; :meth:`windrow.LiveQuery.state` says what is in it."""
+    """A row of the table; :meth:`windrow.LiveQuery.state` documents its columns."""
 
     kind: str
     name: str
@@ -106,10 +108,10 @@ class StateRow:
     holds: bool | None = None
     why: str | None = None
 
-    def showing(self, kept: RetainedRowsOf, clock: Clock, zone: str) -> StateRow:
-        """The row with what is kept."""
-        oldest = None if kept.oldest is None else shown_instant(clock, kept.oldest, zone)
-        return replace(self, rows=kept.rows, bytes=kept.bytes, oldest=oldest)
+    def showing(self, retained: RetainedRowsOf, clock: Clock, zone: str) -> StateRow:
+        """The row with the numbers of retained rows."""
+        oldest = None if retained.oldest is None else instant_text(clock, retained.oldest, zone)
+        return replace(self, rows=retained.rows, bytes=retained.bytes, oldest=oldest)
 
 
 @dataclass(frozen=True)
@@ -125,74 +127,75 @@ class QueryState:
 
 def state_of(
     plan: LivePlan,
-    step: CommittedBatch,
+    batch: CommittedBatch,
     waiting: Mapping[str, RetainedRowsOf],
     windows: Mapping[str, RetainedRowsOf],
     *,
     on_one_clock: bool = False,
 ) -> QueryState:
-    """The state after a step.
+    """The state after a micro-batch.
 
     Parameters
     ----------
     waiting
-        The rows that wait for the frontier, by stream.
+        The buffered rows, which wait for the watermark, by stream.
     windows
-        Those in windows, by the names under which they are kept.
+        The rows in windows, by the windows' names in the checkpoint.
     on_one_clock
-        Whether rowtimes of those that wait are in ticks of the query's clock, not of their stream's.
+        Whether rowtimes of buffered rows are in the query's ticks, and not in those of their stream.
     """
     zone = str(plan.gateway.spark.conf.get("spark.sql.session.timeZone") or "UTC")
     streams = plan.catalog.streams
     reached: dict[str, int] = {}
     for name in plan.streams:
-        at = step.clocks[name].watermark.value if name in step.clocks else None
+        at = batch.clocks[name].watermark.value if name in batch.clocks else None
         reached[name] = NO_BOUND if at is None else rescaled_tick(at, streams[name].clock, plan.clock)
     rows: list[StateRow] = []
     for name in sorted(plan.streams):
-        clock, position = streams[name].clock, step.clocks.get(name)
+        clock, position = streams[name].clock, batch.clocks.get(name)
         at = None if position is None else position.watermark.value
         holds = reached[name] == min(reached.values())
-        bound = None if at is None else shown_instant(clock, at, zone)
+        bound = None if at is None else instant_text(clock, at, zone)
         own = StateRow("stream", name, bound=bound, holds=holds)
         rows.append(
             own.showing(waiting.get(name, RetainedRowsOf()), plan.clock if on_one_clock else clock, zone)
         )
         rows += producers_of(name, position, clock, zone, holds=holds)
     written = plan.windows()
-    for name, kept in windows.items():
-        rows.append(StateRow("window", written.get(name, name)).showing(kept, plan.clock, zone))
+    for name, retained in windows.items():
+        rows.append(StateRow("window", written.get(name, name)).showing(retained, plan.clock, zone))
     return QueryState(tuple(rows))
 
 
 def timed_state_of(
     plan: LivePlan,
-    step: CommittedBatch,
-    kept: Mapping[str, RetainedRowsOf],
+    batch: CommittedBatch,
+    retained: Mapping[str, RetainedRowsOf],
     why: str,
     operators: RetainedRowsOf | None,
 ) -> QueryState:
-    """The state of a query that is told by processing time, after a step.
+    """The state of a query with EMIT, after a micro-batch.
 
     Parameters
     ----------
-    kept
-        The rows of each stream.
+    retained
+        The retained rows of each stream.
     why
-        Why they are kept.
+        Why they are retained.
     operators
-        What operators hold in place of rows; None for nothing.
+        The state of operators; None without.
     """
     zone = str(plan.gateway.spark.conf.get("spark.sql.session.timeZone") or "UTC")
-    bounds = {name: position.watermark.at for name, position in step.clocks.items()}
+    bounds = {name: position.watermark.at for name, position in batch.clocks.items()}
     rows: list[StateRow] = []
     for name in sorted(plan.streams):
         clock = plan.catalog.streams[name].clock
-        bound = None if name not in bounds else shown_instant(clock, bounds[name], zone)
+        bound = None if name not in bounds else instant_text(clock, bounds[name], zone)
         holds = bool(bounds) and bounds.get(name) == min(bounds.values())
         rows.append(StateRow("stream", name, bound=bound, holds=holds))
-        rows += producers_of(name, step.clocks.get(name), clock, zone, holds=holds)
-        rows.append(StateRow("rows", name, why=why).showing(kept.get(name, RetainedRowsOf()), clock, zone))
+        rows += producers_of(name, batch.clocks.get(name), clock, zone, holds=holds)
+        shown = StateRow("rows", name, why=why).showing(retained.get(name, RetainedRowsOf()), clock, zone)
+        rows.append(shown)
     if operators is not None:
         rows.append(StateRow("operators", "", rows=operators.rows, bytes=operators.bytes, why=why))
     return QueryState(tuple(rows))
@@ -201,7 +204,7 @@ def timed_state_of(
 def producers_of(
     name: str, position: Position | None, clock: Clock, zone: str, *, holds: bool
 ) -> Iterator[StateRow]:
-    """The producers that are known; of those that hold the stream back it is told."""
+    """The known producers, each with whether it delays the stream."""
     if position is None:
         return
     standing = position.watermark.producers
@@ -211,6 +214,6 @@ def producers_of(
             "producer",
             name,
             producer=producer,
-            bound=shown_instant(clock, each.bound, zone),
+            bound=instant_text(clock, each.bound, zone),
             holds=holds and each.is_open and each.bound == least,
         )

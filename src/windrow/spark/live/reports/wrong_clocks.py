@@ -1,4 +1,4 @@
-"""Tells of streams that a wrong clock has hit, while live queries read them."""
+"""Warnings about streams with rows or files from a producer whose system clock is wrong."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from windrow.spark.catalog import Catalog
 from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
-from windrow.spark.live.reports.progress_report import shown_instant
+from windrow.spark.live.reports.progress_report import instant_text
 from windrow.spark.logs.session_streams import Stream
 from windrow.streams.admission.ahead import ahead_warning
 from windrow.streams.admission.mistimed import is_ahead, mistimed
@@ -19,41 +19,41 @@ __all__ = ["WrongClocks"]
 
 
 class WrongClocks:
-    """Warns once of each stream of a query that is ahead of its processing time, or has files that are."""
+    """Warns once for each stream of a query that is ahead of its processing time, or has files that are."""
 
     def __init__(self, spark: SparkSession, catalog: Catalog) -> None:
         self._spark, self._catalog = spark, catalog
-        self._told: set[tuple[str, str]] = set()
+        self._warned: set[tuple[str, str]] = set()
         self._seen: dict[str, int] = {}
 
-    def look(self, streams: Iterable[tuple[int, str, Stream]], step: CommittedBatch) -> None:
-        """Look at the streams after a step."""
+    def look(self, streams: Iterable[tuple[int, str, Stream]], batch: CommittedBatch) -> None:
+        """Check the streams after a micro-batch."""
         for _, name, stream in streams:
-            position = step.clocks.get(name)
+            position = batch.clocks.get(name)
             if position is None or stream.live is None:
                 continue
-            ptime = position.ptime if stream.live.identity else step.counts.get("now", 0)
-            if is_ahead(ptime) and ("processing time", name) not in self._told:
-                stands = "its processing time stands still until then; start it anew, with another checkpoint"
-                why = f"the query has read stream {name} under a clock that was more than a day ahead of now"
-                self._tell("processing time", name, f"{why}: {stands} and sink")
-            if stream.live.ordering.future is None and ("ahead", name) not in self._told:
+            ptime = position.ptime if stream.live.identity else batch.counts.get("now", 0)
+            if is_ahead(ptime) and ("processing time", name) not in self._warned:
+                why = f"the query has read stream {name} while the system clock was more than a day ahead"
+                effect = "its processing time does not advance until then"
+                hint = "start it anew, with another checkpoint and sink"
+                self._warn("processing time", name, f"{why}: {effect}; {hint}")
+            if stream.live.ordering.future is None and ("ahead", name) not in self._warned:
                 zone = str(self._spark.conf.get("spark.sql.session.timeZone") or "UTC")
-                shown = partial(shown_instant, stream.clock, zone=zone)
-                told = ahead_warning(name, position.watermark, ptime, stream.clock.nanoseconds, shown)
-                self._tell("ahead", name, told)
+                text_of = partial(instant_text, stream.clock, zone=zone)
+                message = ahead_warning(name, position.watermark, ptime, stream.clock.nanoseconds, text_of)
+                self._warn("ahead", name, message)
             named = self._catalog.named.get(name)
-            if named is not None and ("mistimed", name) not in self._told:
+            if named is not None and ("mistimed", name) not in self._warned:
                 found = mistimed(named.stream.folder, self._seen.get(name, 0))
                 self._seen[name] = position.number
                 numbers = [one.number for one in found if one.number <= position.number]
                 if numbers:
-                    told = (
-                        f"file {numbers[0]} of the log of stream {name} was written by a clock that was ahead"
-                    )
-                    self._tell("mistimed", name, f"{told}; it counts as written when it was read first")
+                    which = f"file {numbers[0]} of the log of stream {name}"
+                    message = f"{which} has a time ahead of now; it counts as written when it was first read"
+                    self._warn("mistimed", name, message)
 
-    def _tell(self, kind: str, name: str, told: str | None) -> None:
-        if told is not None:
-            self._told.add((kind, name))
-            warnings.warn(told, RuntimeWarning, stacklevel=3)
+    def _warn(self, kind: str, name: str, message: str | None) -> None:
+        if message is not None:
+            self._warned.add((kind, name))
+            warnings.warn(message, RuntimeWarning, stacklevel=3)

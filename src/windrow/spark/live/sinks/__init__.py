@@ -1,1 +1,1 @@
-"""Where the rows of a live query go."""
+"""The sinks of live queries."""

@@ -1,4 +1,4 @@
-"""The whole table of a relation after each micro-batch, and folders in which it is replaced at once."""
+"""Full refresh: the table of a relation after each micro-batch, and folders that replace it atomically."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ from windrow.spark.live.sinks.sink import Around, Sink, is_owned, take_folder, u
 from windrow.spark.relations.varying import columns_of
 from windrow.streams.durable_files import flush
 
-__all__ = ["Replaced", "Whole"]
+__all__ = ["FullTable", "Replaced"]
 
 _NOTHING = "nothing"
 _CURRENT = "current"
 _OLDER = 2
-"""How many tables stay in a folder beside the current one, for those who read them."""
+"""How many earlier tables stay in a folder for their readers."""
 
 
 @runtime_checkable
 class _TakesFiles(Protocol):
-    """A sink that takes the files of a table."""
+    """A sink that receives the files of a table."""
 
     def publish(self, files: Sequence[Path], number: int) -> None:
-        """Take the table after a micro-batch."""
+        """Publish the table after a micro-batch."""
 
 
-class Whole(Around):
-    """Gives a sink the whole table whenever a micro-batch has changed it.
+class FullTable(Around):
+    """Writes the full table to a sink whenever a micro-batch has changed it.
 
-    The tables after the last micro-batches are kept: that of a micro-batch is the one before with its
-    changes, also where it is repeated.
+    The checkpoint stores the tables after the last micro-batches. The table after a micro-batch is the one
+    before with its changes, also if the micro-batch is repeated.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class Whole(Around):
     names
         The columns of the relation.
     folder
-        Where tables are kept, of the query's checkpoint.
+        The folder for tables in the query's checkpoint.
     """
 
     mode = "table"
@@ -61,22 +61,22 @@ class Whole(Around):
         self.names, self.folder = tuple(names), folder
 
     def begin(self, spark: SparkSession, identity: str) -> None:
-        """Have the sink get ready."""
+        """Prepare the folder and the sink."""
         super().begin(spark, identity)
         self.folder.mkdir(parents=True, exist_ok=True)
-        for left in self.folder.glob(".*.pending"):  # by a process that ended
+        for left in self.folder.glob(".*.pending"):  # temporary files of a process that has ended
             shutil.rmtree(left)
-        if not self._kept():
-            (self.folder / _NOTHING).touch()  # is the table before the first
+        if not self._stored():
+            (self.folder / _NOTHING).touch()  # stands for the empty table before the first micro-batch
             flush(self.folder)
 
     def write(self, rows: DataFrame, number: int) -> int | None:
-        """Take the changes of a micro-batch, in the envelope ``"diff"``.
+        """Apply the changes of a micro-batch, in the envelope ``"diff"``, and write the table.
 
         Raises
         ------
         InputError
-            ``CHECKPOINT_INCOMPLETE``: the table before it is not there.
+            ``CHECKPOINT_INCOMPLETE``: the table before the micro-batch is missing.
         """
         changes = rows.toDF(*columns_of(self.names), DIFF, AT).drop(AT)
         table = few(changes)
@@ -86,18 +86,18 @@ class Whole(Around):
         pending = self.folder / f".{uuid.uuid4().hex}.pending"
         is_small = table is not None and (before is None or _count(before) <= FEW)
         if table is not None and is_small and is_plain(changes.schema):
-            self._fold_few(table, before, pending)
+            self._apply_in_memory(table, before, pending)
         else:
-            self._fold(changes, before, pending)
-        kept = self._keep(pending, number)
+            self._apply(changes, before, pending)
+        current = self._store(pending, number)
         if isinstance(self.inner, _TakesFiles):
-            self.inner.publish(sorted(kept.glob("*.parquet")), number)
+            self.inner.publish(sorted(current.glob("*.parquet")), number)
         else:
-            self.inner.write(self._read(kept, changes).toDF(*self.names), number)
-        return _count(kept)
+            self.inner.write(self._read(current, changes).toDF(*self.names), number)
+        return _count(current)
 
-    def _fold_few(self, changes: pa.Table, before: Path | None, pending: Path) -> None:
-        """Write the table of a few rows with changes."""
+    def _apply_in_memory(self, changes: pa.Table, before: Path | None, pending: Path) -> None:
+        """Write a small table with its changes, on the driver."""
         if before is not None:
             known = pq.read_table(before).rename_columns(changes.column_names[:-1])
             known = known.append_column(DIFF, pa.repeat(pa.scalar(1, pa.int64()), known.num_rows))
@@ -108,8 +108,8 @@ class Whole(Around):
         pending.mkdir()
         pq.write_table(copies.rename_columns(list(self.names)), pending / "part-00000.parquet")
 
-    def _fold(self, changes: DataFrame, before: Path | None, pending: Path) -> None:
-        """Write the table with changes, by tasks."""
+    def _apply(self, changes: DataFrame, before: Path | None, pending: Path) -> None:
+        """Write the table with its changes, by Spark tasks."""
         columns = changes.columns[:-1]
         if before is not None:
             known = self._read(before, changes)
@@ -118,55 +118,55 @@ class Whole(Around):
         copies = net.withColumn("__copy", F.explode(F.array_repeat(F.lit(0), F.col(DIFF).cast("int"))))
         copies.select(*columns).toDF(*self.names).write.parquet(uri(pending))
 
-    def _read(self, kept: Path, changes: DataFrame) -> DataFrame:
-        """A table, with the columns that changes have."""
+    def _read(self, table: Path, changes: DataFrame) -> DataFrame:
+        """A stored table, with the columns of its changes."""
         schema = changes.toDF(*self.names, DIFF).drop(DIFF).schema
-        return changes.sparkSession.read.schema(schema).parquet(uri(kept)).toDF(*changes.columns[:-1])
+        return changes.sparkSession.read.schema(schema).parquet(uri(table)).toDF(*changes.columns[:-1])
 
-    def _kept(self) -> list[Path]:
-        """The tables, from the first to the last micro-batch."""
+    def _stored(self) -> list[Path]:
+        """The stored tables, in the order of their micro-batches."""
         numbered = (path for path in self.folder.iterdir() if path.name.isdigit())
         return sorted(numbered, key=lambda path: int(path.name))
 
     def _before(self, number: int) -> Path | None:
-        """The table before a micro-batch; None if there was none."""
-        found = [path for path in self._kept() if int(path.name) < number]
+        """The table before a micro-batch; None before the first."""
+        found = [path for path in self._stored() if int(path.name) < number]
         if found:
             return found[-1]
         if not (self.folder / _NOTHING).exists():
             raise InputError(
                 f"the table before micro-batch {number} is not in {self.folder}",
                 condition="CHECKPOINT_INCOMPLETE",
-                hint="restore all of the checkpoint from one copy, or begin anew with another",
+                hint="restore the whole checkpoint from one copy, or start with another checkpoint",
             )
         return None
 
-    def _keep(self, pending: Path, number: int) -> Path:
-        """Have what was written be the table after a micro-batch."""
+    def _store(self, pending: Path, number: int) -> Path:
+        """Make the written files the table after a micro-batch."""
         for file in written_to(pending):
             flush(file)
-        for later in self._kept():
-            if int(later.name) >= number:  # of a time after the one that the checkpoint is of
+        for later in self._stored():
+            if int(later.name) >= number:  # from a later time than the checkpoint
                 shutil.rmtree(later)
         target = self.folder / str(number)
         pending.rename(target)
         flush(self.folder)
-        for older in self._kept()[: -1 - _OLDER]:
+        for older in self._stored()[: -1 - _OLDER]:
             (self.folder / _NOTHING).unlink(missing_ok=True)
             shutil.rmtree(older)
         return target
 
 
 class Replaced(Sink):
-    """A folder with the whole table as of the last micro-batch, under the name ``current``.
+    """A folder with the full table as of the last micro-batch, under the name ``current``.
 
-    ``current`` is a link to a folder of Parquet files, and moves on to another when that is whole. The
-    folders before stay for a while: whoever has followed the link reads one table to the end.
+    ``current`` is a link to a folder of Parquet files, which is replaced atomically. Earlier folders stay for
+    a while, so that a reader that has followed the link can finish.
 
     Parameters
     ----------
     folder
-        The folder, of one query.
+        The folder, for one query alone.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -178,15 +178,15 @@ class Replaced(Sink):
         return f"folder {self.folder}"
 
     def had(self, identity: str) -> bool:
-        """Whether the folder is that of a query."""
+        """Whether the folder belongs to a query."""
         return is_owned(self.folder, identity)
 
     def may_repeat(self, number: int) -> bool:  # noqa: ARG002 - of other sinks
-        """The table is replaced."""
+        """Always: the table is replaced."""
         return True
 
     def begin(self, spark: SparkSession, identity: str) -> None:  # noqa: ARG002 - of other sinks
-        """Take the folder for the query of a checkpoint.
+        """Claim the folder for the query of a checkpoint.
 
         Raises
         ------
@@ -194,11 +194,11 @@ class Replaced(Sink):
             ``SINK_IN_USE``.
         """
         take_folder(self.folder, identity)
-        for left in self.folder.glob(".*.pending"):  # by a process that ended
+        for left in self.folder.glob(".*.pending"):  # temporary files of a process that has ended
             left.unlink() if left.is_symlink() else shutil.rmtree(left)
 
     def publish(self, files: Sequence[Path], number: int) -> None:
-        """Put a table in the place of the one before."""
+        """Replace the table."""
         pending = self.folder / f".{uuid.uuid4().hex}.pending"
         pending.mkdir()
         for place, file in enumerate(files):
@@ -217,7 +217,7 @@ class Replaced(Sink):
             shutil.rmtree(older)
 
     def write(self, rows: DataFrame, number: int) -> int | None:
-        """Put rows in the place of those before."""
+        """Replace the rows."""
         pending = self.folder / f".{uuid.uuid4().hex}.pending"
         rows.write.parquet(uri(pending))
         files = written_to(pending)
@@ -228,5 +228,5 @@ class Replaced(Sink):
 
 
 def _count(folder: Path) -> int:
-    """How many rows are in the files of a folder."""
+    """The number of rows in the files of a folder."""
     return sum(pq.read_metadata(file).num_rows for file in folder.glob("*.parquet"))

@@ -27,27 +27,27 @@ __all__ = ["IntoStream", "refuse_other", "rescaled_tick"]
 
 _TICKS = "__ticks"
 _WAIT = 30.0
-"""Seconds: a process that was killed has its producer for some time yet."""
+"""Seconds: a killed process keeps the lease of its producer for some time."""
 
 
 class IntoStream(Receiver):
-    """Inserts the rows of a query into a named stream, and promises what the query has reached.
+    """Inserts the rows of a query into a named stream, with the query's watermark as bounds.
 
-    A micro-batch is one insert. Its rows have the numbers that follow those of all rows given before it, so
-    what is in already is left out when it is repeated.
+    A micro-batch is one insert. Its rows have consecutive sequence numbers after those of all earlier rows,
+    so that a repeated insert adds no row twice.
 
     Parameters
     ----------
     stream
         The stream.
     columns
-        Those of its columns that the rows are for, by position; by default all, or all but the rowtime.
+        The columns of the stream for the rows, by position; by default all, or all but the rowtime.
     """
 
     def __init__(self, stream: NamedStream, columns: Sequence[str] | None = None) -> None:
         self.stream, self.columns = stream, columns
         self.moved: MovedRowtime | None = None
-        """How the rowtimes of the stream go with those of the query, where they are computed of these."""
+        """The expression of the stream's rowtimes over the query's, if there is one."""
         self._producer: Producer | None = None
 
     @property
@@ -60,7 +60,7 @@ class IntoStream(Receiver):
         return _name(identity) in self.stream.position().watermark.producers
 
     def may_repeat(self, number: int) -> bool:  # noqa: ARG002 - of other sinks
-        """Rows have numbers, and those that are in are left out."""
+        """Always: sequence numbers prevent duplicates."""
         return True
 
     def begin(self, spark: SparkSession, identity: str) -> None:  # noqa: ARG002 - of other sinks
@@ -68,16 +68,16 @@ class IntoStream(Receiver):
         self._producer = self.stream.producer(_name(identity), wait=_WAIT)
 
     def insert(self, rows: Stream, until: int | None, before: int) -> int:
-        """Insert the rows of a micro-batch; how many they were.
+        """Insert the rows of a micro-batch; their number.
 
         Parameters
         ----------
         rows
-            With rowtimes in ticks of their clock.
+            The rows, with rowtimes in ticks of their clock.
         until
-            No later row has a rowtime before it, in the same ticks; None while that is not known.
+            A bound: no later row has a rowtime below it, in the same ticks; None without.
         before
-            How many rows all micro-batches before have given.
+            The number of rows of all earlier micro-batches.
         """
         producer = self._producer
         assert producer is not None
@@ -91,19 +91,19 @@ class IntoStream(Receiver):
             producer.bound(bound)
         return int(table.num_rows)
 
-    def put(self, rows: Stream, promises: Sequence[Pattern], before: int) -> int:
-        """Insert the rows of a micro-batch, and promise what the query does after them; how many they were.
+    def put(self, rows: Stream, punctuations: Sequence[Pattern], before: int) -> int:
+        """Insert the rows of a micro-batch, followed by punctuations of the query; the number of rows.
 
         Parameters
         ----------
-        promises
-            What no later row of the query matches, by the stream's columns.
+        punctuations
+            Patterns that no later row of the query matches, over the stream's columns.
         before
-            How many rows all micro-batches before have given.
+            The number of rows of all earlier micro-batches.
         """
         count = self.insert(rows, None, before)
         assert self._producer is not None
-        for pattern in promises:
+        for pattern in punctuations:
             if pattern.names:
                 self._producer.promise(pattern)
             else:
@@ -111,13 +111,13 @@ class IntoStream(Receiver):
         return count
 
     def end(self) -> None:
-        """Hold the stream back no longer; what was promised stays promised."""
+        """Leave the stream, so that the query no longer delays it; its bounds and punctuations stay valid."""
         producer, self._producer = self._producer, None
         if producer is not None:
             producer.leave()
 
     def _bound(self, until: int, clock: Clock) -> int:
-        """What a bound of the query is of the stream."""
+        """A bound of the query in ticks of the stream."""
         target = clock_of(self.stream)
         if self.moved is None or until == FOREVER:
             return rescaled_tick(until, clock, target)
@@ -125,7 +125,7 @@ class IntoStream(Receiver):
         return self.moved.bound(until, clock, target, kind)
 
     def _stored(self, rows: Stream) -> pa.Table:
-        """The rows as the stream stores them, in the order of their rowtimes."""
+        """The rows with the stream's types, in order of rowtime."""
         definition = self.stream.definition
         rowtime = definition.rowtime
         target = clock_of(self.stream)
@@ -166,9 +166,9 @@ def _name(identity: str) -> str:
 
 
 def refuse_other(sink: IntoStream, plan: LivePlan) -> None:
-    """Refuse a query that is none of streams, or of which the stream cannot take the rows.
+    """Refuse a query without a stream as its result, or with rows that do not fit the stream.
 
-    The sink learns how the rowtimes of the stream go with those of the query.
+    Sets `moved` of the sink.
 
     Raises
     ------
@@ -183,11 +183,11 @@ def refuse_other(sink: IntoStream, plan: LivePlan) -> None:
         live = plan.catalog.streams[name].live
         if live is not None and live.identity == sink.stream.definition.identity:
             raise NotSupportedError(
-                f"the query reads stream {name}, into which its rows go",
+                f"the query reads stream {name}, which is also its target",
                 condition="UNSUPPORTED_STREAM",
                 sql=plan.text,
                 span=plan.span,
-                hint="insert them into a stream of their own",
+                hint="insert the rows into another stream",
             )
     plan.refuse_twice(plan.stream_columns, "a stream")
     taken = columns_taken(sink.stream, plan.stream_columns, sink.columns, TextPlace(plan.text, plan.span))
@@ -202,12 +202,12 @@ def refuse_other(sink: IntoStream, plan: LivePlan) -> None:
             condition="MIXED_ROWTIMES",
             sql=plan.text,
             span=plan.span,
-            hint=f"make the stream with a rowtime of type {kind.upper()}",
+            hint=f"create the stream with a rowtime of type {kind.upper()}",
         )
 
 
 def rescaled_tick(tick: int, old: Clock, new: Clock) -> int:
-    """A tick in those of another clock, that in which it is; the last of all stays it.
+    """A tick in the unit of another clock, rounded down; the end of a stream stays the end.
 
     >>> rescaled_tick(1999, Clock("bigint", "MILLISECOND"), Clock("bigint", "SECOND"))
     1

@@ -1,4 +1,4 @@
-"""A topic of Kafka as the sink of a live query."""
+"""A Kafka topic as the sink of a live query."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ __all__ = ["Kafka"]
 
 @dataclass(frozen=True)
 class Kafka(Sink):
-    """Sends each row to a topic as an object of JSON, at least once.
+    """Sends each row to a topic as a JSON object, at least once.
 
-    Spark's connector writes without transactions: the rows of a micro-batch that was interrupted are sent
-    again. Those who read the topic tell them by what is in them.
+    Spark's connector writes without transactions, so an interrupted micro-batch sends its rows again. Readers
+    of the topic must remove duplicates by the contents of the rows.
 
     Attributes
     ----------
@@ -28,9 +28,9 @@ class Kafka(Sink):
     topic
         The topic.
     key
-        The column that is the key of a message; without, messages have none.
+        The column with the keys of messages; by default messages have none.
     options
-        Further ones of Spark's connector, such as ``{"kafka.security.protocol": "SSL"}``.
+        Further options of Spark's connector, such as ``{"kafka.security.protocol": "SSL"}``.
     """
 
     servers: str
@@ -44,7 +44,7 @@ class Kafka(Sink):
         return f"topic {self.topic}"
 
     def may_repeat(self, number: int) -> bool:  # noqa: ARG002 - of other sinks
-        """Rows are sent at least once."""
+        """Always: rows are sent at least once."""
         return True
 
     def write(self, rows: DataFrame, number: int) -> int | None:  # noqa: ARG002 - Kafka knows no micro-batches

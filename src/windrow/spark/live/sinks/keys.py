@@ -1,4 +1,4 @@
-"""The key of a relation that is kept up to date: as it is given, or as it shows in the query."""
+"""The key of an upsert: the user's, or that of the query's GROUP BY or DISTINCT."""
 
 from __future__ import annotations
 
@@ -15,47 +15,47 @@ from windrow.syntax.queries import FromItem, OrderedBlock, Select, Shape, Unknow
 from windrow.syntax.select_list import without_alias
 from windrow.syntax.tokens import TokenKind, TokenList, tokenize
 
-__all__ = ["key_places", "key_shown"]
+__all__ = ["derived_key", "key_places"]
 
 _GENERATORS = {"EXPLODE", "EXPLODE_OUTER", "POSEXPLODE", "POSEXPLODE_OUTER", "INLINE", "INLINE_OUTER"}
 _GENERATORS |= {"STACK", "JSON_TUPLE", "VARIANT_EXPLODE", "VARIANT_EXPLODE_OUTER"}
 
 
-def key_places(plan: LivePlan, given: Sequence[str] | None) -> tuple[int, ...]:
+def key_places(plan: LivePlan, key: Sequence[str] | None) -> tuple[int, ...]:
     """The places of a key among the columns of a query's relation.
 
     Parameters
     ----------
-    given
-        The names of its columns; None to find it in the query.
+    key
+        The names of its columns; None to derive it from the query.
 
     Raises
     ------
     AnalysisError
-        ``UNRESOLVED_COLUMN``, ``AMBIGUOUS_REFERENCE``; ``MISSING_KEY`` where none is given or seen.
+        ``UNRESOLVED_COLUMN``, ``AMBIGUOUS_REFERENCE``; ``MISSING_KEY`` if it cannot be derived.
     """
     names = plan.table_columns
-    if given is not None:
-        return tuple(dict.fromkeys(_place(names, name) for name in given))
-    found = None if plan.has_lives else key_shown(plan.text[plan.span.start : plan.span.stop])
+    if key is not None:
+        return tuple(dict.fromkeys(_place(names, name) for name in key))
+    found = None if plan.has_ttl else derived_key(plan.text[plan.span.start : plan.span.stop])
     if found is None or any(place >= len(names) for place in found):
         raise AnalysisError(
-            "nothing shows which columns tell the rows of this query apart",
+            "the key columns of this query cannot be derived",
             condition="MISSING_KEY",
             sql=plan.text,
             span=plan.span,
-            hint="name them: relation.start(…, mode='upsert', key=['a', 'b']); or select all that it is"
-            " grouped by",
+            hint="name them: relation.start(…, mode='upsert', key=['a', 'b']); or select all columns of"
+            " GROUP BY",
         )
     return found
 
 
-def key_shown(text: str) -> tuple[int, ...] | None:
-    """The places of columns of which each combination is in one row at most; None if that is not seen.
+def derived_key(text: str) -> tuple[int, ...] | None:
+    """The places of columns that are a key of the query's result; None if they cannot be derived.
 
-    >>> key_shown("SELECT COUNT(*) AS n, k FROM s GROUP BY k")
+    >>> derived_key("SELECT COUNT(*) AS n, k FROM s GROUP BY k")
     (1,)
-    >>> key_shown("SELECT upper(k) AS k, COUNT(*) AS n FROM s GROUP BY k")
+    >>> derived_key("SELECT upper(k) AS k, COUNT(*) AS n FROM s GROUP BY k")
     """
     tokens = tokenize(text)
     items = with_items(tokens, 0) if tokens.word(0) == "WITH" else []
@@ -80,7 +80,7 @@ def _of(tokens: TokenList, shape: Shape) -> tuple[int, ...] | None:
     keys = _grouped_by(tokens, shape.group_by, expressions)
     places = [None] if keys is None else [_place_in(tokens, expressions, each, shape.source) for each in keys]
     found = tuple(place for place in places if place is not None)
-    # of two keys of one name it is not seen which of them is selected
+    # with two keys of one name it is unknown which of them is selected
     return found if len({*found}) == len(places) else None
 
 
@@ -112,7 +112,7 @@ def _place(names: Sequence[str], name: str) -> int:
             f"the relation has {len(found)} columns {name}",
             condition="AMBIGUOUS_REFERENCE",
             sqlstate="42704",
-            hint="give each its own name with AS",
+            hint="rename one of them with AS",
         )
     raise AnalysisError(
         f"the relation has no column {name}",
@@ -134,9 +134,9 @@ def _is_several(tokens: TokenList, item: Range) -> bool:
 def _place_in(
     tokens: TokenList, keys: Sequence[Range], item: Range, source: Sequence[FromItem]
 ) -> int | None:
-    """Which of some keys an expression is; None if it is not certainly one of them.
+    """The place of an expression among some keys; None if it is not certainly one of them.
 
-    Spaces and capitals do not matter, nor the relation of a name in FROM, if one of the two leaves it out.
+    Spaces and case do not matter, nor the qualifier of a name if only one of the two has it.
     """
     aliases = [((each.alias or "").lower(),) for each in source if all(of.using == () for of in source)]
     parts = [_parts(tokens, each) for each in (item, *keys)]

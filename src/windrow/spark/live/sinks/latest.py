@@ -1,4 +1,4 @@
-"""The rows that a live query gave last, read back from where they went."""
+"""The last emitted rows of a live query, read from its target."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from windrow.streams.entries import KIND
 __all__ = ["latest_of"]
 
 _LOOKED_AT = 20
-"""So many files are opened at most."""
+"""The greatest number of files that are opened."""
 
 
 def latest_of(sink: Sink | IntoStream, count: int) -> pa.Table | None:
-    """The last rows of a folder or named stream, at most so many; None of other sinks.
+    """The last `count` rows of a folder or a named stream; None for other sinks.
 
-    Others may have written into a named stream too: their rows are among them.
+    Those of a named stream include rows of other producers.
     """
     if isinstance(sink, Around):
         return latest_of(sink.inner, count)

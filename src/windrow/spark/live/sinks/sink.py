@@ -1,4 +1,4 @@
-"""Where a live query's rows go: those of a micro-batch once, however often it is repeated."""
+"""Sinks of live queries. Each writes the rows of a micro-batch once, even if the micro-batch is repeated."""
 
 from __future__ import annotations
 
@@ -44,94 +44,94 @@ _OWNER = ".checkpoint"
 
 
 class Receiver(Protocol):
-    """Takes what a query gives, in a way of its own.
+    """Receives the output of a query, in any form.
 
     Attributes
     ----------
     mode
-        What it is given of a relation, if not its changelog.
+        What it receives of a relation, if not its changelog.
     """
 
     mode: str | None = None
 
     @property
     def target(self) -> str:
-        """Where rows go, as errors name it: a checkpoint is gone on with for one target."""
+        """The name of the target in errors. A checkpoint belongs to one target."""
         return type(self).__name__
 
-    def had(self, identity: str) -> bool:  # noqa: ARG002 - few know
-        """Whether the target has had rows of the query with this identity, under whatever name."""
+    def had(self, identity: str) -> bool:  # noqa: ARG002 - of other sinks
+        """Whether the target has rows of the query with this identity, even under another name."""
         return False
 
-    def may_repeat(self, number: int) -> bool:  # noqa: ARG002 - few look at it
+    def may_repeat(self, number: int) -> bool:  # noqa: ARG002 - of other sinks
         """Whether a micro-batch that failed may be written again by the same process."""
         return False
 
-    def begin(self, spark: SparkSession, identity: str) -> None:  # noqa: ARG002 - not all need to
-        """Get ready for the rows of a query; after a restart it has the same identity."""
+    def begin(self, spark: SparkSession, identity: str) -> None:  # noqa: ARG002 - of other sinks
+        """Prepare for the rows of a query, which has the same identity after a restart."""
         return
 
     def end(self) -> None:
-        """Take no more rows, for now."""
+        """Release the target until the next :meth:`begin`."""
         return
 
 
 @runtime_checkable
 class Sink(Receiver, Protocol):
-    """Takes rows."""
+    """Receives rows as DataFrames."""
 
     def write(self, rows: DataFrame, number: int) -> int | None:
-        """Take the rows of a micro-batch; how many they were, if that is known."""
+        """Write the rows of a micro-batch; their number, if it is known."""
 
 
 @runtime_checkable
 class TableSink(Protocol):
-    """A sink that also takes rows that are in memory."""
+    """A sink that also receives rows in memory."""
 
     def write_table(self, rows: pa.Table, number: int) -> int:
-        """Take the rows of a micro-batch; how many they were."""
+        """Write the rows of a micro-batch; their number."""
 
 
 class Around(Sink):
-    """Gives what it makes of rows to another sink, which is ready when it is."""
+    """A sink that transforms rows and writes them to another sink."""
 
     def __init__(self, inner: Sink) -> None:
         self.inner = inner
 
     @property
     def target(self) -> str:
-        """That of the sink."""
+        """The target of the inner sink."""
         return self.inner.target
 
     def had(self, identity: str) -> bool:
-        """Whether the sink has had rows of a query."""
+        """Whether the target has rows of a query."""
         return self.inner.had(identity)
 
     def may_repeat(self, number: int) -> bool:
-        """Whether the sink may be given a micro-batch again."""
+        """Whether the inner sink accepts a micro-batch again."""
         return self.inner.may_repeat(number)
 
     def begin(self, spark: SparkSession, identity: str) -> None:
-        """Have the sink get ready."""
+        """Prepare the inner sink."""
         self.inner.begin(spark, identity)
 
     def end(self) -> None:
-        """Have the sink take no more rows."""
+        """Release the inner sink."""
         self.inner.end()
 
 
 class Files(Sink):
-    """A folder of files, one for each micro-batch that gave rows.
+    """A folder of files, one for each micro-batch with output.
 
-    A file gets its name when all of it is there, so that any reader sees whole micro-batches. A micro-batch
-    that is repeated gives the same file again.
+    Files appear atomically, so that readers see complete micro-batches only. A repeated micro-batch writes
+    the same file again.
 
     Parameters
     ----------
     folder
-        The folder, of one query.
+        The folder, for one query alone.
     format
-        ``"parquet"``, ``"json"``: an object a line, or ``"csv"``: with a header line.
+        ``"parquet"``, ``"json"`` (an object per line), or ``"csv"`` (with a header line).
     """
 
     def __init__(self, folder: str | Path, format: FileFormat = "parquet") -> None:  # noqa: A002 - as Spark's
@@ -150,20 +150,20 @@ class Files(Sink):
         return f"folder {self.folder}"
 
     def had(self, identity: str) -> bool:
-        """Whether the folder is that of a query."""
+        """Whether the folder belongs to a query."""
         return is_owned(self.folder, identity)
 
     def may_repeat(self, number: int) -> bool:  # noqa: ARG002 - of other sinks
-        """Its file is replaced."""
+        """Always: the file of a micro-batch is replaced."""
         return True
 
     def begin(self, spark: SparkSession, identity: str) -> None:  # noqa: ARG002 - of other sinks
-        """Take the folder for the query of a checkpoint.
+        """Claim the folder for the query of a checkpoint.
 
         Raises
         ------
         UsageError
-            ``SINK_IN_USE``: it has rows of another, which files of this one would replace.
+            ``SINK_IN_USE``: it has rows of another query, which files of this one would replace.
         """
         take_folder(self.folder, identity)
 
@@ -185,12 +185,12 @@ class Files(Sink):
 
 
 def take_folder(folder: Path, identity: str) -> None:
-    """Take a folder for the query of a checkpoint.
+    """Claim a folder for the query of a checkpoint.
 
     Raises
     ------
     UsageError
-        ``SINK_IN_USE``: it has rows of another.
+        ``SINK_IN_USE``: it has rows of another query.
     """
     folder.mkdir(parents=True, exist_ok=True)
     owner = folder / _OWNER
@@ -205,23 +205,23 @@ def take_folder(folder: Path, identity: str) -> None:
     raise UsageError(
         f"the folder {folder} has the rows of another checkpoint's query",
         condition="SINK_IN_USE",
-        hint="go on with that checkpoint, or name an empty folder",
+        hint="use that checkpoint, or name an empty folder",
     )
 
 
 def is_owned(folder: Path, identity: str) -> bool:
-    """Whether a folder is that of the query of a checkpoint."""
+    """Whether a folder belongs to the query of a checkpoint."""
     owner = folder / _OWNER
     return owner.exists() and owner.read_text() == identity
 
 
 def takes_tables(sink: object) -> bool:
-    """Whether a sink takes rows that are in memory as it takes others."""
+    """Whether a sink also receives rows in memory."""
     return sink.format == "parquet" if isinstance(sink, Files) else isinstance(sink, TableSink)
 
 
 def write_one(rows: DataFrame, folder: Path, name: str, format: str) -> int:  # noqa: A002 - as Spark's
-    """Write rows as one file of a folder, which has its name when it is whole; none if there are none."""
+    """Write rows as one file of a folder, atomically; no file without rows."""
     pending = _pending(folder, name)
     rows.coalesce(1).write.format(format).options(**_OPTIONS[format]).save(uri(pending))
     written = written_to(pending, f"part-*.{format}")
@@ -234,9 +234,9 @@ def write_one(rows: DataFrame, folder: Path, name: str, format: str) -> int:  # 
 
 
 def _pending(folder: Path, name: str) -> Path:
-    for left in folder.glob(f".{name}.*.pending"):  # by a process that ended
+    for left in folder.glob(f".{name}.*.pending"):  # temporary files of a process that has ended
         shutil.rmtree(left, ignore_errors=True)
-    # a name of its own: the tasks of a process that was killed may go on for a while
+    # a unique name: tasks of a killed process may write for a while
     return folder / f".{name}.{uuid.uuid4().hex}.pending"
 
 
@@ -259,21 +259,21 @@ def _count(path: Path, format: str) -> int:  # noqa: A002 - as Spark's
 
 
 class Memory(Sink):
-    """Keeps the rows of every micro-batch on the driver, as long as the process lasts."""
+    """Stores the rows of every micro-batch on the driver, in the memory of the process."""
 
     def __init__(self) -> None:
         self.batches: dict[int, pa.Table] = {}
 
     def may_repeat(self, number: int) -> bool:  # noqa: ARG002 - of other sinks
-        """Its table is replaced."""
+        """Always: the table of a micro-batch is replaced."""
         return True
 
     def write(self, rows: DataFrame, number: int) -> int | None:
-        """Keep the rows of a micro-batch."""
+        """Store the rows of a micro-batch."""
         return self.write_table(rows.toArrow(), number)
 
     def write_table(self, rows: pa.Table, number: int) -> int:
-        """Keep the rows of a micro-batch."""
+        """Store the rows of a micro-batch."""
         self.batches[number] = rows
         return int(rows.num_rows)
 
@@ -296,7 +296,7 @@ class _Call(Sink):
         self.function, self._called_for = function, -1
 
     def may_repeat(self, number: int) -> bool:
-        """A function is called with a number again only by another process."""
+        """Whether this process has not called the function with the number yet."""
         return number != self._called_for
 
     def write(self, rows: DataFrame, number: int) -> int | None:
@@ -306,7 +306,7 @@ class _Call(Sink):
 
 
 def uri(path: Path) -> str:
-    """How Spark names a path of this machine, whatever its default file system is."""
+    """A local path as a URI for Spark, whatever its default file system is."""
     return f"file://{path}"
 
 
@@ -321,18 +321,18 @@ def written_to(folder: Path, pattern: str = "part-*.parquet") -> list[Path]:
     found = list(folder.glob(pattern))
     if not found:
         raise ExecutionError(
-            f"what the workers wrote into {folder.parent} is not there for the driver",
+            f"the driver does not see the files of the workers in {folder.parent}",
             condition="NOT_SHARED",
-            hint="name folders on a file system that the driver and all workers share, under one path",
+            hint="use folders on a file system that the driver and all workers share, at the same path",
         )
     return found
 
 
 def console() -> Sink:
-    """Prints the rows."""
+    """A sink that prints the rows."""
     return _Console()
 
 
 def called(function: Callable[[DataFrame, int], object]) -> Sink:
-    """Calls a function with the rows of every micro-batch and its number."""
+    """A sink that calls a function with the rows of every micro-batch and its number."""
     return _Call(function)

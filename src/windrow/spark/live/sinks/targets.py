@@ -1,4 +1,4 @@
-"""What a user names as the sink of a live query, and what it is to be given."""
+"""Targets of live queries: the sink that a user names, and the form in which it receives rows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 
 from windrow.errors import AnalysisError, NotSupportedError, UsageError, did_you_mean
 from windrow.spark.live.plans.live_plan import LivePlan
-from windrow.spark.live.sinks.full_refresh import Replaced, Whole
+from windrow.spark.live.sinks.full_refresh import FullTable, Replaced
 from windrow.spark.live.sinks.into_stream import IntoStream, refuse_other
 from windrow.spark.live.sinks.kafka import Kafka
 from windrow.spark.live.sinks.keys import key_places
@@ -23,7 +23,7 @@ __all__ = ["MODES", "Mode", "Target", "in_mode", "sink_of"]
 
 Mode = Literal["changelog", "upsert", "table"]
 MODES: tuple[Mode, ...] = ("changelog", "upsert", "table")
-"""What a sink is given of a relation."""
+"""The forms in which a sink receives a relation."""
 
 Target = str | Path | Files | Memory | Table | Kafka | NamedStream | Callable[[DataFrame, int], object]
 
@@ -50,7 +50,7 @@ def sink_of(target: Target | Sink | IntoStream) -> Sink | IntoStream:
     raise UsageError(
         f"{type(target).__name__} is no sink",
         condition="UNKNOWN_SINK",
-        hint="give a folder, a named stream, 'console', windrow.Files, Table, Kafka or Memory, or a function"
+        hint="pass a folder, a named stream, 'console', windrow.Files, Table, Kafka or Memory, or a function"
         " of a DataFrame and a number",
     )
 
@@ -63,14 +63,14 @@ def in_mode(
     envelope: str | None,
     folder: Path,
 ) -> tuple[Sink | IntoStream, str]:
-    """The sink as a query is to write to it, and the envelope of the changes that it is given.
+    """The sink to which a query writes, and the envelope of the changes that it receives.
 
     Parameters
     ----------
     mode, key, envelope
-        As :meth:`windrow.relation.Relation.start` has them.
+        As for :meth:`windrow.relation.Relation.start`.
     folder
-        Of the query's checkpoint.
+        The folder of the query's checkpoint.
 
     Raises
     ------
@@ -80,7 +80,7 @@ def in_mode(
         ``STREAM_WHERE_RELATION_IS_NEEDED``, ``DUPLICATE_COLUMN``, and those of
         :func:`windrow.spark.live.sinks.keys.key_places`.
     NotSupportedError
-        ``UNSUPPORTED_SINK`` for a target that cannot be replaced at once.
+        ``UNSUPPORTED_SINK`` for a target that cannot be replaced atomically.
     """
     _refuse_arguments(mode, key, envelope)
     if mode == "changelog" and isinstance(sink, IntoStream):
@@ -91,25 +91,25 @@ def in_mode(
         return sink, envelope or plan.envelope
     if isinstance(sink, IntoStream):
         refuse_other(sink, plan)
-        raise _no_rows_leave(plan)  # a query that gives a stream
+        raise _no_rows_leave(plan)
     if not plan.is_relation:
         raise _no_rows_leave(plan)
     names = plan.table_columns
     plan.refuse_twice(names, "a table")
     if mode == "upsert":
-        given = [key] if isinstance(key, str) else key
-        return Upserts(sink, names, key_places(plan, given)), "diff"
+        columns = [key] if isinstance(key, str) else key
+        return Upserts(sink, names, key_places(plan, columns)), "diff"
     if isinstance(sink, Files) and sink.format == "parquet":
         sink = Replaced(sink.folder)
     elif isinstance(sink, Files | Table | Kafka):
         raise NotSupportedError(
-            f"{type(sink).__name__} cannot be replaced at once by the whole table of a query",
+            f"{type(sink).__name__} cannot be replaced atomically by the full table of a query",
             condition="UNSUPPORTED_SINK",
             sql=plan.text,
             span=plan.span,
-            hint="name a folder, which will have Parquet files; or a function of a DataFrame and a number",
+            hint="name a folder, for Parquet files; or pass a function of a DataFrame and a number",
         )
-    return Whole(sink, names, folder / "table"), "diff"
+    return FullTable(sink, names, folder / "table"), "diff"
 
 
 def _refuse_arguments(mode: str, key: str | Sequence[str] | None, envelope: str | None) -> None:
@@ -118,13 +118,13 @@ def _refuse_arguments(mode: str, key: str | Sequence[str] | None, envelope: str 
         raise UsageError(f"mode {mode!r} is unknown", condition="INVALID_ARGUMENT", hint=hint)
     if key is not None and mode != "upsert":
         raise UsageError(
-            f"mode {mode!r} has no key",
+            f"mode {mode!r} takes no key",
             condition="INVALID_ARGUMENT",
-            hint="mode='upsert' gives what became of each key",
+            hint="leave the key out, or use mode='upsert'",
         )
     if envelope is not None and mode != "changelog":
         raise UsageError(
-            f"mode {mode!r} has no envelope",
+            f"mode {mode!r} takes no envelope",
             condition="INVALID_ARGUMENT",
             hint="leave the envelope out: upserts have _op and _at before the columns, a table has its rows",
         )
@@ -132,9 +132,9 @@ def _refuse_arguments(mode: str, key: str | Sequence[str] | None, envelope: str 
 
 def _no_rows_leave(plan: LivePlan) -> AnalysisError:
     return AnalysisError(
-        "this query gives a stream, of which no row changes or leaves",
+        "this query is a stream, which is append-only",
         condition="STREAM_WHERE_RELATION_IS_NEEDED",
         sql=plan.text,
         span=plan.span,
-        hint="start it as it is, without a mode; or write the relation that the stream is made of",
+        hint="start it without a mode, or start the relation that the stream is made of",
     )

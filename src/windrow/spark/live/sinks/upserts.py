@@ -1,4 +1,4 @@
-"""The changes of a relation as what became of each key, for targets that are kept up to date by key."""
+"""The changes of a relation as upserts and deletes, for targets with a key."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _WORDS = ["-D", "+I", "+U"]
 
 
 class Upserts(Around):
-    """Gives a sink, of each key that a micro-batch has changed, the last row, or that there is none any more.
+    """Writes the last row, or the deletion, of each key that a micro-batch has changed to a sink.
 
-    The rows are those of the envelope ``"op"``: ``_op``, which is +I where the key had no row before, +U
-    where it had another, and -D with the last row where it has none now; ``_at``, the last change of the key;
-    and the columns. The changes of a micro-batch are on the driver.
+    The rows are in the envelope ``"op"``: ``_op`` is +I for a new key, +U for a changed row, and -D with the
+    last row for a deleted key; ``_at`` is the last change of the key; then come the columns. The changes of a
+    micro-batch are collected on the driver.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class Upserts(Around):
     names
         The columns of the relation.
     key
-        The places among them of those that tell its rows apart.
+        The places of the key columns among them.
     """
 
     def __init__(self, inner: Sink, names: Sequence[str], key: Sequence[int]) -> None:
@@ -45,7 +45,7 @@ class Upserts(Around):
         self.mode = f"upsert by {', '.join(self.names[place] for place in self.key) or 'no columns'}"
 
     def write(self, rows: DataFrame, number: int) -> int | None:
-        """Take the changes of a micro-batch, in the envelope ``"diff"``.
+        """Write the upserts of a micro-batch, whose changes are in the envelope ``"diff"``.
 
         Raises
         ------
@@ -65,19 +65,19 @@ class Upserts(Around):
                     sqlstate="42822",
                     hint="use a field of it, or cast it in the query",
                 )
-        told = changes.toArrow()
-        instants = told.column(AT)
+        collected = changes.toArrow()
+        instants = collected.column(AT)
         ticks = instants.cast(pa.int32()).cast(pa.int64()) if pa.types.is_date32(instants.type) else instants
-        told = told.set_column(told.column_names.index(AT), AT, ticks.cast(pa.int64()))
-        became = upserts(told, [columns[place] for place in self.key])
+        collected = collected.set_column(collected.column_names.index(AT), AT, ticks.cast(pa.int64()))
+        became = upserts(collected, [columns[place] for place in self.key])
         if became.twice is not None:
             raise self._twice(became.rows.slice(became.twice, 1))
         code = np.where(became.is_there, 1 + became.was_there, 0)
         operation = pa.DictionaryArray.from_arrays(code, _WORDS).cast(pa.string())
         at = pa.array(became.at)
-        shown = at.cast(pa.int32()).cast(pa.date32()) if pa.types.is_date32(instants.type) else at
+        typed = at.cast(pa.int32()).cast(pa.date32()) if pa.types.is_date32(instants.type) else at
         table = pa.Table.from_arrays(
-            [operation, shown.cast(instants.type), *became.rows.columns], names=["_op", "_at", *columns]
+            [operation, typed.cast(instants.type), *became.rows.columns], names=["_op", "_at", *columns]
         )
         schema = StructType().add("_op", StringType()).add("_at", changes.schema[AT].dataType)
         schema = StructType([*schema, *(changes.schema[name] for name in columns)])
@@ -91,7 +91,7 @@ class Upserts(Around):
             for place, value in zip(self.key, values, strict=True)
         )
         return InputError(
-            f"two rows have one key{f': {named}' if named else ', which has no columns'}",
+            f"two rows have the same key{f': {named}' if named else ', which has no columns'}",
             condition="KEY_NOT_UNIQUE",
-            hint="name columns of which each combination is in one row at most: relation.start(…, key=…)",
+            hint="name columns that are a key: relation.start(…, key=…)",
         )

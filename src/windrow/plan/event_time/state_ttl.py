@@ -1,8 +1,8 @@
-"""Groups whose keys live for so long: what a declared lifetime makes of a plan.
+"""STATE LIFETIME: groups whose keys have a state TTL.
 
-The rows of a key, in order of rowtime, are of one life of it from the first on, for as long as the lifetime;
-the next begins another. That is a session whose gap and greatest length are the lifetime. So the lives are
-sessions of what the group reads, and their end is one more key, which is event time.
+The state of a key begins with its first row, in order of rowtime, and expires after the TTL; the next row of
+the key begins new state. That is a session whose gap and longest duration are the TTL. So the plan of such a
+group is a SESSION over its input, and the end of the session is one more key, which is event time.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from windrow.plan.reader.read_over import AT
 from windrow.plan.shown import Shown, passing, with_columns
 from windrow.syntax.sqltext import RelationText, SqlText
 
-__all__ = ["LIFE", "with_lives"]
+__all__ = ["TTL_BOUNDS", "with_ttl"]
 
-LIFE = ("__of_begin", "__of_end")
-"""The columns that lives add."""
+TTL_BOUNDS = ("__of_begin", "__of_end")
+"""The columns that these sessions add."""
 
 
-def with_lives(
+def with_ttl(
     node: Aggregate, time: str, length: int, fresh: Callable[[int], list[str]], shown: Shown
 ) -> Aggregate:
-    """Groups of which the end of their life is one more key.
+    """Groups with one more key: the time at which their state expires.
 
     Parameters
     ----------
     time
         The column of the rowtime, which the rows can show.
     length
-        The lifetime, in ticks.
+        The TTL, in ticks.
     fresh
         Makes ids of columns.
     """
@@ -59,18 +59,18 @@ def with_lives(
     further.append(
         (Column(ticks, TICKS, LongType()), Expression(SqlText.of(text), LongType(), rises_with=time))
     )
-    timed = with_columns(rows, inside.scope, further, "the keys and times of lives")
+    timed = with_columns(rows, inside.scope, further, "the keys and times of state TTL")
     lengths = {"gap": length, "maxdur": length}
-    window = TimeWindow("SESSION", time, time_type, clock, lengths, LIFE, tuple(dict.fromkeys(keys)))
+    window = TimeWindow("SESSION", time, time_type, clock, lengths, TTL_BOUNDS, tuple(dict.fromkeys(keys)))
     read = ", ".join(dict.fromkeys([*keys, time, AT]))
     data = SqlText.of(f"(SELECT {read} FROM ", RelationText(ROWS), ")")
-    listed = f"SELECT {', '.join(LIFE)}, {AT} FROM ("
+    listed = f"SELECT {', '.join(TTL_BOUNDS)}, {AT} FROM ("
     bound = LongType() if kind == "int" else kinds[time]
-    bounds = (Column(begin, LIFE[0], bound), Column(end, LIFE[1], bound))
+    bounds = (Column(begin, TTL_BOUNDS[0], bound), Column(end, TTL_BOUNDS[1], bound))
     session = Session(
         timed, tuple(dict.fromkeys(keys)), ticks, length, length,
-        SqlText.of(listed, windowed(window, data), ")"), bounds, "lives of keys",
+        SqlText.of(listed, windowed(window, data), ")"), bounds, "state TTL of keys",
     )  # fmt: skip
     lived = passing(replace(inside, input=rows), session, [end])
     (key,) = fresh(1)
-    return replace(node, input=lived, keys=(*node.keys, (Column(key, LIFE[1], bound), end)))
+    return replace(node, input=lived, keys=(*node.keys, (Column(key, TTL_BOUNDS[1], bound), end)))
