@@ -91,11 +91,11 @@ def _plan(item: BoundMatch, names: dict[str, str]) -> Lines:
     if draft.neighbours:
         shifts = ", ".join(f"{shift:+d}" for shift in draft.neighbours)
         yield "beside", f"the rows {shifts} of each row, by Spark's lag, for columns that read them"
-    for pair in draft.pairs:
-        yield "given", f"{pair.name} = {shown(pair.text, names)}"
-        yield "", f"by Spark, for every row and each that {pair.side} may be then"
+    for asked in draft.asked:
+        yield "asked", f"{asked.number} = {shown(asked.text, names)}"
+        yield "", "by Spark, for all values that the search may ask for, when the query is given"
     for leaf in draft.running:
-        yield "running", f"{leaf.name} = {leaf.leaf.function} of {leaf.column}, row by row in Python"
+        yield "running", f"{leaf.name} = {leaf.function} of {leaf.column}, row by row in Python"
     for number, text in enumerate(draft.arguments):
         yield "column", f"a{number} = {shown(text, names)}"
     for column in draft.hoisted:
@@ -144,7 +144,7 @@ def _strategy(conditions: list[PatternCondition]) -> str:
         return "a Boolean column"
     read = sorted({side for part in asked for side in sides_of(part.expression)} - {"row"})
     whole = "asked" if len(asked) == len(parts) else "a Boolean column, and the rest asked"
-    return f"{whole} by the machine, over {', '.join(read)}"
+    return f"{whole} by the machine, over {', '.join(read) or 'the row'}"
 
 
 def _register(register: Register, labels: tuple[str, ...]) -> str:

@@ -13,7 +13,7 @@ from windrow.algebra.navigations import (
 )
 from windrow.algebra.physical import find_field
 from windrow.kernels.patterns.pattern_plan import CLASSIFIER, Navigation
-from windrow.rules.match_draft import ELEMENT, AggregateLeaf
+from windrow.rules.match_draft import AggregateLeaf
 from windrow.rules.match_values import RowValues
 from windrow.rules.share_keys import plain_field
 from windrow.syntax.expression_nodes import Name, names_in
@@ -109,7 +109,7 @@ class Measures:
             value, argument = self.rows.aggregated(leaf)
             column = self.rows.column(value)
         function = leaf.function
-        if not function or not self.is_for_kernel(leaf, argument):
+        if not function or not self.rows.is_for_kernel(leaf, argument):
             return self.of_spark(leaf)
         call = {"count_star": "count(", "count_distinct": "count(DISTINCT "}.get(function, f"{function}(")
         name = self.new_leaf()
@@ -118,30 +118,12 @@ class Measures:
             return f"get({name}, {leaf.nth - 1})"
         return f"{name}.value" if leaf.keeps_nulls and leaf.filter is not None else name
 
-    def is_for_kernel(self, leaf: Aggregation, argument: SqlText) -> bool:
-        """Whether the kernel takes values of this type, or Spark would not, as the order of rows counts."""
-        kept = leaf.function in ("count_star", "first", "last", "any_value") or leaf.nth is not None
-        return kept or self.analyzer.kernel_supports(leaf.function, argument, self.rows.arguments)
-
     def of_spark(self, leaf: Aggregation) -> str:
         """The name of the values of an aggregate that Spark evaluates, over lists that the kernel gives."""
-        column, value, fields = self.rows.collected(leaf)
         name = self.new_leaf()
-        replaced = {
-            part: ", ".join(f"{ELEMENT}.{name}.{field}" for field in of) or "1" for part, of in fields.items()
-        }
-        replaced |= {at: self.number() for at in match_numbers(self.tokens, leaf.range)}
-        counts = f"{ELEMENT}.{name} IS NOT NULL"  # lists of other lengths stand beside
-        if leaf.filter is not None:
-            condition = self.match.replace(leaf.filter, replaced).render()
-            start, stop = leaf.filter
-            replaced = {at: word for at, word in replaced.items() if not start <= at[0] < stop}
-            replaced[leaf.filter] = f"{counts} AND ({condition})"
-        text = self.match.replace(leaf.call, replaced)
-        if leaf.filter is None:
-            text = SqlText.of(text, f" FILTER (WHERE {counts})")
-        listed = SqlText.of("collect_list(", value, ")")
-        self.aggregates.append(AggregateLeaf(name, leaf, self.rows.column(column), listed, text))
+        number = self.number() if match_numbers(self.tokens, leaf.range) else None
+        column, listed, text = self.rows.of_spark(leaf, name, number)
+        self.aggregates.append(AggregateLeaf(name, leaf, column, listed, text))
         return name
 
     def new_leaf(self) -> str:
