@@ -101,13 +101,20 @@ class Definitions:
 
         def computed(leaf: Navigated, argument: Range) -> expressions.Expression:
             """The value at one row of what names the variable or the match: NULL where there is no row."""
-            inner = {part.range[0]: read(part) for part in self.read_at(leaf, argument)}
-            value = parse_expression(self.tokens, *argument, inner, deeply=True)
+            parts = list(self.read_at(leaf, argument))
+            inner = {part.range[0]: read(part) for part in parts}
+            queries = subqueries(self.tokens, argument)
+            alone = {query[0] for query in queries if self.stands_alone(query, parts, replaced)}
+            value = parse_expression(self.tokens, *argument, inner, deeply=True, alone=alone)
             there = self.there(leaf, label)
             at = (-1 - len(made), -1 - len(made))
             made[at] = SqlText.of(self.shown(*there))
-            whole = SqlText.of("CASE WHEN ", made[at], " THEN (", part(argument), ") END")
-            replaced[leaf.range] = beside[leaf.range] = whole.render()
+            around = {
+                (leaf.range[0], argument[0]): f"CASE WHEN {made[at].render()} THEN (",
+                (argument[1], leaf.range[1]): ") END",
+            }
+            replaced.update(around)
+            beside.update(around)
             is_there = Name((there[0].variable.name, there[1]), at)
             return expressions.Call("case when", (is_there, value), leaf.range)
 

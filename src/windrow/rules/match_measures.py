@@ -37,7 +37,13 @@ class Measures:
 
     def measure(self, item: MatchExpression) -> SqlText:
         """A measure's text over the values that the kernel gives."""
-        replaced = {leaf.range: self.leaf(leaf) for leaf in item.leaves}
+        replaced: dict[Range, str] = {}
+        for leaf in item.leaves:
+            argument = leaf.argument if isinstance(leaf, Navigated) else None
+            if isinstance(leaf, Navigated) and argument is not None and self.rows.names_match(argument):
+                replaced |= self.computed(leaf, argument)
+            else:
+                replaced[leaf.range] = self.leaf(leaf)
         return self.match.replace(item.range, replaced)
 
     def leaf(self, leaf: Leaf) -> str:
@@ -50,8 +56,6 @@ class Measures:
             case Navigated(argument=argument):
                 if argument is None:
                     return self.navigated(leaf, CLASSIFIER)
-                if self.rows.names_match(argument):
-                    return self.computed(leaf, argument)
                 return self.navigated(leaf, self.rows.column(self.rows.value(argument, leaf.variable)))
 
     def navigated(self, leaf: Navigated, column: str) -> str:
@@ -59,22 +63,25 @@ class Measures:
         members = self.match.members_of(leaf.variable)
         return self.navigation(members, leaf.from_first, leaf.offset, leaf.shift, leaf.final, column)
 
-    def computed(self, leaf: Navigated, argument: Range) -> str:
+    def computed(self, leaf: Navigated, argument: Range) -> dict[Range, str]:
         """The value at one row of an expression in which CLASSIFIER() or MATCH_NUMBER() stands.
 
         It is computed of what is read at that row; NULL where there is none, whatever it makes of NULL.
         """
         self.rows.refuse_mixed(argument, leaf.variable)
         names = set(classifiers(self.tokens, argument))
-        replaced = {at: self.number() for at in match_numbers(self.tokens, argument)}
-        for at in self.rows.read_in(argument):
-            column = CLASSIFIER if at in names else self.rows.column(self.rows.value(at, leaf.variable))
-            replaced[at] = self.navigated(leaf, column)
         there = CLASSIFIER
         if leaf.shift:
             there = self.rows.column(self.rows.argument(SqlText.of("TRUE")))
-        value = self.match.replace(argument, replaced).render()
-        return f"CASE WHEN {self.navigated(leaf, there)} IS NOT NULL THEN ({value}) END"
+        replaced = {
+            (leaf.range[0], argument[0]): f"CASE WHEN {self.navigated(leaf, there)} IS NOT NULL THEN (",
+            (argument[1], leaf.range[1]): ") END",
+        }
+        replaced |= {at: self.number() for at in match_numbers(self.tokens, argument)}
+        for at in self.rows.read_in(argument):
+            column = CLASSIFIER if at in names else self.rows.column(self.rows.value(at, leaf.variable))
+            replaced[at] = self.navigated(leaf, column)
+        return replaced
 
     def number(self) -> str:
         """The name of the match's number."""

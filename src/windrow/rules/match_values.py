@@ -6,7 +6,7 @@ from windrow.algebra.match_node import Match
 from windrow.algebra.names import ROW
 from windrow.algebra.navigations import Aggregation, classifiers, match_numbers, references
 from windrow.algebra.physical import DraftColumns, find_field
-from windrow.errors import AnalysisError, NotSupportedError
+from windrow.errors import AnalysisError
 from windrow.rules.match_draft import ARGUMENT, ELEMENT, MatchAnalyzer
 from windrow.syntax.expression_nodes import Name, names_in
 from windrow.syntax.expressions import parse_expression
@@ -173,25 +173,30 @@ class RowValues:
         return bool(classifiers(self.tokens, part) or match_numbers(self.tokens, part))
 
     def read_in(self, part: Range) -> list[Range]:
-        """The columns, and the calls of CLASSIFIER, that stand in an expression of one row."""
-        for query in subqueries(self.tokens, part):
-            raise NotSupportedError(
-                "a subquery beside CLASSIFIER or MATCH_NUMBER of one row is not supported",
-                condition="UNSUPPORTED_MEASURE",
-                sql=self.match.sql,
-                span=self.tokens.span(*query),
-                hint="give each a measure of its own, and combine the measures in a query around",
-            )
+        """The columns, and the calls of CLASSIFIER, that stand in an expression of one row.
+
+        In a subquery these are the ones with the name of a variable; it has columns of its own.
+        """
         names = classifiers(self.tokens, part)
         calls = [*names, *match_numbers(self.tokens, part)]
+        queries = list(subqueries(self.tokens, part))
         atoms = {start: Name(("",), (start, stop)) for start, stop in calls}
         known = {at for _, at in references(self.tokens, part, frozenset(self.match.members))}
-        for name in names_in(parse_expression(self.tokens, *part, atoms)):
+        names += [self.path(at) for at in known if any(start < at < stop for start, stop in queries)]
+        alone = {start for start, _ in queries}
+        for name in names_in(parse_expression(self.tokens, *part, atoms, alone=alone)):
             start = name.range[0]
             is_field = start not in atoms and find_field(self.analyzer.fields, name.parts[0]) is not None
             if start in known or is_field:
                 names.append(name.range)
         return sorted(names)
+
+    def path(self, at: int) -> Range:
+        """A name with the fields after it."""
+        stop = at + 1
+        while self.tokens.is_symbol(stop, ".") and self.tokens[stop + 1].is_name:
+            stop += 2
+        return at, stop
 
     def reads_row(self, part: Range) -> bool:
         """Whether a part mentions a column or CLASSIFIER()."""

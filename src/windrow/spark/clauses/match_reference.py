@@ -253,7 +253,7 @@ class MatchReference:
 
     def over_row(self, text: str) -> Value:
         """An expression over a row."""
-        value = self.compiled(text)
+        value = self.compiled(text, {LABEL: StringType(), NUMBER: LongType()})
         return lambda row: value({**row, ROW: row})
 
     # -- the result --------------------------------------------------------------------------------
