@@ -9,6 +9,10 @@ from windrow.syntax.tokens import tokenize
 
 W = "WINDOW BY w AS (TYPE SLIDING ORDER BY x START AS s END)"
 M = "MATCH_RECOGNIZE (ORDER BY x PATTERN (a b) DEFINE b AS b.x > 1)"
+P = (
+    "(ORDER BY x MEASURES a.x AS m ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING PATTERN (a)"
+    " DEFINE a AS a.x > 1)"
+)
 
 
 def whole(text):
@@ -45,6 +49,11 @@ def whole(text):
         (f"FROM t |> WHERE x > 1 |> {M}", f"SELECT * FROM (FROM t |> WHERE x > 1) {M}"),
         (f"FROM t {M} |> LIMIT 1", f"FROM t {M} |> LIMIT 1"),
         (f"SELECT s.x FROM t {W}; FROM t |> LIMIT 1", f"SELECT s.x FROM t {W}; FROM t |> LIMIT 1"),
+        (f"FROM t |> SELECT x, m OVER w WINDOW w AS {P}", f"SELECT x, m OVER w FROM t WINDOW w AS {P}"),
+        (f"FROM t |> EXTEND m OVER {P} y |> LIMIT 1", f"(SELECT *, m OVER {P} y FROM t) |> LIMIT 1"),
+        (f"FROM t |> WHERE x > 1 |> SELECT m OVER {P}", f"SELECT m OVER {P} FROM (FROM t |> WHERE x > 1)"),
+        (f"SELECT m OVER {P} FROM t |> LIMIT 1", f"(SELECT m OVER {P} FROM t) |> LIMIT 1"),
+        (f"FROM t SELECT m OVER w WINDOW w AS {P}", f"SELECT m OVER w FROM t WINDOW w AS {P}"),
     ],
 )  # fmt: skip
 def test_a_clause_in_a_pipe_is_a_block(text, block):

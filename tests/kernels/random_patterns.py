@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pyarrow as pa
@@ -12,18 +13,23 @@ from windrow.errors import ExecutionError
 from windrow.kernels.aggregates import Aggregate
 from windrow.kernels.patterns.match_recognize import match_recognize
 from windrow.kernels.patterns.pattern_plan import (
+    ANSWER,
+    ASKED,
+    LABELS,
     NUMBERS,
     STATE,
+    Answers,
     MatchNumber,
     MatchPlan,
     Navigation,
     PatternCondition,
     Register,
+    asked_column,
 )
 from windrow.kernels.patterns.program import compile_pattern
 from windrow.kernels.patterns.tree import Choice, Edge, Label, Repeat, Sequence, Tree
 from windrow.kernels.reference.match_recognize import Clause, Seen
-from windrow.kernels.window_plan import ColumnRef, ConstantRef, Number, Operation, PairExpression, PositionRef
+from windrow.kernels.window_plan import ColumnRef, ConstantRef, Number, Operation, PairExpression
 
 A, B, C = Label(0), Label(1), Label(2)
 NAMES = ("A", "B", "C")
@@ -67,6 +73,34 @@ def below(left: int | None, right: int | None) -> bool | None:
     return None if left is None or right is None else left < right
 
 
+def even(*values: int | None) -> bool | None:
+    return None if None in values else sum(values) % 2 == 0
+
+
+def named_by_count(name: str | None, count: int) -> bool | None:
+    return None if name is None else "ABC".index(name) < count
+
+
+THREE = (value("r2"), value("r3"), value("row", -1))
+NAME_AND_COUNT = (ColumnRef(LABELS, "r8"), ColumnRef(NUMBERS, "r10", 0, "none"))
+BY_SPARK = {0: below, 1: even, 2: named_by_count}
+"""What Spark would make of the values that these conditions read."""
+SOME_VALUES = [None, *range(4)]
+READ = {0: [SOME_VALUES] * 2, 1: [SOME_VALUES] * 3, 2: [[None, "A", "B", "C"], list(range(20))]}
+"""All values that they can read."""
+
+
+def answers_of(number: int, rows: list[tuple]) -> pa.Table:
+    """What Spark would answer where a condition is asked for these values."""
+    kinds = [pa.string() if value == [None, "A", "B", "C"] else pa.int64() for value in READ[number]]
+    columns = [pa.array(column, kind) for column, kind in zip(zip(*rows, strict=True), kinds, strict=True)]
+    answers = pa.array([BY_SPARK[number](*row) for row in rows], pa.bool_())
+    names = [asked_column(number, place) for place in range(len(kinds))]
+    return pa.table([*columns, answers], [*names, ANSWER])
+
+
+ALL_ANSWERS = tuple((number, answers_of(number, list(product(*read)))) for number, read in READ.items())
+
 # conditions twice: as the machine is told, and in Python over what was taken, of which the last row is tried
 CONDITIONS = {
     "low": (compare("<", value(), Number(2)), lambda seen: below(x(seen, seen.taken[-1][0]), 2)),
@@ -88,14 +122,6 @@ CONDITIONS = {
     ),
     "above the last A": (
         compare("<", value("r2"), value()),
-        lambda seen: below(x(seen, of(seen, {0})), x(seen, seen.taken[-1][0])),
-    ),
-    "above the last A, as given": (
-        compare(
-            "GIVEN",
-            ColumnRef("above", "row"),
-            Operation("-", (PositionRef("row"), PositionRef("r2")), "int64"),
-        ),
         lambda seen: below(x(seen, of(seen, {0})), x(seen, seen.taken[-1][0])),
     ),
     "above the row after the first B or C": (
@@ -167,6 +193,35 @@ CONDITIONS_OF_LABELS = {
     ),
 }
 CONDITIONS |= CONDITIONS_OF_LABELS
+ASKED_CONDITIONS = {
+    "above the last A, by Spark": (
+        compare(ASKED, Number(0), value("r2"), value()),
+        lambda seen: below(x(seen, of(seen, {0})), x(seen, seen.taken[-1][0])),
+    ),
+    "three rows even, by Spark": (
+        compare("AND", compare("<", value(), Number(3)), compare(ASKED, Number(1), *THREE)),
+        lambda seen: (
+            (
+                v is not None
+                and v < 3
+                and even(
+                    x(seen, of(seen, {0})),
+                    x(seen, of(seen, {1, 2}, first=True)),
+                    x(seen, seen.taken[-1][0] - 1),
+                )
+            )
+            if (v := x(seen, seen.taken[-1][0])) is not None
+            else None
+        ),
+    ),
+    "no variable of a number, by Spark": (
+        compare("NOT", compare("COALESCE", compare(ASKED, Number(2), *NAME_AND_COUNT), ConstantRef("no"))),
+        lambda seen: (
+            named_by_count(label_before(seen, 0), sum(label == 0 for _, label in seen.taken)) is not True
+        ),
+    ),
+}
+"""Conditions that only Spark can evaluate, with their numbers in `BY_SPARK`: of whole partitions alone."""
 NUMBERED = {
     "one of two matches": (
         compare("<", ColumnRef(NUMBERS, "r11"), Number(3)),
@@ -214,7 +269,7 @@ def plan_of(
         Navigation("x2", frozenset([1, 2]), False, 1, 1, False, "x"),
         MatchNumber("n"),
     )
-    known = CONDITIONS | NUMBERED
+    known = CONDITIONS | ASKED_CONDITIONS | NUMBERED
     asked = tuple(PatternCondition(label, known[name][0]) for label, name in conditions.items())
     registers = REGISTERS
     if "not below the first row" in conditions.values():
@@ -222,7 +277,8 @@ def plan_of(
     reads_names = not NAMED.keys().isdisjoint(conditions.values())
     if reads_names:
         registers = (*padded(registers, 6), WITH_NAMES)
-    if not (CONDITIONS_OF_LABELS | NUMBERED).keys().isdisjoint(conditions.values()):
+    labelled = CONDITIONS_OF_LABELS | ASKED_CONDITIONS | NUMBERED
+    if not labelled.keys().isdisjoint(conditions.values()):
         registers = (*padded(registers, 7), *MORE)
     if not NUMBERED.keys().isdisjoint(conditions.values()):
         registers = (*registers, Register(None, kind="number"))
@@ -243,6 +299,7 @@ def plan_of(
         by_label=BY_LABEL if reads_names else (),
         of_names=OF_NAMES,
         constants=CONSTANTS,
+        answers=Answers(ALL_ANSWERS) if not ASKED_CONDITIONS.keys().isdisjoint(conditions.values()) else None,
     )
 
 
@@ -267,20 +324,14 @@ def table_of(rows: list[list[int | None]]) -> tuple[pa.Table, np.ndarray]:
     at = np.array([time for partition in rows for time in times(partition)], np.int64)
     bounds = np.cumsum([0, *map(len, rows)])
     ones, nothing = np.ones(len(values), np.int64), pa.nulls(len(values), pa.int64())
-    above = [
-        [None, *(below(other, value) for other in partition[at::-1])]
-        for partition in rows
-        for at, value in enumerate(partition)
-    ]
     columns = {"x": pa.array(values, pa.int64()), "t": at, "due": at + 3, "one": ones, "none": nothing}
-    columns["above"] = pa.array(above, pa.list_(pa.bool_()))
     return pa.table(columns), bounds
 
 
 def clause_of(tree: Tree, conditions: dict[int, str], skip: tuple[str, set[int]], **options: bool) -> Clause:
     return Clause(
         (lambda row: row["p"],), (), tree,
-        {label: (CONDITIONS | NUMBERED)[name][1] for label, name in conditions.items()},
+        {label: (CONDITIONS | ASKED_CONDITIONS | NUMBERED)[name][1] for label, name in conditions.items()},
         None, skip[0], frozenset(skip[1]),
         options["all_rows"], options["empty_shown"], options["unmatched_shown"],
     )  # fmt: skip

@@ -336,7 +336,7 @@ def matches_agree_in_steps(
     if frame is not None:
         plan = replace(without_numbers(plan), frame=frame)
     table, bounds = table_of(rows)
-    table = table.select(["x", "one", "none", "above"])
+    table = table.select(["x", "one", "none"])
     counts = np.diff(bounds)
     table = table.append_column("p", pa.array(np.repeat(np.arange(len(rows)), counts)))
     # times rise from row to row and from step to step, and leave gaps in between
@@ -354,7 +354,7 @@ def matches_agree_in_steps(
 
     def by_steps() -> list[str]:
         growing, kept, found = (
-            Growing(plan, ("p",), (SortKey("t"), SortKey(_PLACE)), ("x", "t", "due", "one", "none", "above")),
+            Growing(plan, ("p",), (SortKey("t"), SortKey(_PLACE)), ("x", "t", "due", "one", "none")),
             None,
             [],
         )

@@ -119,14 +119,12 @@ def test_no_row_of_a_match_is_before_what_was_told(tree, conditions, rows, skip,
     gaps = st.lists(st.integers(0, 3), min_size=table.num_rows, max_size=table.num_rows)
     time = np.cumsum(data.draw(gaps))
     time = time - np.repeat(time[bounds[:-1]], counts)
-    table = table.select(["x", "one", "none", "above"])
+    table = table.select(["x", "one", "none"])
     table = table.append_column("p", pa.array(np.repeat(np.arange(len(rows)), counts)))
     for name in ("t", _TIME):
         table = table.append_column(name, pa.array(time))
     table = table.append_column("__place", pa.array(np.arange(table.num_rows)))
-    growing = Growing(
-        plan, ("p",), (SortKey("t"), SortKey("__place")), ("x", "one", "none", "above", "t", _TIME)
-    )
+    growing = Growing(plan, ("p",), (SortKey("t"), SortKey("__place")), ("x", "one", "none", "t", _TIME))
     until = sorted(data.draw(st.lists(st.integers(0, 20), max_size=4)))
     steps = []
     for low, stop in pairwise([-1, *until, None]):

@@ -156,7 +156,7 @@ def test_matches_of_partitions_that_end(tree, conditions, rows, skip, shown, wit
     plan = limited(plan, within)
     table, bounds = table_of(rows)
     counts = np.diff(bounds)
-    table = table.select(["x", "one", "none", "above"])
+    table = table.select(["x", "one", "none"])
     table = table.append_column("__p0", pa.array(np.repeat(np.arange(len(rows)), counts)))
     table = table.append_column("t", pa.array(np.arange(table.num_rows)))
 
@@ -167,7 +167,7 @@ def test_matches_of_partitions_that_end(tree, conditions, rows, skip, shown, wit
     expected = outcome(whole)
     if expected in FAILURES:
         return
-    growing = Growing(plan, ("__p0",), (SortKey("t"),), ("x", "t", "one", "none", "above"))
+    growing = Growing(plan, ("__p0",), (SortKey("t"),), ("x", "t", "one", "none"))
     found = ends_change_nothing(growing, table, data, lambda _: NOTHING_KNOWN, data.draw(steps_of(table)))
     assert found == Counter(expected)
 

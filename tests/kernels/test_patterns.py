@@ -11,12 +11,16 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from tests.kernels.random_patterns import (
+    ALL_ANSWERS,
+    ASKED_CONDITIONS,
     CONDITIONS,
     NUMBERED,
+    READ,
     A,
     B,
     C,
     answers,
+    answers_of,
     by_kernel,
     clause_of,
     compare,
@@ -28,15 +32,20 @@ from tests.kernels.random_patterns import (
     table_of,
     times,
     value,
+    without_numbers,
 )
 from windrow.errors import ExecutionError
 from windrow.kernels.patterns import execution
 from windrow.kernels.patterns.at_once import is_simple
 from windrow.kernels.patterns.execution import SoFar, find_matches
+from windrow.kernels.patterns.match_recognize import match_recognize
 from windrow.kernels.patterns.pattern_plan import (
+    ASKED,
+    Answers,
     Duration,
     PatternCondition,
     PatternFrame,
+    asked_column,
 )
 from windrow.kernels.patterns.tree import Choice, Repeat, Sequence
 from windrow.kernels.reference.match_recognize import Frame as ReferenceFrame
@@ -47,7 +56,9 @@ from windrow.kernels.window_plan import Number, Operation
 @settings(max_examples=400, deadline=None)
 @given(
     patterns,
-    st.dictionaries(st.integers(0, 2), st.sampled_from(sorted(CONDITIONS | NUMBERED)), max_size=3),
+    st.dictionaries(
+        st.integers(0, 2), st.sampled_from(sorted(CONDITIONS | ASKED_CONDITIONS | NUMBERED)), max_size=3
+    ),
     partitions,
     skips,
     st.sampled_from(["one", "all", "omit", "unmatched"]),
@@ -71,6 +82,61 @@ def test_the_machine_gives_the_rows_of_the_reference(tree, conditions, rows, ski
     assert outcome(lambda: by_kernel(replace(plan, tree=tree), table, bounds)) == expected
 
 
+@settings(max_examples=200, deadline=None)
+@given(
+    patterns,
+    st.dictionaries(
+        st.integers(0, 2),
+        st.sampled_from(sorted([*ASKED_CONDITIONS, *ASKED_CONDITIONS, *CONDITIONS])),
+        min_size=1,
+    ),
+    partitions,
+    skips,
+    st.sampled_from([0, 3, 1000]),
+    st.booleans(),
+)
+@example(
+    Sequence((A, Repeat(B, 1, None))),
+    {1: "no variable of a number, by Spark"},
+    [[1, 2, 3, 0]],
+    ("next", set()),
+    1,
+    True,
+)
+def test_all_that_the_machine_asks_of_spark_is_asked_for_before(tree, conditions, rows, skip, most, every):
+    assume(not ASKED_CONDITIONS.keys().isdisjoint(conditions.values()))
+    table, bounds = table_of(rows)
+    plan = plan_of(tree, conditions, skip)
+    if every:
+        plan = replace(without_numbers(plan), every=True)
+    expected = outcome(lambda: by_kernel(plan, table, bounds))
+    fields = [
+        (asked_column(number, place), answers.schema.field(place).type)
+        for number, answers in ALL_ANSWERS
+        for place in range(answers.num_columns - 1)
+    ]
+    schema = pa.schema([(ASKED, pa.int32()), *fields])
+    known = {number: [] for number in READ}
+    while True:
+        tables = tuple((number, answers_of(number, found)) for number, found in known.items() if found)
+        asking = replace(plan, result=schema, answers=Answers(tables, most, of_all=True))
+        new = [row for batch in match_recognize(asking, table, bounds) for row in batch.to_pylist()]
+        for row in new:
+            number = row[ASKED]
+            values = tuple(row[asked_column(number, place)] for place in range(len(READ[number])))
+            assert values not in known[number], "asked for twice"
+            known[number].append(values)
+        if not new:
+            break
+    assert outcome(lambda: by_kernel(replace(plan, answers=Answers(tables)), table, bounds)) == expected
+
+
+def test_an_answer_that_is_not_known_says_that_rows_have_changed():
+    table, bounds = table_of([[1, 2]])
+    plan = replace(plan_of(Sequence((A, B)), {1: "above the last A, by Spark"}), answers=Answers(()))
+    assert outcome(lambda: by_kernel(plan, table, bounds)) == ["ROWS_CHANGED"]
+
+
 areas = st.one_of(
     st.sampled_from(["every", "in time", "every in time"]),
     st.builds(PatternFrame, st.sampled_from([0, 1, 2, None]), st.booleans()),
@@ -80,7 +146,7 @@ areas = st.one_of(
 @settings(max_examples=400, deadline=None)
 @given(
     patterns,
-    st.dictionaries(st.integers(0, 2), st.sampled_from(sorted(CONDITIONS)), max_size=3),
+    st.dictionaries(st.integers(0, 2), st.sampled_from(sorted(CONDITIONS | ASKED_CONDITIONS)), max_size=3),
     partitions,
     skips,
     st.sampled_from(["one", "all", "omit", "unmatched"]),

@@ -113,9 +113,7 @@ def stage_of(plan, cuts):
     """Partition 0 in slices; the others whole."""
     (long,) = hashes(pa.table({"p": pa.array([0])}), ["p"]).tolist()
     layout = Layout(2, (Slices(long, tuple(sorted(cuts))),)) if cuts else Layout(1)
-    return Fragment(
-        plan, ("p",), (SortKey("at"),), ("x", "t", "due", "one", "none", "above"), frozenset(), layout
-    )
+    return Fragment(plan, ("p",), (SortKey("at"),), ("x", "t", "due", "one", "none"), frozenset(), layout)
 
 
 def placed(rows):

@@ -49,6 +49,13 @@ CONDITIONS = [
     "upper(concat(NEXT(FIRST(c)), PREV(c))) = 'XY'",
     "PREV(CLASSIFIER(A)) = 'B'",
     "coalesce(PREV(LAST(CLASSIFIER({0}), 1), 2), 'none') <> 'A'",
+    "NEXT(CLASSIFIER(A)) = 'B' OR PREV(FIRST(CLASSIFIER({0}))) IS NULL",
+    "upper(concat(A.c, {0}.c, PREV(c))) LIKE 'X%'",
+    "upper(concat(coalesce(A.c, CLASSIFIER()), COUNT(*))) <> 'X2'",
+    "upper(concat(FIRST(c), MATCH_NUMBER())) <> 'X1'",
+    "A.v + FIRST(v) + {0}.v NOT IN (SELECT top FROM lim)",
+    "any_value(v) FILTER (WHERE c = 'x') < 5",
+    "MAX_BY(c, v * MATCH_NUMBER() + i) = 'x'",
 ]
 MEASURES = [
     "CLASSIFIER()",

@@ -8,6 +8,7 @@ import pytest
 
 import windrow
 from windrow.errors import WindrowError
+from windrow.spark.clauses import match_asked
 from windrow.spark.runtime.settings import settings
 
 ROWS = "SELECT * FROM VALUES ('a', 1, 5), ('a', 2, 3), ('a', 3, 4), ('b', 1, 2), ('b', 2, 2) AS t(k, i, v)"
@@ -47,8 +48,19 @@ def test_functions_of_the_users_may_read_two_rows_of_the_match(spark, session):
     # of a, 5 and 4 with the 3 between them, and of b none
     assert [tuple(row) for row in session.sql(far).collect()] == [("a", 1, 3)]
     plan = session.sql(f"EXPLAIN {far}").plan()
-    assert "pairs          __g0 = apart_by(" in plan
-    assert "by Spark, for every row and each row that r0 can be" in plan
+    assert "asked          0 = apart_by(" in plan
+    assert "by Spark, for all values that the search may ask for, when the query is given" in plan
+
+
+def test_what_spark_would_be_asked_for_too_often_is_refused_with_its_place(session, monkeypatch):
+    monkeypatch.setattr(match_asked, "_MOST", 3)
+    query = pattern("A B* C", "C AS reverse(concat(A.v, B.v, C.v)) = '321'")
+    with pytest.raises(WindrowError) as raised:
+        session.sql(query).collect()
+    assert raised.value.condition == "CONDITION_TOO_COSTLY"
+    assert query[raised.value.span.start : raised.value.span.stop].startswith("MATCH_RECOGNIZE")
+    guarded = query.replace("C AS", "B AS v < 0, C AS i = 2 AND")
+    assert session.sql(guarded).collect() == []
 
 
 @pytest.mark.parametrize("execution", ["batch", "reference"])

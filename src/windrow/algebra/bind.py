@@ -408,9 +408,7 @@ class _Binder:
         qualified: QualifiedFields,
         correlated: Correlated | None,
     ) -> SqlText:
-        columns = [
-            SqlText.of(self.text(*at), " AS ", quoted(field)) for field, at in qualified.columns.items()
-        ]
+        columns = qualified.items(self.text)
         if correlated is not None:
             columns += correlated.columns(partition_by)
             source = correlated.source(self.text)
@@ -482,7 +480,7 @@ class _Binder:
         for start, stop in tokens.split(*select):
             item = self.replace((start, stop), replaced)
             if (start, stop) not in clause_aliases:
-                item = SqlText.of(item, *self.own_name(start, stop, [*aggregates.at, *qualified.replaced()]))
+                item = SqlText.of(item, *self.own_name(start, stop, [*aggregates.at, *qualified.named()]))
             items.append(item)
         head = SqlText.of(
             "SELECT ", self.piece((block.select[0], select[0])) if select[0] > block.select[0] else "", " "

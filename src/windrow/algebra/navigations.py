@@ -469,9 +469,6 @@ class _Finder:
             (first, parts.end), variable, function, final, argument, call, tuple(parts.arguments),
             of_classifier, parts.filter, parts.ignores_nulls,
         )  # fmt: skip
-        if self.in_define and found.keeps_nulls and found.filter is not None:
-            hint = "add IGNORE NULLS, or count rows with COUNT(*) FILTER (WHERE …)"
-            raise self.unsupported(f"FILTER after {word} in DEFINE", (first, parts.end), hint)
         return found
 
     def kernel_name(self, at: int, parts: _Call) -> str:
@@ -480,7 +477,8 @@ class _Finder:
         if len(parts.arguments) != 1 or parts.in_order:
             return ""
         if parts.is_distinct:
-            known = {"count": "count_distinct", "min": "min", "max": "max"}
+            # of equal values one is as good as all for the functions that give one of them
+            known = {"count": "count_distinct"} | {name: name for name in ("min", "max", *_KEEP_NULLS)}
             return "" if self.tokens.is_symbol(parts.arguments[0][1] - 1, "*") else known.get(function, "")
         return function
 
@@ -497,11 +495,8 @@ class _Finder:
         return True
 
     def refuse_of_spark(self, where: Range, at: int, arguments: Sequence[Range]) -> None:
-        """Refuse what Spark cannot evaluate over rows without an order, or while a match is looked for."""
+        """Refuse what Spark cannot evaluate over rows without an order."""
         tokens = self.tokens
-        if self.in_define:
-            hint = "collect_list, COUNT, SUM, AVG, MIN, MAX and their kin may stand in DEFINE"
-            raise self.unsupported(f"aggregate {tokens.text(at, where[1])} in DEFINE", where, hint)
         if kernel_function(tokens.word(at).lower()) in _KEEP_NULLS:
             raise self.unsupported(tokens.text(at, where[1]), where, "FIRST or LAST of the same value")
         for item in arguments:

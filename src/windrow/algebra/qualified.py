@@ -1,13 +1,13 @@
-"""Columns of a row that are read with the relation of FROM that they are of: ``s.r.k``.
+"""Columns of a row that are read with the relation of FROM that they are of: ``s.r.k``, ``s.r.*``.
 
 The row holds such a column once more, as a field of its own (:func:`windrow.algebra.names.of_relation`), so
-what ``r.k`` is in FROM Spark says. A second variable, over all fields, stands for the first where it is
-read.
+what ``r.k`` is in FROM Spark says; of ``r.*`` the field is a struct with all columns. A second variable, over
+all fields, stands for the first where it is read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from windrow.algebra.names import QUALIFIED, of_relation
@@ -15,7 +15,7 @@ from windrow.syntax.cql_clauses import alias_after, begins_relation
 from windrow.syntax.expression_nodes import Name
 from windrow.syntax.expressions import parse_expression
 from windrow.syntax.nodes import BlockText, Range
-from windrow.syntax.sqltext import quoted
+from windrow.syntax.sqltext import SqlText, quoted
 from windrow.syntax.tokens import TokenList
 
 __all__ = ["QualifiedFields", "find_qualified", "relations_of", "written"]
@@ -40,8 +40,31 @@ class QualifiedFields:
         """What Spark is told in their places."""
         return {
             name.range: ".".join((quoted(QUALIFIED + name.parts[0]), quoted(name.parts[1])))
+            + ".*" * is_star(name)
             for name in self.atoms.values()
         }
+
+    def named(self) -> list[Range]:
+        """Where columns stand, which have names of their own in SELECT; a star has those of its columns."""
+        return [name.range for name in self.atoms.values() if not is_star(name)]
+
+    def items(self, text: Callable[[int, int], SqlText]) -> list[SqlText]:
+        """The fields of the rows that hold the columns."""
+        found = []
+        for field, at in self.columns.items():
+            column = text(*at)
+            if field.endswith(_STAR):
+                column = SqlText.of("struct(", column, ")")
+            found.append(SqlText.of(column, " AS ", quoted(field)))
+        return found
+
+
+_STAR = ".*"
+
+
+def is_star(name: Name) -> bool:
+    """Whether all columns of a relation are read."""
+    return name.parts[1].endswith(_STAR)
 
 
 def find_qualified(tokens: TokenList, block: BlockText) -> QualifiedFields:
@@ -49,6 +72,8 @@ def find_qualified(tokens: TokenList, block: BlockText) -> QualifiedFields:
     clause = block.clause
     relations = set(relations_of(tokens, block.source))
     rows = {item.name.lower(): item.name for item in clause.variables()} | {clause.name.lower(): clause.name}
+    variables = {item.name.lower() for item in clause.variables()}
+    items = {start for start, stop in tokens.split(*block.select) if stop == start + 5}
     read = [block.select, block.having, block.groups_after, block.tail]
     read += [one.when for one in (clause.label, clause.start, clause.end) if one is not None]
     atoms: dict[int, Name] = {}
@@ -57,11 +82,13 @@ def find_qualified(tokens: TokenList, block: BlockText) -> QualifiedFields:
         for at in range(start, stop - 4):
             path = (at, at + 2, at + 4)
             is_path = tokens.is_symbol(at + 1, ".") and tokens.is_symbol(at + 3, ".")
-            if not is_path or not all(tokens[part].is_name for part in path):
+            star = at in items and tokens[at].name.lower() in variables and tokens.is_symbol(at + 4, "*")
+            if not is_path or not all(tokens[part].is_name for part in path[: 2 if star else 3]):
                 continue
             if tokens.is_symbol(at - 1, ".") or tokens.is_symbol(at - 1, ":"):
                 continue
-            variable, relation, column = (tokens[part].name.lower() for part in path)
+            variable, relation = (tokens[part].name.lower() for part in path[:2])
+            column = "*" if star else tokens[at + 4].name.lower()
             if variable in rows and relation in relations:
                 field = of_relation(relation, column)
                 atoms[at] = Name((rows[variable], field), (at, at + 5))

@@ -89,11 +89,11 @@ def _plan(item: BoundMatch, names: dict[str, str]) -> Lines:
     if draft.neighbours:
         shifts = ", ".join(f"{shift:+d}" for shift in draft.neighbours)
         yield "beside", f"the rows {shifts} of each row, by Spark's lag, for columns that read them"
-    for pair in draft.pairs:
-        yield "pairs", f"{pair.name} = {one_line(pair.text, names)}"
-        yield "", f"by Spark, for every row and each row that {pair.side} can be"
+    for asked in draft.asked:
+        yield "asked", f"{asked.number} = {one_line(asked.text, names)}"
+        yield "", "by Spark, for all values that the search may ask for, when the query is given"
     for leaf in draft.running:
-        yield "running", f"{leaf.name} = {leaf.leaf.function} of {leaf.column}, row by row in Python"
+        yield "running", f"{leaf.name} = {leaf.function} of {leaf.column}, row by row in Python"
     for number, text in enumerate(draft.arguments):
         yield "column", f"a{number} = {one_line(text, names)}"
     for column in draft.hoisted:
@@ -142,7 +142,7 @@ def _strategy(conditions: list[PatternCondition]) -> str:
         return "a Boolean column"
     read = sorted({side for part in by_machine for side in sides_of(part.expression)} - {"row"})
     how = "evaluated" if len(by_machine) == len(parts) else "a Boolean column, and the rest evaluated"
-    return f"{how} by the machine, over {', '.join(read)}"
+    return f"{how} by the machine, over {', '.join(read) or 'the row'}"
 
 
 def _register(register: Register, labels: tuple[str, ...]) -> str:

@@ -29,7 +29,7 @@ from windrow.kernels.window_plan import (
     SameRow,
 )
 
-__all__ = ["Array", "PairRows", "PairValues", "evaluate", "holds"]
+__all__ = ["Array", "PairRows", "PairValues", "Sides", "evaluate", "holds", "row_of"]
 
 _FAR = 1 << 62  # further than any row, and yet a position can be added to it
 
@@ -86,7 +86,8 @@ class PairRows:
         self.stop = np.repeat(bounds[1:], counts)
         self._constants = constants
         self._columns: dict[tuple[str, int | None], PairValues] = {}
-        self._lists: dict[str, tuple[Array, PairValues]] = {}
+        self.asked: Callable[[Operation, PairRows, Sides], PairValues] | None = None
+        """What gives the conditions that Spark evaluates."""
         self._ranks(expressions)
 
     def source(self, name: str) -> pa.ChunkedArray:
@@ -99,15 +100,6 @@ class PairRows:
         if key not in self._columns:
             self._columns[key] = _numeric(self.source(name))
         return self._columns[key]
-
-    def lists(self, name: str) -> tuple[Array, PairValues]:
-        """A column of lists: where each begins, and the values one list after the other."""
-        if name not in self._lists:
-            chunks = self.source(name)
-            array = chunks.combine_chunks() if chunks.num_chunks != 1 else chunks.chunk(0)
-            starts = np.append(0, np.cumsum(np.asarray(pc.list_value_length(array).fill_null(0))))
-            self._lists[name] = starts, _numeric(pa.chunked_array([array.flatten()]))
-        return self._lists[name]
 
     def constant(self, name: str, rank: int | None) -> PairValues:
         """A constant, as an array of one value."""
@@ -189,8 +181,8 @@ def evaluate(expression: PairExpression, rows: PairRows, sides: Sides) -> PairVa
             found = index >= 0
             return PairValues(rows.position(np.where(found, index, 0)), None if found.all() else found)
         case SameRow(left=left, right=right, null_safe=null_safe):
-            first, first_there = _row(rows, sides, *left)
-            second, second_there = _row(rows, sides, *right)
+            first, first_there = row_of(rows, sides, *left)
+            second, second_there = row_of(rows, sides, *right)
             if null_safe:
                 return PairValues(first == second)
             there = first_there & second_there
@@ -204,7 +196,7 @@ def _gather(values: Array, index: Array) -> Array:
     return found
 
 
-def _row(rows: PairRows, sides: Sides, side: str, shift: int) -> tuple[Array, Array]:
+def row_of(rows: PairRows, sides: Sides, side: str, shift: int) -> tuple[Array, Array]:
     """The index of a side's row, shifted, and whether there is such a row in the partition."""
     base = sides[side]
     there = base >= 0
@@ -216,7 +208,7 @@ def _row(rows: PairRows, sides: Sides, side: str, shift: int) -> tuple[Array, Ar
 
 
 def _column(ref: ColumnRef, rows: PairRows, sides: Sides) -> PairValues:
-    index, there = _row(rows, sides, ref.side, ref.shift)
+    index, there = row_of(rows, sides, ref.side, ref.shift)
     column = rows.column(ref.column, ref.rank)
     if there.all():
         return column.take(index)
@@ -313,14 +305,10 @@ def _extreme(operator: str) -> Callable[[Operation, PairRows, Sides], PairValues
     return function
 
 
-def _given(expression: Operation, rows: PairRows, sides: Sides) -> PairValues:
-    """Spark's result for a row of each side and another row, at a distance before it or missing."""
-    lists, distance = expression.operands
-    assert isinstance(lists, ColumnRef)
-    starts, values = rows.lists(lists.column)
-    back = evaluate(distance, rows, sides)
-    place = np.where(back.validity(), back.data + 1, 0)
-    return values.take(starts[sides[lists.side]] + place)
+def _asked(expression: Operation, rows: PairRows, sides: Sides) -> PairValues:
+    """What Spark has found for values of these rows."""
+    assert rows.asked is not None
+    return rows.asked(expression, rows, sides)
 
 
 def _null(expression: Operation, _rows: PairRows, sides: Sides) -> PairValues:
@@ -459,7 +447,7 @@ _OPERATIONS = {
     "ISNULL": _is_null,
     "CASE": _case,
     "NULL": _null,
-    "GIVEN": _given,
+    "ASKED": _asked,
     "GREATEST": _extreme(">"),
     "LEAST": _extreme("<"),
     "<=>": _null_safe_equal,

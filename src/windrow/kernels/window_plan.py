@@ -86,11 +86,10 @@ class Operation:
     """An operator over operands, by Spark's rules.
 
     `operator` is AND OR NOT = <> < <= > >= <=> ISNULL IN BETWEEN COALESCE CASE NULL GREATEST LEAST ABS NEG
-    + - * / % GIVEN, or one of :data:`windrow.kernels.pair_functions.FUNCTIONS`; `dtype` is the numpy dtype in
+    + - * / % ASKED, or one of :data:`windrow.kernels.pair_functions.FUNCTIONS`; `dtype` is the numpy dtype in
     which arithmetic is done and delivered (ignored elsewhere), or ``string`` or ``decimal(p,s)``. Comparisons
-    of operands of unlike dtypes are done in float64, as Spark compares an integer with a double. GIVEN takes
-    a column of lists and how far back another row is: the first value of a list is for no other row, the
-    next for the row itself.
+    of operands of unlike dtypes are done in float64, as Spark compares an integer with a double. ASKED is
+    a condition that Spark evaluates: its number, then the columns that it reads.
     """
 
     operator: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 
 from windrow.algebra.names import ROW
@@ -14,7 +14,7 @@ from windrow.rules.hoister import KERNEL_TYPES, Guards, NotTypedError, Ranks, Ro
 from windrow.rules.pair_conditions import PairConditions
 from windrow.rules.types import is_decimal
 from windrow.syntax import expression_nodes as expressions
-from windrow.syntax.expression_nodes import Name, parts_of
+from windrow.syntax.expression_nodes import Name, names_in, parts_of
 from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import SqlText
 
@@ -41,6 +41,9 @@ class ConditionSource:
         return self.is_classifier or self.value is not None
 
 
+Ask = Callable[[SqlText, tuple[tuple[RowVariable, str], ...]], window_plan.PairExpression]
+
+
 class MatchConditions(PairConditions):
     """Types a condition, in which names without a variable are of the row that is tried.
 
@@ -52,6 +55,8 @@ class MatchConditions(PairConditions):
         As :class:`windrow.rules.hoister.Hoister` takes them.
     made
         Of sources that are no rows: the kernel's column, and whether it is 0 where there is none.
+    of_spark
+        Those among them that are aggregates which only Spark reads.
     with_neighbours
         The text of a part in which neighbours stand as Spark's lag gives them; None where there are none.
     with_names
@@ -60,9 +65,8 @@ class MatchConditions(PairConditions):
         A part as it stands in the query.
     queries
         Where subqueries stand.
-    add_pair
-        Gives the name of a column for a condition over the row and one of another side, whose variables are
-        these; None where Spark evaluates none.
+    ask
+        Gives a condition that Spark evaluates over these fields of variables; None where it evaluates none.
     """
 
     def __init__(
@@ -76,16 +80,18 @@ class MatchConditions(PairConditions):
         *,
         ansi: bool,
         made: Mapping[str, tuple[str, bool]],
+        of_spark: Container[str] = (),
         with_neighbours: Callable[[Range], SqlText] | None,
         with_names: Callable[[Range, str], list[SqlText]] | None,
         written: Callable[[Range], str] | None = None,
         queries: Sequence[Range] = (),
-        add_pair: Callable[[SqlText, str, set[RowVariable]], str] | None = None,
+        ask: Ask | None = None,
     ) -> None:
         scope = {source.variable.name: source.variable for source in sources}
         super().__init__(scope, when, types_of, fields, columns, ranks, ansi=ansi)
+        self.aggregates_of_spark = of_spark
         self.made_columns, self.with_neighbours, self.with_names = made, with_neighbours, with_names
-        self.written, self.queries, self.add_pair = written, queries, add_pair
+        self.written, self.queries, self.ask = written, queries, ask
         self.of_names: dict[str, tuple[str, ...]] = {}
         """Columns that have a constant for each variable."""
         self.made = {source.variable.name for source in sources if source.is_made}
@@ -111,27 +117,25 @@ class MatchConditions(PairConditions):
                 return super().otherwise(expression, guards, reason)
             reason = found.reason
         if not self.is_beside(expression) or kind not in KERNEL_TYPES:
-            return self.of_pair(expression, reason)
+            return self.of_spark(expression, reason)
         assert self.with_neighbours is not None
         self.neighbours |= {variable.shift for variable in read} - {0}
         column = self.columns.add(self.with_neighbours(expression.range), ROW)
         return window_plan.ColumnRef(column, "row")
 
-    def of_pair(self, expression: expressions.Expression, reason: str) -> window_plan.PairExpression:
-        """What only Spark can evaluate over the row and another one: a column of lists, for all of these."""
-        read = self.reads(expression)
-        others = {variable.side for variable in read} - {"row"}
-        is_of_rows = not self.made & {variable.name for variable in read}
-        if self.add_pair is None or self.types[expression.range] != "boolean":
+    def of_spark(self, expression: expressions.Expression, reason: str) -> window_plan.PairExpression:
+        """What only Spark can evaluate over rows of a match, for which the machine asks it before."""
+        if self.ask is None or self.types[expression.range] != "boolean":
             raise NotTypedError(reason)
-        if len(others) != 1 or not is_of_rows:
-            raise NotTypedError(reason)
-        (side,) = others
-        column = self.columns.add(SqlText.of(self.add_pair(self.text(expression), side, read)), ROW)
-        back = window_plan.Operation(
-            "-", (window_plan.PositionRef("row"), window_plan.PositionRef(side)), "int64"
-        )
-        return window_plan.Operation("GIVEN", (window_plan.ColumnRef(column, "row"), back))
+        read = []
+        for name in names_in(expression):
+            variable = self.variable(name)
+            if variable is not None:
+                at = 1 if name.parts[0] in self.scope else 0
+                field = name.parts[at] if at else find_field(self.fields, name.parts[at])
+                assert field is not None
+                read.append((variable, field))
+        return self.ask(self.text(expression), tuple(dict.fromkeys(read)))
 
     def is_beside(self, *parts: expressions.Expression) -> bool:
         """Whether the parts read the row and its neighbours alone, which Spark can do too."""
@@ -223,6 +227,7 @@ class MatchConditions(PairConditions):
             or cast is not None
             or rank is not None
             or not self.has_values(kind)
+            or variable.name in self.aggregates_of_spark
         ):
             raise NotTypedError(f"an aggregate of type {kind}")
         column, counts = self.made_columns[variable.name]

@@ -23,16 +23,18 @@ from windrow.errors import AnalysisError, NotSupportedError, WindrowError
 from windrow.kernels import window_plan
 from windrow.kernels.aggregates import FUNCTIONS
 from windrow.kernels.patterns.pattern_plan import (
+    ASKED,
     LABELS,
     NUMBERS,
     Duration,
     PatternCondition,
     Register,
+    asked_of,
     register_side,
 )
 from windrow.rules.hoister import KERNEL_TYPES, NotTypedError, Ranks, RowVariable
 from windrow.rules.match_conditions import ConditionSource, MatchConditions
-from windrow.rules.match_draft import Pair, RunningLeaf, neighbour
+from windrow.rules.match_draft import MATCH_NUMBER, AskedCondition, ReadValue, RunningLeaf, neighbour
 from windrow.rules.match_values import RowValues, literal
 from windrow.rules.share_keys import plain_field
 from windrow.rules.types import is_decimal
@@ -48,7 +50,7 @@ __all__ = ["Definitions"]
 
 _SOURCE = "__v"
 _CLASSIFIERS = "__c"
-_PAIRS = "__g"
+_ZERO = "CAST(0 AS BIGINT)"
 _DIGITS_OF_BIGINT = 18
 _NUMBERS = frozenset({"tinyint", "smallint", "int", "bigint", "float", "double"})
 _WITHIN: tuple[Range, Range, Range, Range] = ((-4, -4), (-3, -3), (-2, -2), (-1, -1))
@@ -67,7 +69,9 @@ class Definitions:
         self.running: list[RunningLeaf] = []
         self.registers: list[Register] = []
         self.neighbours: set[int] = set()
-        self.pairs: list[Pair] = []
+        self.asked: list[AskedCondition] = []
+        self.of_spark: dict[str, tuple[ReadValue, ...]] = {}
+        """Aggregates that only Spark reads, by their variables, with what else it reads for them."""
 
     def defined(self) -> list[PatternCondition]:
         """The conditions of DEFINE."""
@@ -88,7 +92,7 @@ class Definitions:
 
         def read(leaf: Leaf) -> Name:
             source, field = self.read(leaf, label)
-            replaced[leaf.range] = beside[leaf.range] = self.shown(source, field)
+            replaced[leaf.range] = beside[leaf.range] = self.text_of(leaf, self.shown(source, field))
             if source.variable.side == "row" and source.variable.shift:
                 beside[leaf.range] = f"{neighbour(source.variable.shift)}.{quoted(field)}"
             if source.is_classifier:
@@ -97,13 +101,20 @@ class Definitions:
 
         def computed(leaf: Navigated, argument: Range) -> expressions.Expression:
             """The value at one row of what names the variable or the match: NULL where there is no row."""
-            inner = {part.range[0]: read(part) for part in self.read_at(leaf, argument)}
-            value = parse_expression(self.tokens, *argument, inner, deeply=True)
+            parts = list(self.read_at(leaf, argument))
+            inner = {part.range[0]: read(part) for part in parts}
+            queries = subqueries(self.tokens, argument)
+            alone = {query[0] for query in queries if self.stands_alone(query, parts, replaced)}
+            value = parse_expression(self.tokens, *argument, inner, deeply=True, alone=alone)
             there = self.there(leaf, label)
             at = (-1 - len(made), -1 - len(made))
             made[at] = SqlText.of(self.shown(*there))
-            whole = SqlText.of("CASE WHEN ", made[at], " THEN (", part(argument), ") END")
-            replaced[leaf.range] = beside[leaf.range] = whole.render()
+            around = {
+                (leaf.range[0], argument[0]): f"CASE WHEN {made[at].render()} THEN (",
+                (argument[1], leaf.range[1]): ") END",
+            }
+            replaced.update(around)
+            beside.update(around)
             is_there = Name((there[0].variable.name, there[1]), at)
             return expressions.Call("case when", (is_there, value), leaf.range)
 
@@ -128,7 +139,9 @@ class Definitions:
             return [self.match.replace(of, replaced | dict.fromkeys(named[name], word)) for word in words]
 
         when = WindowFragment(part(item.range), expression, item.span, part)
-        return self.converted(when, f"DEFINE {item.name}", with_neighbours, with_names, queries)
+        # a row beside the one that is tried may be outside of a frame
+        beside_row = with_neighbours if self.match.clause.frame is None else None
+        return self.converted(when, f"DEFINE {item.name}", beside_row, with_names, queries)
 
     def read_at(self, leaf: Navigated, argument: Range) -> Iterator[Leaf]:
         """What a navigation reads of its row, the variable's name and the match's number among it."""
@@ -176,11 +189,12 @@ class Definitions:
             self.ranks,
             ansi=self.analyzer.ansi,
             made=self.made_columns,
+            of_spark=self.of_spark,
             with_neighbours=with_neighbours,
             with_names=with_names,
             written=None if with_names is None else lambda part: self.tokens.text(*part),
             queries=queries,
-            add_pair=self.add_pair if with_neighbours is not None else None,
+            ask=None if with_names is None else self.ask,
         )
         try:
             typed = hoister.typed(what)
@@ -198,18 +212,32 @@ class Definitions:
         self.of_names |= hoister.of_names
         return typed
 
-    def add_pair(self, text: SqlText, side: str, read: set[RowVariable]) -> str:
-        """The column of a condition over the row that is tried and another one, which Spark evaluates."""
-        shifts = {variable.shift for variable in read} - {0}
-        if shifts and self.match.clause.frame is not None:
-            raise NotTypedError("a row beside those of the match may be outside of the frame")
-        pair = Pair(f"{_PAIRS}{len(self.pairs)}", text, side)
-        for known in self.pairs:
-            if (known.side, known.text.render()) == (side, text.render()):
-                return known.name
-        self.pairs.append(pair)
-        self.neighbours |= shifts
-        return pair.name
+    def ask(self, text: SqlText, read: tuple[tuple[RowVariable, str], ...]) -> window_plan.PairExpression:
+        """A condition over these fields of variables, which Spark evaluates; the same twice is one."""
+        values = tuple(ReadValue(one.name, field, self.value_of(one, field)) for one, field in read)
+        values += tuple(value for one, _ in read for value in self.of_spark.get(one.name, ()))
+        known = {(item.text.render(), item.reads): item.number for item in self.asked}
+        number = known.get((text.render(), values), len(self.asked))
+        if number == len(self.asked):
+            self.asked.append(AskedCondition(number, text, values))
+        operands: list[window_plan.PairExpression] = [window_plan.Number(number)]
+        operands += [value.column for value in values]
+        return window_plan.Operation(ASKED, tuple(operands))
+
+    def value_of(self, variable: RowVariable, field: str) -> window_plan.ColumnRef:
+        """A field of a variable as the machine has it."""
+        if variable.name in self.made_columns:
+            column, counts = self.made_columns[variable.name]
+            missing = self.rows.columns.constant(SqlText.of(_ZERO)) if counts else None
+            return window_plan.ColumnRef(column, variable.side, 0, missing)
+        if any(one.variable == variable and one.is_classifier for one in self.sources.values()):
+            return window_plan.ColumnRef(LABELS, variable.side)
+        return window_plan.ColumnRef(self.rows.column(field), variable.side, variable.shift)
+
+    def asked_in(self, conditions: Sequence[PatternCondition]) -> tuple[AskedCondition, ...]:
+        """What these conditions ask Spark for."""
+        asked = {number for condition in conditions for number in asked_of(condition.expression)}
+        return tuple(item for item in self.asked if item.number in asked)
 
     def read(self, leaf: Leaf, label: int) -> tuple[ConditionSource, str]:
         """The source and the field that a leaf of a condition of this label is."""
@@ -223,13 +251,9 @@ class Definitions:
         members = self.match.members_of(leaf.variable)
         if leaf.argument is None:
             offset, shift = leaf.offset, leaf.shift
-            if shift > 0 or (shift and leaf.from_first):
-                raise self.unsupported(
-                    leaf,
-                    "CLASSIFIER of a row after another, or before the first one, in DEFINE",
-                    "PREV(CLASSIFIER(a)) and LAST(CLASSIFIER(), 1) are those of rows before",
-                )
-            if members is None:  # the last rows of the match are one after the other
+            if _is_far(leaf):
+                return self.labels(leaf), "value"
+            if members is None and not leaf.from_first:  # the last rows are one after the other
                 offset, shift = offset - shift, 0
             if shift:
                 self.register(Register(None, False, -shift - 1, "label"))
@@ -237,6 +261,30 @@ class Definitions:
             return self.source(register_side(register), 0, is_classifier=True), "name"
         field = self.rows.value(leaf.argument, leaf.variable)
         return self.at_row(leaf, members, label), field
+
+    def labels(self, leaf: Navigated) -> ConditionSource:
+        """The list of the variables of all rows so far, over which conditions are Spark's."""
+        column = self.rows.chosen([SqlText.of(literal(label)) for label in self.match.labels])
+        name = f"__d{len(self.running)}"
+        whole = Aggregation(leaf.range, None, "collect_list", False, None, leaf.range, (), of_classifier=True)
+        text = SqlText.of("collect_list('x')")
+        self.running.append(RunningLeaf(name, whole, column, text))
+        source = self.made(self.list_of(None, column), name, text, counts=False)
+        self.of_spark[source.variable.name] = ()
+        return source
+
+    def text_of(self, leaf: Leaf, shown: str) -> str:
+        """What a leaf is, for Spark, of what is read for it."""
+        if isinstance(leaf, Aggregation) and leaf.keeps_nulls and leaf.filter is not None:
+            return f"{shown}.value"
+        if not isinstance(leaf, Navigated) or leaf.argument is not None or not _is_far(leaf):
+            return shown
+        members = self.match.members_of(leaf.variable)
+        known = [name for at, name in enumerate(self.match.labels) if members is None or at in members]
+        names = f"array({', '.join(map(literal, known))})"
+        places = f"filter(sequence(0, size({shown}) - 1), __at -> array_contains({names}, {shown}[__at]))"
+        nth = str(leaf.offset) if leaf.from_first else f"size({places}) - {leaf.offset + 1}"
+        return f"get({shown}, get({places}, {nth}) + {leaf.shift})"
 
     def at_row(self, leaf: Navigated, members: frozenset[int] | None, label: int) -> ConditionSource:
         """The row that a navigation finds: the one that is tried, or one that a register holds."""
@@ -255,16 +303,37 @@ class Definitions:
         members = self.match.members_of(leaf.variable)
         if leaf.function == "count_star":
             return self.number(Register(members, kind="count"))
-        value, argument = self.rows.aggregated(leaf)
+        name = f"__d{len(self.running)}"
+        value, argument = self.rows.aggregated(leaf) if leaf.function else ("", SqlText())
+        if not leaf.function or not self.rows.is_for_kernel(leaf, argument):
+            return self.aggregate_of_spark(leaf, name)
         column = self.rows.column(value)
         call = "count(DISTINCT " if leaf.function == "count_distinct" else f"{leaf.function}("
         text = SqlText.of(call, argument, ")")
-        kind = "labelled rows" if column in self.rows.by_label else "rows"
-        side = register_side(self.register(Register(members, kind=kind)))
-        name = f"__d{len(self.running)}"
+        side = self.list_of(members, column)
         self.running.append(RunningLeaf(name, leaf, column, text))
-        counts = FUNCTIONS[leaf.function].empty == 0
-        return self.made(side, name, text, counts=counts)
+        source = self.made(side, name, text, counts=FUNCTIONS[leaf.function].empty == 0)
+        if leaf.keeps_nulls and leaf.filter is not None:  # a struct with the value
+            self.of_spark[source.variable.name] = ()
+        return source
+
+    def aggregate_of_spark(self, leaf: Aggregation, name: str) -> ConditionSource:
+        """An aggregate that the kernel does not have: conditions that read it are Spark's, over the list."""
+        column, listed, text = self.rows.of_spark(leaf, name, MATCH_NUMBER)
+        side = self.list_of(self.match.members_of(leaf.variable), column)
+        self.running.append(RunningLeaf(name, leaf, column, listed, text))
+        source = self.made(side, name, self.rows.over_rows(leaf), counts=False)
+        reads: tuple[ReadValue, ...] = ()
+        if match_numbers(self.tokens, leaf.range):
+            number = register_side(self.register(Register(None, kind="number")))
+            reads = (ReadValue("", MATCH_NUMBER, window_plan.ColumnRef(NUMBERS, number)),)
+        self.of_spark[source.variable.name] = reads
+        return source
+
+    def list_of(self, members: frozenset[int] | None, column: str) -> str:
+        """The side that is the list of the rows so far, with their variables where a column needs these."""
+        kind = "labelled rows" if column in self.rows.by_label else "rows"
+        return register_side(self.register(Register(members, kind=kind)))
 
     def made(self, side: str, column: str, value: SqlText, *, counts: bool) -> ConditionSource:
         """A source that is no row; of counts, there are none where there are no rows."""
@@ -452,6 +521,13 @@ class Definitions:
             self.rows.column(field or self.rows.argument(texts[0])),
             self.rows.column(self.rows.argument(texts[1])),
         )
+
+
+def _is_far(leaf: Navigated) -> bool:
+    """Whether a variable's name is of a row that no register has: after a variable's, or before its first."""
+    if leaf.variable is None and not leaf.from_first:
+        return leaf.shift > leaf.offset
+    return leaf.shift > 0 or (leaf.from_first and leaf.shift < 0)
 
 
 def _rising(kind: str, *, falls: bool) -> tuple[str, str] | None:

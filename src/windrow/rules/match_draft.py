@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -10,17 +10,21 @@ from windrow.algebra.match_node import Match
 from windrow.algebra.navigations import Aggregation
 from windrow.algebra.physical import Hoisted
 from windrow.kernels.patterns.pattern_plan import Duration, Navigation, PatternCondition, Register
+from windrow.kernels.window_plan import ColumnRef
 from windrow.rules.match_conditions import ConditionSource
 from windrow.syntax.sqltext import SqlText
 
 __all__ = [
     "ARGUMENT",
     "ELEMENT",
+    "MATCH_NUMBER",
     "AggregateLeaf",
+    "AskedCondition",
     "MatchAnalyzer",
     "MatchDraft",
-    "Pair",
+    "ReadValue",
     "RunningLeaf",
+    "calls_of_spark",
     "neighbour",
 ]
 
@@ -29,6 +33,10 @@ ARGUMENT = "__a"
 
 ELEMENT = "__e"
 """The struct with an element of each list over which Spark aggregates."""
+
+
+MATCH_NUMBER = "__match_number"
+"""The number of the match, where Spark evaluates an aggregate with it."""
 
 
 def neighbour(shift: int) -> str:
@@ -93,16 +101,33 @@ class AggregateLeaf:
         return self.leaf.ignore_nulls or (self.leaf.keeps_nulls and self.leaf.filter is not None)
 
 
+def calls_of_spark(leaves: Iterable[AggregateLeaf]) -> dict[str, SqlText]:
+    """The aggregates that Spark computes of lists, by the names of these."""
+    return {leaf.name: leaf.of_spark for leaf in leaves if leaf.of_spark is not None}
+
+
 RunningLeaf = AggregateLeaf
 
 
 @dataclass(frozen=True)
-class Pair:
-    """A condition over each row and one of a side, which is up to it: Spark makes a column of lists of it."""
+class ReadValue:
+    """A value that a condition reads: in the text a field of this variable, for the machine a column.
 
-    name: str
+    Without a variable it is a column in the text.
+    """
+
+    variable: str
+    field: str
+    column: ColumnRef
+
+
+@dataclass(frozen=True)
+class AskedCondition:
+    """A condition that Spark evaluates over values of the match; the machine asks for it by this number."""
+
+    number: int
     text: SqlText
-    side: str
+    reads: tuple[ReadValue, ...]
 
 
 @dataclass(frozen=True)
@@ -116,7 +141,7 @@ class MatchDraft:
     the measures over all these. `neighbours` say how far the rows are that Spark evaluates conditions over.
     `length` is the time of WITHIN or DURATION, an expression; `duration` the columns of DURATION. `by_label`
     are columns that are another one for each variable, `of_names` those of conditions that have a constant
-    for each. `pairs` are conditions over two rows, as columns of lists that hoisted ones are of.
+    for each. `asked` are the conditions that Spark evaluates.
     """
 
     match: Match
@@ -140,4 +165,4 @@ class MatchDraft:
     duration: Duration | None = None
     by_label: tuple[tuple[str, tuple[str, ...]], ...] = ()
     of_names: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    pairs: tuple[Pair, ...] = ()
+    asked: tuple[AskedCondition, ...] = ()

@@ -13,7 +13,7 @@ from windrow.algebra.navigations import (
 )
 from windrow.algebra.physical import find_field
 from windrow.kernels.patterns.pattern_plan import CLASSIFIER, Navigation
-from windrow.rules.match_draft import ELEMENT, AggregateLeaf
+from windrow.rules.match_draft import AggregateLeaf
 from windrow.rules.match_values import RowValues
 from windrow.rules.share_keys import plain_field
 from windrow.syntax.expression_nodes import Name, names_in
@@ -37,7 +37,13 @@ class Measures:
 
     def measure(self, item: MatchExpression) -> SqlText:
         """A measure's text over the values that the kernel gives."""
-        replaced = {leaf.range: self.leaf(leaf) for leaf in item.leaves}
+        replaced: dict[Range, str] = {}
+        for leaf in item.leaves:
+            argument = leaf.argument if isinstance(leaf, Navigated) else None
+            if isinstance(leaf, Navigated) and argument is not None and self.rows.names_match(argument):
+                replaced |= self.computed(leaf, argument)
+            else:
+                replaced[leaf.range] = self.leaf(leaf)
         return self.match.replace(item.range, replaced)
 
     def leaf(self, leaf: Leaf) -> str:
@@ -50,8 +56,6 @@ class Measures:
             case Navigated(argument=argument):
                 if argument is None:
                     return self.navigated(leaf, CLASSIFIER)
-                if self.rows.names_match(argument):
-                    return self.computed(leaf, argument)
                 return self.navigated(leaf, self.rows.column(self.rows.value(argument, leaf.variable)))
 
     def navigated(self, leaf: Navigated, column: str) -> str:
@@ -59,22 +63,25 @@ class Measures:
         members = self.match.members_of(leaf.variable)
         return self.navigation(members, leaf.from_first, leaf.offset, leaf.shift, leaf.final, column)
 
-    def computed(self, leaf: Navigated, argument: Range) -> str:
+    def computed(self, leaf: Navigated, argument: Range) -> dict[Range, str]:
         """The value at one row of an expression in which CLASSIFIER() or MATCH_NUMBER() stands.
 
         It is computed of what is read at that row; NULL where there is none, whatever it makes of NULL.
         """
         self.rows.refuse_mixed(argument, leaf.variable)
         names = set(classifiers(self.tokens, argument))
-        replaced = {at: self.number() for at in match_numbers(self.tokens, argument)}
-        for at in self.rows.read_in(argument):
-            column = CLASSIFIER if at in names else self.rows.column(self.rows.value(at, leaf.variable))
-            replaced[at] = self.navigated(leaf, column)
         there = CLASSIFIER
         if leaf.shift:
             there = self.rows.column(self.rows.argument(SqlText.of("TRUE")))
-        value = self.match.replace(argument, replaced).render()
-        return f"CASE WHEN {self.navigated(leaf, there)} IS NOT NULL THEN ({value}) END"
+        replaced = {
+            (leaf.range[0], argument[0]): f"CASE WHEN {self.navigated(leaf, there)} IS NOT NULL THEN (",
+            (argument[1], leaf.range[1]): ") END",
+        }
+        replaced |= {at: self.number() for at in match_numbers(self.tokens, argument)}
+        for at in self.rows.read_in(argument):
+            column = CLASSIFIER if at in names else self.rows.column(self.rows.value(at, leaf.variable))
+            replaced[at] = self.navigated(leaf, column)
+        return replaced
 
     def number(self) -> str:
         """The name of the match's number."""
@@ -109,7 +116,7 @@ class Measures:
             value, argument = self.rows.aggregated(leaf)
             column = self.rows.column(value)
         function = leaf.function
-        if not function or not self.is_for_kernel(leaf, argument):
+        if not function or not self.rows.is_for_kernel(leaf, argument):
             return self.of_spark(leaf)
         call = {"count_star": "count(", "count_distinct": "count(DISTINCT "}.get(function, f"{function}(")
         name = self.new_leaf()
@@ -118,30 +125,12 @@ class Measures:
             return f"get({name}, {leaf.nth - 1})"
         return f"{name}.value" if leaf.keeps_nulls and leaf.filter is not None else name
 
-    def is_for_kernel(self, leaf: Aggregation, argument: SqlText) -> bool:
-        """Whether the kernel takes values of this type, or Spark would not, as the order of rows counts."""
-        kept = leaf.function in ("count_star", "first", "last", "any_value") or leaf.nth is not None
-        return kept or self.analyzer.kernel_supports(leaf.function, argument, self.rows.arguments)
-
     def of_spark(self, leaf: Aggregation) -> str:
         """The name of the values of an aggregate that Spark evaluates, over lists that the kernel gives."""
-        column, value, fields = self.rows.collected(leaf)
         name = self.new_leaf()
-        replaced = {
-            part: ", ".join(f"{ELEMENT}.{name}.{field}" for field in of) or "1" for part, of in fields.items()
-        }
-        replaced |= {at: self.number() for at in match_numbers(self.tokens, leaf.range)}
-        counts = f"{ELEMENT}.{name} IS NOT NULL"  # lists of other lengths stand beside
-        if leaf.filter is not None:
-            condition = self.match.replace(leaf.filter, replaced).render()
-            start, stop = leaf.filter
-            replaced = {at: word for at, word in replaced.items() if not start <= at[0] < stop}
-            replaced[leaf.filter] = f"{counts} AND ({condition})"
-        text = self.match.replace(leaf.call, replaced)
-        if leaf.filter is None:
-            text = SqlText.of(text, f" FILTER (WHERE {counts})")
-        listed = SqlText.of("collect_list(", value, ")")
-        self.aggregates.append(AggregateLeaf(name, leaf, self.rows.column(column), listed, text))
+        number = self.number() if match_numbers(self.tokens, leaf.range) else None
+        column, listed, text = self.rows.of_spark(leaf, name, number)
+        self.aggregates.append(AggregateLeaf(name, leaf, column, listed, text))
         return name
 
     def new_leaf(self) -> str:

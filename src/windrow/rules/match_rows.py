@@ -5,7 +5,8 @@
        B: h0(row) < h0(r0) AND h1(row) = h2(row − 1)        r0 = the last row of A
 
 A value at the row that is tried, or at its neighbours, is a column moved up or down; other rows of the
-match are held in registers of the machine. The measures' values at rows and aggregates are the kernel's;
+match are held in registers of the machine. What only Spark can evaluate over rows of a match, it is asked
+before. The measures' values at rows and aggregates are the kernel's;
 the expressions around them are Spark's, over the result.
 """
 
@@ -46,5 +47,5 @@ def draft_match(match: Match, analyzer: MatchAnalyzer) -> MatchDraft:
         tuple(measures.values), tuple(measures.aggregates), tuple(measures.numbers), tuple(define.running),
         scope, before, after, texts, define.length(), duration,
         tuple(rows.by_label.items()), tuple(define.of_names.items()),
-        tuple(pair for pair in define.pairs if any(item.text.render() == pair.name for item in hoisted)),
+        define.asked_in(conditions),
     )  # fmt: skip

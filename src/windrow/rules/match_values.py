@@ -6,8 +6,8 @@ from windrow.algebra.match_node import Match
 from windrow.algebra.names import ROW
 from windrow.algebra.navigations import Aggregation, classifiers, match_numbers, references
 from windrow.algebra.physical import DraftColumns, find_field
-from windrow.errors import AnalysisError, NotSupportedError
-from windrow.rules.match_draft import ARGUMENT, MatchAnalyzer
+from windrow.errors import AnalysisError
+from windrow.rules.match_draft import ARGUMENT, ELEMENT, MatchAnalyzer
 from windrow.syntax.expression_nodes import Name, names_in
 from windrow.syntax.expressions import parse_expression
 from windrow.syntax.nodes import Range
@@ -17,6 +17,8 @@ from windrow.syntax.subqueries import subqueries
 __all__ = ["RowValues", "literal"]
 
 _CHOSEN = "__b"
+_AS_MONTHS = ("CAST(CAST((", ") AS INTERVAL MONTH) AS INT)")
+_MONTHS = ("interval year", "interval month", "interval year to month")
 
 
 def literal(name: str) -> str:
@@ -48,11 +50,16 @@ class RowValues:
                 return self.argument(self.match.order_by[0][0].text)
         return self.argument(self.of_row(argument))
 
-    def of_row(self, part: Range, label: str | None = None) -> SqlText:
-        """The user's text with the row in place of variables, and `label` in place of CLASSIFIER()."""
+    def of_row(self, part: Range, label: str | None = None, *, numbers: bool = False) -> SqlText:
+        """The user's text with the row in place of variables, and `label` in place of CLASSIFIER().
+
+        With `numbers` a number stands in place of MATCH_NUMBER().
+        """
         known = frozenset(self.match.members)
         replaced = {(at, at + 1): ROW for _, at in references(self.tokens, part, known)}
         replaced |= dict.fromkeys(classifiers(self.tokens, part), literal(label or self.match.labels[0]))
+        if numbers:
+            replaced |= dict.fromkeys(match_numbers(self.tokens, part), "CAST(1 AS BIGINT)")
         return self.match.replace(part, replaced)
 
     def chosen(self, texts: list[SqlText]) -> str:
@@ -88,11 +95,42 @@ class RowValues:
             return self.value(argument, leaf.variable), texts[0]
         return self.argument(texts[0]), texts[0]
 
+    def of_spark(self, leaf: Aggregation, name: str, number: str | None) -> tuple[str, SqlText, SqlText]:
+        """An aggregate that Spark evaluates over lists of values of rows, which the kernel gives.
+
+        The column of these values, the list over the rows, and the aggregate over a list of this name;
+        `number` stands for the match's.
+        """
+        column, value, fields = self.collected(leaf)
+        element = f"{ELEMENT}.{name}"
+        replaced = {part: ", ".join(one.format(element) for one in of) or "1" for part, of in fields.items()}
+        replaced |= dict.fromkeys(match_numbers(self.tokens, leaf.range), number or "")
+        counts = f"{element} IS NOT NULL"  # lists of other lengths stand beside
+        if leaf.filter is not None:
+            condition = self.match.replace(leaf.filter, replaced).render()
+            start, stop = leaf.filter
+            replaced = {at: word for at, word in replaced.items() if not start <= at[0] < stop}
+            replaced[leaf.filter] = f"{counts} AND ({condition})"
+        text = self.match.replace(leaf.call, replaced)
+        if leaf.filter is None:
+            text = SqlText.of(text, f" FILTER (WHERE {counts})")
+        return self.column(column), SqlText.of("collect_list(", value, ")"), text
+
+    def over_rows(self, leaf: Aggregation) -> SqlText:
+        """An aggregate over the rows, for its type."""
+        return self.of_row(leaf.call, numbers=True)
+
+    def is_for_kernel(self, leaf: Aggregation, argument: SqlText) -> bool:
+        """Whether the kernel takes values of this type, or Spark would not, as the order of rows counts."""
+        kept = leaf.function in ("count_star", "first", "last", "any_value") or leaf.nth is not None
+        return kept or self.analyzer.kernel_supports(leaf.function, argument, self.arguments)
+
     def collected(self, leaf: Aggregation) -> tuple[str, SqlText, dict[Range, tuple[str, ...]]]:
-        """What Spark aggregates, in a struct for each row: its column, its text, and the fields of parts.
+        """What Spark aggregates, in a struct for each row: its column, its text, and what parts are of one.
 
         Parts that read no row stay in the text of the call, where some must be constants; so does what is
         around the columns and names beside MATCH_NUMBER(), which is not known of rows. A star is all fields.
+        Months and years, which do not travel in structs, go as numbers.
         """
         parts: list[Range] = []
         fields: dict[Range, tuple[str, ...]] = {}
@@ -100,18 +138,30 @@ class RowValues:
             self.refuse_mixed(part, leaf.variable)
             if self.tokens.is_symbol(part[1] - 1, "*"):
                 distinct = self.tokens.word(leaf.call[0] + 2) == "DISTINCT"
-                fields[part] = tuple(f"f{number}" for number in range(len(self.analyzer.fields) * distinct))
+                fields[part] = tuple(
+                    f"{{}}.f{number}" for number in range(len(self.analyzer.fields) * distinct)
+                )
             elif match_numbers(self.tokens, part):
                 parts += self.read_in(part)
             elif part == leaf.filter or self.reads_row(part):
                 parts.append(part)
         stars = sum(fields.values(), ())
-        fields |= {part: (f"p{number}",) for number, part in enumerate(parts)}
+        texts = [self.of_row(part) for part in parts]
+        kinds = self.analyzer.types_of(texts, self.arguments, []) if texts else []
+        around = [_AS_MONTHS if kind in _MONTHS else ("", "") for kind in kinds]
+        for number, (part, kind) in enumerate(zip(parts, kinds, strict=True)):
+            field = f"{{}}.p{number}"
+            if kind in _MONTHS:
+                field = f"CAST(make_ym_interval(0, {field}) AS {kind.upper()})"
+            fields[part] = (field,)
 
         def text(label: str) -> SqlText:
-            values = [SqlText.of(f"'{fields[part][0]}', ", self.of_row(part, label)) for part in parts]
-            named = zip(stars, self.analyzer.fields, strict=False)
-            values += [SqlText.of(f"'{field}', {ROW}.{quoted(name)}") for field, name in named]
+            values = [
+                SqlText.of(f"'p{number}', ", before, self.of_row(part, label), after)
+                for number, (part, (before, after)) in enumerate(zip(parts, around, strict=True))
+            ]
+            named = zip(range(len(stars)), self.analyzer.fields, strict=False)
+            values += [SqlText.of(f"'f{number}', {ROW}.{quoted(name)}") for number, name in named]
             return SqlText.of("named_struct(", SqlText.join(", ", values or [SqlText.of("'p', 1")]), ")")
 
         texts = [text(label) for label in self.match.labels]
@@ -123,25 +173,30 @@ class RowValues:
         return bool(classifiers(self.tokens, part) or match_numbers(self.tokens, part))
 
     def read_in(self, part: Range) -> list[Range]:
-        """The columns, and the calls of CLASSIFIER, that stand in an expression of one row."""
-        for query in subqueries(self.tokens, part):
-            raise NotSupportedError(
-                "a subquery beside CLASSIFIER or MATCH_NUMBER of one row is not supported",
-                condition="UNSUPPORTED_MEASURE",
-                sql=self.match.sql,
-                span=self.tokens.span(*query),
-                hint="give each a measure of its own, and combine the measures in a query around",
-            )
+        """The columns, and the calls of CLASSIFIER, that stand in an expression of one row.
+
+        In a subquery these are the ones with the name of a variable; it has columns of its own.
+        """
         names = classifiers(self.tokens, part)
         calls = [*names, *match_numbers(self.tokens, part)]
+        queries = list(subqueries(self.tokens, part))
         atoms = {start: Name(("",), (start, stop)) for start, stop in calls}
         known = {at for _, at in references(self.tokens, part, frozenset(self.match.members))}
-        for name in names_in(parse_expression(self.tokens, *part, atoms)):
+        names += [self.path(at) for at in known if any(start < at < stop for start, stop in queries)]
+        alone = {start for start, _ in queries}
+        for name in names_in(parse_expression(self.tokens, *part, atoms, alone=alone)):
             start = name.range[0]
             is_field = start not in atoms and find_field(self.analyzer.fields, name.parts[0]) is not None
             if start in known or is_field:
                 names.append(name.range)
         return sorted(names)
+
+    def path(self, at: int) -> Range:
+        """A name with the fields after it."""
+        stop = at + 1
+        while self.tokens.is_symbol(stop, ".") and self.tokens[stop + 1].is_name:
+            stop += 2
+        return at, stop
 
     def reads_row(self, part: Range) -> bool:
         """Whether a part mentions a column or CLASSIFIER()."""

@@ -83,7 +83,14 @@ def run(
 
 @contextmanager
 def _evaluated(gateway: Gateway, text: str) -> Iterator[str | None]:
-    """The statement with the values of lengths that are computed; None if there are none."""
+    """The statement with the values of lengths that are computed; None if there are none.
+
+    Clauses in pipes stand in blocks then.
+    """
+    if may_write_lengths(text) and (piped := _in_blocks(text)) is not None:
+        with gateway.instead(piped) as block, _evaluated(gateway, block) as evaluated:
+            yield block if evaluated is None else evaluated
+        return
     tokens = tokenize(text) if may_write_lengths(text) else None
     statements = [] if tokens is None else split_statements(tokens)
     if tokens is None or len(statements) != 1:

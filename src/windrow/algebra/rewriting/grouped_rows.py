@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from windrow.algebra.qualified import relations_of, written
-from windrow.errors import NotSupportedError, ParseError
+from windrow.errors import ParseError
 from windrow.syntax.blocks import grouping_keys
-from windrow.syntax.nodes import BlockText
+from windrow.syntax.expression_nodes import names_in
+from windrow.syntax.expressions import parse_expression
+from windrow.syntax.nodes import BlockText, Range
 from windrow.syntax.sqltext import SqlText
 from windrow.syntax.tokens import TokenList
 
@@ -17,22 +19,20 @@ __all__ = ["groups"]
 def groups(
     tokens: TokenList, block: BlockText, text: Callable[[int, int], SqlText], qualified: Sequence[SqlText]
 ) -> SqlText:
-    """The grouped rows: the keys, the LET names, and columns that are read with their relations."""
+    """The grouped rows: the keys, the LET names, and columns that are read with their relations.
+
+    GROUP BY ALL groups by what is read of the rows.
+    """
     assert block.group_by is not None
-    if tokens.text(*block.group_by).upper() == "ALL":
-        raise NotSupportedError(
-            "GROUP BY ALL before WINDOW BY is not supported",
-            condition="UNSUPPORTED_CLAUSE",
-            sql=tokens.sql,
-            span=tokens.span(*block.group_by),
-            hint="list the keys: SELECT has columns of windows here",
-        )
     columns: list[SqlText] = []
     keys: list[SqlText] = []
     listed: set[tuple[str, ...]] = set()
     relations = _that_may_be_left_out(tokens, block)
-    for start, stop in tokens.split(*block.group_by):
+    is_all = tokens.text(*block.group_by).upper() == "ALL"
+    for start, stop in _read_of_rows(tokens, block) if is_all else tokens.split(*block.group_by):
         named = stop - start > 2 and tokens.word(stop - 2) == "AS" and tokens[stop - 1].is_name
+        if is_all and written(tokens, (start, stop), relations) in listed:
+            continue
         keys.append(text(start, stop - 2 if named else stop))
         if named:
             columns.append(SqlText.of(keys[-1], " AS ", text(stop - 1, stop)))
@@ -62,7 +62,31 @@ def groups(
     ]
     having: list[str | SqlText] = [" HAVING ", text(*block.group_having)] if block.group_having else []
     over: list[str | SqlText] = [" ", text(*block.group_over)] if block.group_over else []
-    return SqlText.of(*parts, SqlText.join(", ", keys), *having, *over)
+    return SqlText.of(*parts, SqlText.join(", ", keys or [SqlText.of("GROUPING SETS (())")]), *having, *over)
+
+
+def _read_of_rows(tokens: TokenList, block: BlockText) -> list[Range]:
+    """The columns that a block reads of the rows, by which GROUP BY ALL groups: all but the LET names."""
+    clause = block.clause
+    let = {tokens[start].name.lower() for start, _ in (tokens.split(*block.let) if block.let else [])}
+    relations = set(relations_of(tokens, block.source))
+    found: list[Range] = []
+    for key in (*clause.partition_by, *(item.expression for item in clause.order_by)):
+        for name in names_in(parse_expression(tokens, *key)):
+            of_relation = len(name.parts) > 1 and name.parts[0].lower() in relations
+            found.append((name.range[0], name.range[0] + (3 if of_relation else 1)))
+    variables = {clause.name.lower(), *(item.name.lower() for item in clause.variables())}
+    parts = (block.select, block.having, block.groups_after, block.tail)
+    whens = (boundary.when for boundary in clause.boundaries())
+    for start, stop in (part for part in (*parts, *whens) if part is not None):
+        for at in range(start, stop - 2):
+            of_row = tokens[at].is_name and tokens[at].name.lower() in variables
+            if not of_row or tokens.is_symbol(at - 1, ".") or tokens.is_symbol(at - 1, ":"):
+                continue
+            if tokens.is_symbol(at + 1, ".") and tokens[at + 2].is_name:
+                in_relation = tokens.is_symbol(at + 3, ".") and tokens[at + 2].name.lower() in relations
+                found.append((at + 2, at + (5 if in_relation else 3)))
+    return [part for part in found if tokens[part[1] - 1].name.lower() not in let]
 
 
 def _that_may_be_left_out(tokens: TokenList, block: BlockText) -> set[str]:

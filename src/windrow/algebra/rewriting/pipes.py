@@ -2,6 +2,8 @@
 
     FROM t |> WHERE x |> WINDOW BY w AS (…) |> SELECT s.k |> LIMIT 3
       →  (SELECT s.k FROM t WHERE x WINDOW BY w AS (…)) |> LIMIT 3
+    FROM t |> EXTEND m OVER (… PATTERN …) AS m
+      →  SELECT *, m OVER (… PATTERN …) AS m FROM t
 
 The text before one of Windrow's operators becomes the rows of a block. The text after it stays a pipe over
 the block, which Spark evaluates.
@@ -18,6 +20,7 @@ from windrow.syntax.blocks import begins_window_by, is_set_operator, level_aroun
 from windrow.syntax.cql_clauses import alias_after
 from windrow.syntax.nodes import Range
 from windrow.syntax.patterns.match_recognize import has_parts
+from windrow.syntax.patterns.pattern_windows import opened_windows
 from windrow.syntax.sqltext import SqlText
 from windrow.syntax.tokens import TokenList
 
@@ -36,6 +39,10 @@ def in_blocks(tokens: TokenList) -> SqlText | None:
     ParseError
         ``PARSE_SYNTAX_ERROR`` for text that is not allowed behind the operator.
     """
+    for at in opened_windows(tokens):
+        found = _Piped(tokens, _level_of(tokens, at)).pattern_window(at)
+        if found is not None:
+            return found
     for at in range(len(tokens)):
         is_window = begins_window_by(tokens, at)
         is_match = (
@@ -119,6 +126,24 @@ class _Piped:
         else:
             return None
         return self.put(self.level.start, block, rest)
+
+    def pattern_window(self, at: int) -> SqlText | None:
+        """The whole text with the operator of a window with a pattern as a block; None where it is one."""
+        before = [pipe for pipe in self.level.pipes if pipe < at]
+        after = next((pipe for pipe in self.level.pipes if pipe > at), self.level.stop)
+        if not before:
+            return self.from_first(at, after)
+        operator = before[-1] + 1
+        words = {"SELECT": "SELECT ", "EXTEND": "SELECT *, "}.get(self.tokens.word(operator))
+        if words is None:
+            return None
+        listed = next(
+            (index for index in self.between(operator, after) if _ends_list(self.tokens, index)), after
+        )
+        relation = self.source(before[-1], is_single=True)
+        items = self.piece(operator + 1, listed)
+        block = SqlText.of(words, items, "FROM ", relation, self.piece(listed, after))
+        return self.put(self.level.start, block, after)
 
     def put(self, start: int, block: SqlText, rest: int) -> SqlText:
         """The whole text with a block in place of the tokens from `start` to `rest`."""

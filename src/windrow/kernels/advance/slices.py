@@ -25,7 +25,7 @@ from windrow.errors import ExecutionError
 from windrow.kernels.advance.frontier import Frontier
 from windrow.kernels.advance.matches import Settled, advance_matches, seen_beside, settle
 from windrow.kernels.advance.suffix import DONE, SEARCHED, STATE, TAKEN, Suffix
-from windrow.kernels.patterns.pattern_plan import MatchNumber, MatchPlan
+from windrow.kernels.patterns.pattern_plan import MatchNumber, MatchPlan, asks_spark
 
 __all__ = ["FollowedSlices", "Reached", "follow", "guess", "is_followed", "numbered", "settled_slices"]
 
@@ -74,8 +74,8 @@ class FollowedSlices:
 
 
 def is_followed(plan: MatchPlan) -> bool:
-    """Whether matches do not depend on how many there were before."""
-    return not any(register.kind == "number" for register in plan.registers)
+    """Whether matches do not depend on how many there were before, nor on what Spark was asked for."""
+    return not asks_spark(plan) and not any(register.kind == "number" for register in plan.registers)
 
 
 def guess(plan: MatchPlan, rows: pa.Table, *, is_first: bool) -> pa.Table:

@@ -8,7 +8,8 @@ are few or a part has no compiled form, by :func:`windrow.kernels.pairs.evaluate
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 from types import FunctionType
@@ -20,6 +21,7 @@ import pyarrow as pa
 from windrow.errors import ExecutionError, Span, WindrowError
 from windrow.kernels.pairs import PairRows, PairValues, holds
 from windrow.kernels.patterns import machine
+from windrow.kernels.patterns.asking import Asking, EnoughError, search_of_unknown
 from windrow.kernels.patterns.at_once import is_simple, matches_at_once
 from windrow.kernels.patterns.conditions import compiled_run
 from windrow.kernels.patterns.limits import limits_of
@@ -29,6 +31,7 @@ from windrow.kernels.patterns.pattern_plan import (
     MatchPlan,
     PatternCondition,
     Register,
+    asked_of,
     register_side,
 )
 from windrow.kernels.patterns.program import first_labels
@@ -37,7 +40,15 @@ from windrow.kernels.patterns.tree import Tree
 from windrow.kernels.slices.expressions import shifts
 from windrow.kernels.window_plan import Operation, PairExpression, sides_of
 
-__all__ = ["Matches", "SoFar", "find_matches", "is_row_only", "parts_of", "searches_at_once"]
+__all__ = [
+    "Matches",
+    "SoFar",
+    "asked_for",
+    "find_matches",
+    "is_row_only",
+    "parts_of",
+    "searches_at_once",
+]
 
 _WORTH_COMPILING = 30_000  # rows
 _PATIENCE = 50_000  # conditions asked in Python, which take a second or two
@@ -128,6 +139,16 @@ class SoFar:
         return searched
 
 
+def asked_for(plan: MatchPlan, table: pa.Table, bounds: Array) -> Iterator[pa.RecordBatch]:
+    """What conditions that Spark evaluates are asked for and is not known, with ``plan.result`` as schema."""
+    assert plan.answers is not None
+    plan = search_of_unknown(plan) if plan.answers.of_all else plan
+    rows = _MatchRows(plan, table, np.asarray(bounds, np.int64))
+    with suppress(EnoughError):
+        _search(plan, rows, None)
+    yield from rows.asking.batches()
+
+
 def find_matches(plan: MatchPlan, table: pa.Table, bounds: Array, so_far: SoFar | None = None) -> Matches:
     """The matches of all partitions of a table.
 
@@ -147,9 +168,26 @@ def find_matches(plan: MatchPlan, table: pa.Table, bounds: Array, so_far: SoFar 
     ExecutionError
         ``SKIP_TARGET_MISSING``, ``SKIP_TO_FIRST_ROW``, and those of :func:`windrow.kernels.pairs.evaluate`.
     """
-    bounds = np.asarray(bounds, np.int64)
-    parts = [part for condition in plan.conditions for part in parts_of(condition)]
-    rows = _MatchRows(plan, table, bounds, tuple(part.expression for part in parts))
+    rows = _MatchRows(plan, table, np.asarray(bounds, np.int64))
+    found = _search(plan, rows, so_far)
+    if found.status:
+        _fail(plan, rows, found)
+    return found.matches
+
+
+@dataclass(frozen=True)
+class _Found:
+    """Matches, or what went wrong where: see `machine.run`."""
+
+    matches: Matches
+    status: int = 0
+    place: int = -1
+    registers: Array | None = None
+
+
+def _search(plan: MatchPlan, rows: _MatchRows, so_far: SoFar | None) -> _Found:
+    """What the search over sorted rows comes to."""
+    bounds, parts = rows.bounds, rows.parts
     row_only = _together([part for part in parts if is_row_only(part.expression)])
     others = [part for part in parts if not is_row_only(part.expression)]
     edge = _edges(plan, [part.expression for part in row_only])
@@ -160,7 +198,7 @@ def find_matches(plan: MatchPlan, table: pa.Table, bounds: Array, so_far: SoFar 
     unlimited = plan.frame is None and plan.duration is None and not plan.every
     tree = plan.tree if unlimited else None
     if tree is not None and searches_at_once(tree, plan.conditions, plan.skip):
-        return _at_once(plan, tree, matrix[0], bounds, so_far)
+        return _Found(_at_once(plan, tree, matrix[0], bounds, so_far))
     dependent = np.zeros(len(plan.labels), bool)
     dependent[[part.label for part in others]] = True
     limits = limits_of(plan, rows, bounds, None if is_whole else so_far.complete, so_far.bound)
@@ -172,19 +210,17 @@ def find_matches(plan: MatchPlan, table: pa.Table, bounds: Array, so_far: SoFar 
         np.int64(_mode(plan)), limits, so_far.begin if so_far.since is None else so_far.since,
         np.array(edge, np.int64),
     )  # fmt: skip
-    lists = RunningAggregates(plan.running, table, dict(plan.by_label))
-    rows.running = lists
-    answer = _found(others, rows, lists, arguments, may_compile=not plan.running)
+    may_compile = not plan.running and plan.answers is None
+    answer = _found(others, rows, arguments, may_compile=may_compile)
     found, labels, kept, status, place, registers = answer
     partition, start, length, origin = (np.ascontiguousarray(found[:, at]) for at in range(4))
     low, high = bounds[partition], bounds[partition + 1]
     if plan.frame is not None:
         low, high = origin, limits[origin]
-    if status:
-        _fail(plan, others, rows, int(status), int(place), registers)
     excluded = labels < 0
     labels = np.where(excluded, -1 - labels, labels)
-    return Matches(partition, start, length, origin, labels, excluded, low, high, kept, so_far.given)
+    matches = Matches(partition, start, length, origin, labels, excluded, low, high, kept, so_far.given)
+    return _Found(matches, int(status), int(place), registers)
 
 
 def searches_at_once(tree: Tree, conditions: Sequence[PatternCondition], skip: str) -> bool:
@@ -262,7 +298,6 @@ def _matrix(
 def _found(
     asked: list[PatternCondition],
     rows: _MatchRows,
-    lists: RunningAggregates,
     arguments: tuple[Any, ...],
     *,
     may_compile: bool,
@@ -273,11 +308,11 @@ def _found(
         run = compiled_run(asked, rows, arguments, worth=_WORTH_COMPILING)
     if run is None and may_compile and rows.table.num_rows < _WORTH_COMPILING:
         try:
-            return _interpreted(_asked(asked, rows, _PATIENCE), lists)(*arguments, ())
+            return _interpreted(_asked(asked, rows, _PATIENCE), rows.running)(*arguments, ())
         except _LongWorkError:
             run = compiled_run(asked, rows, arguments)
     if run is None:
-        run = _interpreted(_asked(asked, rows), lists)
+        run = _interpreted(_asked(asked, rows), rows.running)
     return run(*arguments, ())
 
 
@@ -312,16 +347,17 @@ def _together(parts: list[PatternCondition]) -> list[PatternCondition]:
 
 
 def is_row_only(expression: PairExpression) -> bool:
-    """Whether no register is read."""
-    return sides_of(expression) <= {"row"}
+    """Whether no register is read, nor Spark asked."""
+    return sides_of(expression) <= {"row"} and not asked_of(expression)
 
 
 class _MatchRows(PairRows):
     """The rows, and the labels as a column of their own."""
 
-    def __init__(
-        self, plan: MatchPlan, table: pa.Table, bounds: Array, expressions: tuple[PairExpression, ...]
-    ) -> None:
+    def __init__(self, plan: MatchPlan, table: pa.Table, bounds: Array) -> None:
+        self.bounds = bounds
+        self.parts = [part for condition in plan.conditions for part in parts_of(condition)]
+        self.names = plan.labels
         self.labels = pa.chunked_array([pa.array(plan.labels, pa.string())])
         self.of_names = {
             name: pa.chunked_array(
@@ -329,9 +365,20 @@ class _MatchRows(PairRows):
             )
             for name, constants in plan.of_names
         }
-        self.running: RunningAggregates | None = None
+        self.running = RunningAggregates(plan.running, table, dict(plan.by_label))
         self.is_framed = plan.frame is not None
+        expressions = tuple(part.expression for part in self.parts)
         super().__init__(table, bounds, plan.constants, expressions, plan.ansi)
+        self.asking = Asking(plan, table, self.of_register)
+        self.asked = self.asking.answered
+
+    def of_register(self, name: str) -> Callable[[int], Any] | None:
+        """What registers that are no rows are in a column; None for a column of rows."""
+        if name == LABELS:
+            return self.names.__getitem__
+        if name == NUMBERS:
+            return int
+        return self.running.aggregates[name].value if name in self.running.names else None
 
     def within(self, begin: int, end: int) -> None:
         """Let rows of a frame be read from `begin` on, `end` excluded, alone."""
@@ -350,7 +397,7 @@ class _MatchRows(PairRows):
         return super().source(name)
 
     def column(self, name: str, rank: int | None) -> PairValues:
-        if self.running is not None and name in self.running.names:
+        if name in self.running.names:
             return self.running.column(name)
         return super().column(name, rank)
 
@@ -411,9 +458,14 @@ def _asked(
         rows.within(begin, end)
         sides = _sides(row, registers)
         try:
-            return int(all(holds(part.expression, rows, sides)[0] for part in by_label[label]))
+            return int(all(may_hold(part, sides) for part in by_label[label]))
         except ExecutionError:
-            return -1
+            # in a search for what is not known, the row may never be tried
+            return 0 if rows.asking.asks else -1
+
+    def may_hold(part: PatternCondition, sides: dict[str, Array]) -> bool:
+        rows.asking.is_unknown = False
+        return bool(holds(part.expression, rows, sides)[0]) or rows.asking.is_unknown
 
     return condition
 
@@ -425,13 +477,13 @@ def _sides(row: int, registers: Array) -> dict[str, Array]:
     return sides
 
 
-def _fail(
-    plan: MatchPlan, parts: list[PatternCondition], rows: PairRows, status: int, place: int, registers: Array
-) -> None:
+def _fail(plan: MatchPlan, rows: _MatchRows, found: _Found) -> None:
+    status = found.status
     if status >= 3:
-        sides = _sides(place, registers)
-        for part in parts:
-            if part.label == status - 3:
+        assert found.registers is not None
+        sides = _sides(found.place, found.registers)
+        for part in rows.parts:
+            if part.label == status - 3 and not is_row_only(part.expression):
                 with _located(part, plan):
                     if not holds(part.expression, rows, sides)[0]:
                         break

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from windrow.kernels.patterns.execution import find_matches
+from windrow.kernels.patterns.execution import asked_for, find_matches
 from windrow.kernels.patterns.measures import Given, Written, measured
 from windrow.kernels.patterns.pattern_plan import STATE, MatchPlan
 
@@ -33,12 +33,16 @@ def match_recognize(plan: MatchPlan, table: pa.Table, bounds: Array) -> Iterator
     ------
     pyarrow.RecordBatch
         With ``plan.result`` as schema, in the order of partitions and, within them, of rows and matches.
+        Where the plan asks for it, what is not known of conditions that Spark evaluates.
 
     Raises
     ------
     ExecutionError
         As :func:`windrow.kernels.patterns.execution.find_matches`, and of the aggregates.
     """
+    if plan.answers is not None and plan.answers.most is not None:
+        yield from asked_for(plan, table, bounds)
+        return
     matches = find_matches(plan, table, bounds)
     yield from rows_of_matches(plan, Written(matches, table), np.ones(table.num_rows, bool))
 

@@ -14,14 +14,17 @@ import pyarrow as pa
 from windrow.kernels.aggregates import Aggregate
 from windrow.kernels.patterns.program import PatternProgram
 from windrow.kernels.patterns.tree import Tree
-from windrow.kernels.window_plan import PairExpression
+from windrow.kernels.window_plan import ColumnRef, Number, Operation, PairExpression
 
 __all__ = [
+    "ANSWER",
+    "ASKED",
     "CLASSIFIER",
     "LABELS",
     "NUMBERS",
     "STATE",
     "Aggregated",
+    "Answers",
     "Duration",
     "MatchNumber",
     "MatchPlan",
@@ -30,6 +33,9 @@ __all__ = [
     "PatternCondition",
     "PatternFrame",
     "Register",
+    "asked_column",
+    "asked_of",
+    "asks_spark",
     "register_side",
 ]  # fmt: skip
 
@@ -45,6 +51,12 @@ LABELS = "__labels"
 STATE = "__state"
 """The column of the result that says what a row is: 0 of a match, 1 an empty match, 2 an unmatched row."""
 
+ASKED = "ASKED"
+"""The operator of a condition that Spark evaluates, and the column with its number where it is asked for."""
+
+ANSWER = "answer"
+"""The column of what Spark found."""
+
 Members = frozenset[int] | None
 
 
@@ -55,6 +67,26 @@ def register_side(number: int) -> str:
     'r3'
     """
     return f"r{number}"
+
+
+def asked_column(number: int, place: int) -> str:
+    """The column of values that the condition of this number is asked for, in this place of its operands.
+
+    >>> asked_column(0, 2)
+    'a0_2'
+    """
+    return f"a{number}_{place}"
+
+
+def asked_of(expression: PairExpression) -> dict[int, tuple[ColumnRef, ...]]:
+    """The conditions that Spark evaluates, by their numbers, with what they read."""
+    if not isinstance(expression, Operation):
+        return {}
+    if expression.operator != ASKED:
+        return {number: refs for part in expression.operands for number, refs in asked_of(part).items()}
+    number, *refs = expression.operands
+    assert isinstance(number, Number)
+    return {number.value: tuple(ref for ref in refs if isinstance(ref, ColumnRef))}
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +176,19 @@ class PatternFrame:
     seek: bool
 
 
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """What Spark found of conditions that it evaluates: by their numbers, tables of values and answers.
+
+    With `most`, the plan's result is what else these conditions are asked for, at most so much of it and a
+    bit: by the search for matches, or by one `of_all` rows (:mod:`windrow.kernels.patterns.asking`).
+    """
+
+    tables: tuple[tuple[int, pa.Table], ...]
+    most: int | None = None
+    of_all: bool = False
+
+
 @dataclass(frozen=True)
 class MatchPlan:
     """One MATCH_RECOGNIZE clause, bound.
@@ -154,7 +199,8 @@ class MatchPlan:
     that conditions read, as columns of these names over registers of lists of rows. `skip_place` is the
     stretch of the query that names the targets. With `every` all ways to match are matches. With a `frame`
     the result has a row for each row of the table. `by_label` are columns of measures that are another column
-    of the table for each label, `of_names` columns of conditions with a constant for each label.
+    of the table for each label, `of_names` columns of conditions with a constant for each label. Spark's
+    `answers` are of the conditions that it evaluates.
     """
 
     program: PatternProgram
@@ -180,3 +226,9 @@ class MatchPlan:
     tree: Tree | None = None
     by_label: tuple[tuple[str, tuple[str, ...]], ...] = ()
     of_names: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    answers: Answers | None = None
+
+
+def asks_spark(plan: MatchPlan) -> bool:
+    """Whether Spark evaluates conditions: of rows at the edges of slices it is not asked."""
+    return any(asked_of(condition.expression) for condition in plan.conditions)

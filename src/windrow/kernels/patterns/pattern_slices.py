@@ -15,7 +15,7 @@ import pyarrow as pa
 from windrow.kernels.patterns.execution import Matches, find_matches
 from windrow.kernels.patterns.match_recognize import rows_of_matches
 from windrow.kernels.patterns.measures import Written
-from windrow.kernels.patterns.pattern_plan import CLASSIFIER, MatchNumber, MatchPlan, Navigation
+from windrow.kernels.patterns.pattern_plan import CLASSIFIER, MatchNumber, MatchPlan, Navigation, asks_spark
 from windrow.kernels.patterns.tree import longest
 from windrow.kernels.slices.expressions import columns
 from windrow.kernels.slices.halo import MOST, Halo
@@ -33,6 +33,8 @@ def matches_halo(plan: MatchPlan) -> Halo | None:
         register.kind == "number" for register in plan.registers
     )
     if length is None or not independent or counted or plan.frame is not None or plan.duration is not None:
+        return None
+    if asks_spark(plan):
         return None
     shifts = {ref.shift for one in plan.conditions for ref in columns(one.expression)}
     shifts |= {

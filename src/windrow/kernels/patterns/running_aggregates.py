@@ -154,6 +154,8 @@ def _dtype(kind: pa.DataType) -> str:
         return "string"
     if pa.types.is_date32(kind):
         return "int32"
+    if pa.types.is_nested(kind):
+        return "object"
     return "int64" if pa.types.is_temporal(kind) else str(np.dtype(kind.to_pandas_dtype()))
 
 

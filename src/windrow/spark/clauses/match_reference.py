@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from pyspark.sql import DataFrame
-from pyspark.sql.types import DataType, LongType, StringType
+from pyspark.sql.types import DataType, LongType, StringType, StructField, StructType
 
 from windrow.algebra.match_node import MatchExpression
 from windrow.algebra.names import ROW, order_key, partition_key
@@ -35,10 +35,11 @@ from windrow.kernels.reference.match_recognize import (
     match_recognize,
 )
 from windrow.kernels.reference.window_by import OrderKey
-from windrow.rules.match_draft import ARGUMENT, AggregateLeaf
+from windrow.rules.match_draft import ARGUMENT, MATCH_NUMBER, AggregateLeaf, calls_of_spark
 from windrow.rules.types import INTEGERS
 from windrow.spark.arrow import contains
 from windrow.spark.clauses.matching import BoundMatch, result_types, selected
+from windrow.spark.clauses.spark_aggregates import aggregate_lists
 from windrow.spark.clauses.subquery_reference import apart, plain
 from windrow.spark.gateway import Gateway
 from windrow.syntax.subqueries import subqueries
@@ -201,7 +202,30 @@ class MatchReference:
         if leaf.function == "count_star":
             return lambda seen: len(seen.of(self.match.members_of(leaf.variable)))
         found = next(item for item in self.draft.running if item.leaf == leaf)
-        return self.aggregated(found)
+        value = self.aggregated(found)
+        if found.of_spark is not None:
+            return self.by_spark(found, value)
+        if leaf.keeps_nulls and leaf.filter is not None:
+            return lambda seen: None if (one := value(seen)) is None else one["value"]
+        return value
+
+    def by_spark(self, leaf: AggregateLeaf, listed: Callable[[Seen], Any]) -> Callable[[Seen], Any]:
+        """An aggregate that Spark evaluates anew, over a list."""
+        kind = self.analyzer.aggregate(leaf, self.analyzer.scope(self.draft.arguments))
+        schema = StructType([StructField(leaf.name, kind), StructField(MATCH_NUMBER, LongType())])
+        known: dict[str, Any] = {}
+
+        def value(seen: Seen) -> Any:
+            row = (listed(seen), seen.number)
+            if repr(row) not in known:
+                frame = self.gateway.spark.createDataFrame([row], schema)
+                calls = calls_of_spark([leaf])
+                found = aggregate_lists(calls, self.match.prefix, frame, self.analyzer.run)
+                with self.gateway.translated():
+                    known[repr(row)] = plain(found.select(leaf.name).collect()[0][0])
+            return known[repr(row)]
+
+        return value
 
     def argument(self, leaf: Navigated) -> Value:
         """The argument over a row."""
@@ -229,7 +253,7 @@ class MatchReference:
 
     def over_row(self, text: str) -> Value:
         """An expression over a row."""
-        value = self.compiled(text)
+        value = self.compiled(text, {LABEL: StringType(), NUMBER: LongType()})
         return lambda row: value({**row, ROW: row})
 
     # -- the result --------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ result.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -27,6 +27,7 @@ from windrow.kernels.patterns.pattern_plan import (
     CLASSIFIER,
     STATE,
     Aggregated,
+    Answers,
     MatchNumber,
     MatchPlan,
     Measure,
@@ -38,7 +39,7 @@ from windrow.kernels.slices import Halo
 from windrow.kernels.sorting import SortKey
 from windrow.kernels.tasks.fragment import Fragment, halo_for
 from windrow.rules.match_conditions import ConditionSource
-from windrow.rules.match_draft import ARGUMENT, AggregateLeaf, MatchDraft
+from windrow.rules.match_draft import ARGUMENT, AggregateLeaf, MatchDraft, calls_of_spark
 from windrow.rules.match_rows import draft_match
 from windrow.spark.analysis.keyed_rows import (
     KeyedRows,
@@ -48,7 +49,8 @@ from windrow.spark.analysis.keyed_rows import (
 )
 from windrow.spark.arrow import arrow_type, contains, decode
 from windrow.spark.clauses.join_plan import POSITION
-from windrow.spark.clauses.match_pairs import beside, needs_positions
+from windrow.spark.clauses.match_asked import answers_of
+from windrow.spark.clauses.match_neighbours import beside, needs_positions
 from windrow.spark.clauses.spark_aggregates import aggregate_lists
 from windrow.spark.gateway import Gateway, is_ansi
 from windrow.spark.scan.file_scan import file_scan
@@ -259,6 +261,8 @@ class MatchStage(KeyedRows):
         result = self.result(types)
         keyed = self.keyed(wide)
         plan = self.plan(result)
+        if self.draft.asked and not self.gateway.plan_only:
+            plan = replace(plan, answers=self.answers(plan, keyed, types))
         scanned = file_scan(self.gateway, keyed, self.partition)
         scan, self.bound.reads = scanned.scan, scanned.lines
         self.bound.halo, self.bound.is_followed = matches_halo(plan), is_followed(plan)
@@ -270,6 +274,19 @@ class MatchStage(KeyedRows):
         stage = Fragment(plan, self.partition, self.order, read, frozenset(), layout, scan, halo)
         given = run_fragment(keyed, stage, travelling_schema(result))
         return self.finished(given, result)
+
+    def answers(self, plan: MatchPlan, keyed: DataFrame, types: Mapping[str, DataType]) -> Answers:
+        """What Spark finds of the conditions that it evaluates, by jobs that are run now."""
+        layout = survey(self.gateway, keyed, self.partition, self.order[0], None, sliceable=False)
+        read = tuple(name for name in keyed.columns if name in types) or (keyed.columns[0],)
+
+        def search(asking: MatchPlan, result: StructType) -> DataFrame:
+            fragment = Fragment(asking, self.partition, self.order, read, frozenset(), layout)
+            return run_fragment(keyed, fragment, travelling_schema(result))
+
+        scope = self.analyzer.scope(self.draft.arguments)
+        running = {item.name: self.analyzer.aggregate(item, scope) for item in self.draft.running}
+        return answers_of(self.gateway, self.draft, plan, {**types, **running}, self.analyzer.run, search)
 
     def types(self, wide: DataFrame) -> dict[str, DataType]:
         """The types of the hoisted columns."""
@@ -286,7 +303,7 @@ class MatchStage(KeyedRows):
         sources = [source for source in self.draft.sources if source.variable.name in used]
         scope = self.analyzer.scope(self.draft.arguments, sources)
         if needs_positions(self.draft):
-            scope = beside(self.match, self.draft, self.analyzer.row, scope, self.analyzer.run)
+            scope = beside(self.match, self.draft, self.analyzer.row, scope)
         sorting = {*self.partition, *(key.column for key in self.order)}
         kept = [SqlText.of(quoted(name)) for name in [*self.rows.columns, POSITION] if name in sorting]
         items = [*kept, *(SqlText.of(item.text, f" AS {item.name}") for item in self.draft.hoisted)]
@@ -386,7 +403,8 @@ def result_types(gateway: Gateway, bound: BoundMatch) -> StructType:
 def selected(bound: BoundMatch, given: DataFrame) -> DataFrame:
     """The result: keys, measures and other columns, over what the kernel gives."""
     match, draft = bound.match, bound.draft
-    given = aggregate_lists(draft, given, bound.analyzer.run)
+    calls = calls_of_spark(draft.aggregates)
+    given = aggregate_lists(calls, match.prefix, given, bound.analyzer.run)
     scope = given.select(*given.columns, *(F.col(value).alias(name) for name, value in draft.scope))
     names = [name for name, _ in (*draft.before, *draft.after)]
     columns = [SqlText.of(f"__f{number} AS {quoted(name)}") for number, name in enumerate(names)]

@@ -8,7 +8,7 @@ for each aggregate, which are exploded together.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -17,7 +17,7 @@ from pyspark.sql.types import ArrayType, StructType
 from windrow.algebra.names import QUALIFIED
 from windrow.algebra.window_node import AggregateCall, Window
 from windrow.rules.kernel_plan import ROWS
-from windrow.rules.match_draft import ELEMENT, MatchDraft
+from windrow.rules.match_draft import ELEMENT
 from windrow.spark.analysis.row_fields import as_variable
 from windrow.spark.gateway import Gateway
 from windrow.syntax.sqltext import RelationText, SqlText, quoted
@@ -57,13 +57,15 @@ def aggregate_in_spark(
 
 
 def aggregate_lists(
-    draft: MatchDraft, given: DataFrame, run: Callable[[SqlText, DataFrame], DataFrame]
+    calls: Mapping[str, SqlText],
+    prefix: SqlText,
+    given: DataFrame,
+    run: Callable[[SqlText, DataFrame], DataFrame],
 ) -> DataFrame:
-    """What the kernel gives of matches, with aggregates in place of the lists of what they are over.
+    """Rows with lists, with aggregates of these in place of them, by their names.
 
     `run` evaluates SQL over a relation.
     """
-    calls = {leaf.name: leaf.of_spark for leaf in draft.aggregates if leaf.of_spark is not None}
     if not calls:
         return given
     others = [name for name in given.columns if name not in calls]
@@ -72,12 +74,8 @@ def aggregate_lists(
     exploded = numbered.select("__number", *others, elements)
     items = [SqlText.of(f"any_value({quoted(name)}) AS {quoted(name)}") for name in others]
     items += [SqlText.of(text, f" AS {name}") for name, text in calls.items()]
+    listed = SqlText.join(", ", items)
     query = SqlText.of(
-        draft.match.prefix,
-        "SELECT ",
-        SqlText.join(", ", items),
-        " FROM ",
-        RelationText("scope"),
-        " GROUP BY __number",
-    )
+        prefix, "SELECT ", listed, " FROM ", RelationText("scope"), " GROUP BY __number"
+    )  # fmt: skip
     return run(query, exploded)

@@ -12,7 +12,7 @@ from windrow.syntax.patterns.match_clause import parse_pattern_window
 from windrow.syntax.patterns.match_nodes import MatchClause
 from windrow.syntax.tokens import TokenList
 
-__all__ = ["PatternBlock", "PatternWindow", "PatternWindowCall", "find_pattern_windows"]
+__all__ = ["PatternBlock", "PatternWindow", "PatternWindowCall", "find_pattern_windows", "opened_windows"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +69,13 @@ def find_pattern_windows(tokens: TokenList) -> list[PatternBlock]:
         ``UNSUPPORTED_CLAUSE`` beside GROUP BY, HAVING and joins.
     """
     selects: dict[int, list[int]] = {}
-    for opened in _opened(tokens):
+    for opened in opened_windows(tokens):
         selects.setdefault(_select_around(tokens, opened), []).append(opened)
     return [_block(tokens, select, opened) for select, opened in sorted(selects.items())]
 
 
-def _opened(tokens: TokenList) -> Iterator[int]:
-    """The parentheses that hold a window with PATTERN."""
+def opened_windows(tokens: TokenList) -> Iterator[int]:
+    """The parentheses that hold a window with PATTERN, each by its first token."""
     seen = set()
     for at in range(len(tokens)):
         opened = tokens.parent[at]

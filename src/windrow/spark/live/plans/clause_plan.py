@@ -36,7 +36,7 @@ from windrow.spark.clauses.batch import (
     refuse_streaming,
     run_statement,
 )
-from windrow.spark.clauses.match_pairs import needs_positions
+from windrow.spark.clauses.match_neighbours import needs_positions
 from windrow.spark.clauses.matching import BoundMatch, MatchStage
 from windrow.spark.clauses.reference_mode import build_reference
 from windrow.spark.errors import raising
