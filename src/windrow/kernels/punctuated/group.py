@@ -59,7 +59,7 @@ class Group:
     aggregates: tuple[tuple[str, Aggregate], ...]
 
     def advance(self, carry: GroupCarry | None, delta: Delta) -> tuple[Delta, GroupCarry]:
-        """Take a step; the carry that is given is used up."""
+        """Process a micro-batch; consumes the carry."""
         columns = tuple(name for _, name in self.keys)
         if carry is None:
             closing = Closing(lines_of(delta.rows.schema), columns)

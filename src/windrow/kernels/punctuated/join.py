@@ -79,7 +79,7 @@ class Join:
     kind: str = "inner"
 
     def advance(self, carry: JoinCarry | None, left: Delta, right: Delta) -> tuple[Delta, JoinCarry]:
-        """Take a step; the carry that is given is used up."""
+        """Process a micro-batch; consumes the carry."""
         if carry is None:
             carry = self._begun(left.rows.schema, right.rows.schema)
         output = (

@@ -86,7 +86,7 @@ class Over:
     compute: Callable[[pa.Table], pa.Table]
 
     def advance(self, carry: OverCarry | None, delta: Delta) -> tuple[Delta, OverCarry]:
-        """Take a step; the carry that is given is used up."""
+        """Process a micro-batch; consumes the carry."""
         schema = delta.rows.schema
         if carry is None:
             carry = self._begun(schema)

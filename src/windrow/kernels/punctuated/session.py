@@ -87,7 +87,7 @@ class Session:
     longest: int | None = None
 
     def advance(self, carry: SessionCarry | None, delta: Delta) -> tuple[Delta, SessionCarry]:
-        """Take a step; the carry that is given is used up."""
+        """Process a micro-batch; consumes the carry."""
         schema = delta.rows.schema
         if carry is None:
             carry = self._begun(schema)

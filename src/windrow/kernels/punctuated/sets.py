@@ -128,7 +128,7 @@ class SetOperator:
     def advance(
         self, carry: SetCarry | None, left: Delta, right: Delta | None = None
     ) -> tuple[Delta, SetCarry]:
-        """Take a step; the carry that is given is used up."""
+        """Process a micro-batch; consumes the carry."""
         schema = left.rows.schema
         if carry is None:
             lines = lines_of(schema)

@@ -59,7 +59,7 @@ class Sort:
     limit: int | None = None
 
     def advance(self, carry: SortCarry | None, delta: Delta) -> tuple[Delta, SortCarry]:
-        """Take a step; the carry that is given is used up."""
+        """Process a micro-batch; consumes the carry."""
         incoming = delta.punctuations
         if carry is None:
             lines = lines_of(delta.rows.schema)

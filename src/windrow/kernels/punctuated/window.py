@@ -52,7 +52,7 @@ class Window:
     length: int
 
     def advance(self, carry: WindowCarry | None, delta: Delta) -> tuple[Delta, WindowCarry]:
-        """Take a step; the carry that is given is used up."""
+        """Process a micro-batch; consumes the carry."""
         schema = delta.rows.schema
         lines = lines_of(schema)
         if carry is None:
