@@ -195,7 +195,11 @@ class _Binder:
             source = SqlText.of("FROM ", RelationText(found.key), alias)
             if number < len(block.windows) - 1:
                 self.windows[block.range[0], -1 - number] = found
-        return replace(found, block=calls.outer(source, self.replace, self.stars(block.select)))
+
+        def text(part: Range, replaced: Mapping[Range, str]) -> SqlText:
+            return self.replace(part, calls.without_relations(part) | dict(replaced))
+
+        return replace(found, block=calls.outer(source, text, self.stars(block.select)))
 
     def match(
         self,

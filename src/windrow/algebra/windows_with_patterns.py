@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from windrow.algebra.aggregates import kernel_function
 from windrow.algebra.match_node import Match
 from windrow.algebra.names import PATTERN_CALL
+from windrow.algebra.qualified import relations_of
 from windrow.errors import AnalysisError, NotSupportedError, did_you_mean
 from windrow.syntax.nodes import Range
 from windrow.syntax.patterns.match_nodes import Named, variable_name
@@ -35,6 +36,7 @@ class WindowCalls:
 
     def __init__(self, tokens: TokenList, block: PatternBlock) -> None:
         self.tokens, self.block = tokens, block
+        self.relations = frozenset(relations_of(tokens, block.source)) if block.joined else frozenset()
         self.columns = {call.range: f"{PATTERN_CALL}{number}" for number, call in enumerate(self.in_kernel())}
         self.functions = frozenset(column for call, column in self.by_column() if call.measure is None)
         names = {token.name.lower() for token in tokens.tokens[slice(*block.range)] if token.is_name}
@@ -102,11 +104,23 @@ class WindowCalls:
         return Named(column, found.span, found.expression)
 
     def with_alias(self, match: Match) -> Mapping[str, frozenset[int]]:
-        """The variables, and the relation's name for all rows."""
+        """The variables, and the names of relations for all rows."""
         alias = self.block.alias
-        if alias is None:
-            return match.members
-        return {variable_name(self.tokens[alias[0]]): frozenset(range(len(match.labels))), **match.members}
+        names = {name.upper() for name in self.relations}
+        names |= {variable_name(self.tokens[alias[0]])} if alias else set()
+        return dict.fromkeys(names, frozenset(range(len(match.labels)))) | dict(match.members)
+
+    def without_relations(self, part: Range) -> dict[Range, str]:
+        """Where names of joined relations stand before columns, which are columns of one result."""
+        tokens = self.tokens
+        return {
+            (at, at + 2): ""
+            for at in range(*part)
+            if tokens[at].is_name
+            and tokens[at].name.lower() in self.relations
+            and tokens.is_symbol(at + 1, ".")
+            and not tokens.is_symbol(at - 1, ".")
+        }
 
     def outer(
         self, source: SqlText, text: Callable[[Range, Mapping[Range, str]], SqlText], stars: list[int]

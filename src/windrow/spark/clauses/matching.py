@@ -108,6 +108,7 @@ class MatchTypes:
         row = rows.schema[ROW].dataType
         assert isinstance(row, StructType)
         self.row = row
+        self.refuse_twins()
         self.fields = {item.name: item.dataType.simpleString() for item in row.fields}
         self.ansi = is_ansi(gateway)
         refuse_unorderable(match, rows)
@@ -126,6 +127,20 @@ class MatchTypes:
         found = arrow_type(kind)
         odd = contains(kind, "collated") or contains(kind, "months")
         return found is not None and not odd and supports(function, found)
+
+    def refuse_twins(self) -> None:
+        """Refuse rows in which two columns have one name, as a join may give them."""
+        names = self.row.fieldNames()
+        twin = next((name for at, name in enumerate(names) if name in names[:at]), None)
+        if twin is not None:
+            raise AnalysisError(
+                f"the rows have two columns {twin}",
+                condition="AMBIGUOUS_REFERENCE_TO_FIELDS",
+                sqlstate="42000",
+                sql=self.match.sql,
+                span=self.match.clause.word,
+                hint="give one of them another name in a subquery in FROM, or join by USING",
+            )
 
     def types_of(
         self, texts: Sequence[SqlText], arguments: Sequence[SqlText], sources: Sequence[ConditionSource]

@@ -41,7 +41,8 @@ class PatternWindowCall:
 class PatternBlock:
     """A SELECT over windows with patterns.
 
-    `source` is FROM and WHERE, `alias` the name of its relation, if it has one. `other_windows` are the
+    `source` is FROM and WHERE, `alias` the name of its relation, if it has one and not several, which are
+    `joined`. `other_windows` are the
     definitions of windows without patterns, `tail` what stands after the windows.
     """
 
@@ -54,6 +55,7 @@ class PatternBlock:
     windows: tuple[PatternWindow, ...]
     calls: tuple[PatternWindowCall, ...]
     ctes: tuple[Cte, ...]
+    joined: bool = False
 
 
 def find_pattern_windows(tokens: TokenList) -> list[PatternBlock]:
@@ -66,7 +68,7 @@ def find_pattern_windows(tokens: TokenList) -> list[PatternBlock]:
     AnalysisError
         As `find_matches`; ``INVALID_PATTERN_FRAME``, ``ANCHOR_IN_WINDOW``.
     NotSupportedError
-        ``UNSUPPORTED_CLAUSE`` beside GROUP BY, HAVING and joins.
+        ``UNSUPPORTED_CLAUSE`` beside GROUP BY and HAVING, and of several windows over joins.
     """
     selects: dict[int, list[int]] = {}
     for opened in opened_windows(tokens):
@@ -164,16 +166,21 @@ def _block(tokens: TokenList, select: int, opened: list[int]) -> PatternBlock:
         )
     read = ((select + 1, marks["FROM"]), (tail, stop))
     calls = tuple(call for part in read for call in _calls(tokens, part, named, inline))
+    joined = _is_joined(tokens, source)
+    if joined and len(windows) + len(inline) > 1:
+        second = [*windows, *inline.values()][1].range
+        raise _unsupported(tokens, second, "a second window with a pattern over several relations")
     return PatternBlock(
         range=(select, tail if in_set else stop),
         select=(select + 1, marks["FROM"]),
         source=source,
-        alias=_alias(tokens, source),
+        alias=None if joined else _alias(tokens, source),
         other_windows=tuple(others),
         tail=(stop, stop) if in_set else (tail, stop),
         windows=(*windows, *inline.values()),
         calls=calls,
         ctes=visible_ctes(tokens, select),
+        joined=joined,
     )
 
 
@@ -248,21 +255,26 @@ def _start_of_call(tokens: TokenList, over: int) -> int:
     return start
 
 
-def _alias(tokens: TokenList, source: Range) -> Range | None:
-    """The name of the one relation of FROM.
+def _is_joined(tokens: TokenList, source: Range) -> bool:
+    """Whether FROM has several relations."""
+    start, stop = source[0] + 1, _stop_of_from(tokens, source)
+    return any(
+        (tokens.word(at) in ("JOIN", "LATERAL", "PIVOT", "UNPIVOT") or tokens.is_symbol(at, ","))
+        and not tokens.is_symbol(at - 1, ".")
+        and tokens.parent[at] == tokens.parent[source[0]]
+        for at in tokens.level(start, stop)
+    )
 
-    Raises
-    ------
-    NotSupportedError
-        ``UNSUPPORTED_CLAUSE`` where there are several.
-    """
+
+def _stop_of_from(tokens: TokenList, source: Range) -> int:
     start, stop = source[0] + 1, source[1]
-    stop = next((at for at in tokens.level(start, stop) if tokens.word(at) == "WHERE"), stop)
-    for at in tokens.level(start, stop):
-        several = tokens.word(at) in ("JOIN", "LATERAL", "PIVOT", "UNPIVOT") or tokens.is_symbol(at, ",")
-        if several and not tokens.is_symbol(at - 1, ".") and tokens.parent[at] == tokens.parent[source[0]]:
-            raise _unsupported(tokens, (at, at + 1), "a window with a pattern over several relations")
-    last = stop - 1
+    return next((at for at in tokens.level(start, stop) if tokens.word(at) == "WHERE"), stop)
+
+
+def _alias(tokens: TokenList, source: Range) -> Range | None:
+    """The name of the one relation of FROM."""
+    start = source[0] + 1
+    last = _stop_of_from(tokens, source) - 1
     if (
         tokens.is_symbol(last, ")")
         and tokens[tokens.partner[last] - 1].is_name
