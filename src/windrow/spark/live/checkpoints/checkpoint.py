@@ -242,7 +242,7 @@ class Checkpoint:
                 kept.frame.write.parquet(uri(pending / name))
                 written_to(pending / name)
                 continue
-            table = kept.frame.toArrow()
+            table = kept.collected()
             with pa.ipc.new_file(pending / name, table.schema) as file:
                 file.write_table(table)
         for path in pending.rglob("*"):
