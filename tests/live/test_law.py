@@ -532,6 +532,9 @@ FOLLOWING = [
     "SELECT a.k, a.n, b.v FROM ({}) [RANGE 3] AS a, s [RANGE 2] AS b WHERE a.k = b.k",
     "SELECT COUNT(*) AS c FROM ({}) [ROWS 2] AS x",
     "SELECT ISTREAM(x.k, y.v) FROM ({}) [PARTITION BY k ROWS 1] AS x JOIN t [NOW] AS y ON x.k = y.k",
+    "SELECT k, SUM(n) AS n FROM ({}) [RANGE UNBOUNDED] AS x WHERE n > 1 GROUP BY k HAVING COUNT(*) < 3",
+    "SELECT k, n FROM ({}) [RANGE 2] AS x UNION SELECT k, v FROM t [RANGE 1] AS y",
+    "SELECT k, SUM(n) OVER (PARTITION BY k) AS n FROM ({}) [RANGE 3] AS x",
 ]
 CLAUSES = [
     "SELECT t.k, t.ts, SUM(w.n) AS n FROM ({}) WINDOW BY w AS (TYPE SLIDING PARTITION BY k ORDER BY ts, n"
@@ -570,6 +573,15 @@ CLAUSES = [
     True,
     AHEAD,
     CLAUSES[1],
+)
+@example(
+    [("a", 0, 1, 1, None), ("b", 1, 1, 3, None), ("a", 3, 1, 2, 2), ("b", 4, 1, 1, 4), ("a", 8, 1, 1, 8)],
+    [],
+    [0.4, 0.7],
+    {1},
+    False,
+    RISES,
+    FOLLOWING[4],
 )
 @pytest.mark.usefixtures("interpreted")
 def test_what_follows_windows_and_patterns_is_that_of_the_whole_log(

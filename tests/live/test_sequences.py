@@ -6,10 +6,13 @@ import datetime
 
 import pytest
 
+from tests.live.stepping import total
 from windrow import Memory, Session, WindrowError
 from windrow.errors import ExecutionError
 from windrow.spark.live import is_one_clause
+from windrow.spark.live.hosts import steps_of
 from windrow.spark.live.micro_batches.clause_steps import ClauseSteps
+from windrow.spark.live.micro_batches.following_steps import FollowingSteps
 from windrow.spark.live.micro_batches.in_memory import TOO_LARGE
 from windrow.spark.live.micro_batches.steps import Steps
 from windrow.testing import Script
@@ -48,6 +51,9 @@ def session(spark, tmp_path_factory):
     session.spark.sql("CREATE TEMPORARY VIEW names AS SELECT 'a' AS k, 'first' AS name")
     session.sql(f"CREATE TEMPORARY VIEW firsts AS {SESSION_WINDOWS}")
     return session
+
+
+_FIRST = 1_767_258_000_000_000  # at(0) in UTC
 
 
 def taken(session, query, folder, batches):
@@ -247,6 +253,51 @@ def test_conditions_and_measures_read_tables_by_subqueries(session, tmp_path):
         ([], 0),
         ([(at(8), 7)], 0),
     ]
+
+
+@pytest.mark.parametrize("anew", [False, True])
+def test_windows_of_matches_are_evaluated_in_memory(session, tmp_path, anew):
+    """Also where the query is started anew for each micro-batch."""
+    query = f"SELECT k, COUNT(*) AS n, SUM(v) AS v FROM ({PATTERN}) [RANGE UNBOUNDED] GROUP BY k"
+    batches = [
+        [(at(0), "a", 1, None), (at(4), "a", 2, None), (at(4), "b", 3, at(5))],
+        [(None, None, None, at(13))],  # the row of b at 4 may still begin a match
+        [(at(20), "a", 20, at(17))],
+        [(at(17), "a", 3, None), (at(18), "a", 30, at(40))],
+    ]
+    # what was given, how many rows wait, and before which minute all is known
+    meant = [
+        ({}, 0, None),
+        ({(at(0), ("a", 1, 2)): 1}, 0, 4),
+        ({}, 1, 17),
+        ({(at(17), ("a", 1, 2)): -1, (at(17), ("a", 2, 32)): 1}, 0, 40),
+    ]
+    plan, sink = session.sql(query)._live, Memory()
+    assert [one.keeps for one in plan.unbounded() if one.operator.endswith(") [RANGE UNBOUNDED]")] == [
+        "a few numbers for each key"
+    ]
+    steps, found, came = steps_of(plan, sink, tmp_path, "diff", "keep"), [], 0
+    assert isinstance(steps, FollowingSteps)
+    for number, entries in enumerate(batches):
+        if anew:
+            steps.close()
+            steps = steps_of(plan, sink, tmp_path, "diff", "keep")
+        rows = session.spark.createDataFrame(entries, COLUMNS)
+        ((_, name, stream),) = steps.streams()
+        steps.take(steps.input({name: rows.select(*stream.live.columns)}), number)
+        changes = total([sink.batches[number]]) if number in sink.batches else {}
+        told = {(time.replace(tzinfo=None), row): diff for (time, row), diff in changes.items()}
+        came += sum(time is not None for time, *_ in entries)
+        known = steps.progress
+        assert known["rows_used"] == came - known["rows_held"]
+        reached = known["frontier"]
+        found.append((told, known["rows_held"], reached and (reached - _FIRST) // 60_000_000))
+    kept = {row.name: row.rows for row in steps.state().rows if row.kind == "window"}
+    steps.close()
+    assert found == meant
+    # of each key a row, to count matches on
+    assert [rows for name, rows in kept.items() if name.endswith("): MATCH_RECOGNIZE")] == [2]
+    assert [name for name in kept if name.endswith(") [RANGE UNBOUNDED]")]
 
 
 REFUSED = [

@@ -6,11 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from pyspark.sql import DataFrame
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from windrow.algebra.clock import Clock
 from windrow.kernels.advance import Ended
+from windrow.spark.collected import frame_of_few
 from windrow.spark.logs.session_streams import Stream
 from windrow.streams import FOREVER
 
@@ -19,15 +21,25 @@ __all__ = ["Coming", "Given", "InstantSpan", "MicroBatch", "RetainedRows", "upwa
 
 @dataclass(frozen=True)
 class RetainedRows:
-    """Retained rows, and whether they are known to fit into the memory of the driver."""
+    """Retained rows, and whether they fit into the driver's memory; `table` has them there, if they are."""
 
     frame: DataFrame
     are_few: bool
+    table: pa.Table | None = None
+
+    @staticmethod
+    def of(spark: SparkSession, table: pa.Table, schema: StructType) -> RetainedRows:
+        """Rows that are in memory."""
+        return RetainedRows(frame_of_few(spark, table, schema), True, table)
 
     @property
     def schema(self) -> StructType:
         """The schema of the rows."""
         return self.frame.schema
+
+    def collected(self) -> pa.Table:
+        """The rows in memory."""
+        return self.frame.toArrow() if self.table is None else self.table
 
 
 @dataclass(frozen=True)
@@ -61,7 +73,7 @@ class InstantSpan:
     until: int
     origin: int
     arrived: Mapping[str, Stream]
-    before: Callable[[str], DataFrame | None]
+    before: Callable[[str], RetainedRows | None]
     keep: dict[str, RetainedRows] = field(default_factory=dict)
     are_few: bool = False
     marks: dict[str, int] = field(default_factory=dict)

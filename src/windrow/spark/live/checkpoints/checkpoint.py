@@ -247,7 +247,7 @@ class Checkpoint:
                 retained.frame.write.parquet(uri(pending / name))
                 written_to(pending / name)
                 continue
-            table = retained.frame.toArrow()
+            table = retained.collected()
             with pa.ipc.new_file(pending / name, table.schema) as file:
                 file.write_table(table)
         for path in pending.rglob("*"):

@@ -40,6 +40,8 @@ def _graph(plan: LivePlan, envelope: str, buckets: int) -> Graph | str:
     if isinstance(plan, EmittedPlan):
         graph = EmitGraph(plan, buckets, envelope)
         return graph.why_not or graph
+    if plan.follows:
+        return "windows or matches that it follows"
     if plan.not_staged is not None:
         return plan.not_staged
     assert plan.stage is not None

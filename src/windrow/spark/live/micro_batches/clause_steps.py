@@ -27,7 +27,13 @@ from windrow.spark.collected import frame_of_few
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
 from windrow.spark.live.micro_batches.affected_partitions import first_open, step_of
-from windrow.spark.live.micro_batches.in_memory import TOO_LARGE, Come, InMemorySteps
+from windrow.spark.live.micro_batches.in_memory import (
+    TOO_LARGE,
+    Come,
+    InMemorySteps,
+    numbered,
+    waiting_schema,
+)
 from windrow.spark.live.micro_batches.retained_rows import KeptRows, Marks, union
 from windrow.spark.live.micro_batches.steps import HELD
 from windrow.spark.live.operators.clause_operator import stage_of
@@ -125,7 +131,7 @@ class ClauseSteps(InMemorySteps):
         self._tell_late({self._name: self._late(self._name, found.late)}, number)
         clocks = {self._name: found.position}
         until = self._frontier(clocks)
-        came = self._numbered(found.rows, number)
+        came = numbered(self._stream, found.rows, number)
         memory = self._memory(before)
         waits, kept, is_settled = memory.waits, memory.kept, memory.is_settled
         moved = until is not None and (before.frontier is None or until > before.frontier)
@@ -299,20 +305,11 @@ class ClauseSteps(InMemorySteps):
     @cached_property
     def _waiting(self) -> StructType:
         """Of rows that wait for the frontier."""
-        stream = self._stream
-        return StructType([stream.frame.schema[name] for name in (*stream.columns, ROWTIME, *stream.ties)])
+        return waiting_schema(self._stream)
 
     @cached_property
     def _is_connect(self) -> bool:
         return self._plan.gateway.is_connect
-
-    def _numbered(self, rows: pa.Table, number: int) -> pa.Table:
-        """Rows with what orders those of one rowtime."""
-        if self._stream.live is not None and not self._stream.live.identity:
-            step, place = self._stream.ties
-            rows = rows.append_column(step, pa.array(np.full(rows.num_rows, number, np.int64)))
-            rows = rows.append_column(place, pa.array(np.arange(rows.num_rows, dtype=np.int64)))
-        return rows.select(self._waiting.names)
 
     def _memory(self, before: CommittedBatch) -> _Memory:
         """What the last step kept."""

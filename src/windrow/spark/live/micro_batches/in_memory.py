@@ -34,7 +34,7 @@ from windrow.streams.entries import BEFORE
 from windrow.streams.log_position import needs_rows
 from windrow.syntax.sqltext import quoted
 
-__all__ = ["TOO_LARGE", "Come", "InMemorySteps", "Narrow"]
+__all__ = ["TOO_LARGE", "Come", "InMemorySteps", "Narrow", "numbered", "waiting_schema"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -304,6 +304,20 @@ class InMemorySteps(Steps):
     def _is_plain(self) -> bool:
         """Whether files and tables in memory hold all columns as Spark would write them."""
         return is_plain(self._result)
+
+
+def waiting_schema(stream: Stream) -> StructType:
+    """Of the rows of a live stream that wait for the frontier: its columns, `ROWTIME` and ties."""
+    return StructType([stream.frame.schema[name] for name in (*stream.columns, ROWTIME, *stream.ties)])
+
+
+def numbered(stream: Stream, rows: pa.Table, number: int) -> pa.Table:
+    """The rows of a stream that came in a micro-batch, with what orders those of one rowtime."""
+    if not _live(stream).identity:
+        step, place = stream.ties
+        rows = rows.append_column(step, pa.array(np.full(rows.num_rows, number, np.int64)))
+        rows = rows.append_column(place, pa.array(np.arange(rows.num_rows, dtype=np.int64)))
+    return rows.select([*stream.columns, ROWTIME, *stream.ties])
 
 
 def _beside(whole: pa.Table, rows: pa.Table | None, columns: Sequence[str]) -> pa.Table | None:

@@ -342,7 +342,11 @@ class Steps:
         if moved and reached is not None and origin is None:
             origin = self._first(arrived, reached)
         if (moved or closes) and until is not None and reached is not None and origin is not None:
-            kept_rows = partial(self._kept_rows, before)
+
+            def kept_rows(name: str) -> RetainedRows | None:
+                kept = self._kept_rows(before, name)
+                return None if kept is None else RetainedRows(kept, are_few)
+
             ended = self._ended(arrived, until)
             span = InstantSpan(
                 before.frontier, reached, origin, arrived, kept_rows, keep, are_few, marks, cached, ended

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -27,7 +27,7 @@ from windrow.spark.collected import frame_of_few
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.checkpoints.carried_state import Carried
 from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
-from windrow.spark.live.micro_batches.in_memory import InMemorySteps
+from windrow.spark.live.micro_batches.in_memory import Come, InMemorySteps
 from windrow.spark.live.micro_batches.steps import inside
 from windrow.spark.live.micro_batches.windowed_columns import StageColumns
 from windrow.spark.live.operators.ended_partitions import Endings
@@ -39,14 +39,38 @@ from windrow.spark.live.reading.windowed_queries import WindowedQuery, WindowedS
 from windrow.spark.live.reports.state_table import QueryState, RetainedRowsOf, state_of
 from windrow.spark.live.sinks.into_stream import IntoStream
 from windrow.spark.live.sinks.sink import Sink, TableSink, takes_tables
+from windrow.spark.logs.micro_batch import RetainedRows
 from windrow.spark.logs.session_streams import ROWTIME, Stream
 from windrow.spark.relations.changelog import as_cql
 from windrow.spark.relations.varying import columns_of
 
-__all__ = ["StagedSteps"]
+__all__ = ["Arrived", "StagedSteps"]
 
 _PASSED = "passed"
 """The mark of a query that passes rows on: all before this instant have been."""
+
+
+@dataclass(frozen=True, eq=False)
+class Arrived:
+    """What comes to the windows in a micro-batch.
+
+    Attributes
+    ----------
+    rows
+        The new rows of each stream that has windows.
+    until
+        No later micro-batch brings a row before this instant, in ticks of the query's clock.
+    origin
+        The first instant of the streams, where it is known apart from `rows`.
+    keep, marks
+        What is to be committed beside the windows.
+    """
+
+    rows: Mapping[str, pa.Table]
+    until: int | None
+    origin: int | None
+    keep: Mapping[str, RetainedRows]
+    marks: Mapping[str, int]
 
 
 class StagedSteps(InMemorySteps):
@@ -74,7 +98,6 @@ class StagedSteps(InMemorySteps):
         found, now = come.found, come.now
         self._tell_late({name: self._late(name, one.late) for name, one in found.items()}, number)
         clocks = {name: one.position for name, one in found.items()}
-        until = self._frontier(clocks)
         is_known = self._known is not None and self._known[0] == before.number
         holdings = self._holdings(before)
         if not is_known:
@@ -89,25 +112,25 @@ class StagedSteps(InMemorySteps):
                 if before.frontier is not None and before.origin is not None:
                     self._flowed(holdings, Times(None, before.frontier), before.origin)
         self._known = None  # what goes on changes now: a step that fails begins again from the files
-        came = {side.name: self._rows(side, found[side.stream].rows) for side in self._stage.sides}
         closes = self._endings.take(number, before.number, before.clocks, clocks)
-        origin, given, used = before.origin, 0, 0
+        waited = self._waiting(holdings) + sum(one.rows.num_rows for one in found.values())
+        arrived = self._arrived(come, holdings, number, before, closes=closes)
+        came = {side.name: self._rows(side, arrived.rows[side.stream]) for side in self._stage.sides}
+        until, given = arrived.until, 0
+        origin = before.origin if arrived.origin is None else arrived.origin
         reached = None if until is None else self._plan.taken_before(until)
         if reached is not None and origin is None:
             waiting = [*(one.waiting for one in holdings.values()), *came.values()]
             firsts = [pc.min(rows.column(ROWTIME)).as_py() for rows in waiting]
             origin = min((first for first in firsts if first is not None and first < reached), default=None)
         self._origin = origin
-        frontier, marks = before.frontier, dict(before.marks)
+        frontier, marks = before.frontier, {**before.marks, **arrived.marks}
         moved = until is not None and (frontier is None or until > frontier)
         moved = moved or (self._stage.passes_on and come.count > 0)
-        if moved and until is not None and reached is not None and origin is not None:
-            sides = {side.stream: side.name for side in self._stage.sides}
-            waited = self._waiting(holdings) + sum(came[name].num_rows for name in sides.values())
+        if moved and until is not None and reached is not None and origin is not None and origin < reached:
             times = Times(frontier, reached)
             take = self._passed_on if self._stage.passes_on else self._taken_in
             holdings, told = take(holdings, came, number, times)
-            used = waited - self._waiting(holdings)
             if isinstance(self._sink, IntoStream):
                 given = self._insert(self._sink, told, until, before.counts.get("rows_given", 0))
             else:
@@ -117,7 +140,8 @@ class StagedSteps(InMemorySteps):
                 marks[_PASSED] = reached
         else:
             holdings = _with(holdings, came, number)
-        if closes or self._may_settle:
+        used = waited - self._waiting(holdings)
+        if (closes or self._may_settle) and self._stage.flows is None:
             holdings, self._may_settle = settled(self._stage, holdings, self._endings)
         came_in = come.count
         counts = {
@@ -136,7 +160,8 @@ class StagedSteps(InMemorySteps):
                 self._checkpoint.write_chunk(name, chunk, rows)
             chunks[name] = {str(chunk): rows for chunk, rows in kept[name].chunks.items()}
         step = CommittedBatch(number, clocks, frontier, origin, {}, counts, chunks, marks=marks)
-        step = self._checkpoint.commit(step if self._carried is None else self._carried.named(step), {})
+        step = step if self._carried is None else self._carried.named(step)
+        step = self._checkpoint.commit(step, arrived.keep)
         self._known = number, kept
         self.progress = {
             "batch": number,
@@ -145,6 +170,7 @@ class StagedSteps(InMemorySteps):
             "frontier": frontier,
             **self._counted(step, self._waiting(kept)),
             "rows_in_windows": sum(int(holding.held.alive.sum()) for holding in kept.values())
+            + sum(self._checkpoint.count(step, name) for name in step.rows if name.startswith("window"))
             + (0 if self._carried is None else self._carried.rows),
             "state_bytes": self._checkpoint.size(step),
         }
@@ -158,15 +184,33 @@ class StagedSteps(InMemorySteps):
         step = self._checkpoint.last()
         holdings = self._holdings(step)
         waiting = {side.stream: holdings[side.name].waiting.column(ROWTIME) for side in self._stage.sides}
+        kept = {name: RetainedRowsOf.of(rowtimes, None) for name, rowtimes in waiting.items()}
+        return state_of(self._plan, step, kept, self._in_windows(step, holdings), on_one_clock=True)
+
+    def _in_windows(self, step: CommittedBatch, holdings: Mapping[str, Holding]) -> dict[str, RetainedRowsOf]:
+        """The rows that windows hold after a step."""
         windows = {}
         for side in self._stage.sides:
             held = holdings[side.name].held
             rowtimes = held.rows.column(ROWTIME).filter(pa.array(held.alive))
             windows[side.name] = RetainedRowsOf.of(rowtimes, self._checkpoint.chunk_bytes(step, side.name))
-        kept = {name: RetainedRowsOf.of(rowtimes, None) for name, rowtimes in waiting.items()}
-        return state_of(self._plan, step, kept, windows, on_one_clock=True)
+        return windows
 
     # -- what comes in -------------------------------------------------------------------------------
+
+    def _arrived(
+        self,
+        come: Come,
+        holdings: Mapping[str, Holding],  # noqa: ARG002 - of those that follow clauses
+        number: int,  # noqa: ARG002 - of those that follow clauses
+        before: CommittedBatch,  # noqa: ARG002 - of those that follow clauses
+        *,
+        closes: bool,  # noqa: ARG002 - of those that follow clauses
+    ) -> Arrived:
+        """What comes to the windows: the rows of the streams themselves."""
+        clocks = {name: one.position for name, one in come.found.items()}
+        rows = {name: one.rows for name, one in come.found.items()}
+        return Arrived(rows, self._frontier(clocks), None, {}, {})
 
     def _rows(self, side: WindowedSide, rows: pa.Table) -> pa.Table:
         """What is kept of rows: columns, what is computed of them, and rowtimes on the query's clock."""

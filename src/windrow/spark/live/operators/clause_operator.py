@@ -172,7 +172,7 @@ class LiveClause:
         else:
             frontier = None if until >= FOREVER else self.frontier(until)
             given, kept, tell = self._by_tasks(gateway, keyed, span, until, frontier, name, ended)
-        span.keep[name] = RetainedRows(kept, are_few)
+        span.keep[name] = kept
         return Given(stage.finished(given, self.result), tell, are_few)
 
     def _by_driver(
@@ -183,33 +183,32 @@ class LiveClause:
         until: int,
         name: str,
         ended: Ended | None,
-    ) -> tuple[DataFrame, DataFrame, Callable[[], int]]:
+    ) -> tuple[DataFrame, RetainedRows, Callable[[], int]]:
         spark, before = gateway.spark, span.before(name)
         came = keyed.toArrow()
         if self.follows:
             waited = span.before(_waiting(name))
             if waited is not None:
-                came = pa.concat_tables([waited.toArrow().cast(came.schema), came])
+                came = pa.concat_tables([waited.collected().cast(came.schema), came])
             column = came.column(self.rowtime)
             if column.null_count:
                 raise self._no_rowtime()
             is_due = pc.less(_ticks(column, self.clock), until)
             if ended is not None:
                 is_due = pc.or_(is_due, pa.array(ended.rows(came)))
-            waits = frame_of_few(spark, came.filter(pc.invert(is_due)), self.waiting)
-            span.keep[_waiting(name)] = RetainedRows(waits, are_few=True)
+            span.keep[_waiting(name)] = RetainedRows.of(spark, came.filter(pc.invert(is_due)), self.waiting)
             came = came.filter(is_due)
         if self.pairs is None:
-            kept = None if before is None else before.toArrow()
+            kept = None if before is None else before.collected()
         else:
             rows = frame_of_few(spark, came, self.waiting)
-            found = self.pairs.found(gateway, before, rows).toArrow()
+            found = self.pairs.found(gateway, None if before is None else before.frame, rows).toArrow()
             is_new = pc.is_null(found.column(AT))
             kept, came = found.filter(pc.invert(is_new)), found.filter(is_new).drop_columns(CARRIED.names)
         whole, kept, least = self.advanced(came, kept, until, ended)
         return (
             frame_of_few(spark, whole, travelling_schema(self.result)),
-            frame_of_few(spark, kept, self.schema),
+            RetainedRows.of(spark, kept, self.schema),
             lambda: until if least is None else least,
         )
 
@@ -266,12 +265,13 @@ class LiveClause:
         frontier: Frontier | None,
         name: str,
         ended: Ended | None,
-    ) -> tuple[DataFrame, DataFrame, Callable[[], int]]:
-        before, growing = span.before(name), self.growing
+    ) -> tuple[DataFrame, RetainedRows, Callable[[], int]]:
+        known, growing = span.before(name), self.growing
+        before = None if known is None else known.frame
         ticks = F.expr(self.clock.of_column(self.rowtime, self.clock.kind, self.clock.unit))
         if self.follows:
             waited = span.before(_waiting(name))
-            came = keyed if waited is None else keyed.unionByName(waited)
+            came = keyed if waited is None else keyed.unionByName(waited.frame)
             due = F.coalesce(ticks, raising("NULL_ROWTIME", _NO_ROWTIME, _WITHOUT_ONE)) < until
             early, later = _split(came.where(~due), ended)
             span.keep[_waiting(name)] = RetainedRows(later, are_few=False)
@@ -298,7 +298,7 @@ class LiveClause:
                 ((least,),) = kept.where(is_open).agg(F.min(ticks)).collect()
             return until if least is None else min(until, int(least))
 
-        return given, kept, tell
+        return given, RetainedRows(kept, are_few=False), tell
 
     def frontier(self, until: int | None) -> Frontier:
         """The frontier in the columns of the rowtime; None while nothing is known."""

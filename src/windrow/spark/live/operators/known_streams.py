@@ -7,7 +7,7 @@ from pyspark.sql.types import StructType
 from windrow.algebra.continuous import Input
 from windrow.spark.catalog import Catalog, CatalogDefinition
 
-__all__ = ["KnownStreams"]
+__all__ = ["KnownStreams", "is_live"]
 
 
 class KnownStreams:
@@ -17,16 +17,18 @@ class KnownStreams:
     ----------
     catalog
         The session's.
+    with_clauses
+        Whether live windows and matches are streams too.
     """
 
-    def __init__(self, catalog: Catalog) -> None:
-        self._catalog = catalog
+    def __init__(self, catalog: Catalog, *, with_clauses: bool = False) -> None:
+        self._catalog, self._with_clauses = catalog, with_clauses
 
     def stream(self, name: str) -> StructType | None:
         """The columns of a live stream."""
-        stream = self._catalog.streams.get(name)
-        if stream is None or stream.live is None:
+        if not is_live(self._catalog, name, with_clauses=self._with_clauses):
             return None
+        stream = self._catalog.streams[name]
         return StructType([stream.frame.schema[column] for column in stream.columns])
 
     def given(self, item: Input) -> None:
@@ -34,6 +36,13 @@ class KnownStreams:
 
     def view(self, name: str) -> CatalogDefinition | None:
         """The view of this name."""
-        stream = self._catalog.streams.get(name)
-        is_live = stream is not None and stream.live is not None
-        return None if is_live else self._catalog.definitions.get(name)
+        is_stream = is_live(self._catalog, name, with_clauses=self._with_clauses)
+        return None if is_stream else self._catalog.definitions.get(name)
+
+
+def is_live(catalog: Catalog, name: str, *, with_clauses: bool = False) -> bool:
+    """Whether a name is that of a live stream; or also of windows or matches of some."""
+    stream = catalog.streams.get(name)
+    if stream is not None and stream.live is not None:
+        return True
+    return with_clauses and name in catalog.sequences and bool(catalog.sequences[name].streams)

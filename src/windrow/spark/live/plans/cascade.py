@@ -85,7 +85,7 @@ class Cascade:
         for name, one in coming.items():
             key = f"window{path}.{name}.waiting"
             held = span.before(key)
-            rows = one.rows if held is None else held.unionByName(one.rows)
+            rows = one.rows if held is None else held.frame.unionByName(one.rows)
             reached = upwards(until, clock, one.stream.clock)
             span.keep[key] = RetainedRows(rows.where(F.col(ROWTIME) >= reached) if moves else rows, are_few)
             arrived[name] = replace(one.stream, frame=rows)

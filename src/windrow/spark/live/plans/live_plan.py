@@ -399,6 +399,11 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
         return found
 
     @property
+    def follows(self) -> bool:
+        """Whether it reads what clauses give."""
+        return bool(sequences_of(self.catalog, self.query))
+
+    @property
     def not_staged(self) -> str | None:
         """What of the query no stage does; None if all of it is one."""
         return None if isinstance(self._staged, WindowedQuery) else self._staged
@@ -407,8 +412,6 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
     def _staged(self) -> WindowedQuery | str:
         if self.execution == "reference":
             return "the reference"
-        if sequences_of(self.catalog, self.query):
-            return "windows or matches that it follows"
         gateway = Gateway(self.gateway.spark, self.gateway.parameters)
         nothing = InstantSpan(None, 0, 0, {}, lambda _: None)
         runner = LiveRunner(gateway, self.catalog, self.reader, self.execution, nothing)
@@ -434,6 +437,8 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
             found += self.catalog.sequences[name].unbounded()
         for item in live_windows(self.catalog, self.query):
             window, name = item.window, item.source if isinstance(item.source, str) else "a stream"
+            view = self.catalog.sequences.get(name.lower())
+            name = name if view is None else view.shown
             if window.is_unbounded:
                 told = f"a length of time would bound it: [RANGE 1 HOUR]{self._or_promises(item)}"
                 if self._is_promised(item):

@@ -110,7 +110,7 @@ class LiveRunner(Runner):
         hidden = (ROWTIME, *stream.ties)
         rows = stream.frame.select(*map(quoted, stream.columns), *hidden)
         before = span.before(name)
-        whole = rows if before is None else before.unionByName(rows)
+        whole = rows if before is None else before.frame.unionByName(rows)
         carried = replace(stream, frame=whole, columns=(*stream.columns, *hidden), known_ends=span.ends)
         made = windowed(self.gateway, carried, item, sizes, self.execution)
         if (item.window.row_slide or 1) > 1:
@@ -199,7 +199,7 @@ def sequences_of(catalog: Catalog, query: Continuous) -> frozenset[str]:
 
 
 def live_windows(catalog: Catalog, query: Continuous) -> Iterator[WindowedStream]:
-    """The windows in a query of live streams and of streams made by queries, also in views."""
+    """The windows in a query of live streams, and of streams that clauses or queries make, also in views."""
     inputs = query.query.inputs if isinstance(query, StreamQuery) else query.inputs
     for item in inputs:
         if isinstance(item, ChangelogOf):
@@ -209,8 +209,11 @@ def live_windows(catalog: Catalog, query: Continuous) -> Iterator[WindowedStream
         if isinstance(item, WindowedStream):
             if isinstance(item.source, StreamQuery):
                 yield from live_windows(catalog, item.source)
-            is_made = isinstance(item.source, StreamQuery) or item.source.lower() in catalog.definitions
-            if is_made or _is_live(catalog, str(item.source).lower()):
+            source = str(item.source).lower()
+            view = catalog.sequences.get(source)
+            is_of_clauses = view is not None and bool(view.streams)
+            is_made = isinstance(item.source, StreamQuery) or source in catalog.definitions or is_of_clauses
+            if is_made or _is_live(catalog, source):
                 yield item
         if isinstance(name, str) and name.lower() in catalog.definitions:
             yield from live_windows(catalog, catalog.definitions[name.lower()].query)

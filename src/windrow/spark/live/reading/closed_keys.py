@@ -31,8 +31,9 @@ def ends_of_stage(stage: WindowedQuery, catalog: Catalog) -> dict[str, Ends]:
         columns = {
             name: side.columns[inner] for name, inner in zip(names, own, strict=True) if inner in side.columns
         }
-        if names and len(columns) == len(names):
-            found[key] = (ClauseSource(side.stream, catalog.streams[side.stream], columns),)
+        stream = catalog.streams[side.stream]
+        if names and len(columns) == len(names) and stream.live is not None:
+            found[key] = (ClauseSource(side.stream, stream, columns),)
 
     for side in stage.sides:
         if side.window.rows is not None and (side.window.length is None or stage.block.joined is not None):

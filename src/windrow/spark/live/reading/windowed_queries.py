@@ -29,7 +29,7 @@ from windrow.spark.analysis.schemas import SparkAnalyser
 from windrow.spark.arrow import arrow_type, contains, is_orderable, travelling_type
 from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
-from windrow.spark.live.operators.known_streams import KnownStreams
+from windrow.spark.live.operators.known_streams import KnownStreams, is_live
 from windrow.spark.live.operators.window_flow import WindowFlow, WindowQuery
 from windrow.spark.logs.session_streams import ROWTIME, Stream
 from windrow.spark.relations.aggregates_of_plan import kernel_aggregates
@@ -158,15 +158,18 @@ def staged(
     for item in inner.inputs:
         if not isinstance(item, WindowedStream) or not isinstance(item.source, str):
             return "what is no window of a stream with a name"
-        stream = catalog.streams.get(item.source.lower())
-        if stream is None or stream.live is None:
+        if not is_live(catalog, item.source.lower(), with_clauses=True):
             return "a recorded stream or a view"
+        if kind == "RSTREAM" and item.source.lower() in catalog.sequences:
+            return "windows or matches as they come"
+        stream = catalog.streams[item.source.lower()]
         if stream.clock.kind != clock.kind and clock.kind == "timestamp":
             return "rowtimes of two kinds"
         frames[item.key] = stream.frame.select(*map(quoted, stream.columns))
     shown = gateway.sql(inner.text, frames).schema
     try:
-        plan = applied(QueryReader(reader, SparkAnalyser(gateway), KnownStreams(catalog)).relation(inner))
+        known = KnownStreams(catalog, with_clauses=True)
+        plan = applied(QueryReader(reader, SparkAnalyser(gateway), known).relation(inner))
     except (NotPlannedError, UnknownShapeError) as found:
         return str(found)
     lowering = _Lowering(gateway, catalog, reader, sizes, kind, shown)
@@ -470,11 +473,13 @@ class _Lowering:
             return "keys without an order"
         sizes = self.sizes[side.window.key]
         live = side.stream.live
-        assert live is not None
-        ties = side.stream.ties if live.identity and sizes.rows is not None else ()
+        is_ordered = live is not None and not live.identity  # its rows come in their order
+        ties = () if is_ordered or sizes.rows is None else side.stream.ties
         window = Window(ROWTIME, sizes.length, sizes.slide, sizes.rows, partition, ties)
         fields = [pa.field(name, arrow_type(kind)) for name, kind in types.items()]
-        of_ties = dict(zip(side.stream.ties, (pa.int64(), pa.string(), pa.int64()), strict=False))
+        of_ties = {tie: arrow_type(kinds[tie]) for tie in ties}
+        if None in of_ties.values():
+            return "columns of this type"
         text = _computing(side)
         columns = tuple(again[name] for name in side.stream.columns)
         if text is not None:  # what is computed alone may have no meaning alone, as by a name of SELECT's

@@ -1,0 +1,207 @@
+"""The steps of windows in brackets over what clauses give: clauses and windows on the driver, both in memory.
+
+    sources ─ their frontier ─▶ clauses ─ least rowtime that may still be given ─▶ windows ─▶ changes
+
+The rows of sources wait for their frontier, and so do the rows of clauses for theirs. What clauses keep, and
+the rows of sources that wait, is committed beside the chunks of the windows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from windrow.kernels.advance import Ended
+from windrow.kernels.stages import Holding
+from windrow.spark.gateway import Gateway
+from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
+from windrow.spark.live.micro_batches.in_memory import Come, numbered, waiting_schema
+from windrow.spark.live.micro_batches.steps import HELD, inside
+from windrow.spark.live.micro_batches.windowed_steps import Arrived, StagedSteps
+from windrow.spark.live.plans.cascade import Cascade
+from windrow.spark.live.plans.live_plan import ContinuousPlan
+from windrow.spark.live.reading.windowed_queries import WindowedQuery
+from windrow.spark.live.reports.state_table import QueryState, retained_in, state_of
+from windrow.spark.live.sinks.into_stream import IntoStream
+from windrow.spark.live.sinks.sink import Sink
+from windrow.spark.logs.micro_batch import InstantSpan, RetainedRows, upwards
+from windrow.spark.logs.session_streams import ROWTIME, Stream
+from windrow.syntax.sqltext import quoted
+
+__all__ = ["FollowingSteps"]
+
+_SOURCES = "sources"
+"""The mark of the sources' frontier, which may be ahead of that of the windows."""
+
+_NOTHING = pa.table({ROWTIME: pa.array([], pa.int64())})
+
+
+class FollowingSteps(StagedSteps):
+    """As :class:`windrow.spark.live.micro_batches.steps.Steps`, which says what it takes."""
+
+    def __init__(
+        self,
+        plan: ContinuousPlan,
+        stage: WindowedQuery,
+        sink: Sink | IntoStream,
+        folder: Path,
+        envelope: str,
+        on_late: str,
+    ) -> None:
+        super().__init__(plan, stage, sink, folder, envelope, on_late)
+        self._following = plan
+        sides = {side.stream for side in stage.sides}
+        self._clauses = sorted(sides & plan.catalog.sequences.keys())
+        behind = frozenset[str]().union(*(plan.catalog.sequences[name].streams for name in self._clauses))
+        self._sources = {name: stream for _, name, stream in self.streams() if name in behind}
+        self._retained: tuple[int, Mapping[str, RetainedRows]] = -1, {}
+        self._cached: list[DataFrame] = []
+
+    def _step(self, batch: DataFrame, number: int, before: CommittedBatch) -> None:
+        super()._step(batch, number, before)
+        for frame in self._cached:
+            frame.unpersist()
+
+    # -- what comes in -------------------------------------------------------------------------------
+
+    def _reading(
+        self, frame: DataFrame, at: int, name: str, is_row: Column
+    ) -> tuple[DataFrame, dict[str, str]]:
+        """What the windows read, and of the sources of clauses all columns."""
+        frame, columns = super()._reading(frame, at, name, is_row)
+        whole = self._sources[name].columns if name in self._sources else ()
+        return frame, {**columns, **{own: inside(at, own) for own in whole}}
+
+    def _arrived(
+        self,
+        come: Come,
+        holdings: Mapping[str, Holding],
+        number: int,
+        before: CommittedBatch,
+        *,
+        closes: bool,
+    ) -> Arrived:
+        """What comes to the windows: the rows of streams, and what the clauses give before their frontier."""
+        until = self._frontier({name: one.position for name, one in come.found.items()})
+        reached, known = before.marks.get(_SOURCES), self._retained_before(before)
+        rows = {name: one.rows for name, one in come.found.items() if name not in self._sources}
+        waits: dict[str, pa.Table] = {}
+        for name, stream in self._sources.items():
+            came = numbered(stream, come.found[name].rows, number)
+            held = known.get(f"{HELD}{name}")
+            parts = [came] if held is None else [held.collected().cast(came.schema), came]
+            waits[name] = pa.concat_tables(parts)
+        moved = until is not None and (reached is None or until > reached)
+        origin = before.origin
+        if moved and until is not None and origin is None:
+            origin = self._first_of(holdings, {**rows, **waits}, until)
+        keep = {name: kept for name, kept in known.items() if not name.startswith(HELD)}
+        bound, given, marks = before.frontier, dict.fromkeys(self._clauses, _NOTHING), dict(before.marks)
+        if (moved or closes) and until is not None and origin is not None:
+            due = {name: self._split(name, waits, until) for name in self._sources}
+            span = InstantSpan(reached, until, origin, due, known.get, are_few=True, marks=marks)
+            given, bound = self._given_by(replace(span, ended=self._ended_by(waits)))
+            keep |= span.keep
+            marks[_SOURCES] = until
+        for name, stream in self._sources.items():
+            keep[f"{HELD}{name}"] = RetainedRows.of(self._spark, waits[name], waiting_schema(stream))
+        rows |= {name: come.found[name].rows for name in self._sources}
+        self._retained = number, {name: kept for name, kept in keep.items() if kept.table is not None}
+        return Arrived({**rows, **given}, bound, origin, keep, marks)
+
+    def _first_of(
+        self, holdings: Mapping[str, Holding], rows: Mapping[str, pa.Table], until: int
+    ) -> int | None:
+        """The first instant of rows before the frontier, in ticks of the query's clock."""
+        streams = self._plan.catalog.streams
+        factors = {name: streams[name].clock.nanoseconds // self._clock.nanoseconds for name in rows}
+        firsts = [
+            pc.min(table.column(ROWTIME)).as_py() * factors[name]
+            for name, table in rows.items()
+            if table.num_rows
+        ]
+        waiting = (one.waiting for one in holdings.values() if one.waiting.num_rows)
+        firsts += [pc.min(table.column(ROWTIME)).as_py() for table in waiting]
+        return min((first for first in firsts if first < until), default=None)
+
+    def _split(self, name: str, waits: dict[str, pa.Table], until: int) -> Stream:
+        """The rows of a source before an instant; in `waits` the others are left."""
+        stream = self._sources[name]
+        is_due = pc.less(waits[name].column(ROWTIME), upwards(until, self._clock, stream.clock))
+        due, waits[name] = waits[name].filter(is_due), waits[name].filter(pc.invert(is_due))
+        return replace(stream, frame=RetainedRows.of(self._spark, due, waiting_schema(stream)).frame)
+
+    def _ended_by(self, waits: Mapping[str, pa.Table]) -> dict[str, Ended]:
+        """Of the clauses, the partitions of which no more rows will come but those that wait."""
+
+        def waiting(name: str, columns: tuple[str, ...]) -> pa.Table:
+            return waits[name].select(columns)
+
+        sequences = self._plan.catalog.sequences
+        keys = [key for name in self._clauses for key in sequences[name].ends()]
+        found = {key: self._endings.ended(key, waiting) for key in keys}
+        return {key: ended for key, ended in found.items() if ended is not None}
+
+    def _given_by(self, span: InstantSpan) -> tuple[dict[str, pa.Table], int]:
+        """What the clauses give in a step, as windows read it, and before which instant no later one does."""
+        plan, gateway = self._following, Gateway(self._spark, self._plan.gateway.parameters)
+        cascade = Cascade(gateway, plan.catalog, plan.execution, span, self._clock, plan.reader.tokens)
+        coming = {name: cascade.coming(name) for name in self._clauses}
+        with gateway.translated():
+            given = {name: self._read_of(name, one.rows).toArrow() for name, one in coming.items()}
+        self._cached = span.cached
+        return given, min(one.until(self._clock) for one in coming.values())
+
+    def _read_of(self, name: str, rows: DataFrame) -> DataFrame:
+        """What the windows read of the rows of a clause."""
+        stream = self._plan.catalog.streams[name]
+        own = [F.col(quoted(one)).alias(inside(0, one)) for one in stream.columns]
+        frame, columns = super()._reading(rows.select(*own, ROWTIME, *stream.ties), 0, name, F.lit(True))
+        shown = (F.col(quoted(made)).alias(one) for one, made in columns.items())
+        return frame.select(*shown, ROWTIME, *stream.ties)
+
+    # -- what is kept --------------------------------------------------------------------------------
+
+    def _holdings(self, before: CommittedBatch) -> dict[str, Holding]:
+        """What the last step left: in windows, and of sources and clauses."""
+        self._retained = before.number, self._retained_before(before)
+        return super()._holdings(before)
+
+    def _retained_before(self, before: CommittedBatch) -> Mapping[str, RetainedRows]:
+        """What sources and clauses left at the last step."""
+        number, known = self._retained
+        found = dict(known) if number == before.number else {}
+        for name in before.rows:
+            frame = None if name in found else self._checkpoint.rows(before, name)
+            if frame is not None:
+                found[name] = RetainedRows(frame, True, self._checkpoint.table(before, name))
+        return found
+
+    def _waiting(self, holdings: Mapping[str, Holding]) -> int:
+        """How many rows wait: of sources of clauses, and of streams that only windows read."""
+        ours, (_, known) = {*self._sources, *self._clauses}, self._retained
+        sides = {side.stream: side.name for side in self._stage.sides if side.stream not in ours}
+        sources = [known[f"{HELD}{name}"] for name in self._sources if f"{HELD}{name}" in known]
+        tables = [kept.collected() for kept in sources]
+        tables += [holdings[name].waiting for name in sides.values()]
+        waiting: int = sum(table.num_rows for table in tables)
+        return waiting
+
+    def state(self) -> QueryState:
+        """What is kept after the last step."""
+        step = self._checkpoint.last()
+        folder, streams = self._checkpoint.path(step.number), self._plan.catalog.streams
+        holdings, waiting, windows = super()._holdings(step), {}, {}
+        for name in step.rows:
+            if name.startswith(HELD):
+                stream = name.removeprefix(HELD)
+                waiting[stream] = retained_in(folder / name, streams[stream].clock, [ROWTIME])
+            else:
+                windows[name] = retained_in(folder / name, self._clock, self._plan.rowtimes)
+        return state_of(self._plan, step, waiting, {**windows, **self._in_windows(step, holdings)})
