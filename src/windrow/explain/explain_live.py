@@ -31,7 +31,7 @@ def explain_live(plan: SequencePlan) -> str:
     parts = [text]
     how = "in memory" if is_one_clause(plan) else "by Spark, step by step"
     for clause in plan.clauses:
-        given, kept = keeping(clause.growing.plan, clause.frontier(0))
+        given, kept = keeping(clause.kernel.growing.plan, clause.kernel.frontier(0))
         streams = plan.catalog.streams
         read = [key for key in clause.clause.rows.relations() if key in plan.read]
         told = [
@@ -44,13 +44,15 @@ def explain_live(plan: SequencePlan) -> str:
         if ends is not None:
             by = ", and ".join(dict.fromkeys(map(str, ends)))
             lines.append(("ended", f"partitions whose keys are promised to be over, by {by}"))
-        elif clause.growing.partition and not clause.keys:
+        elif clause.kernel.growing.partition and not clause.keys:
             lines.append(("ended", _WITH_STREAM))
         grows = plan.grows(clause)
         if grows is not None:
             lines.append(("unbounded", str(grows)))
         if clause.pairs is not None:
             lines.append(("pairs", "of rows that are kept or have come are tried by Spark in each step"))
+        if plan.is_endless and clause is plan.clauses[-1]:
+            lines += _host(plan)
         parts.append(section("live", lines))
     return "\n\n".join(parts)
 

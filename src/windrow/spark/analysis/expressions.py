@@ -247,6 +247,14 @@ def _any(function: Function) -> _Handler:
     return lambda _, operands: _over(function, operands, pa.bool_())
 
 
+def _field(node: SparkNode, operands: Sequence[Typed]) -> Typed:
+    """A field of a column of structs."""
+    (of,), place = operands, int(node.fields["ordinal"])
+    _only(pa.types.is_struct(of.kind))
+    field_of = partial(pc.struct_field, indices=[place])
+    return _over(field_of, operands, of.kind.field(place).type, doubt="files may have fields in another form")
+
+
 def _is_compared(kind: pa.DataType) -> bool:
     """Whether Arrow compares values alike; of floats it does not know that NaN is the greatest."""
     return (
@@ -565,6 +573,7 @@ _HANDLERS: Mapping[str, _Handler] = {
     "DateFormatClass": _formatted,
     "TimestampAddInterval": _plus_interval,
     "TimeAdd": _plus_interval,  # the same in Spark 4.0
+    "GetStructField": _field,
     "UnixMicros": _converted(INSTANT, pa.int64()),
     "MicrosToTimestamp": _converted(pa.int64(), INSTANT),
     "Lower": _ascii(lambda: texts.lower, pa.string(), 0),
