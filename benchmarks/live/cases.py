@@ -159,6 +159,7 @@ CASES: Mapping[str, Case] = MappingProxyType(
                 TYPE SLIDING PARTITION BY key ORDER BY ts
                 START AS s WHEN s.value > 90 ONLY END AS e WHEN e.value < s.value - 50)
             """,
+            on_executors=True,
         ),
         "runs": Case(
             "runs above 50 and the reading that ends them",
@@ -176,6 +177,7 @@ CASES: Mapping[str, Case] = MappingProxyType(
                 ONE ROW PER MATCH AFTER MATCH SKIP PAST LAST ROW
                 PATTERN (a+ b) DEFINE a AS a.`value` > 50, b AS b.`value` <= 50)
             """,
+            on_executors=True,
         ),
         "falls": Case(
             "falls and the rise that ends them",

@@ -25,7 +25,7 @@ from tests.chaos.life import DIED, FATAL, FATAL_OPERATION, PROGRESS, STARTED
 from tests.chaos.logs import late_rows
 from tests.chaos.processes import born, children, command, kill, tree
 from tests.chaos.scenarios import SCENARIOS
-from tests.live.stepping import total
+from tests.live.stepping import rows_of, total
 from windrow import Session
 
 __all__ = ["FORCED", "OPERATION", "RANDOM", "Round", "Summary", "run"]
@@ -440,7 +440,12 @@ class _Run:
             pq.read_table(path)
 
     def changes(self, told: Sequence[pa.Table]) -> Counter:
-        """The changes of each row, at each instant if that is the same in every run."""
+        """The changes of each row, at each instant if that is the same in every run.
+
+        Of a query that has none, how often each row is there.
+        """
+        if not self.scenario.is_relation:
+            return rows_of(told)
         found = total(told)
         if not self.scenario.is_timed:
             return found
@@ -454,7 +459,9 @@ class _Run:
         session, found = Session(spark.newSession()), self.round
         for source in self.sources:
             source.record(session)
-        wanted = self.changes([self.scenario.ask(session).changelog("diff").to_arrow()])
+        asked = self.scenario.ask(session)
+        whole = asked.changelog("diff") if self.scenario.is_relation else asked
+        wanted = self.changes([whole.to_arrow()])
         files = sorted((self.folder / "out").glob("*.parquet"))
         given = [pq.read_table(path) for path in files]
         was = self.changes(given)

@@ -32,6 +32,8 @@ class Scenario:
         Where it runs: the driver, or executors.
     is_timed
         Whether its changes are at processing times, which are others in every run.
+    is_relation
+        Whether it has changes, and not rows alone.
     """
 
     sources: Callable[[Path], list[Source]]
@@ -40,6 +42,7 @@ class Scenario:
     has_workers: bool = False
     host: str = "driver"
     is_timed: bool = False
+    is_relation: bool = True
 
     def ask(self, session: Session) -> LiveRelation:
         """The query over what is declared in a session."""
@@ -88,6 +91,15 @@ SCENARIOS = {
         has_workers=True,
         host="executors",
         is_timed=True,
+    ),
+    "matches on executors": Scenario(
+        lambda folder: [Arriving(folder, "s", lag=2, producers="p")],
+        "SELECT k, since, n, total FROM s MATCH_RECOGNIZE (PARTITION BY k ORDER BY ts, v"
+        " MEASURES FIRST(ts) AS since, COUNT(*) AS n, SUM(v) AS total PATTERN (a b+) WITHIN 6"
+        " DEFINE b AS b.v > PREV(b.v))",
+        has_workers=True,
+        host="executors",
+        is_relation=False,
     ),
     "merge": Scenario(
         lambda folder: [

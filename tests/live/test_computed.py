@@ -18,7 +18,7 @@ from windrow.spark.live.operators.lookups import LookUp
 COLUMNS = (
     "x BIGINT, y BIGINT, i INT, h SMALLINT, at TIMESTAMP, local TIMESTAMP_NTZ, day DATE, s STRING, t STRING,"
     " d DECIMAL(10,2), wide DECIMAL(38,4), f DOUBLE, g DOUBLE, r FLOAT, b BOOLEAN,"
-    " o STRING COLLATE UTF8_BINARY"
+    " o STRING COLLATE UTF8_BINARY, u STRUCT<n: BIGINT, of: STRUCT<t: STRING>>"
 )
 UTC = datetime.UTC
 
@@ -47,6 +47,7 @@ VALUES = {
     "r": [0.5, None, float("nan"), -0.0, float("inf")],
     "b": [True, False, None, True, False],
     "o": ["a", "A", None, "", "b"],
+    "u": [{"n": 1, "of": {"t": "a"}}, None, {"n": None, "of": None}, {"n": 4, "of": {"t": None}}, {"n": 5}],
 }
 READ = """
 x
@@ -144,6 +145,10 @@ split_part(s, '/', 1)
 split_part(s, '/', 4)
 split_part(s, '//', 2)
 o
+u.n
+u.n + x
+u.of.t
+u.of.t IS NULL
 """.strip().splitlines()
 ASCII = """
 lower(t)

@@ -11,6 +11,7 @@ from windrow import Memory, Session, WindrowError
 from windrow.errors import ExecutionError
 from windrow.spark.live import is_one_clause
 from windrow.spark.live.hosts import steps_of
+from windrow.spark.live.micro_batches.around_clause import AroundClause
 from windrow.spark.live.micro_batches.clause_steps import ClauseSteps
 from windrow.spark.live.micro_batches.following_steps import FollowingSteps
 from windrow.spark.live.micro_batches.in_memory import TOO_LARGE
@@ -149,6 +150,22 @@ def test_what_stands_beside_a_clause_may_give_several_rows_of_each(session, tmp_
         ([(at(0), 11, 2), (at(0), 11, 11)], 1),
         ([(at(1), 12, 3), (at(1), 12, 12)], 1),
     ]
+
+
+def test_columns_that_arrow_computes_need_no_job_of_spark(session, tmp_path, monkeypatch):
+    def asked(*_):
+        raise AssertionError("Spark computes columns of the clause")
+
+    monkeypatch.setattr(AroundClause, "_by_spark", asked)
+    query = (
+        "SELECT s.ts AS begins, s.u FROM (SELECT *, v * 2 AS u FROM s WHERE v > 0) WINDOW BY w AS"
+        " (TYPE SLIDING PARTITION BY k ORDER BY ts START AS s END AS e WHEN e.u > s.u + 1)"
+    )
+    batches = [
+        [(at(0), "a", 1, None), (at(1), "a", 0, None), (at(1), "b", 3, at(2))],
+        [(at(2), "a", 2, at(3))],
+    ]
+    assert taken_by(session, query, tmp_path, batches, [ClauseSteps]) == [([], 2), ([(at(0), 2)], 2)]
 
 
 def test_an_alias_that_is_a_variables_name_reads_no_row(session, tmp_path):

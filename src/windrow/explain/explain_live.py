@@ -31,7 +31,7 @@ def explain_live(plan: SequencePlan) -> str:
     parts = [text]
     how = "in memory" if is_one_clause(plan) else "by Spark, in each micro-batch"
     for clause in plan.clauses:
-        emitted, state = keeping(clause.growing.plan, clause.frontier(0))
+        emitted, state = keeping(clause.kernel.growing.plan, clause.kernel.frontier(0))
         streams = plan.catalog.streams
         read = [key for key in clause.clause.rows.relations() if key in plan.read]
         sources = [
@@ -44,13 +44,15 @@ def explain_live(plan: SequencePlan) -> str:
         if ends is not None:
             by = ", and ".join(dict.fromkeys(map(str, ends)))
             lines.append(("closed", f"partitions whose keys punctuation closes, by {by}"))
-        elif clause.growing.partition and not clause.keys:
+        elif clause.kernel.growing.partition and not clause.keys:
             lines.append(("closed", _WITH_STREAM))
         unbounded = plan.grows(clause)
         if unbounded is not None:
             lines.append(("unbounded", str(unbounded)))
         if clause.pairs is not None:
             lines.append(("pairs", "Spark evaluates them over retained and new rows in each micro-batch"))
+        if plan.is_endless and clause is plan.clauses[-1]:
+            lines += _host(plan)
         parts.append(section("live", lines))
     return "\n\n".join(parts)
 

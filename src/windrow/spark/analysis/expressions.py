@@ -248,6 +248,14 @@ def _any(function: Function) -> _Handler:
     return lambda _, operands: _over(function, operands, pa.bool_())
 
 
+def _field(node: SparkNode, operands: Sequence[Typed]) -> Typed:
+    """A field of a column of structs."""
+    (of,), place = operands, int(node.fields["ordinal"])
+    _only(pa.types.is_struct(of.kind))
+    field_of = partial(pc.struct_field, indices=[place])
+    return _over(field_of, operands, of.kind.field(place).type, doubt="files may have fields in another form")
+
+
 def _is_compared(kind: pa.DataType) -> bool:
     """Whether Arrow compares values as Spark does; for floats, Arrow does not treat NaN as the greatest."""
     return (
@@ -566,6 +574,7 @@ _HANDLERS: Mapping[str, _Handler] = {
     "DateFormatClass": _formatted,
     "TimestampAddInterval": _plus_interval,
     "TimeAdd": _plus_interval,  # the same in Spark 4.0
+    "GetStructField": _field,
     "UnixMicros": _converted(INSTANT, pa.int64()),
     "MicrosToTimestamp": _converted(pa.int64(), INSTANT),
     "Lower": _ascii(lambda: texts.lower, pa.string(), 0),

@@ -8,7 +8,8 @@ from windrow.errors import UsageError, did_you_mean
 from windrow.spark.live.checkpoints.checkpoint import BUCKETS, form_in
 from windrow.spark.live.executors.bucket_steps import ExecutorSteps
 from windrow.spark.live.executors.graph import why_not
-from windrow.spark.live.micro_batches.clause_steps import ClauseSteps, is_one_clause
+from windrow.spark.live.micro_batches.around_clause import is_one_clause
+from windrow.spark.live.micro_batches.clause_steps import ClauseSteps
 from windrow.spark.live.micro_batches.emit_in_memory import EmittedInMemory
 from windrow.spark.live.micro_batches.following_steps import FollowingSteps
 from windrow.spark.live.micro_batches.steps import Steps

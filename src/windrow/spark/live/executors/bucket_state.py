@@ -15,7 +15,7 @@ from windrow.spark.live.executors.as_bytes import from_bytes, to_bytes
 from windrow.spark.live.executors.bucket_account import BucketAccount
 from windrow.streams.admission.parts import Said
 
-__all__ = ["BucketState", "BucketWindow", "Carry", "Moment", "Store", "not_here"]
+__all__ = ["BucketState", "BucketWindow", "Carry", "Moment", "Store", "StoredChunks", "not_here"]
 
 _CARRY = "carry"
 FEWEST = 10_000
@@ -77,6 +77,44 @@ class BucketState(Protocol):
 
 
 @dataclass
+class StoredChunks:
+    """The chunks of a store that have a name.
+
+    Attributes
+    ----------
+    name
+        That.
+    sizes
+        The bytes of each chunk.
+    """
+
+    name: str
+    sizes: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def size(self) -> int:
+        """The bytes of all."""
+        return sum(self.sizes.values())
+
+    def keep(self, store: Store, rows: Mapping[int, int], new: Mapping[int, pa.Table]) -> dict[str, int]:
+        """Store new chunks, and drop those that have gone: all others than these, of so many rows each."""
+        for chunk, table in new.items():
+            data = to_bytes(table)
+            store.write(self.name, chunk, data)
+            self.sizes[chunk] = len(data)
+        for chunk in self.sizes.keys() - rows.keys():
+            store.drop(self.name, chunk)
+            del self.sizes[chunk]
+        return {str(chunk): count for chunk, count in rows.items()}
+
+    def read(self, store: Store, chunks: Mapping[str, int]) -> dict[int, pa.Table]:
+        """What is in the chunks that were kept."""
+        data = {int(chunk): store.read(self.name, int(chunk)) for chunk in chunks}
+        self.sizes = {chunk: len(one) for chunk, one in data.items()}
+        return {chunk: from_bytes(one) for chunk, one in data.items()}
+
+
+@dataclass
 class BucketWindow:
     """Rows that are held, in chunks of a store.
 
@@ -86,31 +124,29 @@ class BucketWindow:
         Of the chunks.
     holding
         The rows.
-    sizes
-        The bytes of each chunk.
     """
 
     name: str
     holding: Holding
-    sizes: dict[int, int] = field(default_factory=dict)
+    _chunks: StoredChunks = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._chunks = StoredChunks(self.name)
+
+    @property
+    def size(self) -> int:
+        """The bytes that are stored."""
+        return self._chunks.size
 
     def keep(self, store: Store, number: int) -> dict[str, int]:
         """Store what is new after a micro-batch, and drop what has gone; how many rows each chunk has."""
         self.holding, new = self.holding.merged(number)
-        for chunk, rows in new.items():
-            data = to_bytes(rows)
-            store.write(self.name, chunk, data)
-            self.sizes[chunk] = len(data)
-        for chunk in self.sizes.keys() - self.holding.chunks.keys():
-            store.drop(self.name, chunk)
-            del self.sizes[chunk]
-        return {str(chunk): rows for chunk, rows in self.holding.chunks.items()}
+        return self._chunks.keep(store, self.holding.chunks, new)
 
     def read(self, store: Store, chunks: Mapping[str, int]) -> dict[int, tuple[int, pa.Table]]:
         """Of each chunk that was kept how many rows it had, and what is in it."""
-        data = {int(chunk): store.read(self.name, int(chunk)) for chunk in chunks}
-        self.sizes = {chunk: len(one) for chunk, one in data.items()}
-        return {chunk: (chunks[str(chunk)], from_bytes(one)) for chunk, one in data.items()}
+        tables = self._chunks.read(store, chunks)
+        return {chunk: (chunks[str(chunk)], table) for chunk, table in tables.items()}
 
 
 @dataclass(frozen=True)

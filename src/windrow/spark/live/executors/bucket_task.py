@@ -8,6 +8,8 @@ from typing import Any, Protocol
 
 from windrow.spark.live.executors.bucket_state import BucketState, Store
 from windrow.streams import Ordering
+from windrow.streams.admission.parts import Said
+from windrow.streams.entries import FOREVER
 
 __all__ = ["BucketTask", "TaskSide", "TaskStream", "Work"]
 
@@ -101,3 +103,13 @@ class BucketTask:
     origin: tuple[str, ...]
     stream: str | None
     buckets: tuple[int, ...]
+
+    def frontier(self, said: Mapping[int, Said]) -> int | None:
+        """The instant before which nothing more will come, in ticks of the query's clock."""
+        reached = []
+        for place, stream in enumerate(self.streams):
+            clock = said[place].watermark(stream.ordering)
+            if clock is None:
+                return None
+            reached.append(FOREVER if clock == FOREVER else clock * stream.ticks)
+        return min(reached)

@@ -17,12 +17,12 @@ from windrow.spark.gateway import Gateway
 from windrow.spark.live.executors.bucket_task import BucketTask
 from windrow.spark.live.executors.emitting import Emits, Judge
 from windrow.spark.live.executors.packets import Graph, Side, numbered
-from windrow.spark.live.executors.programs import computed_elsewhere, keys_of, why_not_program
+from windrow.spark.live.executors.programs import keys_of, why_not_program
 from windrow.spark.live.executors.unpacking import AsGiven, told
 from windrow.spark.live.micro_batches.late_for_groups import judging
 from windrow.spark.live.micro_batches.steps import entries_of, in_one, inside
 from windrow.spark.live.operators.emit_program import EmitProgram, EmitSource
-from windrow.spark.live.operators.flow import Flow
+from windrow.spark.live.operators.flow import Flow, computed_elsewhere
 from windrow.spark.live.operators.incremental import in_memory
 from windrow.spark.live.operators.watermark_conditions import WatermarkConditions
 from windrow.spark.live.plans.emit_flow import EmittedFlow

@@ -155,7 +155,7 @@ class Emitting:
     def size(self) -> int:
         """The bytes that are stored."""
         carried = 0 if self.carried is None else self.carried.size
-        return carried + sum(sum(one.sizes.values()) for one in (*self.kept, self.marks))
+        return carried + sum(one.size for one in (*self.kept, self.marks))
 
     # -- a micro-batch ---------------------------------------------------------------------------------
 
@@ -288,7 +288,7 @@ class Emitting:
             rows = one.holding.held.rows
             account.held[at] = rows.num_rows
             account.oldest[at] = pc.min(rows.column(ROWTIME)).as_py()
-            account.size[at] = sum(one.sizes.values())
+            account.size[at] = one.size
 
 
 def _nothing(schema: pa.Schema) -> Holding:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from windrow.errors import NotSupportedError
+from windrow.spark.live.executors.clause_graph import ClauseGraph
 from windrow.spark.live.executors.emit_graph import EmitGraph
 from windrow.spark.live.executors.packets import Graph
 from windrow.spark.live.executors.window_graph import WindowGraph
+from windrow.spark.live.micro_batches.around_clause import why_not_one_clause
+from windrow.spark.live.plans.clause_plan import SequencePlan
 from windrow.spark.live.plans.emit_queries import EmittedPlan
 from windrow.spark.live.plans.live_plan import ContinuousPlan, LivePlan
 from windrow.spark.logs.live_source import PRODUCER
@@ -31,8 +34,8 @@ def _graph(plan: LivePlan, envelope: str, buckets: int) -> Graph | str:
     """The graph of a query, or what of it cannot be run on executors."""
     if plan.gateway.is_connect:
         return "Spark Connect"
-    if not isinstance(plan, (ContinuousPlan, EmittedPlan)):
-        return "a query that is neither CQL nor has EMIT"
+    if not isinstance(plan, (ContinuousPlan, EmittedPlan, SequencePlan)):
+        return "operators over whole streams"
     for name in sorted(plan.streams):
         why = _why_not_stream(plan.catalog.streams[name])
         if why is not None:
@@ -40,6 +43,9 @@ def _graph(plan: LivePlan, envelope: str, buckets: int) -> Graph | str:
     if isinstance(plan, EmittedPlan):
         graph = EmitGraph(plan, buckets, envelope)
         return graph.why_not or graph
+    if isinstance(plan, SequencePlan):
+        clause = ClauseGraph(plan, buckets, envelope)
+        return why_not_one_clause(plan) or clause.why_not or clause
     if plan.follows:
         return "windows or matches that it follows"
     if plan.not_staged is not None:

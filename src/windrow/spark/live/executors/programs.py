@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from windrow.kernels.stages import Division, Program
-from windrow.spark.live.operators.lookups import LookUp
+from windrow.spark.live.operators.flow import computed_elsewhere
 
-__all__ = ["computed_elsewhere", "keys_of", "why_not_program"]
+__all__ = ["keys_of", "why_not_program"]
 
 
 def why_not_program(program: Program, keys: Sequence[Sequence[str]] | None) -> str | None:
@@ -18,17 +18,6 @@ def why_not_program(program: Program, keys: Sequence[Sequence[str]] | None) -> s
     if why is not None or keys is not None:
         return why
     return "operators whose keys have no column of the streams in common, which the result shows"
-
-
-def computed_elsewhere(program: Program) -> str | None:
-    """What of a program is not computed in memory; None for nothing."""
-    for fragment in program.fragments:
-        for one in fragment.parts or (fragment,):
-            if one.computed is not None and any(isinstance(step, LookUp) for step in one.computed.steps):
-                return "a join with a table"
-        if not fragment.is_in_memory:
-            return "expressions that Spark alone computes"
-    return None
 
 
 def keys_of(found: Sequence[Division], leaves: Sequence[int]) -> tuple[tuple[str, ...], ...] | None:

@@ -28,7 +28,6 @@ from windrow.spark.live.executors.bucket_account import BucketAccount
 from windrow.spark.live.executors.bucket_state import BucketWindow, Carry, Moment, Store, not_here
 from windrow.spark.live.executors.bucket_task import BucketTask
 from windrow.spark.live.operators.flow import unstable
-from windrow.streams.admission.parts import Said
 from windrow.streams.entries import FOREVER
 
 __all__ = ["EARLIER", "BucketWindows", "OverWindows", "Windowed"]
@@ -142,7 +141,7 @@ class Windowed:
     @property
     def size(self) -> int:
         """The bytes of what is stored of windows."""
-        return sum(sum(one.sizes.values()) for one in self.kept)
+        return sum(one.size for one in self.kept)
 
     def take(self, side: int, rows: pa.Table, moment: Moment) -> pa.Table | None:  # noqa: ARG002 - of others
         """Take in rows of a window, as it keeps them."""
@@ -163,7 +162,7 @@ class Windowed:
     def step(self, moment: Moment, account: BucketAccount) -> pa.Table | None:
         """Rows with `ENTER` and `LEAVE`, of which those enter at `EARLIER` that were there before."""
         came, self.came = self.came, [[] for _ in self.kept]
-        until = _frontier(self.task, moment.said)
+        until = self.task.frontier(moment.said)
         if self.work.passes_on:
             return self._passed(came[0], account, moment.number, until)
         for one, tables in zip(self.kept, came, strict=True):
@@ -245,18 +244,7 @@ class Windowed:
             held = holding.held
             account.held[at] = int(held.alive.sum())
             account.oldest[at] = pc.min(held.rows.column(rowtime).filter(pa.array(held.alive))).as_py()
-            account.size[at] = sum(one.sizes.values())
+            account.size[at] = one.size
             if side.is_first:
                 account.waiting[side.stream] = holding.waiting.num_rows
                 account.oldest_waiting[side.stream] = pc.min(holding.waiting.column(rowtime)).as_py()
-
-
-def _frontier(task: BucketTask, said: Mapping[int, Said]) -> int | None:
-    """The instant before which nothing more will come, in ticks of the query's clock."""
-    reached = []
-    for place, stream in enumerate(task.streams):
-        clock = said[place].watermark(stream.ordering)
-        if clock is None:
-            return None
-        reached.append(FOREVER if clock == FOREVER else clock * stream.ticks)
-    return min(reached)

@@ -7,7 +7,7 @@ is small, or that has lost half of its rows, is written anew instead, with what 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -18,7 +18,7 @@ import pyarrow as pa
 from windrow.kernels.hashing import among, hashes
 from windrow.kernels.stages import PER_STEP, SMALLEST, merging
 
-__all__ = ["KeptRows", "Marks", "Places", "union"]
+__all__ = ["GONE", "Bools", "KeptRows", "Marks", "Places", "union"]
 
 Bools: TypeAlias = npt.NDArray[np.bool_]
 Ints: TypeAlias = npt.NDArray[np.int64]
@@ -26,6 +26,9 @@ Marks: TypeAlias = npt.NDArray[np.uint64]
 
 Places: TypeAlias = Mapping[int, Ints]
 """Rows: by the number of their chunk, their places in it, which rise."""
+
+GONE = ".gone"
+"""What the name of retained rows ends with where places of rows are that were taken out of them."""
 
 _CHUNK, _PLACE = "chunk", "place"
 
@@ -189,6 +192,16 @@ class KeptRows:
             places = pa.table({_CHUNK: of, _PLACE: np.concatenate([*lost.values()])})
             gone[number * PER_STEP] = _Chunk.of(places, ())
         return KeptRows(self.key, chunks, _merged(gone, number))
+
+    def stored(
+        self, name: str, number: int
+    ) -> Iterator[tuple[str, Mapping[int, int], Mapping[int, pa.Table]]]:
+        """What is stored under names after the micro-batch of this number: how many rows each chunk has, and
+        the chunks that it made.
+        """
+        rows, gone = self.written(number)
+        for kind, chunks, new in ((name, self.chunks, rows), (f"{name}{GONE}", self.gone, gone)):
+            yield kind, {at: len(chunk) for at, chunk in chunks.items()}, new
 
     def written(self, number: int) -> tuple[dict[int, pa.Table], dict[int, pa.Table]]:
         """The chunks that the step of this number made: of rows, and of places of rows that are gone."""

@@ -68,10 +68,47 @@ from windrow.spark.tasks.layout import shuffled
 from windrow.spark.tasks.to_shards import to_shards
 from windrow.streams import FOREVER
 
-__all__ = ["LiveClause", "bind_live"]
+__all__ = ["ClauseKernel", "LiveClause", "bind_live", "stage_of"]
 
 _NO_ROWTIME = "a row has NULL as its rowtime"
 _WITHOUT_ONE = "leave such rows out with WHERE"
+
+
+@dataclass(frozen=True)
+class ClauseKernel:
+    """What advances a clause, on the driver and in tasks.
+
+    Attributes
+    ----------
+    growing
+        The clause as the kernel takes it.
+    rising, fixed
+        The columns that hold the rowtime, with their types, and those that say whether there is a row.
+    clock
+        What rowtimes are counted in.
+    """
+
+    growing: Growing
+    rising: Mapping[str, DataType]
+    fixed: frozenset[str]
+    clock: Clock
+
+    def frontier(self, until: int | None) -> Frontier:
+        """The frontier in the columns of the rowtime; None while nothing is known."""
+        if until is None:
+            return Frontier(pa.table({"nothing": [0]}))
+        values = {name: _at(until, kind, self.clock) for name, kind in self.rising.items()}
+        columns = {name: value for name, value in values.items() if value is not None}
+        columns |= {name: pa.array([False]) for name in self.fixed}
+        return Frontier(pa.table(columns), self.fixed)
+
+    def reached(self, until: int | None) -> Frontier | None:
+        """The same when the watermark is at an instant; None where no more rows will come."""
+        return None if until is not None and until >= FOREVER else self.frontier(until)
+
+    def moves_by_time(self, until: int | None) -> bool:
+        """Whether partitions to which no row comes may change when the watermark moves to an instant."""
+        return moves_by_time(self.growing.plan, self.reached(until))
 
 
 @dataclass(frozen=True)
@@ -82,16 +119,12 @@ class LiveClause:
     ----------
     clause, bound
         What was written, and what it means.
-    growing, result
-        What the kernel is told, and what it gives.
+    kernel, result
+        What advances it, and what that gives.
     schema, waiting
         Those of the rows that are carried, and of rows that wait for the frontier.
     rowtime
         The column of the rows' rowtimes.
-    rising, fixed
-        The columns that hold the rowtime, with their types, and those that say whether there is a row.
-    clock
-        What rowtimes are counted in.
     follows
         Whether rows come from another clause, so that they may come before the frontier has reached them.
     shown, rowtimes
@@ -108,14 +141,11 @@ class LiveClause:
 
     clause: Window | Match
     bound: Bound
-    growing: Growing
+    kernel: ClauseKernel
     result: StructType
     schema: StructType
     waiting: StructType
     rowtime: str
-    rising: Mapping[str, DataType]
-    fixed: frozenset[str]
-    clock: Clock
     follows: bool
     shown: StructType
     rowtimes: frozenset[str]
@@ -170,8 +200,7 @@ class LiveClause:
             with gateway.translated():
                 given, kept, tell = self._by_driver(gateway, keyed, span, until, name, ended)
         else:
-            frontier = None if until >= FOREVER else self.frontier(until)
-            given, kept, tell = self._by_tasks(gateway, keyed, span, until, frontier, name, ended)
+            given, kept, tell = self._by_tasks(gateway, keyed, span, until, name, ended)
         span.keep[name] = kept
         return Given(stage.finished(given, self.result), tell, are_few)
 
@@ -193,7 +222,7 @@ class LiveClause:
             column = came.column(self.rowtime)
             if column.null_count:
                 raise self._no_rowtime()
-            is_due = pc.less(_ticks(column, self.clock), until)
+            is_due = pc.less(_ticks(column, self.kernel.clock), until)
             if ended is not None:
                 is_due = pc.or_(is_due, pa.array(ended.rows(came)))
             span.keep[_waiting(name)] = RetainedRows.of(spark, came.filter(pc.invert(is_due)), self.waiting)
@@ -235,13 +264,13 @@ class LiveClause:
         least
             The instant before which no later step gives a row, as far as it is known.
         """
-        frontier = None if until is not None and until >= FOREVER else self.frontier(until)
+        growing = self.kernel.growing
         try:
-            given, kept = advance(self.growing, kept, came, frontier, ended)
+            given, kept = advance(growing, kept, came, self.kernel.reached(until), ended)
         except WindrowError as error:
             raise error.located(self.clause.sql) from None
         least = self.least(least_open(kept, self.rowtime), until)
-        return pa.Table.from_batches(given, self.growing.plan.result), kept, least
+        return pa.Table.from_batches(given, growing.plan.result), kept, least
 
     def least(self, first: pa.Scalar | None, until: int | None) -> int | None:
         """The instant before which no later step gives a row, by the first rowtime of the rows kept at which
@@ -249,12 +278,7 @@ class LiveClause:
         """
         if first is None or until is None:
             return until
-        return int(min(until, _ticks(pa.array([first]), self.clock)[0].as_py()))
-
-    def moves_by_time(self, until: int | None) -> bool:
-        """Whether partitions to which no row comes may change when the frontier moves to an instant."""
-        is_last = until is not None and until >= FOREVER
-        return moves_by_time(self.growing.plan, None if is_last else self.frontier(until))
+        return int(min(until, _ticks(pa.array([first]), self.kernel.clock)[0].as_py()))
 
     def _by_tasks(
         self,
@@ -262,13 +286,12 @@ class LiveClause:
         keyed: DataFrame,
         span: InstantSpan,
         until: int,
-        frontier: Frontier | None,
         name: str,
         ended: Ended | None,
     ) -> tuple[DataFrame, RetainedRows, Callable[[], int]]:
-        known, growing = span.before(name), self.growing
+        known, growing, clock = span.before(name), self.kernel.growing, self.kernel.clock
         before = None if known is None else known.frame
-        ticks = F.expr(self.clock.of_column(self.rowtime, self.clock.kind, self.clock.unit))
+        ticks = F.expr(clock.of_column(self.rowtime, clock.kind, clock.unit))
         if self.follows:
             waited = span.before(_waiting(name))
             came = keyed if waited is None else keyed.unionByName(waited.frame)
@@ -282,7 +305,7 @@ class LiveClause:
             span.cached.append(found)
             keyed, before = found.where(F.isnull(AT)).drop(*CARRIED.names), found.where(F.isnotnull(AT))
         cells = shuffled(gateway) if growing.partition else 1
-        stage = GrowingStage(growing, Layout(cells), frontier, ended)
+        stage = GrowingStage(growing, Layout(cells), self.kernel.reached(until), ended)
         packed = map_in_arrow(keyed, _pack(stage, are_kept=False), MESSAGES)
         if before is not None:
             packed = packed.unionAll(map_in_arrow(before, _pack(stage, are_kept=True), MESSAGES))
@@ -299,15 +322,6 @@ class LiveClause:
             return until if least is None else min(until, int(least))
 
         return given, RetainedRows(kept, are_few=False), tell
-
-    def frontier(self, until: int | None) -> Frontier:
-        """The frontier in the columns of the rowtime; None while nothing is known."""
-        if until is None:
-            return Frontier(pa.table({"nothing": [0]}))
-        values = {name: _at(until, kind, self.clock) for name, kind in self.rising.items()}
-        columns = {name: value for name, value in values.items() if value is not None}
-        columns |= {name: pa.array([False]) for name in self.fixed}
-        return Frontier(pa.table(columns), self.fixed)
 
     def _no_rowtime(self) -> InputError:
         return InputError(
@@ -382,7 +396,8 @@ def bind_live(
         keys = []
     gives = [one.only(given).where(set(key.columns.values())) for one, key in zip(feeds, keys, strict=False)]
     return LiveClause(
-        clause, bound, growing, result, carried, keyed.schema, rowtime, rising, fixed, clock, follows, whole,
+        clause, bound, ClauseKernel(growing, rising, fixed, clock), result, carried, keyed.schema, rowtime,
+        follows, whole,
         frozenset(name for name, value in as_is.items() if value in own), pairs, tuple(keys), tuple(gives),
     )  # fmt: skip
 

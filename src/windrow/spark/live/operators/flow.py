@@ -32,11 +32,11 @@ from windrow.spark.gateway import Gateway
 from windrow.spark.jvm.plans import function_number
 from windrow.spark.live.operators.computed_flow import computed
 from windrow.spark.live.operators.incremental import in_memory, not_in_memory
-from windrow.spark.live.operators.lookups import SmallTable, small_table
+from windrow.spark.live.operators.lookups import LookUp, SmallTable, small_table
 from windrow.spark.runtime.interpreter import map_in_arrow
 from windrow.spark.tasks.exchange import in_worker
 
-__all__ = ["Flow", "unstable"]
+__all__ = ["Flow", "computed_elsewhere", "unstable"]
 
 _ROWS_PER_BATCH = 1 << 15
 
@@ -287,6 +287,17 @@ class Flow:
 
     def _file(self, number: int) -> Path:
         return self.folder / f"leaf-{number}.arrow"
+
+
+def computed_elsewhere(program: Program) -> str | None:
+    """What of a program is not computed in memory; None for nothing."""
+    for fragment in program.fragments:
+        for one in fragment.parts or (fragment,):
+            if one.computed is not None and any(isinstance(step, LookUp) for step in one.computed.steps):
+                return "a join with a table"
+        if not fragment.is_in_memory:
+            return "expressions that Spark alone computes"
+    return None
 
 
 def unstable(error: UnmatchedError) -> WindrowError:

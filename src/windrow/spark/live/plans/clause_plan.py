@@ -238,7 +238,7 @@ class SequencePlan(RowtimePlan):
     def rowtimes(self) -> tuple[str, ...]:
         """The columns of kept rows that hold rowtimes, and not only what a clock shows at them."""
         own = self.clock.kind == "timestamp_ntz"
-        rising = [item for one in self.clauses for item in one.rising.items()]
+        rising = [item for one in self.clauses for item in one.kernel.rising.items()]
         found = [name for name, kind in rising if own or not isinstance(kind, TimestampNTZType)]
         return (ROWTIME, *found)
 
@@ -254,8 +254,9 @@ class SequencePlan(RowtimePlan):
         """What a clause keeps for ever, and what would bound it; None if it is bounded."""
         ends = self.ends.get(clause.clause.key, ())
         is_over = bool(ends) and all(bounded(self.catalog, one.name).within(one.columns) for one in ends)
-        kind = holds(clause.growing.plan, clause.frontier(0))
-        if is_over or kind == "time" or (kind == "rows" and not clause.growing.partition):
+        kernel = clause.kernel
+        kind = holds(kernel.growing.plan, kernel.frontier(0))
+        if is_over or kind == "time" or (kind == "rows" and not kernel.growing.partition):
             return None
         keeps = "the last rows of every partition" if kind == "rows" else "the rows of what stays open"
         promises = " and ".join(dict.fromkeys(map(str, ends)))

@@ -1,0 +1,145 @@
+"""What a bucket does with the rows of one WINDOW BY or MATCH_RECOGNIZE: what the driver does with all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windrow.kernels.stages import Program, Run
+from windrow.spark.live.executors.bucket_account import BucketAccount
+from windrow.spark.live.executors.bucket_state import Moment, Store, StoredChunks, not_here
+from windrow.spark.live.executors.bucket_task import BucketTask
+from windrow.spark.live.micro_batches.around_clause import keyed_by
+from windrow.spark.live.micro_batches.clause_rows import ClauseRows
+from windrow.spark.live.micro_batches.retained_rows import GONE, KeptRows
+from windrow.spark.live.operators.clause_operator import ClauseKernel
+from windrow.spark.live.reports.state_table import retained_of
+from windrow.spark.logs.session_streams import ROWTIME
+
+__all__ = ["BucketClause", "ClauseInBucket"]
+
+_WAITS, _KEPT = "waits", "kept"
+
+
+@dataclass(frozen=True, eq=False)
+class BucketClause:
+    """The clause of a query, whose stream is the task's only side.
+
+    Attributes
+    ----------
+    kernel
+        What advances it.
+    program
+        What computes its columns, of rows of the stream at leaf 0.
+    schema
+        The columns of rows that wait for the watermark.
+    rowtimes
+        Those of retained rows that hold rowtimes.
+    """
+
+    kernel: ClauseKernel
+    program: Program
+    schema: pa.Schema
+    rowtimes: tuple[str, ...]
+
+    def begin(self, task: BucketTask) -> ClauseInBucket:
+        """A clause of which no row has come."""
+        rows = ClauseRows(KeptRows(()), KeptRows(self.kernel.growing.partition))
+        return ClauseInBucket(task, self, rows)
+
+    def again(self, task: BucketTask, told: Mapping[str, Any], store: Store) -> ClauseInBucket:
+        """What was retained."""
+        held = self.begin(task)
+        found = {name: held.chunks[name].read(store, chunks) for name, chunks in told["chunks"].items()}
+        waits, kept = (
+            KeptRows.read(rows.key, found[name], found[f"{name}{GONE}"]) for name, rows in held.named()
+        )
+        held.rows, held.frontier = ClauseRows(waits, kept), told["frontier"]
+        return held
+
+
+@dataclass
+class ClauseInBucket:
+    """What a bucket retains of a clause.
+
+    Attributes
+    ----------
+    rows
+        The rows.
+    frontier
+        The watermark up to which windows and matches have been emitted.
+    chunks
+        Where the rows are stored.
+    """
+
+    task: BucketTask
+    work: BucketClause
+    rows: ClauseRows
+    frontier: int | None = None
+    chunks: dict[str, StoredChunks] = field(init=False)
+    admitted: list[pa.Table] = field(init=False, default_factory=list)
+    run: Run = field(init=False)
+
+    takes_late = False
+
+    def __post_init__(self) -> None:
+        names = [f"{name}{end}" for name, _ in self.named() for end in ("", GONE)]
+        self.chunks = {name: StoredChunks(name) for name in names}
+        self.run = Run(self.work.program, not_here)
+
+    def named(self) -> tuple[tuple[str, KeptRows], ...]:
+        """What is retained, by the names under which it is stored."""
+        return (_WAITS, self.rows.waits), (_KEPT, self.rows.kept)
+
+    @property
+    def size(self) -> int:
+        """The bytes that are stored."""
+        return sum(one.size for one in self.chunks.values())
+
+    def take(self, side: int, rows: pa.Table, moment: Moment) -> pa.Table | None:  # noqa: ARG002 - of others
+        """Take in rows of the stream."""
+        told = self.task.sides[side]
+        columns = {name: rows.column(own) for name, own in told.columns.items()}
+        columns[ROWTIME] = rows.column(self.task.streams[told.stream].rowtime)
+        table = pa.table({name: columns[name] for name in self.work.schema.names})
+        self.admitted.append(table.cast(self.work.schema))
+        return None
+
+    def step(self, moment: Moment, account: BucketAccount) -> pa.Table | None:
+        """The windows or matches that are final, as the kernel emits them."""
+        admitted, self.admitted = self.admitted, []
+        came = pa.concat_tables([self.work.schema.empty_table(), *admitted])
+        until, kernel = self.task.frontier(moment.said), self.work.kernel
+        moves = until is not None and (self.frontier is None or until > self.frontier)
+        due, self.rows = self.rows.due(came, until if moves else None, moment.number)
+        if not moves:
+            return None
+        self.frontier, account.used = until, due.num_rows
+        keyed, moves = keyed_by(self.run, due), kernel.moves_by_time(until)
+        given, self.rows = self.rows.advanced(kernel, keyed, until, moment.number, moves=moves)
+        return given
+
+    def keep(self, store: Store, number: int) -> dict[str, Any]:
+        """Store what is new."""
+        self.rows = self.rows.merged(number)
+        stored = {
+            kind: self.chunks[kind].keep(store, counts, new)
+            for name, rows in self.named()
+            for kind, counts, new in rows.stored(name, number)
+        }
+        return {"frontier": self.frontier, "chunks": stored}
+
+    def tell(self, account: BucketAccount) -> None:
+        """Say what is retained."""
+        waits, kept = self.rows.waits, self.rows.kept
+        (side,) = self.task.sides
+        firsts = [pc.min(rows.column(ROWTIME)).as_py() for rows in waits.tables(ROWTIME)]
+        account.waiting[side.stream] = len(waits)
+        account.oldest_waiting[side.stream] = min((one for one in firsts if one is not None), default=None)
+        size = sum(self.chunks[name].size for name in (_KEPT, f"{_KEPT}{GONE}"))
+        found = retained_of(kept.tables(*self.work.rowtimes), size, self.work.kernel.clock, self.work.rowtimes)
+        account.held[0], account.oldest[0], account.size[0] = found.rows, found.oldest, size

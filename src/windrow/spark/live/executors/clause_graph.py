@@ -1,0 +1,120 @@
+"""The graph of a query with one WINDOW BY or MATCH_RECOGNIZE over a live stream.
+
+    entries ─▶ buckets by PARTITION BY ─▶ columns of the clause ─▶ advance ─▶ SELECT
+
+Buckets compute the columns that the clause takes of rows; Spark's SQL computes the SELECT over what they
+emit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.types import LongType, StructType
+
+from windrow.spark.analysis.keyed_rows import travelling_schema
+from windrow.spark.clauses.batch import Bound, BoundWindow
+from windrow.spark.live.executors.bucket_task import BucketTask
+from windrow.spark.live.executors.clause import BucketClause
+from windrow.spark.live.executors.packets import Graph, Side, numbered
+from windrow.spark.live.executors.unpacking import AsGiven, told
+from windrow.spark.live.micro_batches.around_clause import AroundClause, chosen_of
+from windrow.spark.live.micro_batches.steps import entries_of, in_one, inside
+from windrow.spark.live.operators.incremental import in_memory
+from windrow.spark.live.plans.clause_plan import SequencePlan
+from windrow.spark.logs.session_streams import ROWTIME
+from windrow.spark.runtime.interpreter import map_in_arrow
+from windrow.spark.tasks.exchange import in_worker
+
+__all__ = ["ClauseGraph"]
+
+
+@dataclass(frozen=True)
+class ClauseGraph(Graph):
+    """As :class:`.packets.Graph`; made by :func:`.graph.graph_of`, where there is no reason against it."""
+
+    plan: SequencePlan
+
+    @cached_property
+    def why_not(self) -> str | None:
+        """What of the query cannot be run so; None for nothing."""
+        clause = self._around.clause
+        if _has_aggregates_of_spark(clause.bound):
+            return "aggregates that Spark alone computes"
+        if self.plan.ends:
+            return "partitions that end by the rowtime in PARTITION BY"
+        if self._keys is None:
+            return "PARTITION BY something other than columns of the stream"
+        return self._around.why_by_spark
+
+    @cached_property
+    def sides(self) -> Sequence[Side]:
+        """The stream."""
+        assert self._keys is not None
+        name = f"window{self._around.clause.clause.key}"
+        return [Side(name, self._around.name, self._keys, self._keys)]
+
+    @property
+    def result(self) -> StructType:
+        """The columns of the query."""
+        return self.plan.outer.schema
+
+    def entries(self, frames: Mapping[str, DataFrame] | None = None) -> tuple[DataFrame, BucketTask]:
+        """As :meth:`.packets.Graph.entries`."""
+        ((place, _, _),) = self.streams
+        frame = in_one(entries_of(self.streams, frames))
+        return self._told(frame, [{name: inside(place, name) for name in self._reads}], self._work)
+
+    def changes(self, packets: DataFrame) -> DataFrame:
+        """The rows that the query emits, from packets."""
+        sql = travelling_schema(self._around.clause.result)
+        read = in_worker(lambda batches, _: told(AsGiven(), batches), self.plan.text)
+        return self._around.after(map_in_arrow(packets, read, numbered(sql)).toDF(*sql.names))
+
+    def changes_of(self, tables: Sequence[pa.Table]) -> pa.Table | None:
+        """The same of the rows of packets, in memory; None where Spark is needed for it."""
+        if self._around.chosen is None:
+            return None
+        schema = self._around.clause.kernel.growing.plan.result
+        return chosen_of(pa.concat_tables(tables or [schema.empty_table()]), self._around.chosen)
+
+    # -- what it is made of ----------------------------------------------------------------------------
+
+    @cached_property
+    def _around(self) -> AroundClause:
+        return AroundClause(self.plan)
+
+    @cached_property
+    def _keys(self) -> tuple[str, ...] | None:
+        """The columns of the stream by which rows are divided; None where PARTITION BY has others."""
+        clause = self._around.clause
+        partition = clause.kernel.growing.partition
+        if not partition:
+            return ()
+        found = {tuple(one.columns[name] for name in partition) for one in clause.keys}
+        return found.pop() if len(found) == 1 else None
+
+    @cached_property
+    def _reads(self) -> tuple[str, ...]:
+        """The columns of the stream that rows keep while they wait."""
+        read = self._around.before.read(0)
+        return tuple(name for name in self._around.columns.names if name in read)
+
+    @cached_property
+    def _work(self) -> BucketClause:
+        columns = StructType([self._around.columns[name] for name in self._reads]).add(ROWTIME, LongType())
+        around = self._around
+        return BucketClause(
+            around.clause.kernel, around.before.program, in_memory(columns), self.plan.rowtimes
+        )
+
+
+def _has_aggregates_of_spark(bound: Bound) -> bool:
+    """Whether Spark computes aggregates over what the kernel emits, for which it groups."""
+    if isinstance(bound, BoundWindow):
+        return bool(bound.draft.spark_aggregates)
+    return any(leaf.of_spark is not None for leaf in bound.draft.aggregates)

@@ -1,0 +1,200 @@
+"""What SQL computes around the clause of a query: the columns that it takes of rows, and the SELECT over it.
+
+    rows of the stream ─▶ columns of the clause ─▶ advance ─▶ windows or matches ─▶ SELECT
+
+Columns that Arrow computes need no job of Spark's in a micro-batch, nor does a SELECT that only chooses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql.types import DataType, StructType
+
+from windrow.kernels.stages import Fragment, Run, Times
+from windrow.spark.analysis.keyed_rows import travelling_schema
+from windrow.spark.analysis.plan_tree import choice_of, optimized_tree
+from windrow.spark.clauses.batch import explained
+from windrow.spark.collected import frame_of_few
+from windrow.spark.gateway import Gateway
+from windrow.spark.live.operators.clause_operator import stage_of
+from windrow.spark.live.operators.flow import Flow, computed_elsewhere
+from windrow.spark.live.plans.clause_plan import SequencePlan
+from windrow.spark.logs.session_streams import Stream
+
+__all__ = ["AroundClause", "chosen_of", "is_one_clause", "keyed_by", "why_not_one_clause"]
+
+Choice: TypeAlias = Mapping[str, tuple[str, str | None]]
+"""Of each column of a result the input's column that it is, and the field if it is one of a struct."""
+
+
+def is_one_clause(plan: SequencePlan) -> bool:
+    """Whether a query is one clause over one live stream, and no view."""
+    return why_not_one_clause(plan) is None
+
+
+def why_not_one_clause(plan: SequencePlan) -> str | None:
+    """What else a query has than one clause over one live stream; None for nothing."""
+    if len(plan.read) != 1 or len(plan.clauses) != 1:
+        return "several clauses, or several streams"
+    (name,), (clause,) = plan.read, plan.clauses
+    if plan.catalog.streams[name].live is None or clause.follows:
+        return "a view"
+    if clause.pairs is not None:
+        return "conditions that Spark evaluates over pairs of rows"
+    if not clause.takes_few:
+        return "values of type VARIANT"
+    is_above = plan.statement.text.relations() == [clause.clause.key]
+    return None if is_above else "a stream beside the clause"
+
+
+class AroundClause:
+    """What is computed around the clause of a query of which :func:`is_one_clause` holds.
+
+    Attributes
+    ----------
+    name, stream
+        The stream that the query reads.
+    clause
+        Its clause.
+    columns
+        Those of the stream.
+    """
+
+    def __init__(self, plan: SequencePlan) -> None:
+        self._plan, self._spark = plan, plan.gateway.spark
+        (self.name,), (self.clause,) = plan.read, plan.clauses
+        self.stream: Stream = plan.catalog.streams[self.name]
+        kinds = self.stream.frame.schema
+        self.columns = StructType([kinds[name] for name in self.stream.columns])
+
+    # -- before the clause -----------------------------------------------------------------------------
+
+    @cached_property
+    def before(self) -> Flow:
+        """What computes the columns of the clause, of rows of the stream at its only leaf."""
+        flow = Flow(self._gateway(), Path("of-a-plan-alone"))
+        _, rows = flow.leaf(self.columns)
+        flow.output(self._keyed(flow.gateway, rows))
+        return flow
+
+    @cached_property
+    def why_by_spark(self) -> str | None:
+        """Why Spark computes the columns of the clause; None where that needs no job of Spark's."""
+        if self._plan.gateway.is_connect:
+            return "Spark Connect"
+        return self.before.why_not or computed_elsewhere(self.before.program)
+
+    def keyed(self, rows: pa.Table) -> pa.Table:
+        """The columns of the clause of rows of the stream."""
+        return self._by_spark(rows) if self._run is None else keyed_by(self._run, rows)
+
+    @cached_property
+    def _run(self) -> Run | None:
+        """Computes them in memory, but for values that do not fit; None where Spark computes all."""
+        if self.why_by_spark is not None:
+            return None
+
+        def otherwise(fragment: Fragment, read: Mapping[int, pa.Table]) -> pa.Table:
+            (leaf,) = fragment.leaves
+            return self._by_spark(read[leaf])
+
+        return Run(self.before.program, otherwise)
+
+    def _by_spark(self, rows: pa.Table) -> pa.Table:
+        gateway = self._gateway()
+        came = frame_of_few(self._spark, rows.select(self.columns.names), self.columns)
+        keyed = self._keyed(gateway, came)
+        with gateway.translated():
+            return keyed.toArrow()
+
+    def _keyed(self, gateway: Gateway, rows: DataFrame) -> DataFrame:
+        """The columns of the clause of these rows of the stream."""
+        stage = stage_of(gateway, self.clause.bound, self._rows(gateway, rows))
+        return stage.keyed(stage.wide())
+
+    def _rows(self, gateway: Gateway, rows: DataFrame) -> DataFrame:
+        """The rows of the clause, of these of the stream."""
+        gateway.frames[self.name] = rows
+        with explained([self.clause.bound]):
+            return gateway.sql(self.clause.clause.rows)
+
+    # -- after it --------------------------------------------------------------------------------------
+
+    def after(self, given: DataFrame) -> DataFrame:
+        """What the query emits where its clause emits these rows."""
+        return self._after(self._gateway(), given)
+
+    @cached_property
+    def chosen(self) -> Choice | None:
+        """The clause's column behind each that the query emits; None if they are computed."""
+        result = self.clause.result
+        if self._plan.gateway.is_connect or travelling_schema(result) != result:
+            return None
+        gateway = self._gateway()
+        whole = self._after(gateway, self._some(result))
+        if len({name.lower() for name in whole.columns}) < len(whole.columns):
+            return None
+        return _choice(gateway, whole, result)
+
+    def _after(self, gateway: Gateway, given: DataFrame) -> DataFrame:
+        clause = self.clause
+        stage = stage_of(gateway, clause.bound, self._rows(gateway, self._some(self.columns)))
+        gateway.frames[clause.clause.key] = stage.finished(given, clause.result)
+        with explained([clause.bound]):
+            return gateway.sql(self._plan.statement.text)
+
+    # -- what both need --------------------------------------------------------------------------------
+
+    def _gateway(self) -> Gateway:
+        return Gateway(self._spark, self._plan.gateway.parameters)
+
+    def _some(self, schema: StructType) -> DataFrame:
+        """Rows that Spark's planner cannot look at."""
+        if self._plan.gateway.is_connect:
+            return self._spark.createDataFrame([], schema)
+        return self._spark.createDataFrame(self._spark.sparkContext.emptyRDD(), schema)
+
+
+def keyed_by(run: Run, rows: pa.Table) -> pa.Table:
+    """The columns of a clause of rows of its stream, which :attr:`AroundClause.before` computes."""
+    (found,) = run.step({0: rows}, Times(None, 0))
+    return found
+
+
+def chosen_of(rows: pa.Table, choice: Choice) -> pa.Table:
+    """What a query emits that chooses of what its clause emits."""
+    columns = [
+        rows.column(column) if field is None else pc.struct_field(rows.column(column), field)
+        for column, field in choice.values()
+    ]
+    return pa.Table.from_arrays(columns, names=list(choice))
+
+
+def _choice(gateway: Gateway, frame: DataFrame, given: StructType) -> Choice | None:
+    """What a frame takes of rows that it is made of, if it does nothing but choose."""
+    plan = optimized_tree(gateway, frame)
+    choice = None if plan is None else choice_of(plan)
+    if choice is None or choice.below.name != "LogicalRDD":
+        return None
+    found = [(given.names[place], _field(given[place].dataType, field)) for place, field in choice.columns]
+    kinds = [_kind(given, *origin) for origin in found]
+    if kinds != [field.dataType for field in frame.schema]:
+        return None
+    return dict(zip(frame.columns, found, strict=True))
+
+
+def _field(kind: DataType, place: int | None) -> str | None:
+    """The name of a field of a struct."""
+    return kind.names[place] if isinstance(kind, StructType) and place is not None else None
+
+
+def _kind(schema: StructType, column: str, field: str | None) -> DataType:
+    kind = schema[column].dataType
+    return kind[field].dataType if field is not None and isinstance(kind, StructType) else kind
