@@ -141,5 +141,6 @@ class ClauseInBucket:
         account.waiting[side.stream] = len(waits)
         account.oldest_waiting[side.stream] = min((one for one in firsts if one is not None), default=None)
         size = sum(self.chunks[name].size for name in (_KEPT, f"{_KEPT}{GONE}"))
-        found = retained_of(kept.tables(*self.work.rowtimes), size, self.work.kernel.clock, self.work.rowtimes)
+        rowtimes = self.work.rowtimes
+        found = retained_of(kept.tables(*rowtimes), size, self.work.kernel.clock, rowtimes)
         account.held[0], account.oldest[0], account.size[0] = found.rows, found.oldest, size
