@@ -63,6 +63,40 @@ def test_what_spark_would_be_asked_for_too_often_is_refused_with_its_place(sessi
     assert session.sql(guarded).collect() == []
 
 
+@pytest.mark.parametrize(
+    "value",
+    [
+        "TIMESTAMP '2024-03-10 01:30:00' + {0} * INTERVAL 1 HOUR",
+        "TIMESTAMP_NTZ '2024-03-10 01:30:00' + {0} * INTERVAL 1 HOUR",
+        "DATE '2024-03-10' + {0}",
+        "CAST({0} AS DECIMAL(30, 3)) / 3",
+        "CAST(CAST({0} AS STRING) AS BINARY)",
+        "named_struct('t', TIMESTAMP '2024-03-10 01:30:00' + {0} * INTERVAL 1 HOUR, 'i', {0})",
+        "array(CAST('NaN' AS FLOAT), -0.0F, {0})",
+        "make_ym_interval(0, {0})",
+        "{0} * INTERVAL 1 SECOND",
+        "NULLIF({0}, 2)",
+    ],
+)
+def test_values_of_every_type_are_given_to_functions_as_they_are(spark, value):
+    """Also those in lists, under a clock on which an hour does not exist."""
+    session = windrow.Session(spark)
+    a, b, c = (value.format(f"{name}.i") for name in "ABC")
+    query = pattern(
+        "A B+ C",
+        f"C AS hash(A.x, collect_list(B.x), C.x) = hash({a}, collect_list({b}), {c})",
+        source="typed",
+        measures="FIRST(i) AS first, LAST(i) AS last",
+    )
+    with settings(spark, {"spark.sql.session.timeZone": "America/New_York"}):
+        rows = spark.sql(
+            f"SELECT 'a' AS k, i, {value.format('i')} AS x FROM VALUES (1), (2), (3), (4) AS t(i)"
+        )
+        rows.createOrReplaceTempView("typed")
+        assert [tuple(row) for row in session.sql(query).collect()] == [("a", 1, 4)]
+    spark.catalog.dropTempView("typed")
+
+
 @pytest.mark.parametrize("execution", ["batch", "reference"])
 def test_a_skip_that_leads_nowhere_is_told_with_its_place(spark, session, execution):
     query = pattern("A B?", "B AS v < PREV(v)", skip="AFTER MATCH SKIP TO FIRST B")
