@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from windrow.algebra.names import as_written
 from windrow.algebra.nodes import Boundary, Uses, Window
 from windrow.plot.reading.options import Options
-from windrow.plot.reading.sequences import ID, POSITION, Sequences, by_position, read_sequences
+from windrow.plot.reading.sequences import ID, POSITION, Sequences, by_position, in_a_line, read_sequences
 from windrow.plot.scene import SequenceScene, Span
 from windrow.spark.batch import BoundWindow, bind_window, build_window
 from windrow.spark.gateway import Gateway
@@ -20,7 +20,6 @@ from windrow.syntax.sqltext import Relation, SqlText
 __all__ = ["read_windows"]
 
 _AT = "__drawn"
-_WORDS = 110
 _MOST = 200
 """Windows of a sequence that are fetched: more than one can tell apart."""
 
@@ -60,7 +59,7 @@ def read_windows(bound: BoundWindow, options: Options) -> SequenceScene:
         sequences.y,
         drawn,
         more_sequences=sequences.more,
-        by_position=sequences.by_position,
+        order=sequences.order,
         subtitle=_subtitle(window),
     )
 
@@ -166,8 +165,8 @@ def _subtitle(window: Window) -> tuple[str, ...]:
     told = []
     for boundary in window.boundaries():
         if boundary.when is not None:
-            words = " ".join(as_written(boundary.when.text.render()).split())
-            told.append(f"{'ONLY ' if boundary.only else ''}{boundary.side.name} WHEN {words}"[:_WORDS])
+            words = as_written(boundary.when.text.render())
+            told.append(in_a_line(f"{'ONLY ' if boundary.only else ''}{boundary.side.name} WHEN {words}"))
     return tuple(told)
 
 
