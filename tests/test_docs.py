@@ -7,7 +7,8 @@ A page is Markdown. Its fenced blocks are run in order, in a directory of their 
 
 =========== ========================================================================================
 sql         statements, the last one's rows shown; ``EXPLAIN`` as the text that it is
-python      in one namespace per page, which begins with `session`; what is printed is shown
+python      in one namespace per page, which begins with `session`; `answer` is the relation of the last
+            sql block; what is printed is shown
 sh          one command of Windrow's a line (``\\`` goes on to the next), standard output shown
 shell       what is entered at the prompt of ``windrow shell``, in one shell per page
 text        directly below one of these: what it shows. A line ``…`` stands for any lines
@@ -19,6 +20,7 @@ A comment on a line of its own before a block says how the block is to be taken:
 | ``<!-- not run: REASON -->``     it cannot be run here
 | ``<!-- fails: CONDITION -->``    it is refused with this condition; the text below is the message
 | ``<!-- tables: NAME, … -->``     these tables of `windrow.datasets` exist from here on
+| ``<!-- by Spark: the same rows -->``  run by Spark alone; it shows what the sql block before shows
 """
 
 from __future__ import annotations
@@ -92,7 +94,7 @@ def read(path: Path) -> Page:
     while at < len(lines):
         fence = re.fullmatch(r"( *)(```+) *(\w*)", lines[at])
         if fence is None:
-            if comment := re.fullmatch(r"\s*<!-- (not run|fails|tables): (.*?) -->\s*", lines[at]):
+            if comment := re.fullmatch(r"\s*<!-- (not run|fails|tables|by Spark): (.*?) -->\s*", lines[at]):
                 directives[comment[1]] = comment[2]
             between = between or bool(lines[at].strip())
             at += 1
@@ -155,6 +157,18 @@ def anchors(path: Path) -> set[str]:
     text = re.sub(r"^```.*?^```", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
     headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
+def test_every_question_of_the_gallery_is_listed_and_answered_by_spark_too():
+    index = (ROOT / "docs/gallery/index.md").read_text(encoding="utf-8")
+    site = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    for path in set((ROOT / "docs/gallery").glob("*.md")) - {ROOT / "docs/gallery/index.md"}:
+        page = read(path)
+        assert f"| [{page.lines[0].removeprefix('# ')}]({path.name}) |" in index
+        assert f": gallery/{path.name}" in site
+        asked = [number for number, block in enumerate(page.blocks) if block.language == "sql"]
+        (at,) = (number for number in asked if "by Spark" in page.blocks[number].directives)
+        assert asked[asked.index(at) - 1] in page.output, f"{path.name}: no answer to compare with"
 
 
 def test_every_public_name_is_in_the_python_reference():
@@ -223,6 +237,18 @@ def test_every_block_runs_and_prints_what_the_page_says(path, spark, tmp_path, m
         pytest.fail("\n\n".join(problems), pytrace=False)
 
 
+def test_a_block_that_spark_alone_answers_otherwise_is_reported(spark):
+    runner = Runner(spark.newSession())
+    by_spark = {"by Spark": "the same rows"}
+    runner.run(Block("sql", "SELECT id AS a FROM range(2) ORDER BY a", 0, 1, {}))
+    runner.run(Block("sql", "SELECT * FROM VALUES (0L), (1L) AS t(a)", 0, 1, by_spark))
+    for other in ("SELECT id AS a FROM range(3) ORDER BY a", "SELECT id AS b FROM range(2) ORDER BY b"):
+        with pytest.raises(AssertionError, match="Spark gives"):
+            runner.run(Block("sql", other, 0, 1, by_spark))
+    with pytest.raises(Exception, match="PARSE_SYNTAX_ERROR"):
+        runner.run(Block("sql", "SELECT 1 AS a FROM range(2) WINDOW BY w AS (TYPE TUMBLING)", 0, 1, by_spark))
+
+
 def compare_pictures(page: Page, made: Path) -> Iterator[str]:
     """What is wrong with the pictures that a page shows and its blocks have made, which updates them.
 
@@ -281,6 +307,7 @@ class Runner:
     def __init__(self, spark: Any) -> None:
         self.session = windrow.Session(spark)
         self.namespace: dict[str, Any] = {"session": self.session, "spark": spark, "__name__": "__docs__"}
+        self.rows: str | None = None  # what the last sql block showed
 
     def prepare(self, block: Block) -> None:
         for name in filter(None, re.split(r",\s*", block.directives.get("tables", ""))):
@@ -289,26 +316,37 @@ class Runner:
 
     def run(self, block: Block) -> str:
         """What the block prints; an AssertionError where it does not do what it should."""
-        expected = block.directives.get("fails")
+        expected, by_spark = block.directives.get("fails"), "by Spark" in block.directives
         printed = io.StringIO()
         try:
             with contextlib.redirect_stdout(printed):
-                run = {"sql": self.sql, "python": self.python, "sh": self.sh, "shell": self.shell}
-                run[block.language](block.text)
+                run = {
+                    "sql": self.sql, "by Spark": self.spark_sql, "python": self.python, "sh": self.sh,
+                    "shell": self.shell,
+                }  # fmt: skip
+                run["by Spark" if by_spark else block.language](block.text)
         except windrow.WindrowError as error:
             if error.getCondition() != expected:
                 raise AssertionError(f"the block is refused:\n{error}") from None
             return str(error)
         if expected is not None:
             raise AssertionError(f"the block is not refused with {expected}")
-        return "\n".join(line.rstrip() for line in printed.getvalue().strip("\n").split("\n"))
+        shown = "\n".join(line.rstrip() for line in printed.getvalue().strip("\n").split("\n"))
+        if by_spark and shown != self.rows:
+            raise AssertionError(f"Spark gives\n{shown}\nwhere the block before it gives\n{self.rows}")
+        if block.language == "sql":
+            self.rows = shown
+        return shown
 
     def sql(self, text: str) -> None:
-        relation = self.session.script(text)[-1]
+        relation = self.namespace["answer"] = self.session.script(text)[-1]
         if relation.df.columns == ["plan"]:
             print(relation.collect()[0][0])
         elif relation.df.columns:
             relation.show(100, truncate=False)
+
+    def spark_sql(self, text: str) -> None:
+        self.session.spark.sql(text).show(100, truncate=False)
 
     def python(self, text: str) -> None:
         exec(compile(text, "<page>", "exec"), self.namespace)

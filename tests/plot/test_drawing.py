@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -77,6 +78,24 @@ def test_a_window_reaches_from_its_first_row_to_its_last():
     assert (bar["first row"], bar["last row"], bar["rows"]) == ("2", "4", 3)
 
 
+def placed(*places):
+    return tuple(Row(float(place), 0.0, str(place)) for place in places)
+
+
+def test_a_window_of_few_rows_far_apart_does_not_seem_to_last_longer_than_they_do():
+    first, last = of(windows(DrawnSpan(0, 2), DrawnSpan(3, 3), rows=placed(0, 30, 31, 90)), "rect")
+    # four pixels of the 720, and not a third of the half hour that rows are usually apart
+    assert (first["from"], first["to"]) == (-0.5, 31.5)
+    assert (last["from"], last["to"]) == (89.5, 90.5)
+
+
+def test_a_sequence_of_one_row_has_a_mark_as_wide_as_those_of_the_others():
+    one = DrawnSequence("k = a", placed(3), windows=(DrawnSpan(0, 0),), row_count=1, found_count=1)
+    more = DrawnSequence("k = b", placed(1, 2, 3, 4), windows=(DrawnSpan(0, 0),), row_count=4, found_count=1)
+    bars = of(draw_windows(SequenceScene("windows w", DAY, None, (one, more))), "rect")
+    assert [round(bar["to"] - bar["from"], 6) for bar in bars] == [0.72, 0.72]
+
+
 def test_windows_that_overlap_are_in_different_lanes_and_others_share_one():
     bars = of(windows(DrawnSpan(0, 2), DrawnSpan(1, 3), DrawnSpan(3, 4)), "rect")
     assert [bar["lane"] for bar in bars] == [0, 1, 0]
@@ -124,6 +143,25 @@ def test_each_row_of_a_match_has_the_colour_of_its_variable():
     assert [row["group"] for row in of(chart, "point")][1:5] == ["in no match", "A", "B", "in no match"]
 
 
+def test_a_match_of_a_duration_reaches_to_where_its_time_is_over():
+    match = DrawnMatch(1, (Classified(8, "A"),), until=14.0)
+    sequence = DrawnSequence("", ROWS, matches=(match,), row_count=10, found_count=1)
+    chart = draw_matches(SequenceScene("matches", DAY, Axis("value"), (sequence,), variables=("A",)))
+    (span,) = (row for row in of(chart, "rect") if "group" not in row)
+    assert span["from"] < 9.0
+    assert span["to"] == 14.0
+    (domain,) = {json.dumps(scale["domain"]) for scale in scales(chart)}
+    assert json.loads(domain)[1] > 14.0
+
+
+def scales(chart):
+    """The scales of the x axes of a chart."""
+    layered = [
+        layer for panel in chart.to_dict()["vconcat"] for part in panel["vconcat"] for layer in part["layer"]
+    ]
+    return [layer["encoding"]["x"]["scale"] for layer in layered]
+
+
 def test_a_picture_of_no_rows_says_so():
     shown = draw_windows(
         SequenceScene("windows w", DAY, Axis("value"), (), subtitle=("END WHEN e > 2",))
@@ -162,6 +200,22 @@ def test_a_staircase_steps_from_value_to_value_of_a_key():
     assert [(row["x"], row["from"], row["to"]) for row in rules if "key" in row and "x" in row] == [
         (4.0, 1.0, 2.0)
     ]
+
+
+def test_keys_of_one_value_have_lines_beside_each_other(tmp_path):
+    both = [Interval(key, f"{key}, 2", "2", 0.0, 9.0, 2.0) for key in ("a", "b")]
+    chart = draw_staircase(varying(*both, y=Axis("n")))
+    assert [(row["value"], row["shift"]) for row in of(chart, "point")] == [(2.0, -1.5), (2.0, 1.5)]
+    save(chart, tmp_path / "steps.svg")
+    drawn = (tmp_path / "steps.svg").read_text(encoding="utf-8")
+    (dots,) = re.findall(r'<g class="mark-symbol role-mark.*?</g>', drawn)
+    heights = [float(height) for height in re.findall(r"translate\([^,]+,([^)]+)\)", dots)]
+    assert [height - heights[0] for height in heights] == [0, 3]
+    (one,) = of(draw_staircase(varying(both[0], y=Axis("n"))), "point")
+    assert one["shift"] == 0
+    many = [Interval(key, f"{key}, 2", "2", 0.0, 9.0, 2.0) for key in "abcdefg"]
+    shifts = [row["shift"] for row in of(draw_staircase(varying(*many, y=Axis("n"))), "point")]
+    assert shifts == [-4.5, -3.0, -1.5, 0, 1.5, 3.0, 4.5]
 
 
 def test_without_numbers_a_staircase_counts_the_rows():

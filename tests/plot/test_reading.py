@@ -12,6 +12,7 @@ from windrow.plot.reading.read_arrivals import read_arrivals
 from windrow.plot.reading.read_matches import read_matches
 from windrow.plot.reading.read_time_varying import read_changes, read_varying
 from windrow.plot.reading.read_windows import read_windows
+from windrow.plot.reading.sequences import in_a_line
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 
@@ -109,7 +110,7 @@ def test_a_descending_order_is_drawn_by_position(session):
     scene = scene_of(session, sql, rows=3, value="day")
     assert [row.shown for row in scene.sequences[0].rows] == ["5", "4", "3"]
     assert [row.x for row in scene.sequences[0].rows] == [1.0, 2.0, 3.0]
-    assert (scene.sequences[0].row_count, scene.by_position) == (8, True)
+    assert (scene.sequences[0].row_count, scene.x.title, scene.order) == (8, "position", None)
 
 
 def test_matches_have_the_rows_that_all_rows_per_match_gives(session):
@@ -129,6 +130,89 @@ def test_matches_have_the_rows_that_all_rows_per_match_gives(session):
     assert found == sorted((row["k"], row["m"], row["day"], row["c"]) for row in told)
     assert len(found) > 4
     assert scene.variables == ("A", "B")
+
+
+def test_rows_that_would_lie_upon_each_other_along_the_time_are_drawn_by_position(session):
+    def scene(*seconds, **options):
+        rows = ", ".join(f"('{key}', {second})" for key, second in seconds)
+        return scene_of(session, f"""SELECT s.k FROM VALUES {rows} AS t(k, second) WINDOW BY w AS (
+            TYPE TUMBLING PARTITION BY k ORDER BY second START AS s)""", **options)  # fmt: skip
+
+    bursts = [("a", 0), ("a", 1), ("a", 2), ("a", 900), ("b", 5000), ("b", 5001)]
+    crowded = scene(*bursts)
+    assert [[row.x for row in each.rows] for each in crowded.sequences] == [[1, 2, 3, 4], [1, 2]]
+    assert [[row.shown for row in each.rows] for each in crowded.sequences][1] == ["5000", "5001"]
+    assert (crowded.x.title, crowded.order) == ("position", "second")
+    # by itself the second partition has an axis on which its rows are apart
+    assert [row.x for row in scene(*bursts, key="b").sequences[0].rows] == [5000, 5001]
+    # three quarters of the rows are apart
+    assert scene(*[("a", 1000 * at) for at in range(4)], ("a", 3001)).x.title == "second"
+    assert scene(*[("a", 1000 * at) for at in range(3)], ("a", 2001)).x.title == "position"
+
+
+def drawn_matches(scene):
+    return [
+        (sequence.title[-1:], tuple((row.position + 1, row.variable) for row in match.rows), match.until)
+        for sequence in scene.sequences
+        for match in sequence.matches
+    ]
+
+
+def test_matches_of_a_duration_are_those_of_the_query_and_have_the_place_where_it_is_over(session):
+    sql = """SELECT * FROM drawn MATCH_RECOGNIZE (PARTITION BY k ORDER BY day MEASURES A.day AS day
+        PATTERN (A B*) DURATION 3 DEFINE A AS val > 1, B AS B.val < 9)"""
+    scene = read_matches(session.sql(sql).made_of[-1], Options())
+    assert drawn_matches(scene) == [
+        ("a", ((2, "A"), (3, "B"), (4, "B")), 5.0), ("a", ((5, "A"),), 8.0),
+        ("b", ((1, "A"), (2, "B")), 4.0), ("c", ((1, "A"),), 4.0),
+    ]  # fmt: skip
+    assert scene.subtitle == ("PATTERN (A B*) DURATION 3", "DEFINE A AS val > 1, B AS B.val < 9")
+
+
+@pytest.mark.parametrize(
+    ("key", "duration", "until"),
+    [
+        ("TIMESTAMP '2026-05-04 10:00:00'", "5 MINUTES", 1777889100000.0),
+        ("TIMESTAMP_NTZ '2026-05-04 10:00:00'", "30", 1777888830000.0),
+        ("DATE '2026-05-04'", "INTERVAL 2 DAYS", 1778025600000.0),
+        ("TIMESTAMP '2026-05-04 10:00:00'", "patience MINUTES", 1777888980000.0),
+    ],
+)
+def test_the_time_of_a_duration_is_over_at_a_place_of_the_axis(session, key, duration, until):
+    sql = f"""SELECT * FROM (SELECT {key} AS at, 3 AS patience) MATCH_RECOGNIZE (
+        ORDER BY at MEASURES A.at AS seen PATTERN (A) DURATION {duration} DEFINE A AS true)"""
+    (found,) = drawn_matches(read_matches(session.sql(sql).made_of[-1], Options()))
+    assert found[2] == until
+
+
+def test_a_duration_of_a_column_is_that_of_the_first_row(session):
+    sql = """SELECT * FROM drawn MATCH_RECOGNIZE (PARTITION BY k ORDER BY day MEASURES A.day AS day
+        PATTERN (A B) DURATION val DEFINE A AS val = 2)"""
+    found = drawn_matches(read_matches(session.sql(sql).made_of[-1], Options()))
+    assert found == [("b", ((1, "A"), (2, "B")), 3.0)]
+
+
+def test_where_keys_fall_a_duration_has_no_place_on_the_axis_of_positions(session):
+    sql = """SELECT * FROM drawn MATCH_RECOGNIZE (PARTITION BY k ORDER BY day DESC MEASURES A.day AS day
+        PATTERN (A) DURATION 1 DEFINE A AS val = 1)"""
+    assert drawn_matches(read_matches(session.sql(sql).made_of[-1], Options())) == [("a", ((3, "A"),), None)]
+
+
+def test_what_a_clause_says_stands_in_one_line_and_an_end_that_is_cut_off_shows():
+    assert in_a_line("a\n   = b") == "a = b"
+    assert in_a_line("x" * 110) == "x" * 110
+    assert in_a_line("x" * 111) == "x" * 109 + "…"
+
+
+def test_all_matches_are_drawn_also_of_rows_that_have_the_names_of_what_is_read(session):
+    sql = """SELECT * FROM (SELECT day AS number, val AS variable, k AS until FROM drawn) MATCH_RECOGNIZE (
+        PARTITION BY until ORDER BY number MEASURES B.number AS number ALL MATCHES
+        PATTERN (A X* B) DEFINE A AS variable < 8, B AS B.variable > 7)"""
+    found = [
+        (key, "".join(variable for _, variable in rows), rows[0][0])
+        for key, rows, _ in drawn_matches(read_matches(session.sql(sql).made_of[-1], Options()))
+    ]
+    assert found == [("a", "AB", 1), ("a", "AXXB", 1), ("a", "AB", 3), ("b", "AB", 1)]
 
 
 def test_rows_of_a_relation_that_varies_have_the_instants_of_its_changelog(session):

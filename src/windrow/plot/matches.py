@@ -5,7 +5,7 @@ from __future__ import annotations
 import altair as alt
 
 from windrow.plot.lanes import lanes
-from windrow.plot.panels import Panel, Shared, bars, edges, reach, sequence_picture, values_panel
+from windrow.plot.panels import Panel, Shared, bars, edges, sequence_picture, values_panel
 from windrow.plot.scene import DrawnSequence, SequenceScene
 from windrow.plot.theme import LINE, NOTHING, VARIABLES, WIDTH, Picture, legend_of
 
@@ -28,11 +28,13 @@ def _panel(shared: Shared, sequence: DrawnSequence) -> Panel:
     found = lanes([(match.rows[0].position, match.rows[-1].position) for match in matches])
     shown = [(match, lane) for match, lane in zip(matches, found, strict=True) if lane < _LANES]
     count = max((lane for _, lane in shown), default=0) + 1
-    half = reach(sequence)
+    half = shared.reach(sequence)
     spans, cells = [], []
     groups = [_NONE] * len(sequence.rows)
     for match, lane in shown:
         first, last = edges(sequence, match.rows[0].position, match.rows[-1].position, half * 1.15)
+        if match.until is not None:
+            last = max(last, match.until)
         spans.append({"from": first, "to": last, "lane": lane, "match": match.number})
         for row in match.rows:
             if row.position >= len(sequence.rows):

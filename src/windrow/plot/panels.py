@@ -15,10 +15,14 @@ from windrow.plot.scene import DrawnSequence as Drawn
 from windrow.plot.scene import SequenceScene
 from windrow.plot.theme import FAINT, INK, LINE, Picture, axis_of, heading, legend_of, marks, place, styled
 
-__all__ = ["Panel", "Shared", "bars", "edges", "lane_axis", "reach", "sequence_picture", "values_panel"]
+__all__ = ["Panel", "Shared", "bars", "edges", "lane_axis", "sequence_picture", "values_panel"]
 
 _HEIGHT = 130
 _BARE = 18
+_SHARE = 0.36
+"""How much of the distance between two rows each has on one side."""
+_SEEN = 4
+"""So many pixels to each side of a row can be seen."""
 _POINTS = 300
 """More rows than that are a line without points."""
 
@@ -45,22 +49,44 @@ class Shared:
     width: int
     alone: Drawn | None = None
 
+    @property
+    def sequences(self) -> tuple[Drawn, ...]:
+        """Those that have an axis in common."""
+        return self.scene.sequences if self.alone is None else (self.alone,)
+
+    @cached_property
+    def places(self) -> tuple[float, float] | None:
+        """The places of the first and the last row, and where matches are over; None if there are none."""
+        places = [row.x for sequence in self.sequences for row in sequence.rows]
+        matches = [match for sequence in self.sequences for match in sequence.matches]
+        places += [match.until for match in matches if match.until is not None]
+        return (min(places), max(places)) if places else None
+
     @cached_property
     def domain(self) -> tuple[float, float]:
-        """The places from the first to the last row of all sequences, with a little air."""
-        sequences = self.scene.sequences if self.alone is None else (self.alone,)
-        places = [row.x for sequence in sequences for row in sequence.rows]
-        half = max((reach(sequence) for sequence in sequences), default=0.4)
-        if not places:
+        """All places, with a little air."""
+        if self.places is None:
             return 0.0, 1.0
-        return min(places) - 2 * half, max(places) + 2 * half
+        half = max(map(self.reach, self.sequences))
+        return self.places[0] - 2 * half, self.places[1] + 2 * half
+
+    def reach(self, sequence: Drawn) -> float:
+        """How far a row reaches to each side: less than half of the distance between rows.
+
+        That is the least distance, where it can be seen, so that no row seems to last; and never more than
+        the usual one.
+        """
+        first, last = self.places or (0.0, 0.0)
+        seen = (last - first) * _SEEN / self.width
+        steps = _steps(sequence) or [step for other in self.sequences for step in _steps(other)]
+        if not steps:
+            return seen or _SHARE
+        return min(_SHARE * median(steps), max(_SHARE * min(steps), seen))
 
 
-def reach(sequence: Drawn) -> float:
-    """How far a row reaches to each side: less than half of the usual distance between rows."""
-    places = [row.x for row in sequence.rows]
-    steps = [later - one for one, later in pairwise(places) if later > one]
-    return 0.36 * median(steps) if steps else 0.36
+def _steps(sequence: Drawn) -> list[float]:
+    """The distances between rows."""
+    return [later.x - one.x for one, later in pairwise(sequence.rows) if later.x > one.x]
 
 
 def edges(sequence: Drawn, start: int, stop: int, half: float) -> tuple[float, float]:
@@ -157,6 +183,6 @@ def _subtitle(scene: SequenceScene, panel: Panel, what: str) -> str:
         parts.append(f"rows {sequence.skipped + 1:,} to {last:,} of {sequence.row_count:,}")
     else:
         parts.append(f"{sequence.row_count:,} row{'' if sequence.row_count == 1 else 's'}")
-    if sequence.rows and not scene.by_position:
-        parts.append(f"{scene.x.title} {sequence.rows[0].shown} to {sequence.rows[-1].shown}")
+    if sequence.rows and scene.order is not None:
+        parts.append(f"{scene.order} {sequence.rows[0].shown} to {sequence.rows[-1].shown}")
     return " · ".join([*parts, panel.remark] if panel.remark else parts)

@@ -65,10 +65,11 @@ class Classified:
 
 @dataclass(frozen=True, slots=True)
 class DrawnMatch:
-    """A match: its classified rows in order."""
+    """A match: its classified rows in order, and, of DURATION, the place at which its time is over."""
 
     number: int
     rows: tuple[Classified, ...]
+    until: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +94,8 @@ class SequenceScene:
     """Windows or matches over sequences.
 
     `variables` are those of the pattern, in the order in which they stand in it. `more_sequences` says
-    whether there are others than those that are drawn, `by_position` whether rows are placed by their number;
-    `subtitle` is what the clause says, in lines.
+    whether there are others than those that are drawn. `order` is the key of ORDER BY whose values rows show,
+    if that is a number or a time that rises; `subtitle` is what the clause says, in lines.
     """
 
     title: str
@@ -103,7 +104,7 @@ class SequenceScene:
     sequences: tuple[DrawnSequence, ...]
     variables: tuple[str, ...] = ()
     more_sequences: bool = False
-    by_position: bool = False
+    order: str | None = None
     subtitle: tuple[str, ...] = ()
 
 

@@ -24,6 +24,10 @@ from windrow.plot.theme import (
 __all__ = ["draw_staircase"]
 
 _HEIGHT = 240
+_BESIDE = 3
+"""Pixels between the lines of two keys that have one value, so that both are seen; of many keys fewer."""
+_ASIDE = 4.5
+"""And from their value, at most."""
 _ROWS = "rows in the relation"
 
 
@@ -40,15 +44,18 @@ def draw_staircase(scene: VaryingScene, width: int | None = None) -> Picture:
     air = (last - first) * 0.02 or 1.0
     domain = (first - air / 2, last + air)
     treads, risers, dots = [], [], []
-    for key in shown_keys:
+    beside = min(_BESIDE, 2 * _ASIDE / max(len(shown_keys) - 1, 1))
+    for number, key in enumerate(shown_keys):
         own = [one for one in intervals if one.key == key and one.amount is not None]
+        of_key = {"key": key, "shift": beside * (number - (len(shown_keys) - 1) / 2)}
         for one in own:
             end = domain[1] if one.leave is None else one.leave
-            treads.append({"from": one.enter, "to": end, "value": one.amount, "key": key, "row": one.shown})
-            dots.append({"x": one.enter, "value": one.amount, "key": key, "row": one.shown})
+            treads.append({"from": one.enter, "to": end, "value": one.amount, "row": one.shown, **of_key})
+            dots.append({"x": one.enter, "value": one.amount, "row": one.shown, **of_key})
         for one, later in pairwise(own):
             if one.leave == later.enter:
-                risers.append({"x": later.enter, "from": one.amount, "to": later.amount, "key": key})
+                risers.append({"x": later.enter, "from": one.amount, "to": later.amount, **of_key})
+    shift = alt.ExprRef("datum.shift")
     scale = alt.Scale(zero=scene.y is None, padding=10)
     y_shown = axis_of(y_axis, tickCount=6, domain=False, ticks=False)
     y = alt.Y("value:Q", axis=y_shown, scale=scale)
@@ -57,17 +64,19 @@ def draw_staircase(scene: VaryingScene, width: int | None = None) -> Picture:
     colour = legend_of("key", colours, is_shown=len(keys) > 1)
     tread = (
         marks(treads)
-        .mark_rule(strokeWidth=2.4, strokeCap="round", aria=False)
+        .mark_rule(strokeWidth=2.4, strokeCap="round", yOffset=shift, aria=False)
         .encode(x=x, x2="to:Q", y=y, color=colour, tooltip=["row:N", "value:Q"])
     )
     riser = (
         marks(risers)
-        .mark_rule(strokeWidth=1.2, opacity=0.55, aria=False)
+        .mark_rule(strokeWidth=1.2, opacity=0.55, yOffset=shift, y2Offset=shift, aria=False)
         .encode(x=at, y=alt.Y("from:Q", scale=scale, axis=y_shown), y2="to:Q", color=colour)
     )
     dot = (
         marks(dots)
-        .mark_point(filled=True, size=36, opacity=1, stroke="white", strokeWidth=0.8, aria=False)
+        .mark_point(
+            filled=True, size=36, opacity=1, stroke="white", strokeWidth=0.8, yOffset=shift, aria=False
+        )
         .encode(x=at, y=y, color=colour, tooltip=["row:N"])
     )
     end = (

@@ -11,7 +11,6 @@ from windrow.plot.panels import (
     bars,
     edges,
     lane_axis,
-    reach,
     sequence_picture,
     values_panel,
 )
@@ -42,7 +41,7 @@ def _panel(shared: Shared, sequence: DrawnSequence) -> Panel:
     found = lanes([(span.start, span.stop) for span in spans])
     shown = [(span, lane) for span, lane in zip(spans, found, strict=True) if lane < _LANES]
     count = max((lane for _, lane in shown), default=0) + 1
-    half = reach(sequence)
+    half = shared.reach(sequence)
     drawn, labels = [], []
     rows = sequence.rows
     for span, lane in shown:

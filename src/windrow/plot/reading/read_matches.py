@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from pyspark.sql import DataFrame
@@ -9,10 +10,11 @@ from pyspark.sql import functions as F
 
 from windrow.algebra.bind import bind
 from windrow.algebra.match_node import Match as Node
-from windrow.algebra.names import ROW, order_key, partition_key, verbatim
+from windrow.algebra.names import ROW, as_written, order_key, partition_key, verbatim
 from windrow.plot.reading.chart_options import Options
-from windrow.plot.reading.sequences import ID, POSITION, Sequences, read_sequences
-from windrow.plot.scene import Classified, DrawnMatch, SequenceScene
+from windrow.plot.reading.places import as_place
+from windrow.plot.reading.sequences import ID, POSITION, Sequences, in_a_line, read_sequences
+from windrow.plot.scene import Classified, SequenceScene
 from windrow.spark.clauses.batch import build_window, run_statement
 from windrow.spark.clauses.matching import BoundMatch
 from windrow.spark.gateway import Gateway
@@ -23,6 +25,8 @@ from windrow.syntax.tokens import tokenize
 __all__ = ["read_matches"]
 
 _SOURCE = "source"
+_NUMBER, _VARIABLE, _UNTIL = "__drawn_number", "__drawn_variable", "__drawn_until"
+_NOWHERE = "CAST(NULL AS DOUBLE)"
 _SKIPS = {"past last": "PAST LAST ROW", "next": "TO NEXT ROW", "first": "TO FIRST", "last": "TO LAST"}
 
 
@@ -42,56 +46,66 @@ def read_matches(bound: BoundMatch, options: Options) -> SequenceScene:
         return _matches(gateway, match, frame).select(ID, POSITION)
 
     sequences = read_sequences(gateway, match, analyzer.rows, conditions, options, firsts)
-    found = _found(gateway, match, sequences)
+    until = _NOWHERE if sequences.by_position else _until(bound)
+    found = _found(gateway, match, sequences, until)
     drawn = []
     for name, sequence in sequences.drawn.items():
-        own = found.get(name, {})
-        matches = tuple(
-            DrawnMatch(number, rows)
-            for number, rows in own.items()
-            if 0 <= rows[0].position < len(sequence.rows)
-        )
+        own = found.get(name, {}).values()
+        matches = tuple(one for one in own if 0 <= one.rows[0].position < len(sequence.rows))
         drawn.append(replace(sequence, matches=matches, found_count=len(own)))
     return SequenceScene(
-        f"matches of {_text(match, match.clause.pattern_at)}",
+        "matches",
         sequences.x,
         sequences.y,
         tuple(drawn),
         variables=match.labels,
         more_sequences=sequences.more,
-        by_position=sequences.by_position,
+        order=sequences.order,
+        subtitle=tuple(in_a_line(as_written(words)) for words in _conditions(match, str)),
     )
 
 
+def _until(bound: BoundMatch) -> str:
+    """SQL of the key at which the time of DURATION is over; keys rise."""
+    length = bound.draft.length
+    if bound.match.clause.duration is None or length is None:
+        return _NOWHERE
+    return f"FIRST({_key_name(order_key(0))} + ({length.render()}))"
+
+
 def _found(
-    gateway: Gateway, match: Node, sequences: Sequences
-) -> dict[str, dict[int, tuple[Classified, ...]]]:
-    """The classified rows of each match, by its sequence and number."""
+    gateway: Gateway, match: Node, sequences: Sequences, until: str
+) -> dict[str, dict[int, DrawnMatch]]:
+    """The matches, by their sequence and number."""
+    matched = _matches(gateway, match, sequences.frame, until)
+    place = as_place(_UNTIL, matched.schema[_UNTIL].dataType)
+    assert place is not None
     with gateway.translated():
-        rows = _matches(gateway, match, sequences.frame).orderBy(ID, "number", POSITION).collect()
-    found: dict[str, dict[int, tuple[Classified, ...]]] = {}
+        rows = matched.withColumn(_UNTIL, place).orderBy(ID, _NUMBER, POSITION).collect()
+    found: dict[str, dict[int, DrawnMatch]] = {}
     for row in rows:
         own = found.setdefault(row[ID], {})
-        one = Classified(row[POSITION] - 1 - sequences.drawn[row[ID]].skipped, row["variable"])
-        own[row["number"]] = (*own.get(row["number"], ()), one)
+        one = Classified(row[POSITION] - 1 - sequences.drawn[row[ID]].skipped, row[_VARIABLE])
+        before = own.get(row[_NUMBER], DrawnMatch(row[_NUMBER], (), row[_UNTIL]))
+        own[row[_NUMBER]] = replace(before, rows=(*before.rows, one))
     return found
 
 
-def _matches(gateway: Gateway, match: Node, frame: DataFrame) -> DataFrame:
-    """The rows of matches over numbered rows, each with its number and variable."""
+def _matches(gateway: Gateway, match: Node, frame: DataFrame, until: str = _NOWHERE) -> DataFrame:
+    """The rows of matches over numbered rows, each with its number and variable; `until` is SQL."""
     keys = [key for key in frame.columns if key not in (ROW, ID, POSITION)]
     renamed = [F.col(key).alias(_key_name(key)) for key in keys]
     source = frame.select(f"{ROW}.*", *renamed, ID, POSITION)
     with gateway.views({_SOURCE: source}) as names:
-        text = _query(match, names[_SOURCE])
+        text = _query(match, names[_SOURCE], until)
         tokens = tokenize(text)
         statement = bind(tokens, (0, len(tokens)))
         assert statement is not None
         matched, _ = run_statement(gateway, statement, build_window)
-    return matched.where(F.col("number").isNotNull())
+    return matched.where(F.col(_NUMBER).isNotNull())
 
 
-def _query(match: Node, source: str) -> str:
+def _query(match: Node, source: str, until: str) -> str:
     """The same pattern over numbered rows, with all rows of every match and their variables."""
     clause = match.clause
     keys = [_key_name(partition_key(number)) for number in range(len(match.partition_by))]
@@ -99,25 +113,35 @@ def _query(match: Node, source: str) -> str:
     parts = [f"PARTITION BY {', '.join(keys)}"] if keys else []
     parts += [
         f"ORDER BY {', '.join([*order, POSITION])}",
-        "MEASURES MATCH_NUMBER() AS number, CLASSIFIER() AS variable",
+        f"MEASURES MATCH_NUMBER() AS {_NUMBER}, CLASSIFIER() AS {_VARIABLE}, {until} AS {_UNTIL}",
         "ALL ROWS PER MATCH OMIT EMPTY MATCHES",
-        f"AFTER MATCH SKIP {_SKIPS[clause.skip.kind]}",
+        "ALL MATCHES" if clause.every else f"AFTER MATCH SKIP {_SKIPS[clause.skip.kind]}",
     ]
     if clause.skip.target is not None:
         parts[-1] += f" {quoted(clause.skip.target)}"
-    parts.append(f"PATTERN {_text(match, clause.pattern_at)}")
-    if clause.within is not None:
-        parts.append(f"WITHIN {'INCLUSIVE ' if clause.inclusive else ''}{_text(match, clause.within.tokens)}")
-    if clause.subsets:
-        named = [f"{quoted(one.name)} = ({', '.join(map(quoted, one.members))})" for one in clause.subsets]
-        parts.append(f"SUBSET {', '.join(named)}")
-    defined = [f"{quoted(item.name)} AS {_text(match, item.range)}" for item in match.defines]
-    parts.append(f"DEFINE {', '.join(defined)}")
+    parts += _conditions(match, quoted)
     return (
-        f"SELECT {ID}, {POSITION}, number, variable FROM {source} MATCH_RECOGNIZE (\n"
+        f"SELECT {ID}, {POSITION}, {_NUMBER}, {_VARIABLE}, {_UNTIL} FROM {source} MATCH_RECOGNIZE (\n"
         + "\n".join(parts)
         + ")"
     )
+
+
+def _conditions(match: Node, named: Callable[[str], str]) -> list[str]:
+    """What a match is: the pattern, with how long it may be or is; and its variables, as they are `named`."""
+    clause = match.clause
+    pattern = f"PATTERN {_text(match, clause.pattern_at)}"
+    if clause.within is not None:
+        pattern += f" WITHIN {'INCLUSIVE ' if clause.inclusive else ''}{_text(match, clause.within.tokens)}"
+    if clause.duration is not None:
+        pattern += f" DURATION {_text(match, clause.duration.tokens)}"
+    subsets = [f"{named(one.name)} = ({', '.join(map(named, one.members))})" for one in clause.subsets]
+    defined = [f"{named(item.name)} AS {_text(match, item.range)}" for item in match.defines]
+    return [
+        pattern,
+        *([f"SUBSET {', '.join(subsets)}"] if subsets else []),
+        f"DEFINE {', '.join(defined)}",
+    ]
 
 
 def _key_name(key: str) -> str:

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from windrow.algebra.names import as_written
 from windrow.algebra.window_node import Uses, Window, WindowBoundary
 from windrow.plot.reading.chart_options import Options
-from windrow.plot.reading.sequences import ID, POSITION, Sequences, by_position, read_sequences
+from windrow.plot.reading.sequences import ID, POSITION, Sequences, by_position, in_a_line, read_sequences
 from windrow.plot.scene import DrawnSpan, SequenceScene
 from windrow.spark.clauses.batch import BoundWindow, bind_window, build_window
 from windrow.spark.gateway import Gateway
@@ -20,7 +20,6 @@ from windrow.syntax.sqltext import RelationText, SqlText
 __all__ = ["read_windows"]
 
 _AT = "__drawn"
-_WORDS = 110
 _MOST = 200
 """The number of windows of a sequence that are read: more than a picture can show."""
 
@@ -60,7 +59,7 @@ def read_windows(bound: BoundWindow, options: Options) -> SequenceScene:
         sequences.y,
         drawn,
         more_sequences=sequences.more,
-        by_position=sequences.by_position,
+        order=sequences.order,
         subtitle=_subtitle(window),
     )
 
@@ -166,8 +165,8 @@ def _subtitle(window: Window) -> tuple[str, ...]:
     texts = []
     for boundary in window.boundaries():
         if boundary.when is not None:
-            words = " ".join(as_written(boundary.when.text.render()).split())
-            texts.append(f"{'ONLY ' if boundary.only else ''}{boundary.side.name} WHEN {words}"[:_WORDS])
+            words = as_written(boundary.when.text.render())
+            texts.append(in_a_line(f"{'ONLY ' if boundary.only else ''}{boundary.side.name} WHEN {words}"))
     return tuple(texts)
 
 

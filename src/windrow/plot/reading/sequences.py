@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import Window as SparkWindow
@@ -26,7 +27,7 @@ from windrow.spark.gateway import Gateway
 from windrow.syntax.nodes import OrderItem
 from windrow.syntax.sqltext import SqlText, quoted
 
-__all__ = ["ID", "POSITION", "Sequences", "by_position", "read_sequences"]
+__all__ = ["ID", "POSITION", "Sequences", "by_position", "in_a_line", "read_sequences"]
 
 ID = "__drawn_sequence"
 """Names the partition of a row."""
@@ -37,6 +38,9 @@ POSITION = "__drawn_position"
 _COUNT = "__drawn_count"
 _NO_VALUE = "NULL"
 _BEFORE = 8  # what share of the rows is drawn before the first window or match
+_APART = 120
+"""So many rows side by side can be told from each other."""
+_WORDS = 110
 
 
 @dataclass(frozen=True)
@@ -55,6 +59,8 @@ class Sequences:
         Whether there are more partitions.
     by_position
         Whether the x axis has positions, and not the first key of ORDER BY.
+    order
+        That key, if it is a number or a time that rises.
     """
 
     frame: DataFrame
@@ -63,6 +69,7 @@ class Sequences:
     y: Axis | None
     more: bool
     by_position: bool
+    order: str | None
 
 
 Firsts = Callable[[DataFrame], DataFrame]
@@ -144,12 +151,21 @@ def read_sequences(
         is_drawn |= (F.col(ID) == each) & after
     with gateway.translated():
         found = shown.where(is_drawn).orderBy(POSITION).collect()
+    of_each = {each: [item for item in found if item[ID] == each] for each in ids}
+    places = [[item["x"] for item in own if item["x"] is not None] for own in of_each.values()]
+    is_cut = any(own[0][POSITION] > 1 for own in of_each.values() if own)
+    by_position = x is None or any(
+        _touch(axis) for axis in ([[own] for own in places] if is_cut else [places])
+    )
     drawn = {}
-    for each in ids:
-        own = [item for item in found if item[ID] == each]
+    for each, own in of_each.items():
         title = ", ".join(f"{name} = {text}" for name, text in zip(names, own[0]["keys"], strict=True))
         in_place = tuple(
-            Row(float(at if item["x"] is None else item["x"]), item["value"], item["shown"])
+            Row(
+                float(item[POSITION] if by_position else at if item["x"] is None else item["x"]),
+                item["value"],
+                item["shown"],
+            )
             for at, item in enumerate(own, 1)
         )
         drawn[each] = Drawn(title, in_place, row_count=own[0][_COUNT], skipped=own[0][POSITION] - 1)
@@ -158,8 +174,26 @@ def read_sequences(
         if value is None
         else Axis(_column(value), is_whole=isinstance(struct[value].dataType, T.IntegralType))
     )
-    axis = Axis("position", is_whole=True) if x is None else x[0]
-    return Sequences(frame, drawn, axis, y, more, by_position=x is None)
+    axis = Axis("position", is_whole=True) if by_position or x is None else x[0]
+    return Sequences(
+        frame, drawn, axis, y, more, by_position=by_position, order=None if x is None else x[0].title
+    )
+
+
+def _touch(axis: Sequence[Sequence[float]]) -> bool:
+    """Whether many rows would lie upon their neighbours along an axis, and would not by their positions."""
+    places = [place for own in axis for place in own]
+    steps = [later - one for own in axis for one, later in pairwise(own)]
+    if not steps or max(map(len, axis)) > _APART:
+        return False
+    least = (max(places) - min(places)) / _APART
+    return sum(step < least for step in steps) * 4 > len(steps)
+
+
+def in_a_line(text: str) -> str:
+    """What a clause says in one line, which is not longer than a picture is wide."""
+    words = " ".join(text.split())
+    return words if len(words) <= _WORDS else f"{words[: _WORDS - 1]}…"
 
 
 def _begins(gateway: Gateway, firsts: DataFrame) -> dict[str, int]:
