@@ -49,6 +49,26 @@ QUERIES = {
     "some rows": "SELECT ts, k, v + 1 AS v FROM s WHERE v > 0 OR k IS NULL EMIT STREAM",
     "rows that are complete": "SELECT ts, v + 1 AS v FROM s WHERE v > 0 EMIT STREAM AFTER WATERMARK",
     "rows told apart": "SELECT DISTINCT k, v > 1 AS more FROM s EMIT STREAM",
+    "all rows": "SELECT COUNT(*) AS n, SUM(v) AS v, MAX(v) AS most FROM s WHERE v > 1 EMIT STREAM",
+    "rows above all": "SELECT k, v FROM s WHERE v >= (SELECT MAX(v) FROM s) EMIT STREAM",
+    "the greatest": "SELECT k, v FROM s ORDER BY v DESC, ts LIMIT 2 EMIT STREAM",
+    "groups by what is computed": "SELECT v % 2 AS p, COUNT(*) AS n FROM s WHERE v > 0 GROUP BY v % 2 "
+    "EMIT STREAM",
+    "windows of all keys": "SELECT wend, COUNT(*) AS n FROM TUMBLE(TABLE s, DESCRIPTOR(ts), 3) GROUP BY wend "
+    "EMIT STREAM AFTER WATERMARK",
+    "windows of all keys that late rows may change": "SELECT wend, SUM(v) AS v FROM TUMBLE(TABLE s, "
+    "DESCRIPTOR(ts), 3) GROUP BY wend EMIT STREAM AFTER WATERMARK ALLOWED LATENESS 2",
+    "hopping windows of all keys": "SELECT wend, MAX(v) AS v FROM HOP(TABLE s, DESCRIPTOR(ts), 2, 5) "
+    "GROUP BY wend EMIT STREAM AFTER WATERMARK",
+    "windows of keys that equal rows do not show": f"SELECT wend, COUNT(*) AS n {WINDOWS} "
+    "EMIT AFTER WATERMARK",
+    "rows with names": "SELECT s.k, v, name FROM s JOIN names ON s.k = names.k EMIT STREAM AFTER WATERMARK",
+    "groups with names": "SELECT s.k, name, COUNT(*) AS n FROM s LEFT JOIN names ON s.k = names.k "
+    "GROUP BY s.k, name EMIT STREAM",
+    "groups by names": "SELECT name, COUNT(*) AS n FROM s JOIN names ON s.k = names.k GROUP BY name "
+    "EMIT STREAM",
+    "names with rows or none": "SELECT name, v FROM names LEFT JOIN s ON s.k = names.k EMIT STREAM",
+    "names but for keys": "SELECT k FROM names EXCEPT SELECT k FROM s EMIT STREAM",
     "the first of each": "SELECT k, ts, v FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY v DESC, "
     "ts) AS place FROM s) WHERE place <= 2 EMIT STREAM",
 }
@@ -68,6 +88,16 @@ OF_TWO = {
 }
 
 END = ("a", None, None, None, 30)
+
+NAMES = pa.table({"k": [1, 2, 2, 4, None], "name": ["one", "two", "zwei", "four", "nothing"]})
+
+
+@pytest.fixture
+def named(spark):
+    """A table that does not change."""
+    spark.createDataFrame(NAMES).createOrReplaceTempView("names")
+    yield
+    spark.catalog.dropTempView("names")
 
 
 def moment(number):
@@ -154,7 +184,7 @@ def agree(spark, folder, query, logs, lag, cuts, parts, count, forget, again, en
     st.sets(st.integers(0, 3), max_size=2),
     st.sampled_from([*QUERIES.values(), *OF_TWO.values()]),
 )
-@pytest.mark.usefixtures("interpreted", "small")
+@pytest.mark.usefixtures("interpreted", "small", "named")
 def test_buckets_cuts_parts_and_new_workers_change_nothing(
     spark, tmp_path_factory, log, other, lag, cuts, parts, count, forget, again, query
 ):
@@ -191,7 +221,7 @@ OTHER = [
 
 @pytest.mark.sampled
 @pytest.mark.parametrize("name", [*QUERIES, *OF_TWO])
-@pytest.mark.usefixtures("interpreted", "small")
+@pytest.mark.usefixtures("interpreted", "small", "named")
 def test_buckets_give_what_the_recorded_log_gives(spark, tmp_path, name):
     query, cuts = {**QUERIES, **OF_TWO}[name], [0.2, 0.5, 0.8]
     logs = {"s": LOG, "t": OTHER} if name in OF_TWO else {"s": LOG}
@@ -347,17 +377,15 @@ def test_explain_names_the_exchange(spark, session):
     count = spark.conf.get("spark.sql.shuffle.partitions")
     plan = session.sql(f"EXPLAIN {OVER}").plan()
     assert f"  host       executors\n  exchange   {count} buckets: s by k\n" in plan
+    computed = session.sql("EXPLAIN SELECT lower(k) AS k, COUNT(*) AS n FROM s GROUP BY lower(k) EMIT STREAM")
+    assert f"  exchange   {count} buckets: s by what is computed\n" in computed.plan()
+    alone = session.sql("EXPLAIN SELECT COUNT(*) AS n FROM s EMIT STREAM").plan()
+    assert "  host       executors\n  exchange   one bucket: no key divides the rows\n" in alone
     spark.conf.unset(HOST)
     assert "  host       the driver: the master is local\n" in session.sql(f"EXPLAIN {OVER}").plan()
 
 
 REFUSED = {
-    "SELECT COUNT(*) AS n FROM s EMIT STREAM": "groups without keys",
-    "SELECT v % 2 AS p, COUNT(*) AS n FROM s GROUP BY v % 2 EMIT STREAM": "no column of the streams",
-    "SELECT wend, COUNT(*) AS n FROM TUMBLE(TABLE s, DESCRIPTOR(at), INTERVAL 1 HOUR) GROUP BY wend "
-    "EMIT STREAM": "no column of the streams",
-    "SELECT wend, COUNT(*) AS n FROM TUMBLE(TABLE s, DESCRIPTOR(at), INTERVAL 1 HOUR) GROUP BY k, wend "
-    "EMIT AFTER WATERMARK": "which the result shows",
     "SELECT k, COUNT(*) AS n FROM s GROUP BY k EMIT STREAM AFTER DELAY INTERVAL 1 MINUTE": "AFTER DELAY",
     "SELECT k, wend, COUNT(*) AS n FROM SESSION(TABLE s PARTITION BY k, DESCRIPTOR(at), INTERVAL 1 MINUTE) "
     "GROUP BY k, wend EMIT STREAM AFTER WATERMARK": "held until the watermark has passed each",
@@ -374,6 +402,22 @@ def test_what_does_not_run_on_executors_is_refused(session, tmp_path, query):
     with pytest.raises(NotSupportedError, match=REFUSED[query]) as refused:
         session.sql(query).start(tmp_path / "out")
     assert refused.value.condition == "UNSUPPORTED_ON_EXECUTORS"
+
+
+def test_a_table_that_is_not_small_is_refused(spark, session, tmp_path, named, conf):
+    query = "SELECT v, name FROM s JOIN names ON s.v = names.k EMIT STREAM"
+    assert "do not run it yet" not in session.sql(f"EXPLAIN {query}").plan()
+    conf("spark.sql.autoBroadcastJoinThreshold", "1")
+    with pytest.raises(NotSupportedError, match="a table above spark"):
+        session.sql(query).start(tmp_path / "out")
+
+
+def test_a_key_that_does_not_fit_ends_the_query(session, put):
+    put((1, "a", 2147483647))
+    query = session.sql("SELECT v + 1 AS k, COUNT(*) AS n FROM s GROUP BY v + 1 EMIT STREAM").start(Memory())
+    with pytest.raises(WindrowError, match="does not fit its type") as ended:
+        query.process_all_available()
+    assert ended.value.condition == "VALUE_ON_EXECUTORS"
 
 
 def test_a_value_that_does_not_fit_ends_the_query(session, put):

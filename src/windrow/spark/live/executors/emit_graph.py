@@ -1,9 +1,9 @@
-"""The graph of a query with EMIT: of operators in memory by keys that are columns of its streams."""
+"""The graph of a query with EMIT, whose operators are in memory."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 
@@ -11,17 +11,17 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.types import LongType, StructType
 
-from windrow.kernels.stages import Program, divisions, undivided
+from windrow.kernels.stages import Program, undivided
 from windrow.plan.event_time import HIDDEN
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.executors.bucket_task import BucketTask
 from windrow.spark.live.executors.emitting import Emits, Judge
 from windrow.spark.live.executors.packets import Graph, Side, numbered
-from windrow.spark.live.executors.programs import computed_elsewhere, keys_of, why_not_program
+from windrow.spark.live.executors.programs import Key, computed_elsewhere, keys_of, shown_keys, with_tables
 from windrow.spark.live.executors.unpacking import AsGiven, told
 from windrow.spark.live.micro_batches.late_for_groups import judging
 from windrow.spark.live.micro_batches.steps import entries_of, in_one, inside
-from windrow.spark.live.operators.emit_program import EmitProgram, EmitSource
+from windrow.spark.live.operators.emit_program import MARK, EmitProgram, EmitSource
 from windrow.spark.live.operators.flow import Flow
 from windrow.spark.live.operators.incremental import in_memory
 from windrow.spark.live.operators.watermark_conditions import WatermarkConditions
@@ -51,8 +51,7 @@ class EmitGraph(Graph):
         if self._flow.why_not is not None:
             return self._flow.why_not
         program, timed = self._program, self.plan.query.timed
-        why = why_not_program(program.program, self._keys)
-        why = next(filter(None, map(computed_elsewhere, self._beside)), why)
+        why = next(filter(None, map(computed_elsewhere, (program.program, *self._beside))), None)
         if why is not None:
             return why
         if self._holds and timed.holds is None and not program.forgets:
@@ -62,9 +61,11 @@ class EmitGraph(Graph):
     @cached_property
     def sides(self) -> Sequence[Side]:
         """The streams where they stand in the query."""
-        assert self._keys is not None
         pairs = zip(self._program.sources, self._keys, strict=True)
-        return [Side(f"rows-{at}", one.stream, key, key) for at, (one, key) in enumerate(pairs)]
+        return [
+            Side(f"rows-{at}", one.stream, key, shown_keys(key, {name: name for name in one.reads}))
+            for at, (one, key) in enumerate(pairs)
+        ]
 
     @cached_property
     def result(self) -> StructType:
@@ -125,7 +126,8 @@ class EmitGraph(Graph):
     @cached_property
     def _work(self) -> Emits:
         schemas = tuple(map(self._kept_of, self._program.sources))
-        return Emits(self._program, schemas, self._mapping, self._judges, self._holds)
+        program = replace(self._program, program=with_tables(self._program.program))
+        return Emits(program, schemas, self._mapping, self._judges, self._holds)
 
     def _kept_of(self, source: EmitSource) -> pa.Schema:
         """What is kept of rows."""
@@ -157,8 +159,8 @@ class EmitGraph(Graph):
         return found
 
     @cached_property
-    def _keys(self) -> tuple[tuple[str, ...], ...] | None:
-        """By which columns the rows of each source are divided; None where there are none for all."""
+    def _keys(self) -> tuple[Key, ...]:
+        """By which columns the rows of each source are divided; none where one bucket has all of them."""
         program, sources = self._program, self._program.sources
         kept = {source.leaf: self._kept_of(source) for source in sources}
         leaves = {
@@ -171,9 +173,9 @@ class EmitGraph(Graph):
             shown = program.columns
         else:
             shown = tuple(column for _, column in program.kept)
-        found = keys_of(divisions(program.program, leaves, shown), [source.leaf for source in sources])
-        if found is not None:
-            return found
-        if undivided(program.program) and program.groups is None:
+        marked = dict.fromkeys(leaves, pa.schema([(MARK, pa.int64())]))
+        found = keys_of(program.program, leaves, shown, marked)
+        is_of_each = undivided(program.program) and program.program.beginning is None
+        if not any(found) and is_of_each and program.groups is None:
             return tuple(source.reads for source in sources)
-        return None
+        return found

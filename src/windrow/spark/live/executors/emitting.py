@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -90,7 +90,7 @@ class Emits:
             one.holding = _nothing(schema)
             for chunk, (_, rows) in one.read(store, chunks).items():
                 one.holding = _with(one.holding, rows, chunk)
-        held.frontier, held.for_groups = told["frontier"], told["for_groups"]
+        held.frontier, held.origin, held.for_groups = told["frontier"], told["origin"], told["for_groups"]
         if told["carried"] is not None:
             held.carried = Carry(**told["carried"])
             held.run.restore(held.carried.read(store))
@@ -98,7 +98,7 @@ class Emits:
         held.known = held.all_known()
         if held.frontier is not None and since != held.frontier:
             rows = [one.holding.held.rows for one in held.kept]
-            held.run.step(rows, held.reached(held.known), (since, held.frontier))
+            held.advance(rows, (since, held.frontier))
         return held
 
 
@@ -114,8 +114,8 @@ class Emitting:
         Up to which rowtime streams were known, in time, since then.
     known
         The same, as far as the next micro-batch has to know.
-    frontier
-        The processing time up to which changes have been given.
+    frontier, origin
+        The processing time up to which changes have been emitted, and that of the first micro-batch.
     carried
         What is stored of the operators.
     for_groups
@@ -128,6 +128,7 @@ class Emitting:
     marks: BucketWindow
     known: dict[str, Marks] = field(default_factory=dict)
     frontier: int | None = None
+    origin: int | None = None
     carried: Carry | None = None
     came: list[list[pa.Table]] = field(init=False)
     for_groups: int = 0
@@ -208,8 +209,9 @@ class Emitting:
             for schema, tables in zip(self.work.schemas, came, strict=True)
         ]
         self._move(moment)
+        self.origin = moment.now if self.origin is None else self.origin
         try:
-            told = self.run.step(rows, self.reached(self.known), (self.frontier, moment.now))
+            told = self.advance(rows, (self.frontier, moment.now))
         except UnmatchedError as error:
             raise unstable(error) from None
         self.frontier = moment.now
@@ -220,6 +222,11 @@ class Emitting:
                 one.holding = _with(one.holding, table, moment.number * PER_STEP)
         account.used -= late
         return told
+
+    def advance(self, rows: Sequence[pa.Table], span: tuple[int | None, int]) -> pa.Table:
+        """What is emitted by rows of each source from one processing time, which is left out, to another."""
+        since, _ = span
+        return self.run.step(rows, self.reached(self.known), span, self.origin if since is None else None)
 
     def _move(self, moment: Moment) -> None:
         """Note how far streams are known now."""
@@ -259,6 +266,7 @@ class Emitting:
         carried = None if self.carried is None else asdict(self.carried)
         return {
             "frontier": self.frontier,
+            "origin": self.origin,
             "chunks": chunks,
             "carried": carried,
             "for_groups": self.for_groups,
