@@ -20,7 +20,7 @@ from tests.live.test_law import LAGS, table
 from windrow import Memory, Session
 from windrow.errors import InputError, NotSupportedError, WindrowError
 from windrow.spark.live.executors import bucket as buckets_of
-from windrow.spark.live.executors import bucket_state, packing
+from windrow.spark.live.executors import bucket_state, emitting, packing
 from windrow.spark.live.executors.as_bytes import from_bytes
 from windrow.spark.live.executors.bucket import advanced
 from windrow.spark.live.executors.graph import graph_of
@@ -49,6 +49,15 @@ QUERIES = {
     "some rows": "SELECT ts, k, v + 1 AS v FROM s WHERE v > 0 OR k IS NULL EMIT STREAM",
     "rows that are complete": "SELECT ts, v + 1 AS v FROM s WHERE v > 0 EMIT STREAM AFTER WATERMARK",
     "rows told apart": "SELECT DISTINCT k, v > 1 AS more FROM s EMIT STREAM",
+    "sessions": "SELECT k, wstart, wend, COUNT(*) AS n, SUM(v) AS v FROM SESSION(TABLE s PARTITION BY k, "
+    "DESCRIPTOR(ts), 2) GROUP BY k, wstart, wend EMIT STREAM AFTER WATERMARK",
+    "sessions as they come": "SELECT k, wend, COUNT(*) AS n FROM SESSION(TABLE s PARTITION BY k, "
+    "DESCRIPTOR(ts), 2) GROUP BY k, wend EMIT STREAM",
+    "sessions of all keys": "SELECT wend, MAX(v) AS v FROM SESSION(TABLE s, DESCRIPTOR(ts), 1) GROUP BY wend "
+    "EMIT STREAM AFTER WATERMARK ALLOWED LATENESS 2",
+    "groups that are joined by time": "SELECT a.k, a.ts, n, v FROM (SELECT k, ts, COUNT(*) AS n FROM s "
+    "GROUP BY k, ts) AS a JOIN (SELECT k, ts, SUM(v) AS v FROM s GROUP BY k, ts) AS b ON a.k = b.k "
+    "AND a.ts = b.ts EMIT STREAM AFTER WATERMARK",
     "all rows": "SELECT COUNT(*) AS n, SUM(v) AS v, MAX(v) AS most FROM s WHERE v > 1 EMIT STREAM",
     "rows above all": "SELECT k, v FROM s WHERE v >= (SELECT MAX(v) FROM s) EMIT STREAM",
     "the greatest": "SELECT k, v FROM s ORDER BY v DESC, ts LIMIT 2 EMIT STREAM",
@@ -144,6 +153,8 @@ def small():
     """What operators hold is stored in place of few rows, and packets have few."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bucket_state, "FEWEST", 1)
+        patch.setattr(emitting, "SETTLED_FROM", 1)
+        patch.setattr(emitting, "SPARE", 1)
         for module in (buckets_of, packing):
             patch.setattr(module, "_ROWS_AT_ONCE", 2)
         yield
@@ -261,6 +272,16 @@ def test_a_micro_batch_of_few_rows_writes_few_bytes_and_looks_at_few_rows(spark,
         written[keys], looked_at[keys] = store.written, known.run.operators.looked_at - before
     assert looked_at[3_000] == looked_at[30_000] == 1
     assert written[30_000] < 1.1 * written[3_000] < 8_000
+
+
+@pytest.mark.parametrize("name", ["sessions", "groups that are joined by time"])
+@pytest.mark.usefixtures("interpreted", "small")
+def test_rows_are_kept_no_longer_than_they_may_change(spark, tmp_path, name):
+    plan = declared(spark, tmp_path, ["s"], 1).sql(QUERIES[name]).live
+    log = [("a", at, at % 2, 1, None) for at in range(0, 120, 3)]
+    _, _, accounts = in_buckets(spark, plan, {"s": log}, [0.2, 0.4, 0.6, 0.8], 1, 2, {1}, set(), times=moment)
+    assert sum(one.came[0] for one in accounts.values()) == 8  # in the last micro-batch
+    assert 1 <= sum(one.held[0] for one in accounts.values()) <= 4
 
 
 class Counting(Stored):
@@ -387,11 +408,6 @@ def test_explain_names_the_exchange(spark, session):
 
 REFUSED = {
     "SELECT k, COUNT(*) AS n FROM s GROUP BY k EMIT STREAM AFTER DELAY INTERVAL 1 MINUTE": "AFTER DELAY",
-    "SELECT k, wend, COUNT(*) AS n FROM SESSION(TABLE s PARTITION BY k, DESCRIPTOR(at), INTERVAL 1 MINUTE) "
-    "GROUP BY k, wend EMIT STREAM AFTER WATERMARK": "held until the watermark has passed each",
-    "SELECT a.k, a.ts FROM (SELECT k, at AS ts, COUNT(*) AS n FROM s GROUP BY k, at) AS a JOIN (SELECT k, at "
-    "AS ts, SUM(v) AS v FROM s GROUP BY k, at) AS b ON a.k = b.k AND a.ts = b.ts EMIT STREAM AFTER "
-    "WATERMARK": "held until the watermark has passed each",
     "SELECT k, lower(rpad(k, v, 'x')) AS l, COUNT(*) AS n FROM s GROUP BY k, l EMIT STREAM": "Spark alone",
 }
 

@@ -16,6 +16,7 @@ from windrow.plan.event_time import HIDDEN
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.executors.bucket_task import BucketTask
 from windrow.spark.live.executors.emitting import Emits, Judge
+from windrow.spark.live.executors.over import Endings, endings_of
 from windrow.spark.live.executors.packets import Graph, Side, numbered
 from windrow.spark.live.executors.programs import Key, computed_elsewhere, keys_of, shown_keys, with_tables
 from windrow.spark.live.executors.unpacking import AsGiven, told
@@ -50,12 +51,12 @@ class EmitGraph(Graph):
         """What of the query cannot be run so; None for nothing."""
         if self._flow.why_not is not None:
             return self._flow.why_not
-        program, timed = self._program, self.plan.query.timed
+        program = self._program
         why = next(filter(None, map(computed_elsewhere, (program.program, *self._beside))), None)
         if why is not None:
             return why
-        if self._holds and timed.holds is None and not program.forgets:
-            return "rows that are held until the watermark has passed each, as those of sessions are"
+        if self._keeps_rows and not all(self._endings.values()):
+            return "rows that are kept until more than the watermark says that no change is made of them"
         return None
 
     @cached_property
@@ -110,7 +111,13 @@ class EmitGraph(Graph):
     def _beside(self) -> list[Program]:
         """What is computed beside the operators."""
         conditions = [one for judges in self._judges.values() for judge in judges for one in judge.conditions]
-        return [*([] if self._mapping is None else [self._mapping]), *conditions]
+        endings = [
+            ending.program
+            for one in self._endings.values()
+            for grouping in (() if one is None else one.groupings)
+            for ending in grouping
+        ]
+        return [*([] if self._mapping is None else [self._mapping]), *conditions, *endings]
 
     @cached_property
     def _mapping(self) -> Program | None:
@@ -123,26 +130,42 @@ class EmitGraph(Graph):
         is_told_again = program.complete is not None or program.groups is not None
         return is_told_again or not undivided(program.program)
 
+    @property
+    def _keeps_rows(self) -> bool:
+        """Whether rows are kept until no change is made of them, not what operators hold in their place."""
+        return self._holds and self.plan.query.timed.holds is None and not self._program.forgets
+
+    @cached_property
+    def _endings(self) -> dict[str, Endings | None]:
+        """When rows of each stream are over, where rows are kept; None where that is not told in memory."""
+        names = [name for _, name, _ in self.streams] if self._keeps_rows else []
+        return {name: endings_of(self.plan, self._conditions, name) for name in names}
+
+    @cached_property
+    def _conditions(self) -> WatermarkConditions:
+        def gateway() -> Gateway:
+            return Gateway(self.plan.gateway.spark, self.plan.gateway.parameters)
+
+        return WatermarkConditions(gateway, _NO_FILES)
+
     @cached_property
     def _work(self) -> Emits:
         schemas = tuple(map(self._kept_of, self._program.sources))
         program = replace(self._program, program=with_tables(self._program.program))
-        return Emits(program, schemas, self._mapping, self._judges, self._holds)
+        endings = {name: one for name, one in self._endings.items() if one is not None}
+        return Emits(program, schemas, self._mapping, self._judges, self._holds, endings)
 
     def _kept_of(self, source: EmitSource) -> pa.Schema:
-        """What is kept of rows."""
-        kinds = self.plan.catalog.streams[source.stream].frame.schema
-        kept = StructType([kinds[name] for name in source.reads])
+        """What is kept of rows; by the columns of sessions rows are over."""
+        stream = self.plan.catalog.streams[source.stream]
+        kept = StructType([stream.frame.schema[name] for name in source.reads])
         for name in (ROWTIME, ARRIVED, BEFORE):
             kept = kept.add(name, LongType())
         return in_memory(kept)
 
     @cached_property
     def _judges(self) -> dict[str, tuple[Judge, ...]]:
-        def gateway() -> Gateway:
-            return Gateway(self.plan.gateway.spark, self.plan.gateway.parameters)
-
-        conditions, found = WatermarkConditions(gateway, _NO_FILES), dict[str, tuple[Judge, ...]]()
+        conditions, found = self._conditions, dict[str, tuple[Judge, ...]]()
         sources = dict(zip(self.plan.query.timed.occurrences, self._program.sources, strict=True))
         for _, name, stream in self.streams:
             kind = stream.frame.schema[stream.rowtime or ""]
