@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from windrow.kernels.aggregates import Aggregate
-from windrow.kernels.computed.computed_steps import Computed, ComputedColumns
+from windrow.kernels.computed.computed_steps import Choice, Computed, ComputedColumns
 from windrow.kernels.computed.computed_values import Applied, ComputedColumn
 from windrow.kernels.packing.shards import Layout
 from windrow.kernels.stages import Fragment, Node, Program, divisions, undivided
@@ -112,3 +112,84 @@ def test_rows_of_several_leaves_are_divided_by_a_column_of_each():
     both = Fragment(0, (0, 1), schema("a", "v"), {0: frozenset("kv"), 1: frozenset("kw")}, parts=crossed)
     group = node("group", ("a", "v"), 2, ("a", "v", "n"), both, counts="n")
     assert divided([group], chosen(2, a="a"), leaves=leaves) == [[(0, "v"), (1, "k")]]
+
+
+# -- by what is computed -----------------------------------------------------------------------------------
+
+
+def by_computed(nodes, output, shown=("a",), leaves=None, missing=()):
+    """The divisions, those by columns that are computed among them."""
+    leaves = leaves or {0: LEAF}
+    without = {leaf: pa.schema(missing) for leaf in leaves}
+    return divisions(Program(tuple(nodes), (output,)), leaves, shown, without)
+
+
+ONLY = pa.schema([("a", pa.int64())])
+ROWS = pa.table({"k": [1, None, 3, 4], "j": [5, 5, 5, 5], "v": [7, 8, None, 2]}, LEAF)
+
+
+def test_rows_are_divided_by_a_key_that_is_computed_of_each():
+    group = node("group", ("a",), 1, ("a", "n"), computed(0, "a", "k"), counts="n")
+    (found,) = by_computed([group], chosen(1, a="a"))
+    assert found.keys() == {0}
+    assert found[0].of(ROWS).to_pylist() == [-1, None, -3, -4]
+    assert by_computed([group], chosen(1, a="n")) == []  # the result does not show it
+
+
+def test_rows_are_divided_by_a_window_of_which_each_is_in_one_and_by_no_others():
+    def grouped(kind, **lengths):
+        windows = TimeWindows(kind, "v", {"dur": 3, "offset": 0, **lengths}, ("from", "to"), 1)
+        rows = node("windows", (), 1, ("v", "to"), chosen(0, v="v"), windows=windows)
+        group = node("group", ("to",), 2, ("to", "n"), computed(1, "w", "v", "to"), counts="n")
+        return by_computed([rows, group], chosen(2, a="to"))
+
+    (found,) = grouped("TUMBLE")
+    assert found[0].of(ROWS).to_pylist() == [9, 9, None, 3]
+    assert grouped("HOP", hopsize=2) == []
+    assert grouped("CUMULATE", step=1) == []
+
+
+def is_below_eight(value):
+    return pa.compute.coalesce(pa.compute.less(value, 8), True)
+
+
+def test_a_row_that_is_left_out_has_no_key_and_one_that_might_be_has_its_own():
+    def filtered(of):
+        values = {0: Applied(pa.compute.negate, (ComputedColumn(10),)), 1: ComputedColumn(11)}
+        stays = Applied(is_below_eight, (ComputedColumn(11),))
+        steps = [Choice(stays), ComputedColumns(values)]
+        made = Computed({10: "k", 11: of}, steps, (0,), ONLY)
+        side = Fragment(0, (0,), ONLY, {0: frozenset(["k", of])}, None, made)
+        group = node("group", ("a",), 1, ("a", "n"), side, counts="n")
+        return by_computed([group], chosen(1, a="a"), missing=[("mark", pa.int64())])
+
+    (found,) = filtered("v")
+    assert found[0].of(ROWS).to_pylist() == [-1, None, -3, -4]
+    leaves_out = found[0].of(ROWS.set_column(2, "v", pa.array([9, 1, 9, 1])))
+    assert leaves_out.to_pylist() == [None, None, None, -4]
+    (found,) = filtered("mark")
+    assert found[0].of(ROWS).to_pylist() == [-1, None, -3, -4]
+    assert filtered("enter") == []
+
+
+def test_a_value_that_is_not_computed_divides_nothing():
+    def overflows(value):
+        raise pa.ArrowInvalid("overflow")
+
+    values = ComputedColumns({0: Applied(overflows, (ComputedColumn(10),))})
+    made = Computed({10: "k"}, [values], (0,), ONLY)
+    side = Fragment(0, (0,), ONLY, {0: frozenset(["k"])}, None, made)
+    group = node("group", ("a",), 1, ("a", "n"), side, counts="n")
+    (found,) = by_computed([group], chosen(1, a="a"))
+    assert found[0].of(ROWS) is None
+
+
+def test_a_column_divides_rows_that_meet_what_is_computed_of_others():
+    leaves = {0: LEAF, 1: LEAF}
+    sides = computed(0, "key", "k"), chosen(1, key="j", w="v")
+    pairs = node("join", ("key",), 2, ("key", "w"), *sides)
+    (found,) = by_computed([pairs], chosen(2, a="key"), leaves=leaves)
+    assert found[0].of(ROWS).to_pylist() == [-1, None, -3, -4]
+    assert found[1] == "j"
+    twice = node("join", ("key",), 2, ("key",), computed(0, "key", "k"), computed(0, "key", "k"))
+    assert by_computed([twice], chosen(2, a="key")) == []  # whether two ways compute the same, nobody says

@@ -332,6 +332,8 @@ JOINS = [
     "r RIGHT JOIN l ON r.k = l.x % 3",
     "l JOIN r ON l.t = lower(r.n)",
     "l JOIN r ON l.x % 3 = r.k AND l.i > 7",
+    "l CROSS JOIN r",
+    "(SELECT * FROM r WHERE k > 0) AS r CROSS JOIN l",
     "(SELECT * FROM l WHERE x > 1) AS l JOIN (SELECT k, n FROM r WHERE n <> 'c') AS r ON l.x % 3 = r.k",
 ]
 ELSEWHERE = [

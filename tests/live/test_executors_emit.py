@@ -20,7 +20,7 @@ from tests.live.test_law import LAGS, table
 from windrow import Memory, Session
 from windrow.errors import InputError, NotSupportedError, WindrowError
 from windrow.spark.live.executors import bucket as buckets_of
-from windrow.spark.live.executors import bucket_state, packing
+from windrow.spark.live.executors import bucket_state, emitting, packing
 from windrow.spark.live.executors.as_bytes import from_bytes
 from windrow.spark.live.executors.bucket import advanced
 from windrow.spark.live.executors.graph import graph_of
@@ -49,6 +49,35 @@ QUERIES = {
     "some rows": "SELECT ts, k, v + 1 AS v FROM s WHERE v > 0 OR k IS NULL EMIT STREAM",
     "rows that are complete": "SELECT ts, v + 1 AS v FROM s WHERE v > 0 EMIT STREAM AFTER WATERMARK",
     "rows told apart": "SELECT DISTINCT k, v > 1 AS more FROM s EMIT STREAM",
+    "sessions": "SELECT k, wstart, wend, COUNT(*) AS n, SUM(v) AS v FROM SESSION(TABLE s PARTITION BY k, "
+    "DESCRIPTOR(ts), 2) GROUP BY k, wstart, wend EMIT STREAM AFTER WATERMARK",
+    "sessions as they come": "SELECT k, wend, COUNT(*) AS n FROM SESSION(TABLE s PARTITION BY k, "
+    "DESCRIPTOR(ts), 2) GROUP BY k, wend EMIT STREAM",
+    "sessions of all keys": "SELECT wend, MAX(v) AS v FROM SESSION(TABLE s, DESCRIPTOR(ts), 1) GROUP BY wend "
+    "EMIT STREAM AFTER WATERMARK ALLOWED LATENESS 2",
+    "groups that are joined by time": "SELECT a.k, a.ts, n, v FROM (SELECT k, ts, COUNT(*) AS n FROM s "
+    "GROUP BY k, ts) AS a JOIN (SELECT k, ts, SUM(v) AS v FROM s GROUP BY k, ts) AS b ON a.k = b.k "
+    "AND a.ts = b.ts EMIT STREAM AFTER WATERMARK",
+    "all rows": "SELECT COUNT(*) AS n, SUM(v) AS v, MAX(v) AS most FROM s WHERE v > 1 EMIT STREAM",
+    "rows above all": "SELECT k, v FROM s WHERE v >= (SELECT MAX(v) FROM s) EMIT STREAM",
+    "the greatest": "SELECT k, v FROM s ORDER BY v DESC, ts LIMIT 2 EMIT STREAM",
+    "groups by what is computed": "SELECT v % 2 AS p, COUNT(*) AS n FROM s WHERE v > 0 GROUP BY v % 2 "
+    "EMIT STREAM",
+    "windows of all keys": "SELECT wend, COUNT(*) AS n FROM TUMBLE(TABLE s, DESCRIPTOR(ts), 3) GROUP BY wend "
+    "EMIT STREAM AFTER WATERMARK",
+    "windows of all keys that late rows may change": "SELECT wend, SUM(v) AS v FROM TUMBLE(TABLE s, "
+    "DESCRIPTOR(ts), 3) GROUP BY wend EMIT STREAM AFTER WATERMARK ALLOWED LATENESS 2",
+    "hopping windows of all keys": "SELECT wend, MAX(v) AS v FROM HOP(TABLE s, DESCRIPTOR(ts), 2, 5) "
+    "GROUP BY wend EMIT STREAM AFTER WATERMARK",
+    "windows of keys that equal rows do not show": f"SELECT wend, COUNT(*) AS n {WINDOWS} "
+    "EMIT AFTER WATERMARK",
+    "rows with names": "SELECT s.k, v, name FROM s JOIN names ON s.k = names.k EMIT STREAM AFTER WATERMARK",
+    "groups with names": "SELECT s.k, name, COUNT(*) AS n FROM s LEFT JOIN names ON s.k = names.k "
+    "GROUP BY s.k, name EMIT STREAM",
+    "groups by names": "SELECT name, COUNT(*) AS n FROM s JOIN names ON s.k = names.k GROUP BY name "
+    "EMIT STREAM",
+    "names with rows or none": "SELECT name, v FROM names LEFT JOIN s ON s.k = names.k EMIT STREAM",
+    "names but for keys": "SELECT k FROM names EXCEPT SELECT k FROM s EMIT STREAM",
     "the first of each": "SELECT k, ts, v FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY v DESC, "
     "ts) AS place FROM s) WHERE place <= 2 EMIT STREAM",
 }
@@ -68,6 +97,16 @@ OF_TWO = {
 }
 
 END = ("a", None, None, None, 30)
+
+NAMES = pa.table({"k": [1, 2, 2, 4, None], "name": ["one", "two", "zwei", "four", "nothing"]})
+
+
+@pytest.fixture
+def named(spark):
+    """A table that does not change."""
+    spark.createDataFrame(NAMES).createOrReplaceTempView("names")
+    yield
+    spark.catalog.dropTempView("names")
 
 
 def moment(number):
@@ -114,6 +153,8 @@ def small():
     """What operators hold is stored in place of few rows, and packets have few."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bucket_state, "FEWEST", 1)
+        patch.setattr(emitting, "SETTLED_FROM", 1)
+        patch.setattr(emitting, "SPARE", 1)
         for module in (buckets_of, packing):
             patch.setattr(module, "_ROWS_AT_ONCE", 2)
         yield
@@ -154,7 +195,7 @@ def agree(spark, folder, query, logs, lag, cuts, parts, count, forget, again, en
     st.sets(st.integers(0, 3), max_size=2),
     st.sampled_from([*QUERIES.values(), *OF_TWO.values()]),
 )
-@pytest.mark.usefixtures("interpreted", "small")
+@pytest.mark.usefixtures("interpreted", "small", "named")
 def test_buckets_cuts_parts_and_new_workers_change_nothing(
     spark, tmp_path_factory, log, other, lag, cuts, parts, count, forget, again, query
 ):
@@ -191,7 +232,7 @@ OTHER = [
 
 @pytest.mark.sampled
 @pytest.mark.parametrize("name", [*QUERIES, *OF_TWO])
-@pytest.mark.usefixtures("interpreted", "small")
+@pytest.mark.usefixtures("interpreted", "small", "named")
 def test_buckets_give_what_the_recorded_log_gives(spark, tmp_path, name):
     query, cuts = {**QUERIES, **OF_TWO}[name], [0.2, 0.5, 0.8]
     logs = {"s": LOG, "t": OTHER} if name in OF_TWO else {"s": LOG}
@@ -231,6 +272,16 @@ def test_a_micro_batch_of_few_rows_writes_few_bytes_and_looks_at_few_rows(spark,
         written[keys], looked_at[keys] = store.written, known.run.operators.looked_at - before
     assert looked_at[3_000] == looked_at[30_000] == 1
     assert written[30_000] < 1.1 * written[3_000] < 8_000
+
+
+@pytest.mark.parametrize("name", ["sessions", "groups that are joined by time"])
+@pytest.mark.usefixtures("interpreted", "small")
+def test_rows_are_kept_no_longer_than_they_may_change(spark, tmp_path, name):
+    plan = declared(spark, tmp_path, ["s"], 1).sql(QUERIES[name]).live
+    log = [("a", at, at % 2, 1, None) for at in range(0, 120, 3)]
+    _, _, accounts = in_buckets(spark, plan, {"s": log}, [0.2, 0.4, 0.6, 0.8], 1, 2, {1}, set(), times=moment)
+    assert sum(one.came[0] for one in accounts.values()) == 8  # in the last micro-batch
+    assert 1 <= sum(one.held[0] for one in accounts.values()) <= 4
 
 
 class Counting(Stored):
@@ -347,23 +398,16 @@ def test_explain_names_the_exchange(spark, session):
     count = spark.conf.get("spark.sql.shuffle.partitions")
     plan = session.sql(f"EXPLAIN {OVER}").plan()
     assert f"  host       executors\n  exchange   {count} buckets: s by k\n" in plan
+    computed = session.sql("EXPLAIN SELECT lower(k) AS k, COUNT(*) AS n FROM s GROUP BY lower(k) EMIT STREAM")
+    assert f"  exchange   {count} buckets: s by what is computed\n" in computed.plan()
+    alone = session.sql("EXPLAIN SELECT COUNT(*) AS n FROM s EMIT STREAM").plan()
+    assert "  host       executors\n  exchange   one bucket: no key divides the rows\n" in alone
     spark.conf.unset(HOST)
     assert "  host       the driver: the master is local\n" in session.sql(f"EXPLAIN {OVER}").plan()
 
 
 REFUSED = {
-    "SELECT COUNT(*) AS n FROM s EMIT STREAM": "groups without keys",
-    "SELECT v % 2 AS p, COUNT(*) AS n FROM s GROUP BY v % 2 EMIT STREAM": "no column of the streams",
-    "SELECT wend, COUNT(*) AS n FROM TUMBLE(TABLE s, DESCRIPTOR(at), INTERVAL 1 HOUR) GROUP BY wend "
-    "EMIT STREAM": "no column of the streams",
-    "SELECT wend, COUNT(*) AS n FROM TUMBLE(TABLE s, DESCRIPTOR(at), INTERVAL 1 HOUR) GROUP BY k, wend "
-    "EMIT AFTER WATERMARK": "which the result shows",
     "SELECT k, COUNT(*) AS n FROM s GROUP BY k EMIT STREAM AFTER DELAY INTERVAL 1 MINUTE": "AFTER DELAY",
-    "SELECT k, wend, COUNT(*) AS n FROM SESSION(TABLE s PARTITION BY k, DESCRIPTOR(at), INTERVAL 1 MINUTE) "
-    "GROUP BY k, wend EMIT STREAM AFTER WATERMARK": "held until the watermark has passed each",
-    "SELECT a.k, a.ts FROM (SELECT k, at AS ts, COUNT(*) AS n FROM s GROUP BY k, at) AS a JOIN (SELECT k, at "
-    "AS ts, SUM(v) AS v FROM s GROUP BY k, at) AS b ON a.k = b.k AND a.ts = b.ts EMIT STREAM AFTER "
-    "WATERMARK": "held until the watermark has passed each",
     "SELECT k, lower(rpad(k, v, 'x')) AS l, COUNT(*) AS n FROM s GROUP BY k, l EMIT STREAM": "Spark alone",
 }
 
@@ -374,6 +418,22 @@ def test_what_does_not_run_on_executors_is_refused(session, tmp_path, query):
     with pytest.raises(NotSupportedError, match=REFUSED[query]) as refused:
         session.sql(query).start(tmp_path / "out")
     assert refused.value.condition == "UNSUPPORTED_ON_EXECUTORS"
+
+
+def test_a_table_that_is_not_small_is_refused(spark, session, tmp_path, named, conf):
+    query = "SELECT v, name FROM s JOIN names ON s.v = names.k EMIT STREAM"
+    assert "do not run it yet" not in session.sql(f"EXPLAIN {query}").plan()
+    conf("spark.sql.autoBroadcastJoinThreshold", "1")
+    with pytest.raises(NotSupportedError, match="a table above spark"):
+        session.sql(query).start(tmp_path / "out")
+
+
+def test_a_key_that_does_not_fit_ends_the_query(session, put):
+    put((1, "a", 2147483647))
+    query = session.sql("SELECT v + 1 AS k, COUNT(*) AS n FROM s GROUP BY v + 1 EMIT STREAM").start(Memory())
+    with pytest.raises(WindrowError, match="does not fit its type") as ended:
+        query.process_all_available()
+    assert ended.value.condition == "VALUE_ON_EXECUTORS"
 
 
 def test_a_value_that_does_not_fit_ends_the_query(session, put):

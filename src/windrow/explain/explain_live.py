@@ -100,10 +100,10 @@ def _host(plan: LivePlan) -> list[tuple[str, str]]:
     if missing is not None:
         return [("host", f"executors, which cannot run it: {missing}")]
     graph = graph_of(plan)
-    if not any(side.key for side in graph.sides):
-        return [("host", "executors, in one bucket: no column divides the rows")]
     divided = "; ".join(f"{side.stream} by {', '.join(side.shown)}" for side in graph.sides)
-    return [("host", "executors"), ("exchange", f"{graph.buckets} buckets: {divided}")]
+    has_key = any(side.key for side in graph.sides)
+    exchange = f"{graph.buckets} buckets: {divided}" if has_key else "one bucket: no key divides the rows"
+    return [("host", "executors"), ("exchange", exchange)]
 
 
 def how_blocking(plan: BlockingPlan) -> str:

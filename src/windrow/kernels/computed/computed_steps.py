@@ -11,7 +11,10 @@ import pyarrow as pa
 from windrow.kernels.computed import computed_values
 from windrow.kernels.computed.computed_values import ComputedColumn, ComputedRows, Value, whole
 
-__all__ = ["Choice", "Computed", "ComputedColumns", "ComputedStep", "of_codes", "only"]
+__all__ = ["Choice", "Computed", "ComputedColumns", "ComputedStep", "carrying", "of_codes", "only"]
+
+_CARRIED = -(1 << 62)
+"""The number of a column that goes along: one that no other has."""
 
 
 class ComputedStep(Protocol):
@@ -93,7 +96,7 @@ class Computed:
         number = self.result[self.schema.names.index(name)]
         for step in reversed(self.steps):
             if isinstance(step, ComputedColumns):
-                value = step.values[number]
+                value = step.values.get(number)  # None for one of a table
                 if not isinstance(value, ComputedColumn):
                     return None
                 number = value.number
@@ -119,6 +122,17 @@ def only(made: Computed, names: Sequence[str]) -> Computed:
     columns = {number: name for number, name in made.columns.items() if number in needed}
     schema = pa.schema([made.schema.field(made.schema.names.index(name)) for name in names])
     return Computed(columns, steps[::-1], result, schema)
+
+
+def carrying(made: Computed, name: str) -> Computed:
+    """The same with a column more, of numbers, that goes along as it is; as :func:`only` takes them."""
+    steps: list[ComputedStep] = []
+    for step in made.steps:
+        if isinstance(step, ComputedColumns):
+            step = ComputedColumns({**step.values, _CARRIED: ComputedColumn(_CARRIED)})
+        steps.append(step)
+    columns, schema = {**made.columns, _CARRIED: name}, made.schema.append(pa.field(name, pa.int64()))
+    return Computed(columns, steps, [*made.result, _CARRIED], schema)
 
 
 def of_codes(made: Computed, coded: frozenset[str]) -> Computed:

@@ -10,6 +10,7 @@ from windrow.kernels.stages.block import Block, WindowInput
 from windrow.kernels.stages.changes import changes, netted
 from windrow.kernels.stages.chunking import PER_STEP, SMALLEST, merging
 from windrow.kernels.stages.completing import Completing, first_above
+from windrow.kernels.stages.derived import Derived
 from windrow.kernels.stages.dividing import Division, divisions, undivided
 from windrow.kernels.stages.grouping import goes_on
 from windrow.kernels.stages.held import Held, Times
@@ -28,6 +29,7 @@ __all__ = [
     "Became",
     "Block",
     "Completing",
+    "Derived",
     "Division",
     "Ending",
     "Fragment",

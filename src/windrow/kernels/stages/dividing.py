@@ -1,30 +1,52 @@
 """By which columns the rows of a program may be divided, so that each part can be run apart from the others.
 
 Rows of one key of any operator have to be in one part. So a *division* names a column of each leaf that has
-the same values as a key column of each operator: rows that meet have equal values in it.
+the same values as a key column of each operator: rows that meet have equal values in it. It may also be a
+column that is computed of each row of the leaf alone (:class:`.derived.Derived`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 
+from windrow.kernels.stages.derived import Derived, Way
 from windrow.kernels.stages.program import Fragment, Node, Program
+from windrow.kernels.zset.relation import ENTER, LEAVE
 
 __all__ = ["Division", "divisions", "undivided"]
 
-Division = Mapping[int, str]
+Division = Mapping[int, str | Derived]
 """Of leaves, a column each; leaves that no operator reads by a key are in none."""
 
-_Columns = frozenset[tuple[int, str]]
+_Columns = frozenset[tuple[int, str | Derived]]
 """Columns of leaves, of which one has the value, or all of them."""
-_Origins = dict[int, dict[str, _Columns]]
-"""Of the columns of leaves: which columns of the leaves at which rows come they are."""
+_NONE: _Columns = frozenset()
+
+
+@dataclass(frozen=True)
+class _Origins:
+    """What is known of leaves.
+
+    Attributes
+    ----------
+    columns
+        Of their columns: which columns of the leaves at which rows come they are, or are computed of.
+    ways
+        How their rows are made, where that is of each row of a leaf at which rows come alone.
+    """
+
+    columns: dict[int, dict[str, _Columns]]
+    ways: dict[int, Way]
 
 
 def divisions(
-    program: Program, leaves: Mapping[int, pa.Schema], shown: Collection[str] | None
+    program: Program,
+    leaves: Mapping[int, pa.Schema],
+    shown: Collection[str] | None,
+    missing: Mapping[int, pa.Schema] | None = None,
 ) -> list[Division]:
     """All divisions.
 
@@ -35,22 +57,30 @@ def divisions(
     shown
         The columns of the output of which one has to be the division's: then equal rows that are given come
         from one part. None where that does not matter.
+    missing
+        The leaves of which rows may also be divided by what is computed of each, and the columns that they
+        do not have then: by these the program leaves out rows that do not count.
     """
-    origins: _Origins = {
-        leaf: {name: frozenset([(leaf, name)]) for name in leaves[leaf].names} for leaf in leaves
-    }
+    origins = _Origins(
+        {leaf: {name: frozenset([(leaf, name)]) for name in leaves[leaf].names} for leaf in leaves},
+        {leaf: Way(leaf, leaves[leaf], columns) for leaf, columns in (missing or {}).items()},
+    )
     keyed = []
     for node in program.nodes:
         sides = [_of_fragment(side, origins) for side in node.sides]
-        origins[node.leaf] = _of_node(node, sides)
+        origins.columns[node.leaf] = {**_of_node(node, sides), **_of_windows(node, origins)}
         if not _is_of_each_row(node):
             keyed.append([_meeting(sides, key) for key in node.stage.keys])
     if shown is not None:
         (output,) = program.outputs
         given = _of_fragment(output, origins)
-        keyed.append([given.get(name, frozenset()) for name in shown])
+        keyed.append([given.get(name, _NONE) for name in shown])
     found = [dict(one) for one in dict.fromkeys(frozenset(one.items()) for one in _chosen(keyed, {}))]
-    return [one for one in found if len({leaves[leaf].field(name).type for leaf, name in one.items()}) <= 1]
+    return [one for one in found if len({_type(leaves[leaf], column) for leaf, column in one.items()}) <= 1]
+
+
+def _type(leaf: pa.Schema, column: str | Derived) -> pa.DataType:
+    return column.type if isinstance(column, Derived) else leaf.field(column).type
 
 
 def undivided(program: Program) -> bool:
@@ -77,8 +107,33 @@ def _of_fragment(fragment: Fragment, origins: _Origins) -> dict[str, _Columns]:
     else:
         return {}
     (leaf,) = fragment.leaves
-    known = origins.get(leaf, {})
-    return {name: known[own] for name, own in pairs if own in known}
+    known = origins.columns.get(leaf, {})
+    plain = {name: known[own] for name, own in pairs if own in known}
+    return {**_computed_in(fragment, origins.ways.get(leaf)), **plain}
+
+
+def _computed_in(fragment: Fragment, way: Way | None) -> dict[str, _Columns]:
+    """The columns that a fragment computes of each row of a leaf alone."""
+    if way is None:
+        return {}
+    columns = [column for column in fragment.schema if column.name not in (ENTER, LEAVE)]
+    ways = [(column, way.through(fragment, [column.name])) for column in columns]
+    return {column.name: _derived(to, column) for column, to in ways if to is not None}
+
+
+def _of_windows(node: Node, origins: _Origins) -> dict[str, _Columns]:
+    """The columns of windows of which each row is in one; the way goes on through these."""
+    before = [origins.ways[leaf] for leaf in node.sides[0].leaves if leaf in origins.ways]
+    way = before[0].within(node) if len(before) == 1 else None
+    if way is None or node.stage.windows is None:
+        return {}
+    origins.ways[node.leaf] = way
+    names = [name for name in node.stage.windows.names if name in node.result.names]
+    return {name: _derived(way, node.result.field(name)) for name in names}
+
+
+def _derived(way: Way, column: pa.Field) -> _Columns:
+    return frozenset([(way.leaf, Derived(way, column.name, column.type))])
 
 
 def _of_node(node: Node, sides: Sequence[Mapping[str, _Columns]]) -> dict[str, _Columns]:
@@ -88,15 +143,15 @@ def _of_node(node: Node, sides: Sequence[Mapping[str, _Columns]]) -> dict[str, _
     for name in kept:
         having = [known for side, known in zip(node.sides, sides, strict=True) if name in side.schema.names]
         if having and all(name in known for known in having):
-            found[name] = frozenset[tuple[int, str]]().union(*(known[name] for known in having))
+            found[name] = _NONE.union(*(known[name] for known in having))
     return found
 
 
 def _meeting(sides: Sequence[Mapping[str, _Columns]], key: str) -> _Columns:
     """The columns of leaves that a key is on all sides; none where it is computed on one."""
     if not all(key in side for side in sides):
-        return frozenset()
-    return frozenset[tuple[int, str]]().union(*(side[key] for side in sides))
+        return _NONE
+    return _NONE.union(*(side[key] for side in sides))
 
 
 def _chosen(keyed: Sequence[Sequence[_Columns]], division: Division) -> Iterator[Division]:

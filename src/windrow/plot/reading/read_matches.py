@@ -14,7 +14,7 @@ from windrow.algebra.names import ROW, as_written, order_key, partition_key, ver
 from windrow.plot.reading.chart_options import Options
 from windrow.plot.reading.places import as_place
 from windrow.plot.reading.sequences import ID, POSITION, Sequences, in_a_line, read_sequences
-from windrow.plot.scene import Classified, SequenceScene
+from windrow.plot.scene import Classified, DrawnMatch, SequenceScene
 from windrow.spark.clauses.batch import build_window, run_statement
 from windrow.spark.clauses.matching import BoundMatch
 from windrow.spark.gateway import Gateway

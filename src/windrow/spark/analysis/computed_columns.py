@@ -174,6 +174,9 @@ def _expressions(operator: SparkNode) -> list[SparkNode]:
             return [tree for field in fields for tree in operator.trees(field)]
         case "WindowGroupLimit":
             return []
+        case "Join":
+            condition = operator.tree("condition")
+            return [] if condition is None else [condition]
     return [condition_of(operator)]
 
 
@@ -186,7 +189,7 @@ def _again(operators: Sequence[SparkNode]) -> frozenset[str]:
 
 def wanted(operators: Sequence[SparkNode], below: Iterable[int]) -> list[int]:
     """The columns below these operators that they read or output."""
-    if all(operator.name in PASS for operator in operators):
+    if not any(operator.name == "Project" for operator in operators):
         return list(below)
     trees = [tree for operator in operators for tree in _expressions(operator)]
     found = frozenset[int]().union(*map(columns_read, trees))

@@ -15,7 +15,16 @@ from windrow.spark.live.executors.as_bytes import from_bytes, to_bytes
 from windrow.spark.live.executors.bucket_account import BucketAccount
 from windrow.streams.admission.parts import Said
 
-__all__ = ["BucketState", "BucketWindow", "Carry", "Moment", "Store", "StoredChunks", "not_here"]
+__all__ = [
+    "BucketState",
+    "BucketWindow",
+    "Carry",
+    "Moment",
+    "Store",
+    "StoredChunks",
+    "not_computed",
+    "not_here",
+]
 
 _CARRY = "carry"
 FEWEST = 10_000
@@ -197,7 +206,12 @@ def not_here(fragment: Fragment, read: Mapping[int, pa.Table]) -> pa.Table:  # n
     ExecutionError
         ``VALUE_ON_EXECUTORS``.
     """
-    raise ExecutionError(
+    raise not_computed()
+
+
+def not_computed() -> ExecutionError:
+    """The error for values that are not computed on executors."""
+    return ExecutionError(
         "a value that the query computes does not fit its type, or is one that Spark alone computes",
         condition="VALUE_ON_EXECUTORS",
         hint="SET spark.windrow.live.host = driver, and start the query anew with another checkpoint: Spark"

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from windrow.kernels.stages import Derived
 from windrow.spark.live.executors.bucket_state import BucketState, Store
 from windrow.streams import Ordering
 from windrow.streams.admission.parts import Said
@@ -55,14 +56,15 @@ class TaskSide:
     columns
         What is kept of its rows: names there, and those that entries have.
     key
-        Those of the columns by which rows are divided; none where one bucket has all of them.
+        Those of the columns by which rows are divided, or what is computed of them; none where one bucket has
+        all rows.
     is_first
         Whether it is the first side of its stream, which counts the rows, and gives those that are late.
     """
 
     stream: int
     columns: Mapping[str, str]
-    key: tuple[str, ...]
+    key: tuple[str | Derived, ...]
     is_first: bool
 
 

@@ -1,9 +1,9 @@
-"""The graph of a query with EMIT: of operators in memory by keys that are columns of its streams."""
+"""The graph of a query with EMIT, whose operators are in memory."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 
@@ -11,17 +11,18 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.types import LongType, StructType
 
-from windrow.kernels.stages import Program, divisions, undivided
+from windrow.kernels.stages import Program, undivided
 from windrow.plan.event_time import HIDDEN
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.executors.bucket_task import BucketTask
 from windrow.spark.live.executors.emitting import Emits, Judge
+from windrow.spark.live.executors.over import Endings, endings_of
 from windrow.spark.live.executors.packets import Graph, Side, numbered
-from windrow.spark.live.executors.programs import keys_of, why_not_program
+from windrow.spark.live.executors.programs import Key, keys_of, shown_keys, with_tables
 from windrow.spark.live.executors.unpacking import AsGiven, told
 from windrow.spark.live.micro_batches.late_for_groups import judging
 from windrow.spark.live.micro_batches.steps import entries_of, in_one, inside
-from windrow.spark.live.operators.emit_program import EmitProgram, EmitSource
+from windrow.spark.live.operators.emit_program import MARK, EmitProgram, EmitSource
 from windrow.spark.live.operators.flow import Flow, computed_elsewhere
 from windrow.spark.live.operators.incremental import in_memory
 from windrow.spark.live.operators.watermark_conditions import WatermarkConditions
@@ -50,21 +51,27 @@ class EmitGraph(Graph):
         """What of the query cannot be run so; None for nothing."""
         if self._flow.why_not is not None:
             return self._flow.why_not
-        program, timed = self._program, self.plan.query.timed
-        why = why_not_program(program.program, self._keys)
-        why = next(filter(None, map(computed_elsewhere, self._beside)), why)
+        program = self._program
+        why = next(
+            filter(
+                None, (computed_elsewhere(one, takes_tables=True) for one in (program.program, *self._beside))
+            ),
+            None,
+        )
         if why is not None:
             return why
-        if self._holds and timed.unbounded is None and not program.forgets:
-            return "rows that are held until the watermark has passed each, as those of sessions are"
+        if self._keeps_rows and not all(self._endings.values()):
+            return "rows that are kept until more than the watermark says that no change is made of them"
         return None
 
     @cached_property
     def sides(self) -> Sequence[Side]:
         """The streams where they stand in the query."""
-        assert self._keys is not None
         pairs = zip(self._program.sources, self._keys, strict=True)
-        return [Side(f"rows-{at}", one.stream, key, key) for at, (one, key) in enumerate(pairs)]
+        return [
+            Side(f"rows-{at}", one.stream, key, shown_keys(key, {name: name for name in one.reads}))
+            for at, (one, key) in enumerate(pairs)
+        ]
 
     @cached_property
     def result(self) -> StructType:
@@ -109,7 +116,13 @@ class EmitGraph(Graph):
     def _beside(self) -> list[Program]:
         """What is computed beside the operators."""
         conditions = [one for judges in self._judges.values() for judge in judges for one in judge.conditions]
-        return [*([] if self._mapping is None else [self._mapping]), *conditions]
+        endings = [
+            ending.program
+            for one in self._endings.values()
+            for grouping in (() if one is None else one.groupings)
+            for ending in grouping
+        ]
+        return [*([] if self._mapping is None else [self._mapping]), *conditions, *endings]
 
     @cached_property
     def _mapping(self) -> Program | None:
@@ -122,25 +135,42 @@ class EmitGraph(Graph):
         is_told_again = program.complete is not None or program.groups is not None
         return is_told_again or not undivided(program.program)
 
+    @property
+    def _keeps_rows(self) -> bool:
+        """Whether rows are kept until no change is made of them, not what operators hold in their place."""
+        return self._holds and self.plan.query.timed.unbounded is None and not self._program.forgets
+
+    @cached_property
+    def _endings(self) -> dict[str, Endings | None]:
+        """When rows of each stream are over, where rows are kept; None where that is not told in memory."""
+        names = [name for _, name, _ in self.streams] if self._keeps_rows else []
+        return {name: endings_of(self.plan, self._conditions, name) for name in names}
+
+    @cached_property
+    def _conditions(self) -> WatermarkConditions:
+        def gateway() -> Gateway:
+            return Gateway(self.plan.gateway.spark, self.plan.gateway.parameters)
+
+        return WatermarkConditions(gateway, _NO_FILES)
+
     @cached_property
     def _work(self) -> Emits:
         schemas = tuple(map(self._kept_of, self._program.sources))
-        return Emits(self._program, schemas, self._mapping, self._judges, self._holds)
+        program = replace(self._program, program=with_tables(self._program.program))
+        endings = {name: one for name, one in self._endings.items() if one is not None}
+        return Emits(program, schemas, self._mapping, self._judges, self._holds, endings)
 
     def _kept_of(self, source: EmitSource) -> pa.Schema:
-        """What is kept of rows."""
-        kinds = self.plan.catalog.streams[source.stream].frame.schema
-        kept = StructType([kinds[name] for name in source.reads])
+        """What is kept of rows; by the columns of sessions rows are over."""
+        stream = self.plan.catalog.streams[source.stream]
+        kept = StructType([stream.frame.schema[name] for name in source.reads])
         for name in (ROWTIME, ARRIVED, BEFORE):
             kept = kept.add(name, LongType())
         return in_memory(kept)
 
     @cached_property
     def _judges(self) -> dict[str, tuple[Judge, ...]]:
-        def gateway() -> Gateway:
-            return Gateway(self.plan.gateway.spark, self.plan.gateway.parameters)
-
-        conditions, found = WatermarkConditions(gateway, _NO_FILES), dict[str, tuple[Judge, ...]]()
+        conditions, found = self._conditions, dict[str, tuple[Judge, ...]]()
         sources = dict(zip(self.plan.query.timed.occurrences, self._program.sources, strict=True))
         for _, name, stream in self.streams:
             kind = stream.frame.schema[stream.rowtime or ""]
@@ -157,8 +187,8 @@ class EmitGraph(Graph):
         return found
 
     @cached_property
-    def _keys(self) -> tuple[tuple[str, ...], ...] | None:
-        """By which columns the rows of each source are divided; None where there are none for all."""
+    def _keys(self) -> tuple[Key, ...]:
+        """By which columns the rows of each source are divided; none where one bucket has all of them."""
         program, sources = self._program, self._program.sources
         kept = {source.leaf: self._kept_of(source) for source in sources}
         leaves = {
@@ -171,9 +201,9 @@ class EmitGraph(Graph):
             shown = program.columns
         else:
             shown = tuple(column for _, column in program.kept)
-        found = keys_of(divisions(program.program, leaves, shown), [source.leaf for source in sources])
-        if found is not None:
-            return found
-        if undivided(program.program) and program.groups is None:
+        marked = dict.fromkeys(leaves, pa.schema([(MARK, pa.int64())]))
+        found = keys_of(program.program, leaves, shown, marked)
+        is_of_each = undivided(program.program) and program.program.beginning is None
+        if not any(found) and is_of_each and program.groups is None:
             return tuple(source.reads for source in sources)
-        return None
+        return found

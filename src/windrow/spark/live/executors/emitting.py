@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -12,12 +12,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow.algebra.watermarks import Steps as Marks
+from windrow.algebra.watermarks import held_back
 from windrow.kernels.stages import PER_STEP, Held, Holding, Program, Run, Times, UnmatchedError
 from windrow.kernels.zset.relation import NEVER
 from windrow.spark.live.executors.bucket_account import BucketAccount
 from windrow.spark.live.executors.bucket_state import BucketWindow, Carry, Moment, Store, not_here
 from windrow.spark.live.executors.bucket_task import BucketTask
+from windrow.spark.live.executors.over import Endings
 from windrow.spark.live.input.arrivals import VIOLATED
+from windrow.spark.live.micro_batches.emit_in_memory import SETTLED_FROM
 from windrow.spark.live.micro_batches.late_for_groups import late_by
 from windrow.spark.live.operators.emit_program import EmitProgram, EmitRun, EmitSource
 from windrow.spark.live.operators.flow import unstable
@@ -26,9 +29,11 @@ from windrow.spark.logs.arrived import before_end
 from windrow.spark.logs.session_streams import ARRIVED, REASON, ROWTIME
 from windrow.streams.entries import BEFORE, NO_BOUND, REASONS
 
-__all__ = ["Emits", "Emitting", "Judge"]
+__all__ = ["SPARE", "Emits", "Emitting", "Judge"]
 
 _MARKS = "marks"
+SPARE = 1_000_000
+"""Operators that have taken so many rows more than twice those that are kept are made anew."""
 _MARK_SCHEMA = pa.schema([("stream", pa.string()), ("at", pa.int64()), ("mark", pa.int64())])
 
 
@@ -68,6 +73,9 @@ class Emits:
         Of each stream what says which of its rows are late for groups.
     holds
         Whether anything is held from one micro-batch to the next.
+    endings
+        Of each stream when rows are over, where rows are kept until then; none where what operators hold is
+        stored in place of rows.
     """
 
     program: EmitProgram
@@ -75,6 +83,7 @@ class Emits:
     mapping: Program | None
     judges: Mapping[str, tuple[Judge, ...]]
     holds: bool
+    endings: Mapping[str, Endings]
 
     def begin(self, task: BucketTask) -> Emitting:
         """A query of which no row has come."""
@@ -90,15 +99,12 @@ class Emits:
             one.holding = _nothing(schema)
             for chunk, (_, rows) in one.read(store, chunks).items():
                 one.holding = _with(one.holding, rows, chunk)
-        held.frontier, held.for_groups = told["frontier"], told["for_groups"]
+        held.frontier, held.origin, held.for_groups = told["frontier"], told["origin"], told["for_groups"]
         if told["carried"] is not None:
             held.carried = Carry(**told["carried"])
             held.run.restore(held.carried.read(store))
         since = None if held.carried is None else held.carried.at
-        held.known = held.all_known()
-        if held.frontier is not None and since != held.frontier:
-            rows = [one.holding.held.rows for one in held.kept]
-            held.run.step(rows, held.reached(held.known), (since, held.frontier))
+        held.again(since)
         return held
 
 
@@ -114,8 +120,8 @@ class Emitting:
         Up to which rowtime streams were known, in time, since then.
     known
         The same, as far as the next micro-batch has to know.
-    frontier
-        The processing time up to which changes have been given.
+    frontier, origin
+        The processing time up to which changes have been emitted, and that of the first micro-batch.
     carried
         What is stored of the operators.
     for_groups
@@ -128,6 +134,7 @@ class Emitting:
     marks: BucketWindow
     known: dict[str, Marks] = field(default_factory=dict)
     frontier: int | None = None
+    origin: int | None = None
     carried: Carry | None = None
     came: list[list[pa.Table]] = field(init=False)
     for_groups: int = 0
@@ -145,6 +152,8 @@ class Emitting:
             (found,) = mapping.step({0: steps}, Times(None, 0))
             return found
 
+        self._left = [0 for _ in self.kept]  # how many rows were left when it was asked last
+        self._taken = 0  # how many rows operators have taken since they were made anew
         self.run = EmitRun(self.work.program, Run(self.work.program.program, not_here), mapped)
         self._judges = {
             name: [(one, [Run(each, not_here) for each in one.conditions]) for one in judges]
@@ -208,18 +217,61 @@ class Emitting:
             for schema, tables in zip(self.work.schemas, came, strict=True)
         ]
         self._move(moment)
+        self.origin = moment.now if self.origin is None else self.origin
         try:
-            told = self.run.step(rows, self.reached(self.known), (self.frontier, moment.now))
+            told = self.advance(rows, (self.frontier, moment.now))
         except UnmatchedError as error:
             raise unstable(error) from None
         self.frontier = moment.now
-        self.known = {name: steps[-1:] for name, steps in self.known.items()}
         for side, one, table in zip(self.task.sides, self.kept, rows, strict=True):
             account.used += table.num_rows if side.is_first else 0
             if self.work.holds:
                 one.holding = _with(one.holding, table, moment.number * PER_STEP)
         account.used -= late
+        self._let_go()
         return told
+
+    def again(self, since: int | None) -> None:
+        """Let operators hold what they held, by the rows that have come after a processing time."""
+        self.known, self._taken = self.all_known(), 0
+        if self.frontier is not None and since != self.frontier:
+            self.advance([one.holding.held.rows for one in self.kept], (since, self.frontier))
+
+    def _let_go(self) -> None:
+        """Keep no rows of which no change is made any more; ask for that when they are twice as many."""
+        streams = self.work.program.streams
+        watermark = held_back([steps for name, steps in self.reached(self.known).items() if name in streams])
+        self.known = {name: steps[-1:] for name, steps in self.known.items()}
+        if not watermark or not self.work.endings:
+            return
+        for at, (side, one) in enumerate(zip(self.task.sides, self.kept, strict=True)):
+            held = one.holding.held
+            if len(held) >= max(2 * self._left[at], SETTLED_FROM):
+                over = self.work.endings[self.task.streams[side.stream].name].of(held.rows, watermark[-1][1])
+                one.holding = replace(one.holding, held=held.where(~over))
+                self._left[at] = len(one.holding.held)
+        firsts = [pc.min(one.holding.held.rows.column(ARRIVED)).as_py() for one in self.kept]
+        self._forget_marks(min((first for first in firsts if first is not None), default=None))
+        if self._taken > 2 * sum(len(one.holding.held) for one in self.kept) + SPARE:
+            self.run.empty()
+            self.again(None)
+
+    def _forget_marks(self, first: int | None) -> None:
+        """Keep the last mark of each stream before a processing time, and those after it."""
+        marks, last = self.marks.holding.held, dict[str, int]()
+        places = list(zip(*(marks.rows.column(name).to_pylist() for name in ("stream", "at")), strict=True))
+        for name, at in places:
+            if first is None or at < first:
+                last[name] = max(at, last.get(name, at))
+        stays = np.array([at >= last.get(name, at) for name, at in places], bool)
+        if not stays.all():
+            self.marks.holding = replace(self.marks.holding, held=marks.where(stays))
+
+    def advance(self, rows: Sequence[pa.Table], span: tuple[int | None, int]) -> pa.Table:
+        """What is emitted by rows of each source from one processing time, which is left out, to another."""
+        since, _ = span
+        self._taken += sum(table.num_rows for table in rows)
+        return self.run.step(rows, self.reached(self.known), span, self.origin if since is None else None)
 
     def _move(self, moment: Moment) -> None:
         """Note how far streams are known now."""
@@ -256,12 +308,13 @@ class Emitting:
     def keep(self, store: Store, number: int) -> dict[str, Any]:
         """Store what is new; now and then what operators hold in place of rows."""
         came = sum(len(one.holding.held) for one in self.kept)
-        if self.frontier is not None and Carry.is_due(self.carried, came):
+        if self.frontier is not None and not self.work.endings and Carry.is_due(self.carried, came):
             self._carry(store, self.frontier, number)
         chunks = [one.keep(store, number) for one in (*self.kept, self.marks)]
         carried = None if self.carried is None else asdict(self.carried)
         return {
             "frontier": self.frontier,
+            "origin": self.origin,
             "chunks": chunks,
             "carried": carried,
             "for_groups": self.for_groups,
@@ -274,11 +327,7 @@ class Emitting:
         for one in self.kept:
             held = one.holding.held
             one.holding = replace(one.holding, held=held.where(np.zeros(len(held), bool)))
-        marks = self.marks.holding.held
-        last = {name: at for name, steps in self.known.items() for at, _ in steps}
-        names, times = (marks.rows.column(name).to_pylist() for name in ("stream", "at"))
-        stays = np.array([last.get(name) == at for name, at in zip(names, times, strict=True)], bool)
-        self.marks.holding = replace(self.marks.holding, held=marks.where(stays))
+        self._forget_marks(None)
 
     def tell(self, account: BucketAccount) -> None:
         """Say what is held."""

@@ -20,6 +20,7 @@ from windrow.spark.live.executors.bucket import LATE_AT
 from windrow.spark.live.executors.bucket_task import BucketTask, TaskSide, TaskStream, Work
 from windrow.spark.live.executors.packing import BUCKET, DATA, NOTE, PACKETS, pack
 from windrow.spark.live.executors.processor import BucketProcessor
+from windrow.spark.live.executors.programs import Key
 from windrow.spark.live.executors.unpacking import late_rows
 from windrow.spark.live.input.arrivals import VIOLATED
 from windrow.spark.live.input.file_order import ORIGIN
@@ -48,14 +49,15 @@ class Side:
     stream
         The name of the stream.
     key
-        The columns of what is kept by which rows are divided; none where one bucket has all of them.
+        The columns of what is kept, or what is computed of these, by which rows are divided; none where one
+        bucket has all of them.
     shown
         The same as a user knows them.
     """
 
     name: str
     stream: str
-    key: tuple[str, ...]
+    key: Key
     shown: tuple[str, ...]
 
 

@@ -15,7 +15,9 @@ import pyarrow.compute as pc
 
 from windrow.errors import InputError
 from windrow.kernels.hashing import hashes
+from windrow.kernels.stages import Derived
 from windrow.spark.live.executors.as_bytes import to_bytes
+from windrow.spark.live.executors.bucket_state import not_computed
 from windrow.spark.live.executors.bucket_task import BucketTask, TaskSide
 from windrow.streams.admission.parts import BatchPart
 from windrow.streams.entries import NO_BOUND
@@ -58,6 +60,8 @@ def pack(task: BucketTask, batches: Iterable[pa.RecordBatch], number: int) -> It
     ------
     InputError
         ``NULL_ROWTIME``.
+    ExecutionError
+        ``VALUE_ON_EXECUTORS``.
     """
     read: dict[tuple[int, str], _Read] = {}
     counted = 0
@@ -173,7 +177,7 @@ def _divided(task: BucketTask, side: TaskSide, rows: pa.Table) -> Iterator[tuple
     if not side.key:
         yield task.buckets[0], rows
         return
-    keys = rows.select([side.columns[name] for name in side.key])
+    keys = pa.table({str(at): _key(side, one, rows) for at, one in enumerate(side.key)})
     which = (hashes(keys, keys.column_names) % np.uint64(len(task.buckets))).astype(np.int64)
     order = np.argsort(which, kind="stable")
     cuts = np.searchsorted(which[order], np.arange(len(task.buckets) + 1))
@@ -181,6 +185,17 @@ def _divided(task: BucketTask, side: TaskSide, rows: pa.Table) -> Iterator[tuple
     for at, (start, stop) in enumerate(zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True)):
         if stop > start:
             yield task.buckets[at], taken.slice(start, stop - start)
+
+
+def _key(side: TaskSide, key: str | Derived, rows: pa.Table) -> pa.ChunkedArray | pa.Array:
+    """The values of a column by which rows are divided."""
+    if not isinstance(key, Derived):
+        return rows.column(side.columns[key])
+    read = key.way.columns.names
+    found = key.of(pa.table([rows.column(side.columns[name]) for name in read], names=read))
+    if found is None:
+        raise not_computed()
+    return found
 
 
 def _packets(

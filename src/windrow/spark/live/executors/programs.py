@@ -2,27 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 
-from windrow.kernels.stages import Division, Program
-from windrow.spark.live.operators.flow import computed_elsewhere
+import pyarrow as pa
 
-__all__ = ["keys_of", "why_not_program"]
+from windrow.kernels.computed.computed_steps import ComputedStep
+from windrow.kernels.stages import Derived, Fragment, Program, divisions
+from windrow.spark.live.operators.lookups import LookUp, SmallTable
 
+__all__ = ["Key", "keys_of", "shown_keys", "with_tables"]
 
-def why_not_program(program: Program, keys: Sequence[Sequence[str]] | None) -> str | None:
-    """What of a program buckets do not run, of which rows are divided by these columns; None for nothing."""
-    if program.beginning is not None:
-        return "groups without keys, or a table"
-    why = computed_elsewhere(program)
-    if why is not None or keys is not None:
-        return why
-    return "operators whose keys have no column of the streams in common, which the result shows"
+Key = tuple[str | Derived, ...]
+"""The columns by which rows are divided."""
 
 
-def keys_of(found: Sequence[Division], leaves: Sequence[int]) -> tuple[tuple[str, ...], ...] | None:
-    """Of each leaf the columns by which all divisions have it that have all leaves; None where none has."""
-    whole = [one for one in found if one.keys() == {*leaves}]
-    if not whole:
-        return None
-    return tuple(tuple(dict.fromkeys(one[leaf] for one in whole)) for leaf in leaves)
+def with_tables(program: Program) -> Program:
+    """A program whose tables are as they are now: tasks take these with them."""
+
+    def of(fragment: Fragment) -> Fragment:
+        parts, computed = tuple(map(of, fragment.parts)), fragment.computed
+        if computed is not None:
+            computed = replace(computed, steps=[*map(_with_table, computed.steps)])
+        return replace(fragment, computed=computed, parts=parts)
+
+    nodes = tuple(replace(node, sides=tuple(map(of, node.sides))) for node in program.nodes)
+    return replace(program, nodes=nodes, outputs=tuple(map(of, program.outputs)))
+
+
+def _with_table(step: ComputedStep) -> ComputedStep:
+    if isinstance(step, LookUp) and isinstance(step.table, SmallTable):
+        return replace(step, table=step.table.collected())
+    return step
+
+
+def keys_of(
+    program: Program,
+    leaves: Mapping[int, pa.Schema],
+    shown: Collection[str],
+    missing: Mapping[int, pa.Schema],
+) -> tuple[Key, ...]:
+    """Of each leaf the columns by which all divisions have it that have all leaves; none where none has.
+
+    Columns that are computed are taken where no division does without. Where rows of a table come at the
+    beginning, one bucket has these. The arguments are those of :func:`divisions`.
+    """
+    found = divisions(program, leaves, shown, missing) if program.beginning is None else []
+    whole = [one for one in found if one.keys() == leaves.keys()]
+    plain = [one for one in whole if not any(isinstance(column, Derived) for column in one.values())]
+    return tuple(tuple(dict.fromkeys(one[leaf] for one in plain or whole)) for leaf in leaves)
+
+
+def shown_keys(key: Key, names: Mapping[str, str]) -> tuple[str, ...]:
+    """The columns as a user knows them, where they have these names; others are computed."""
+    shown = [None if isinstance(one, Derived) else names.get(one) for one in key]
+    return tuple(dict.fromkeys(one or "what is computed" for one in shown))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -12,16 +12,16 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructType
 
-from windrow.kernels.stages import divisions
 from windrow.plan.columns import ROWS
 from windrow.spark.live.executors.bucket_task import BucketTask
 from windrow.spark.live.executors.packets import Graph, Side, numbered
-from windrow.spark.live.executors.programs import keys_of, why_not_program
+from windrow.spark.live.executors.programs import Key, keys_of, shown_keys, with_tables
 from windrow.spark.live.executors.unpacking import Shape, rows_of_groups, told
 from windrow.spark.live.executors.windowed import BucketWindows, OverWindows
 from windrow.spark.live.micro_batches.steps import STREAM, entries_of, in_one, inside
 from windrow.spark.live.micro_batches.windowed_columns import StageColumns
 from windrow.spark.live.operators.envelopes import IN_MEMORY
+from windrow.spark.live.operators.flow import computed_elsewhere
 from windrow.spark.live.operators.incremental import in_memory
 from windrow.spark.live.operators.window_flow import WindowFlow
 from windrow.spark.live.reading.windowed_queries import WindowedQuery
@@ -45,20 +45,17 @@ class WindowGraph(Graph):
         """The windows."""
         made = []
         for side, key in zip(self.stage.sides, self._keys, strict=True):
-            shown = tuple(side.columns.get(name, "what is computed") for name in key)
-            made.append(Side(side.name, side.stream, key, shown))
+            made.append(Side(side.name, side.stream, key, shown_keys(key, side.columns)))
         return made
 
     @cached_property
-    def _keys(self) -> tuple[tuple[str, ...], ...]:
-        return _keys(self.stage) if self._flow is None else self._keys_of_flow or ()
+    def _keys(self) -> tuple[Key, ...]:
+        return _keys(self.stage) if self._flow is None else self._keys_of_flow
 
     @cached_property
     def why_not(self) -> str | None:
         """What of the query cannot be run so; None for nothing."""
-        if self._flow is None:
-            return None
-        return why_not_program(self._flow.program, self._keys_of_flow)
+        return None if self._flow is None else computed_elsewhere(self._flow.program, takes_tables=True)
 
     @cached_property
     def _flow(self) -> WindowFlow | None:
@@ -80,19 +77,21 @@ class WindowGraph(Graph):
         return [] if self.stage.flows is None else [item.key for item in self.stage.flows.windows()]
 
     @cached_property
-    def _keys_of_flow(self) -> tuple[tuple[str, ...], ...] | None:
-        """By which columns rows are divided for such a plan; None where there are none for all windows.
+    def _keys_of_flow(self) -> tuple[Key, ...]:
+        """By which columns rows are divided for such a plan; none where there are none for all windows.
 
         Rows of a partition that is counted are together.
         """
         flow, over = self._flow, self._over
         assert flow is not None
         assert over is not None
-        leaves = {}
+        leaves, missing = dict[int, pa.Schema](), dict[int, pa.Schema]()
         for side, leaf, read in zip(self.stage.sides, over.leaves, over.reads, strict=True):
             own = read if side.window.rows is None else [one for one in side.window.partition if one in read]
             leaves[leaf] = pa.schema([side.schema.field(name) for name in own])
-        return keys_of(divisions(flow.program, leaves, flow.columns), over.leaves)
+            if side.window.rows is None:
+                missing[leaf] = pa.schema([])
+        return keys_of(flow.program, leaves, flow.columns, missing)
 
     @property
     def result(self) -> StructType:
@@ -110,7 +109,10 @@ class WindowGraph(Graph):
             for side, shown in read.items():
                 kept = columns.kept(next(one for one in self.stage.sides if one.name == side))
                 sides[side] = {inner: shown[own] for inner, own in kept.items()}
-        work = BucketWindows(self.stage.block, self.stage.passes_on, self._over)
+        over = self._over
+        if over is not None:
+            over = replace(over, program=with_tables(over.program))
+        work = BucketWindows(self.stage.block, self.stage.passes_on, over)
         return self._told(frame, [sides[side.name] for side in self.stage.sides], work)
 
     def changes(self, packets: DataFrame) -> DataFrame:

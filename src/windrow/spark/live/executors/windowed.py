@@ -21,6 +21,7 @@ from windrow.kernels.stages import (
     Run,
     Times,
     UnmatchedError,
+    WindowInput,
     rows_of,
 )
 from windrow.kernels.zset.relation import ENTER, LEAVE, NEVER
@@ -52,11 +53,12 @@ class OverWindows:
     leaves: tuple[int, ...]
     reads: tuple[tuple[str, ...], ...]
 
-    def step(self, run: Run, held: Sequence[Held], times: Times) -> pa.Table:
-        """What enters and leaves by what enters and leaves the windows."""
+    def step(self, run: Run, held: Sequence[Held], times: Times, origin: int | None) -> pa.Table:
+        """What enters and leaves by what enters and leaves the windows; `origin` is their first instant."""
         parts = zip(self.leaves, held, self.reads, strict=True)
         try:
-            (rows,) = run.step({leaf: rows_of(own, times, reads) for leaf, own, reads in parts}, times)
+            moves = {leaf: rows_of(own, times, reads) for leaf, own, reads in parts}
+            (rows,) = run.step(moves, times, origin if times.since is None else None)
         except UnmatchedError as error:
             raise unstable(error) from None
         return rows
@@ -94,7 +96,7 @@ class BucketWindows:
             read = one.read(store, chunks)
             rows = {chunk: count for chunk, (count, _) in read.items()}
             one.holding = Holding.read(side, rows, (table for _, table in read.values()), reached)
-        held.frontier = frontier
+        held.frontier, held.origin = frontier, told["origin"]
         if held.run is not None and frontier is not None:
             held.rows_of_block(Times(None, frontier))
         if held.groups is not None and frontier is not None:
@@ -117,8 +119,8 @@ class Windowed:
         The rows of each window.
     groups
         What goes on with groups in place of rows.
-    frontier
-        Changes before it have been given.
+    frontier, origin
+        Changes before the one have been given; the other is the first instant of the rows.
     carried
         What is stored of `groups`.
     """
@@ -128,6 +130,7 @@ class Windowed:
     kept: list[BucketWindow]
     groups: Operated | None
     frontier: int | None = None
+    origin: int | None = None
     carried: Carry | None = None
     came: list[list[pa.Table]] = field(init=False)
     run: Run | None = field(init=False)
@@ -170,6 +173,9 @@ class Windowed:
                 one.holding = one.holding.with_arrivals(table, moment.number * PER_STEP)
         if until is None or (self.frontier is not None and until <= self.frontier):
             return None
+        self.origin = self._first_before(until) if self.origin is None else self.origin
+        if self.origin is None:
+            return None
         waited, times = self._waiting, Times(self.frontier, until)
         inputs = self.work.block.inputs
         for one, side in zip(self.kept, inputs, strict=True):
@@ -184,12 +190,22 @@ class Windowed:
         place, enter = rows.column_names.index(ENTER), rows.column(ENTER).to_numpy()
         return rows.set_column(place, ENTER, pa.array(np.where(enter < times.since, EARLIER, enter)))
 
+    def _first_before(self, until: int) -> int | None:
+        """The first rowtime of the rows that have come, if it is before an instant."""
+        waiting = [one.holding.waiting.column(side.window.rowtime) for one, side in self._sides]
+        firsts = [first for one in waiting if (first := pc.min(one).as_py()) is not None and first < until]
+        return min(firsts, default=None)
+
+    @property
+    def _sides(self) -> list[tuple[BucketWindow, WindowInput]]:
+        return list(zip(self.kept, self.work.block.inputs, strict=True))
+
     def rows_of_block(self, times: Times) -> pa.Table:
         """What is made of what enters and leaves; groups and operators hold what they hold after it."""
         held = [one.holding.held for one in self.kept]
         if self.work.plan is not None:
             assert self.run is not None
-            return self.work.plan.step(self.run, held, times)
+            return self.work.plan.step(self.run, held, times, self.origin)
         return self.work.block.rows(held, times, self.groups)
 
     def _passed(
@@ -224,7 +240,7 @@ class Windowed:
             self._carry(store, self.groups, self.frontier, number)
         chunks = [one.keep(store, number) for one in self.kept]
         carried = None if self.carried is None else asdict(self.carried)
-        return {"frontier": self.frontier, "chunks": chunks, "carried": carried}
+        return {"frontier": self.frontier, "origin": self.origin, "chunks": chunks, "carried": carried}
 
     def _carry(self, store: Store, groups: Operated, frontier: int, number: int) -> None:
         """Store what groups hold in place of the rows that they are made of, where these are more."""

@@ -89,7 +89,7 @@ class AroundClause:
         """Why Spark computes the columns of the clause; None where that needs no job of Spark's."""
         if self._plan.gateway.is_connect:
             return "Spark Connect"
-        return self.before.why_not or computed_elsewhere(self.before.program)
+        return self.before.why_not or computed_elsewhere(self.before.program, takes_tables=False)
 
     def keyed(self, rows: pa.Table) -> pa.Table:
         """The columns of the clause of rows of the stream."""

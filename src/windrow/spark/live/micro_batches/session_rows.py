@@ -27,7 +27,16 @@ from windrow.syntax.sqltext import quoted
 
 Bools = npt.NDArray[np.bool_]
 
-__all__ = ["may_be_settled", "numbered", "settled", "settled_at_once", "without_settled"]
+__all__ = [
+    "alike",
+    "ended",
+    "may_be_settled",
+    "numbered",
+    "settled",
+    "settled_at_once",
+    "window_of",
+    "without_settled",
+]
 
 
 def without_settled(
@@ -123,7 +132,7 @@ def settled_at_once(
     Rows that are late, or that have not come yet, are taken for rows of sessions here: these end later, if at
     all, than what the query says.
     """
-    mark, sessions = plan.mark_of(name, marks, until), plan.query.timed.sessions
+    mark = plan.mark_of(name, marks, until)
     if mark is None:
         return np.zeros(rows.num_rows, bool)
     groupings = [
@@ -131,31 +140,36 @@ def settled_at_once(
     ]
     if not groupings or not all(groupings):
         return None
-    different = dict.fromkeys(_alike(each) for grouping in groupings for each in grouping)
-    ended: dict[ClosedKeys, Bools] = {}
+    different = dict.fromkeys(alike(each) for grouping in groupings for each in grouping)
+    told: dict[ClosedKeys, Bools] = {}
     for each in different:
-        window = sessions[each.sessions or 0].window
+        window = window_of(plan, each)
         if window is None or not _is_timed(rows.schema.field(window.time).type):
             return None
         kind = StructField("end", plan.catalog.streams[name].frame.schema[window.time].dataType)
         below = partial(plan.below, each.greatest, each.least, name, column="end")
         ask = partial(conditions.holds, (name, each), kind, below, mark=mark)
-        ended[each] = _ended(window, rows, ask)
-    of_each = [np.logical_or.reduce([ended[_alike(each)] for each in grouping]) for grouping in groupings]
+        told[each] = ended(window, rows, ask)
+    of_each = [np.logical_or.reduce([told[alike(each)] for each in grouping]) for grouping in groupings]
     over: Bools = np.logical_and.reduce(of_each)
     return over
 
 
-def _alike(each: ClosedKeys) -> ClosedKeys:
+def alike(each: ClosedKeys) -> ClosedKeys:
     """What says the same, wherever the stream stands in the query."""
     return replace(each, origin=0)
+
+
+def window_of(plan: EmittedPlan, each: ClosedKeys) -> TimeWindow | None:
+    """The sessions by whose ends it says so; None where a query must tell these."""
+    return plan.query.timed.sessions[each.sessions or 0].window
 
 
 def _is_timed(kind: pa.DataType) -> bool:
     return bool(kind == pa.int64() or pa.types.is_timestamp(kind) or pa.types.is_date32(kind))
 
 
-def _ended(window: TimeWindow, rows: pa.Table, below: Callable[[pa.Array], Bools]) -> Bools:
+def ended(window: TimeWindow, rows: pa.Table, below: Callable[[pa.Array], Bools]) -> Bools:
     """The rows in sessions of which the end is below the watermark, and those in none."""
     ended = np.ones(rows.num_rows, bool)
     places = np.flatnonzero(np.asarray(rows.column(window.time).is_valid()))

@@ -14,7 +14,6 @@ from windrow.spark.analysis.computed_columns import (
     PASS,
     ComputedReading,
     columns_read,
-    condition_of,
     not_in_arrow,
     wanted,
 )
@@ -69,7 +68,7 @@ class _Reading(ComputedReading):
         operator = self.operators[at]
         match operator.name:
             case "Join":
-                return [self._look_up(at, condition_of(operator))]
+                return [self._look_up(at, operator.tree("condition"))]
             case "Window":
                 return [self._ranked(operator)]
             case "WindowGroupLimit":  # a limit of ranks, by which a filter chooses too
@@ -98,37 +97,38 @@ class _Reading(ComputedReading):
         self.selected = [*self.selected, *ranks]
         return found
 
-    def _look_up(self, at: int, condition: SparkNode) -> LookUp:
-        """A join by an equality of the rows' with the table's."""
+    def _look_up(self, at: int, condition: SparkNode | None) -> LookUp:
+        """A join by an equality of the rows' with the table's, or of each row with all of the table."""
         operator, side = self.operators[at], self.above[at][1]
         kind = _object(operator.fields["joinType"])
         outer = "LeftOuter" if side == 0 else "RightOuter"
-        if kind not in ("Inner", "Cross", outer) or condition.name != "EqualTo":
+        if kind not in (("Inner", "Cross") if condition is None else ("Inner", "Cross", outer)):
             raise Unread
-        over, other_side = self.operators[:at], operator.children[1 - side]
-        if all(node.name in PASS for node in over):  # nobody says which side comes first
-            raise Unread
+        other_side = operator.children[1 - side]
         if any(node.name == "MapInArrow" for node in other_side.walk()):
             raise Unread
         table = self.tables([*(each for _, each in self.above[:at]), 1 - side])
         if table is None:
             raise Unread
         kinds = dict(zip(table.numbers, table.schema.types, strict=True))
-        key, other = self._sides(condition, kinds)
-        if key.kind != other.kind or pa.types.is_floating(key.kind) or pa.types.is_nested(key.kind):
-            raise Unread
+        equal = None if condition is None else self._sides(condition, kinds)
         self.kinds = {**self.kinds, **kinds}
-        self.selected = list(self.kinds)
-        return LookUp(key, table, other, kind == outer, wanted(over, self.selected))
+        self.selected = [*self.selected, *kinds] if side == 0 else [*kinds, *self.selected]
+        return LookUp(equal, table, kind == outer, wanted(self.operators[:at], self.selected))
 
     def _sides(self, condition: SparkNode, kinds: Mapping[int, pa.DataType]) -> tuple[Typed, Typed]:
         """What is equal: of the rows, and of the table."""
+        if condition.name != "EqualTo":
+            raise Unread
         left, right = condition.children
         if not kinds.keys().isdisjoint(columns_read(left)):
             left, right = right, left
         if not columns_read(left) or not columns_read(right):
             raise Unread
-        return self.read(left), read(right, ColumnScope(kinds))
+        key, other = self.read(left), read(right, ColumnScope(kinds))
+        if key.kind != other.kind or pa.types.is_floating(key.kind) or pa.types.is_nested(key.kind):
+            raise Unread
+        return key, other
 
 
 def _above(plan: SparkNode, leaf: SparkNode) -> Iterator[tuple[SparkNode, int]]:

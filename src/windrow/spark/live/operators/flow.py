@@ -289,14 +289,19 @@ class Flow:
         return self.folder / f"leaf-{number}.arrow"
 
 
-def computed_elsewhere(program: Program) -> str | None:
-    """What of a program is not computed in memory; None for nothing."""
+def computed_elsewhere(program: Program, *, takes_tables: bool) -> str | None:
+    """What of a program is not computed in memory; None for nothing.
+
+    With `takes_tables`, tables below Spark's threshold for broadcasts are part of it.
+    """
     for fragment in program.fragments:
         for one in fragment.parts or (fragment,):
-            if one.computed is not None and any(isinstance(step, LookUp) for step in one.computed.steps):
+            steps = [] if one.computed is None else one.computed.steps
+            if not takes_tables and any(isinstance(step, LookUp) for step in steps):
                 return "a join with a table"
         if not fragment.is_in_memory:
-            return "expressions that Spark alone computes"
+            larger = ", or a table above spark.sql.autoBroadcastJoinThreshold" if takes_tables else ""
+            return f"expressions that Spark alone computes{larger}"
     return None
 
 

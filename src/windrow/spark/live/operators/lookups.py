@@ -1,4 +1,4 @@
-"""Joins of rows with a table that is small, by one equality, without a job of Spark's for the rows.
+"""Joins of rows with a table that is small, by one equality or none, without a job of Spark's for the rows.
 
 What is small is what Spark would send to every task: ``spark.sql.autoBroadcastJoinThreshold``.
 """
@@ -20,7 +20,7 @@ from windrow.spark.gateway import Gateway
 from windrow.spark.jvm.plans import small_part
 from windrow.spark.live.operators.incremental import in_memory, not_in_memory
 
-__all__ = ["LookUp", "SmallTable", "small_table"]
+__all__ = ["CollectedTable", "LookUp", "SmallTable", "small_table"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +53,23 @@ class SmallTable:
         with self.gateway.translated():
             return self.frame.select("*").toArrow().cast(self.schema).combine_chunks()
 
+    def collected(self) -> CollectedTable:
+        """It with its rows as they are now, for tasks."""
+        return CollectedTable(self.numbers, self.schema, self.rows())
+
+
+@dataclass(frozen=True, eq=False)
+class CollectedTable:
+    """A :class:`SmallTable` whose rows do not change any more."""
+
+    numbers: Sequence[int]
+    schema: pa.Schema
+    found: pa.Table
+
+    def rows(self) -> pa.Table:
+        """Its rows."""
+        return self.found
+
 
 def small_table(gateway: Gateway, frame: DataFrame, path: Sequence[int]) -> SmallTable | None:
     """A part of the optimized plan of a DataFrame; None if it is too large.
@@ -70,23 +87,22 @@ def small_table(gateway: Gateway, frame: DataFrame, path: Sequence[int]) -> Smal
 
 @dataclass(frozen=True, eq=False)
 class LookUp:
-    """Rows with the rows of a table that have an equal value; NULL equals none.
+    """Rows with the rows of a table that have an equal value, or with all; NULL equals none.
 
     Attributes
     ----------
-    key
-        Of a row.
-    table, table_key
-        The table, and the same of its rows.
+    equal
+        The value of a row, and of a row of the table; None where each row goes with all of the table.
+    table
+        The table.
     keeps_all
         Whether rows for which the table has none stay, with NULL.
     wanted
         The numbers of the columns that are read, of either.
     """
 
-    key: Typed
-    table: SmallTable
-    table_key: Typed
+    equal: tuple[Typed, Typed] | None
+    table: SmallTable | CollectedTable
     keeps_all: bool
     wanted: Sequence[int]
 
@@ -96,7 +112,11 @@ class LookUp:
         own = ComputedRows(
             {number: found.column(at) for at, number in enumerate(self.table.numbers)}, found.num_rows
         )
-        left, right = _pairs(_key(self.key, rows), _key(self.table_key, own), self.keeps_all)
+        if self.equal is None:
+            left, right = _all_pairs(rows.count, own.count)
+        else:
+            key, other = self.equal
+            left, right = _pairs(_key(key, rows), _key(other, own), self.keeps_all)
         columns = {
             number: column.take(left) for number, column in rows.columns.items() if number in self.wanted
         }
@@ -110,6 +130,11 @@ class LookUp:
 def _key(key: Typed, rows: ComputedRows) -> pa.Array:
     found = key.value(rows)
     return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+
+
+def _all_pairs(rows: int, others: int) -> tuple[pa.Array, pa.Array]:
+    """The places of rows and, beside each, of all rows of the table."""
+    return pa.array(np.repeat(np.arange(rows), others)), pa.array(np.tile(np.arange(others), rows))
 
 
 def _pairs(keys: pa.Array, table_keys: pa.Array, keeps_all: bool) -> tuple[pa.Array, pa.Array]:

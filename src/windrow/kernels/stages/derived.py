@@ -1,0 +1,119 @@
+"""Columns that are computed of each row of a leaf alone, before any operator that holds rows.
+
+By such a column rows can be divided before a program is run. It is computed of the rows of a leaf, through
+the fragments that lead to it, and the windows of time of which each row is in one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from windrow.kernels.computed.computed_steps import Choice, Computed, ComputedColumns, carrying, only
+from windrow.kernels.stages.program import Fragment, Node
+from windrow.kernels.zset.relation import ENTER, LEAVE
+from windrow.kernels.zset.time_windows import TimeWindows, ticks_of, with_time
+
+__all__ = ["Derived", "Way"]
+
+_PLACE = "__place"
+
+
+@dataclass(frozen=True, eq=False)
+class Derived:
+    """A column that is computed of each row of a leaf; one is equal to itself alone.
+
+    Attributes
+    ----------
+    way
+        From the leaf to it.
+    name
+        The column, at the end of the way.
+    type
+        Of its values.
+    """
+
+    way: Way
+    name: str
+    type: pa.DataType
+
+    def of(self, rows: pa.Table) -> pa.Array | None:
+        """Its values, NULL of rows that do not come so far; None where Spark alone computes one."""
+        made = self.way.rows(rows)
+        if made is None:
+            return None
+        places = np.full(rows.num_rows, -1)
+        places[made.column(_PLACE).to_numpy()] = np.arange(made.num_rows)
+        return made.column(self.name).combine_chunks().take(pa.array(places, mask=places < 0))
+
+
+@dataclass(frozen=True, eq=False)
+class Way:
+    """What is made of each row of a leaf, one after the other.
+
+    Attributes
+    ----------
+    leaf
+        The number of the leaf.
+    columns
+        Of the rows that are divided.
+    missing
+        The columns that these do not have, and which are NULL: they leave out rows that do not count.
+    steps
+        What is done.
+    """
+
+    leaf: int
+    columns: pa.Schema
+    missing: pa.Schema
+    steps: tuple[Computed | TimeWindows, ...] = ()
+
+    def through(self, fragment: Fragment, names: Sequence[str]) -> Way | None:
+        """The way on to these columns of a fragment; None where it needs more than each row."""
+        made = fragment.computed
+        if fragment.chosen is not None:
+            made = _choosing(fragment.schema, fragment.chosen)
+        if made is None or not all(isinstance(step, (Choice, ComputedColumns)) for step in made.steps):
+            return None
+        made = only(made, names)
+        if not self.steps and not self._has(made.columns.values()):
+            return None
+        return replace(self, steps=(*self.steps, carrying(made, _PLACE)))
+
+    def _has(self, names: Collection[str]) -> bool:
+        return {*names} <= {*self.columns.names, *self.missing.names}
+
+    def within(self, node: Node) -> Way | None:
+        """The way on through an operator; None for one that is not of windows of which each row is in one."""
+        windows = node.stage.windows
+        if windows is None or windows.kind != "TUMBLE":
+            return None
+        (side,) = node.sides
+        names = [name for name in side.schema.names if name not in (ENTER, LEAVE)]
+        before = self.through(side, names)
+        return None if before is None else replace(before, steps=(*before.steps, windows))
+
+    def rows(self, rows: pa.Table) -> pa.Table | None:
+        """What is at its end, with the places of the rows that it is made of."""
+        table = rows.select(self.columns.names).cast(self.columns)
+        for column in self.missing:
+            table = table.append_column(column, pa.nulls(rows.num_rows, column.type))
+        made: pa.Table | None = table.append_column(_PLACE, pa.array(np.arange(rows.num_rows)))
+        for step in self.steps:
+            if made is None:
+                return None
+            if isinstance(step, Computed):
+                made = step.of(made)
+            else:
+                timed = with_time(made, step.time)
+                _, begin, end = step.fixed(ticks_of(timed.column(step.time)))
+                made = step.with_columns(timed, begin, end)
+        return made
+
+
+def _choosing(schema: pa.Schema, chosen: Sequence[str]) -> Computed:
+    """What gives columns as they are, under other names."""
+    return Computed(dict(enumerate(chosen)), (), range(len(chosen)), schema)

@@ -1,0 +1,128 @@
+"""Which rows of a bucket no change is made of any more, so that they are not kept: by the watermark alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyspark.sql.types import StructField, StructType
+
+from windrow.algebra.rewriting.time_windows_as_sql import TimeWindow
+from windrow.kernels.stages import Program, Run
+from windrow.kernels.zset.time_windows import of_ticks
+from windrow.plan.event_time import ClosedKeys
+from windrow.spark.live.executors.bucket_state import not_here
+from windrow.spark.live.micro_batches.session_rows import alike, ended, window_of
+from windrow.spark.live.operators.incremental import in_memory
+from windrow.spark.live.operators.watermark_conditions import WatermarkConditions, is_held
+from windrow.spark.live.plans.emit_queries import EmittedPlan
+from windrow.spark.logs.session_streams import ROWTIME
+
+__all__ = ["Ending", "Endings", "endings_of"]
+
+Bools = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Ending:
+    """Says that rows are over: a value of theirs is below the watermark.
+
+    Attributes
+    ----------
+    program
+        What gives the places of the values that are, as
+        :meth:`windrow.spark.live.operators.watermark_conditions.WatermarkConditions.planned` has it.
+    value
+        The value's name and type.
+    window
+        The sessions of which the end is the value; None where it is the rowtime.
+    """
+
+    program: Program
+    value: pa.Field
+    window: TimeWindow | None
+
+    @cached_property
+    def _run(self) -> Run:
+        return Run(self.program, not_here)
+
+    def of(self, rows: pa.Table, mark: int) -> Bools:
+        """Which rows are over at a watermark."""
+        below = partial(is_held, self._run, self.value.name, mark=mark)
+        if self.window is not None:
+            return ended(self.window, rows, below)
+        ticks = rows.column(ROWTIME).to_numpy()
+        is_over = below(of_ticks(ticks, self.value.type))
+        # up to the first that is not: local times fall when a clock is set back
+        found: Bools = is_over if is_over.all() else ticks < ticks[~is_over].min()
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Endings:
+    """When rows of a stream are over: when any of each of these says so.
+
+    Attributes
+    ----------
+    groupings
+        Those.
+    lateness
+        For how long after the watermark rows count, in ticks.
+    """
+
+    groupings: tuple[tuple[Ending, ...], ...]
+    lateness: int
+
+    def of(self, rows: pa.Table, mark: int) -> Bools:
+        """Which rows are over at a watermark."""
+        over = np.ones(rows.num_rows, bool)
+        for grouping in self.groupings:
+            over &= np.logical_or.reduce([each.of(rows, mark - self.lateness) for each in grouping])
+        return over
+
+
+def endings_of(plan: EmittedPlan, conditions: WatermarkConditions, name: str) -> Endings | None:
+    """When rows of a stream are over; None where the watermark alone does not tell."""
+    clocks = {None if (timed := one.timed) is None else timed.rowtime for one in plan.query.streams.values()}
+    groupings_of = _of_sessions if plan.has_sessions else _of_rowtimes
+    groupings = groupings_of(plan, conditions, name)
+    if len(clocks) != 1 or None in clocks or not groupings or not all(groupings):
+        return None
+    return Endings(groupings, (plan.query.how.lateness or {}).get(name, 0))
+
+
+def _of_rowtimes(
+    plan: EmittedPlan, conditions: WatermarkConditions, name: str
+) -> tuple[tuple[Ending, ...], ...]:
+    """By the rowtime of each row."""
+    stream, groupings = plan.catalog.streams[name], plan.closes_in_time(name)
+    if not groupings or not all(groupings):
+        return ()
+    kind = stream.frame.schema[stream.rowtime or ""]
+    planned = conditions.planned((name, "over"), kind, partial(plan.over, groupings, name))
+    return ((Ending(planned.program, in_memory(StructType([kind])).field(0), None),),)
+
+
+def _of_sessions(
+    plan: EmittedPlan, conditions: WatermarkConditions, name: str
+) -> tuple[tuple[Ending, ...], ...]:
+    """By the ends of the sessions that rows are in."""
+
+    def of(grouping: Sequence[ClosedKeys]) -> tuple[Ending, ...]:
+        each_once = dict.fromkeys(alike(each) for each in grouping if each.sessions is not None)
+        return tuple(found for each in each_once if (found := of_session(each)) is not None)
+
+    def of_session(each: ClosedKeys) -> Ending | None:
+        window = window_of(plan, each)
+        if window is None:
+            return None
+        kind = StructField("end", plan.catalog.streams[name].frame.schema[window.time].dataType)
+        below = partial(plan.below, each.greatest, each.least, name, column="end")
+        planned = conditions.planned((name, each), kind, below)
+        return Ending(planned.program, in_memory(StructType([kind])).field(0), window)
+
+    return tuple(map(of, plan.closes_in_time(name)))
