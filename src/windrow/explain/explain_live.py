@@ -14,7 +14,6 @@ from windrow.spark.live import (
     LivePlan,
     SequencePlan,
     graph_of,
-    is_one_clause,
     why_by_tasks,
     why_not,
     why_on_driver,
@@ -29,7 +28,6 @@ def explain_live(plan: SequencePlan) -> str:
     """The plan of the query, and what it keeps."""
     text = explain(plan.statement, tuple(clause.bound for clause in plan.clauses))
     parts = [text]
-    how = "in memory" if is_one_clause(plan) else "by Spark, step by step"
     for clause in plan.clauses:
         given, kept = keeping(clause.growing.plan, clause.frontier(0))
         streams = plan.catalog.streams
@@ -39,7 +37,7 @@ def explain_live(plan: SequencePlan) -> str:
             for name in dict.fromkeys(read)
         ]
         source = "; ".join(told) or "what the clause before gives"
-        lines = [("stream", source), ("evaluated", how), ("given", given), ("kept", kept)]
+        lines = [("stream", source), ("evaluated", "in memory"), ("given", given), ("kept", kept)]
         ends = plan.ends.get(clause.clause.key)
         if ends is not None:
             by = ", and ".join(dict.fromkeys(map(str, ends)))
