@@ -13,6 +13,7 @@ from windrow.spark.live import is_one_clause
 from windrow.spark.live.hosts import steps_of
 from windrow.spark.live.micro_batches.around_clause import AroundClause
 from windrow.spark.live.micro_batches.clause_steps import ClauseSteps
+from windrow.spark.live.micro_batches.clauses_steps import ClausesSteps
 from windrow.spark.live.micro_batches.following_steps import FollowingSteps
 from windrow.spark.live.micro_batches.in_memory import TOO_LARGE
 from windrow.spark.live.micro_batches.steps import Steps
@@ -37,6 +38,8 @@ class _TooLarge(ClauseSteps):
 
 #: What takes one micro-batch after the other: ways that go on where the others have stopped.
 WAYS = {"memory": [ClauseSteps], "turns": [_TooLarge, ClauseSteps]}
+#: The same of several clauses, views and conditions over pairs.
+OF_SEVERAL = {"memory": [ClausesSteps], "turns": [Steps, ClausesSteps]}
 
 
 def at(minute):
@@ -62,9 +65,8 @@ def taken(session, query, folder, batches):
 
     In memory, and by tasks and in memory by turns.
     """
-    if not is_one_clause(session.sql(query)._live):
-        return taken_by(session, query, folder, batches, [Steps])
-    ways = [taken_by(session, query, folder / name, batches, by) for name, by in WAYS.items()]
+    known = WAYS if is_one_clause(session.sql(query)._live) else OF_SEVERAL
+    ways = [taken_by(session, query, folder / name, batches, by) for name, by in known.items()]
     assert ways[0] == ways[1]
     return ways[0]
 

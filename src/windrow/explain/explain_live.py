@@ -14,7 +14,6 @@ from windrow.spark.live import (
     LivePlan,
     SequencePlan,
     graph_of,
-    is_one_clause,
     why_by_tasks,
     why_not,
     why_on_driver,
@@ -29,7 +28,6 @@ def explain_live(plan: SequencePlan) -> str:
     """The plan of a query of clauses over rows, and for each clause when it emits and what its state is."""
     text = explain(plan.statement, tuple(clause.bound for clause in plan.clauses))
     parts = [text]
-    how = "in memory" if is_one_clause(plan) else "by Spark, in each micro-batch"
     for clause in plan.clauses:
         emitted, state = keeping(clause.kernel.growing.plan, clause.kernel.frontier(0))
         streams = plan.catalog.streams
@@ -39,7 +37,7 @@ def explain_live(plan: SequencePlan) -> str:
             for name in dict.fromkeys(read)
         ]
         source = "; ".join(sources) or "the output of the clause before"
-        lines = [("stream", source), ("evaluated", how), ("emitted", emitted), ("state", state)]
+        lines = [("stream", source), ("evaluated", "in memory"), ("emitted", emitted), ("state", state)]
         ends = plan.ends.get(clause.clause.key)
         if ends is not None:
             by = ", and ".join(dict.fromkeys(map(str, ends)))

@@ -10,6 +10,7 @@ from windrow.spark.live.executors.bucket_steps import ExecutorSteps
 from windrow.spark.live.executors.graph import why_not
 from windrow.spark.live.micro_batches.around_clause import is_one_clause
 from windrow.spark.live.micro_batches.clause_steps import ClauseSteps
+from windrow.spark.live.micro_batches.clauses_steps import ClausesSteps
 from windrow.spark.live.micro_batches.emit_in_memory import EmittedInMemory
 from windrow.spark.live.micro_batches.following_steps import FollowingSteps
 from windrow.spark.live.micro_batches.steps import Steps
@@ -127,8 +128,8 @@ def _on_driver(plan: LivePlan, sink: Sink | IntoStream, folder: Path, envelope: 
     if isinstance(plan, EmittedPlan):
         return EmittedInMemory(plan, *given)
     assert isinstance(plan, RowtimePlan)
-    if isinstance(plan, SequencePlan) and is_one_clause(plan):
-        return ClauseSteps(plan, *given)
+    if isinstance(plan, SequencePlan):
+        return ClauseSteps(plan, *given) if is_one_clause(plan) else ClausesSteps(plan, *given)
     if plan.stage is None:
         return Steps(plan, *given)
     if isinstance(plan, ContinuousPlan) and plan.follows:

@@ -9,7 +9,6 @@ the rows of sources that wait, is committed beside the chunks of the windows.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,11 +16,11 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from windrow.kernels.advance import Ended
 from windrow.kernels.stages import Holding
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
-from windrow.spark.live.micro_batches.in_memory import Come, numbered, waiting_schema
+from windrow.spark.live.micro_batches.in_memory import Come
+from windrow.spark.live.micro_batches.sources_of_clauses import SourcesOfClauses
 from windrow.spark.live.micro_batches.steps import HELD, inside
 from windrow.spark.live.micro_batches.windowed_steps import Arrived, StagedSteps
 from windrow.spark.live.plans.cascade import Cascade
@@ -30,8 +29,8 @@ from windrow.spark.live.reading.windowed_queries import WindowedQuery
 from windrow.spark.live.reports.state_table import QueryState, retained_in, state_of
 from windrow.spark.live.sinks.into_stream import IntoStream
 from windrow.spark.live.sinks.sink import Sink
-from windrow.spark.logs.micro_batch import InstantSpan, RetainedRows, upwards
-from windrow.spark.logs.session_streams import ROWTIME, Stream
+from windrow.spark.logs.micro_batch import InstantSpan
+from windrow.spark.logs.session_streams import ROWTIME
 from windrow.syntax.sqltext import quoted
 
 __all__ = ["FollowingSteps"]
@@ -42,7 +41,7 @@ _SOURCES = "sources"
 _NOTHING = pa.table({ROWTIME: pa.array([], pa.int64())})
 
 
-class FollowingSteps(StagedSteps):
+class FollowingSteps(SourcesOfClauses, StagedSteps):
     """As :class:`windrow.spark.live.micro_batches.steps.Steps`, which says what it takes."""
 
     def __init__(
@@ -60,8 +59,7 @@ class FollowingSteps(StagedSteps):
         self._clauses = sorted(sides & plan.catalog.sequences.keys())
         behind = frozenset[str]().union(*(plan.catalog.sequences[name].streams for name in self._clauses))
         self._sources = {name: stream for _, name, stream in self.streams() if name in behind}
-        self._retained: tuple[int, Mapping[str, RetainedRows]] = -1, {}
-        self._cached: list[DataFrame] = []
+        self._cached = []
 
     def _step(self, batch: DataFrame, number: int, before: CommittedBatch) -> None:
         super()._step(batch, number, before)
@@ -91,62 +89,31 @@ class FollowingSteps(StagedSteps):
         until = self._frontier({name: one.position for name, one in come.found.items()})
         reached, known = before.marks.get(_SOURCES), self._retained_before(before)
         rows = {name: one.rows for name, one in come.found.items() if name not in self._sources}
-        waits: dict[str, pa.Table] = {}
-        for name, stream in self._sources.items():
-            came = numbered(stream, come.found[name].rows, number)
-            held = known.get(f"{HELD}{name}")
-            parts = [came] if held is None else [held.collected().cast(came.schema), came]
-            waits[name] = pa.concat_tables(parts)
+        waits = self._waits(come, number, known)
         moved = until is not None and (reached is None or until > reached)
         origin = before.origin
         if moved and until is not None and origin is None:
-            origin = self._first_of(holdings, {**rows, **waits}, until)
+            origin = self._first_of({**rows, **waits}, until, holdings)
         keep = {name: kept for name, kept in known.items() if not name.startswith(HELD)}
         bound, given, marks = before.frontier, dict.fromkeys(self._clauses, _NOTHING), dict(before.marks)
         if (moved or closes) and until is not None and origin is not None:
-            due = {name: self._split(name, waits, until) for name in self._sources}
-            span = InstantSpan(reached, until, origin, due, known.get, are_few=True, marks=marks)
-            given, bound = self._given_by(replace(span, ended=self._ended_by(waits)))
+            sequences = self._plan.catalog.sequences
+            keys = [key for name in self._clauses for key in sequences[name].ends()]
+            span = self._span(waits, known, (reached, until, origin), marks, keys)
+            given, bound = self._given_by(span)
             keep |= span.keep
             marks[_SOURCES] = until
-        for name, stream in self._sources.items():
-            keep[f"{HELD}{name}"] = RetainedRows.of(self._spark, waits[name], waiting_schema(stream))
+        keep = self._kept_with(waits, keep, number)
         rows |= {name: come.found[name].rows for name in self._sources}
-        self._retained = number, {name: kept for name, kept in keep.items() if kept.table is not None}
         return Arrived({**rows, **given}, bound, origin, keep, marks)
 
     def _first_of(
-        self, holdings: Mapping[str, Holding], rows: Mapping[str, pa.Table], until: int
+        self, rows: Mapping[str, pa.Table], until: int, holdings: Mapping[str, Holding] | None = None
     ) -> int | None:
-        """The first instant of rows before the frontier, in ticks of the query's clock."""
-        streams = self._plan.catalog.streams
-        factors = {name: streams[name].clock.nanoseconds // self._clock.nanoseconds for name in rows}
-        firsts = [
-            pc.min(table.column(ROWTIME)).as_py() * factors[name]
-            for name, table in rows.items()
-            if table.num_rows
-        ]
-        waiting = (one.waiting for one in holdings.values() if one.waiting.num_rows)
-        firsts += [pc.min(table.column(ROWTIME)).as_py() for table in waiting]
-        return min((first for first in firsts if first < until), default=None)
-
-    def _split(self, name: str, waits: dict[str, pa.Table], until: int) -> Stream:
-        """The rows of a source before an instant; in `waits` the others are left."""
-        stream = self._sources[name]
-        is_due = pc.less(waits[name].column(ROWTIME), upwards(until, self._clock, stream.clock))
-        due, waits[name] = waits[name].filter(is_due), waits[name].filter(pc.invert(is_due))
-        return replace(stream, frame=RetainedRows.of(self._spark, due, waiting_schema(stream)).frame)
-
-    def _ended_by(self, waits: Mapping[str, pa.Table]) -> dict[str, Ended]:
-        """Of the clauses, the partitions of which no more rows will come but those that wait."""
-
-        def waiting(name: str, columns: tuple[str, ...]) -> pa.Table:
-            return waits[name].select(columns)
-
-        sequences = self._plan.catalog.sequences
-        keys = [key for name in self._clauses for key in sequences[name].ends()]
-        found = {key: self._endings.ended(key, waiting) for key in keys}
-        return {key: ended for key, ended in found.items() if ended is not None}
+        """The first instant of rows before the frontier, those that wait for windows among them."""
+        waiting = [one.waiting.column(ROWTIME) for one in (holdings or {}).values() if one.waiting.num_rows]
+        firsts = [super()._first_of(rows, until), *(pc.min(ticks).as_py() for ticks in waiting)]
+        return min((first for first in firsts if first is not None and first < until), default=None)
 
     def _given_by(self, span: InstantSpan) -> tuple[dict[str, pa.Table], int]:
         """What the clauses give in a step, as windows read it, and before which instant no later one does."""
@@ -155,7 +122,6 @@ class FollowingSteps(StagedSteps):
         coming = {name: cascade.coming(name) for name in self._clauses}
         with gateway.translated():
             given = {name: self._read_of(name, one.rows).toArrow() for name, one in coming.items()}
-        self._cached = span.cached
         return given, min(one.until(self._clock) for one in coming.values())
 
     def _read_of(self, name: str, rows: DataFrame) -> DataFrame:
@@ -172,16 +138,6 @@ class FollowingSteps(StagedSteps):
         """What the last step left: in windows, and of sources and clauses."""
         self._retained = before.number, self._retained_before(before)
         return super()._holdings(before)
-
-    def _retained_before(self, before: CommittedBatch) -> Mapping[str, RetainedRows]:
-        """What sources and clauses left at the last step."""
-        number, known = self._retained
-        found = dict(known) if number == before.number else {}
-        for name in before.rows:
-            frame = None if name in found else self._checkpoint.rows(before, name)
-            if frame is not None:
-                found[name] = RetainedRows(frame, True, self._checkpoint.table(before, name))
-        return found
 
     def _waiting(self, holdings: Mapping[str, Holding]) -> int:
         """How many rows wait: of sources of clauses, and of streams that only windows read."""

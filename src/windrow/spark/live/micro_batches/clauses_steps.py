@@ -1,0 +1,86 @@
+"""The steps of several clauses, or of what reads views of clauses row by row: on the driver.
+
+A micro-batch that the driver does not take, or more rows than it keeps, tasks evaluate.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
+
+from windrow.errors import ExecutionError
+from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
+from windrow.spark.live.micro_batches.in_memory import TOO_LARGE, Come
+from windrow.spark.live.micro_batches.sources_of_clauses import SourcesOfClauses
+from windrow.spark.live.micro_batches.steps import HELD
+from windrow.spark.live.plans.clause_plan import SequencePlan
+from windrow.spark.live.sinks.into_stream import IntoStream
+from windrow.spark.live.sinks.sink import Sink
+
+__all__ = ["MOST", "ClausesSteps"]
+
+MOST = 1 << 22
+"""So many rows are kept on the driver; of more, tasks evaluate the step."""
+
+
+class ClausesSteps(SourcesOfClauses):
+    """As :class:`windrow.spark.live.micro_batches.steps.Steps`, which says what it takes."""
+
+    def __init__(
+        self, plan: SequencePlan, sink: Sink | IntoStream, folder: Path, envelope: str, on_late: str
+    ) -> None:
+        super().__init__(plan, sink, folder, envelope, on_late)
+        self._sequence = plan
+        self._sources = {name: stream for _, name, stream in self.streams()}
+        self._cached = []
+
+    @property
+    def _result(self) -> StructType:
+        return self._sequence.outer.schema
+
+    def _step(self, batch: DataFrame, number: int, before: CommittedBatch) -> None:
+        if sum(self._kept_counts(before).values()) > MOST:
+            super()._step(batch, number, before)
+            return
+        try:
+            come = self._come(batch, before)
+        except ExecutionError as error:
+            if error.condition != TOO_LARGE:
+                raise
+            super()._step(batch, number, before)
+        else:
+            self._take(come, number, before)
+
+    def _take(self, come: Come, number: int, before: CommittedBatch) -> None:
+        self._tell_late({name: self._late(name, one.late) for name, one in come.found.items()}, number)
+        clocks = {name: one.position for name, one in come.found.items()}
+        closes = self._endings.take(number, before.number, before.clocks, clocks)
+        until, known = self._frontier(clocks), self._retained_before(before)
+        waits = self._waits(come, number, known)
+        waited = sum(rows.num_rows for rows in waits.values())
+        moved = until is not None and (before.frontier is None or until > before.frontier)
+        origin, frontier, given = before.origin, before.frontier, 0
+        if moved and until is not None and origin is None:
+            origin = self._first_of(waits, until)
+        keep = {name: kept for name, kept in known.items() if not name.startswith(HELD)}
+        marks = dict(before.marks)
+        if (moved or closes) and until is not None and origin is not None:
+            span = self._span(waits, known, (frontier, until, origin), marks, self._plan.ends)
+            given = self._give(span, number, before.counts.get("rows_given", 0)) or 0
+            keep |= span.keep
+            frontier = until
+        used = waited - sum(rows.num_rows for rows in waits.values())
+        counts = {
+            "now": come.now,
+            "entries": come.entries,
+            **self._came_and_late(before, clocks, come.count),
+            "rows_used": before.counts.get("rows_used", 0) + used,
+            "rows_given": before.counts.get("rows_given", 0) + given,
+        }
+        step = CommittedBatch(number, clocks, frontier, origin, {}, counts, marks=marks)
+        step = self._checkpoint.commit(step, self._kept_with(waits, keep, number))
+        for frame in self._cached:
+            frame.unpersist()
+        self._report(step, come.count, given)
