@@ -11,7 +11,8 @@ from windrow.kernels.computed.computed_steps import Computed
 from windrow.kernels.computed.computed_values import ComputedRows
 from windrow.kernels.stages import Fragment, Program
 from windrow.kernels.zset.relation import ENTER
-from windrow.spark.live.executors.programs import computed_elsewhere, keys_of, with_tables
+from windrow.spark.live.executors.programs import keys_of, with_tables
+from windrow.spark.live.operators.flow import computed_elsewhere
 from windrow.spark.live.operators.lookups import CollectedTable, LookUp, SmallTable
 
 ROWS, NAMES = 1, 5
@@ -86,10 +87,12 @@ def test_a_program_takes_a_table_with_it_as_it_was_when_it_was_read():
 
 def test_what_neither_memory_nor_a_small_table_computes_is_said():
     whole = program(every(CollectedTable([NAMES], NAMED, names())))
-    assert computed_elsewhere(whole) is None
+    assert computed_elsewhere(whole, takes_tables=True) is None
     (output,) = whole.outputs
     elsewhere = replace(whole, outputs=(replace(output, computed=None),))
-    assert "a table above spark.sql.autoBroadcastJoinThreshold" in computed_elsewhere(elsewhere)
+    assert "a table above spark.sql.autoBroadcastJoinThreshold" in computed_elsewhere(
+        elsewhere, takes_tables=True
+    )
 
 
 def test_rows_that_are_there_from_the_beginning_are_in_one_bucket():
