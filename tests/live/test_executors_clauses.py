@@ -197,7 +197,7 @@ def test_what_does_not_run_on_executors_is_refused(session, tmp_path, query):
     session.spark.sql(
         "CREATE OR REPLACE TEMPORARY VIEW names AS SELECT * FROM VALUES ('a', 'x'), ('b', 'y') AS t (k, name)"
     )
-    assert f"executors, which do not run it yet: {REFUSED[query]}" in session.sql(f"EXPLAIN {query}").plan()
+    assert f"executors, which cannot run it: {REFUSED[query]}" in session.sql(f"EXPLAIN {query}").plan()
     relation = session.sql(query)
     with pytest.raises(NotSupportedError, match=REFUSED[query]) as refused:
         relation.start(tmp_path / "out")
@@ -215,7 +215,7 @@ def test_explain_names_the_exchange(spark, session):
         assert "host       executors\n" in plan
         assert f"exchange   {count} buckets: s by k" in plan
     whole = session.sql("EXPLAIN " + PER_KEY.replace("PARTITION BY k", "")).plan()
-    assert "host       executors, in one bucket: nothing divides the rows" in whole
+    assert "host       executors\n  exchange   one bucket: no key divides the rows" in whole
 
 
 def test_on_a_cluster_auto_is_executors_for_what_they_run(session, tmp_path, monkeypatch):

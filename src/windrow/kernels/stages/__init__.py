@@ -10,8 +10,6 @@ from windrow.kernels.stages.block import Block, WindowInput
 from windrow.kernels.stages.changes import changes, netted
 from windrow.kernels.stages.chunking import PER_STEP, SMALLEST, merging
 from windrow.kernels.stages.completing import Completing, first_above
-from windrow.kernels.stages.derived import Derived
-from windrow.kernels.stages.dividing import Division, divisions, undivided
 from windrow.kernels.stages.grouping import goes_on
 from windrow.kernels.stages.held import Held, Times
 from windrow.kernels.stages.holding import Holding
@@ -29,8 +27,6 @@ __all__ = [
     "Became",
     "Block",
     "Completing",
-    "Derived",
-    "Division",
     "Ending",
     "Fragment",
     "Held",
@@ -46,7 +42,6 @@ __all__ = [
     "Window",
     "WindowInput",
     "changes",
-    "divisions",
     "first_above",
     "goes_on",
     "group",
@@ -55,6 +50,5 @@ __all__ = [
     "netted",
     "rows_of",
     "stepwise",
-    "undivided",
     "upserts",
 ]

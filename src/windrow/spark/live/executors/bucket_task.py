@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from windrow.kernels.stages import Derived
+from windrow.kernels.dividing import DerivedKey
 from windrow.spark.live.executors.bucket_state import BucketState, Store
 from windrow.streams import Ordering
 from windrow.streams.admission.parts import Said
@@ -64,7 +64,7 @@ class TaskSide:
 
     stream: int
     columns: Mapping[str, str]
-    key: tuple[str | Derived, ...]
+    key: tuple[str | DerivedKey, ...]
     is_first: bool
 
 

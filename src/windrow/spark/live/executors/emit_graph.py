@@ -11,7 +11,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.types import LongType, StructType
 
-from windrow.kernels.stages import Program, undivided
+from windrow.kernels.dividing import undivided
+from windrow.kernels.stages import Program
 from windrow.plan.event_time import HIDDEN
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.executors.bucket_task import BucketTask

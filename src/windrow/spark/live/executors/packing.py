@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow.errors import InputError
+from windrow.kernels.dividing import DerivedKey
 from windrow.kernels.hashing import hashes
-from windrow.kernels.stages import Derived
 from windrow.spark.live.executors.as_bytes import to_bytes
 from windrow.spark.live.executors.bucket_state import not_computed
 from windrow.spark.live.executors.bucket_task import BucketTask, TaskSide
@@ -187,9 +187,9 @@ def _divided(task: BucketTask, side: TaskSide, rows: pa.Table) -> Iterator[tuple
             yield task.buckets[at], taken.slice(start, stop - start)
 
 
-def _key(side: TaskSide, key: str | Derived, rows: pa.Table) -> pa.ChunkedArray | pa.Array:
+def _key(side: TaskSide, key: str | DerivedKey, rows: pa.Table) -> pa.ChunkedArray | pa.Array:
     """The values of a column by which rows are divided."""
-    if not isinstance(key, Derived):
+    if not isinstance(key, DerivedKey):
         return rows.column(side.columns[key])
     read = key.way.columns.names
     found = key.of(pa.table([rows.column(side.columns[name]) for name in read], names=read))

@@ -8,12 +8,13 @@ from dataclasses import replace
 import pyarrow as pa
 
 from windrow.kernels.computed.computed_steps import ComputedStep
-from windrow.kernels.stages import Derived, Fragment, Program, divisions
+from windrow.kernels.dividing import DerivedKey, divisions
+from windrow.kernels.stages import Fragment, Program
 from windrow.spark.live.operators.lookups import LookUp, SmallTable
 
 __all__ = ["Key", "keys_of", "shown_keys", "with_tables"]
 
-Key = tuple[str | Derived, ...]
+Key = tuple[str | DerivedKey, ...]
 """The columns by which rows are divided."""
 
 
@@ -49,11 +50,11 @@ def keys_of(
     """
     found = divisions(program, leaves, shown, missing) if program.beginning is None else []
     whole = [one for one in found if one.keys() == leaves.keys()]
-    plain = [one for one in whole if not any(isinstance(column, Derived) for column in one.values())]
+    plain = [one for one in whole if not any(isinstance(column, DerivedKey) for column in one.values())]
     return tuple(tuple(dict.fromkeys(one[leaf] for one in plain or whole)) for leaf in leaves)
 
 
 def shown_keys(key: Key, names: Mapping[str, str]) -> tuple[str, ...]:
     """The columns as a user knows them, where they have these names; others are computed."""
-    shown = [None if isinstance(one, Derived) else names.get(one) for one in key]
+    shown = [None if isinstance(one, DerivedKey) else names.get(one) for one in key]
     return tuple(dict.fromkeys(one or "what is computed" for one in shown))

@@ -2,7 +2,7 @@
 
 Rows of one key of any operator have to be in one part. So a *division* names a column of each leaf that has
 the same values as a key column of each operator: rows that meet have equal values in it. It may also be a
-column that is computed of each row of the leaf alone (:class:`.derived.Derived`).
+column that is computed of each row of the leaf alone (:class:`.derived.DerivedKey`).
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from windrow.kernels.stages.derived import Derived, Way
+from windrow.kernels.dividing.derived_keys import DerivedKey, Way
 from windrow.kernels.stages.program import Fragment, Node, Program
 from windrow.kernels.zset.relation import ENTER, LEAVE
 
 __all__ = ["Division", "divisions", "undivided"]
 
-Division = Mapping[int, str | Derived]
+Division = Mapping[int, str | DerivedKey]
 """Of leaves, a column each; leaves that no operator reads by a key are in none."""
 
-_Columns = frozenset[tuple[int, str | Derived]]
+_Columns = frozenset[tuple[int, str | DerivedKey]]
 """Columns of leaves, of which one has the value, or all of them."""
 _NONE: _Columns = frozenset()
 
@@ -79,8 +79,8 @@ def divisions(
     return [one for one in found if len({_type(leaves[leaf], column) for leaf, column in one.items()}) <= 1]
 
 
-def _type(leaf: pa.Schema, column: str | Derived) -> pa.DataType:
-    return column.type if isinstance(column, Derived) else leaf.field(column).type
+def _type(leaf: pa.Schema, column: str | DerivedKey) -> pa.DataType:
+    return column.type if isinstance(column, DerivedKey) else leaf.field(column).type
 
 
 def undivided(program: Program) -> bool:
@@ -133,7 +133,7 @@ def _of_windows(node: Node, origins: _Origins) -> dict[str, _Columns]:
 
 
 def _derived(way: Way, column: pa.Field) -> _Columns:
-    return frozenset([(way.leaf, Derived(way, column.name, column.type))])
+    return frozenset([(way.leaf, DerivedKey(way, column.name, column.type))])
 
 
 def _of_node(node: Node, sides: Sequence[Mapping[str, _Columns]]) -> dict[str, _Columns]:

@@ -17,13 +17,13 @@ from windrow.kernels.stages.program import Fragment, Node
 from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.kernels.zset.time_windows import TimeWindows, ticks_of, with_time
 
-__all__ = ["Derived", "Way"]
+__all__ = ["DerivedKey", "Way"]
 
 _PLACE = "__place"
 
 
 @dataclass(frozen=True, eq=False)
-class Derived:
+class DerivedKey:
     """A column that is computed of each row of a leaf; one is equal to itself alone.
 
     Attributes
