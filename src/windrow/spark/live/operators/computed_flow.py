@@ -147,8 +147,8 @@ def _above(plan: SparkNode, leaf: SparkNode) -> Iterator[tuple[SparkNode, int]]:
 
 
 def _object(said: Mapping[str, str]) -> str:
-    """The name of an object of Spark's."""
-    return said["object"].rpartition(".")[2].removesuffix("$")
+    """The name of an object of Spark's; empty for an instance of a class, such as an existence join."""
+    return said.get("object", "").rpartition(".")[2].removesuffix("$")
 
 
 def _is(said: Mapping[str, str], name: str) -> bool:
