@@ -139,7 +139,7 @@ def test_rows_without_rowtime_and_late_rows_can_fail_the_query(spark, incoming, 
     with pytest.raises(WindrowError) as caught:
         query.process_all_available()
     assert caught.value.condition == "NULL_ROWTIME"
-    assert "where the stream is made" in caught.value.hint
+    assert "filter the stream: df.where('… IS NOT NULL')" in caught.value.hint
 
     def sink(rows, number):
         rows.sparkSession._jvm.java.lang.Integer.parseInt("no number " * 2000)
