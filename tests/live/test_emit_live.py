@@ -77,7 +77,7 @@ def test_what_is_due_is_given_while_all_is_silent_and_after_a_restart(session, t
     state = {(row["kind"], row["name"]): row for row in second.state().collect()}
     kept = state["rows", name]
     assert (kept["rows"], kept["why"]) == (2, "rows until the watermark has passed their groups")
-    assert "kept" in relation.plan()
+    assert "state" in relation.plan()
 
 
 def test_groups_in_place_of_rows_are_in_the_state(session, tmp_path, monkeypatch):
@@ -109,7 +109,7 @@ def test_a_plan_says_how_steps_are_evaluated_and_why(session, query, reason):
     plan = session.sql(query).plan()
     if reason is None:
         assert "evaluated  in memory, over what changes" in plan
-        assert "because" not in plan.split("live\n")[-1].split("kept")[0]
+        assert "because" not in plan.split("live\n")[-1].split("state")[0]
     else:
         assert "evaluated  by tasks, over all retained rows" in plan
         assert f"because    of {reason}" in plan

@@ -58,7 +58,7 @@ def test_functions_of_ones_own(session):
         session.sql("SELECT * FROM dearest(TABLE bids [RANGE 4], DESCRIPTOR(price))")
     assert error.value.getQueryContext()[0].fragment() == "bids [RANGE 4]"
     session.table_function("nothing", lambda _: None)
-    with pytest.raises(WindrowError, match="gave NoneType") as error:
+    with pytest.raises(WindrowError, match="returned NoneType") as error:
         session.sql("SELECT * FROM nothing(TABLE bids)")
     assert error.value.condition == "NOT_A_TABLE"
     with pytest.raises(WindrowError, match="windowing function"):
