@@ -212,6 +212,8 @@ def test_every_block_runs_and_prints_what_the_page_says(path, spark, tmp_path, m
     shown: dict[int, str] = {}
     problems: list[str] = []
     spark = spark.newSession()  # without the views and settings of others
+    for name in ("spark.sql.codegen.wholeStage", "spark.sql.adaptive.enabled"):  # of use for many rows
+        spark.conf.set(name, "false")
     spark.createDataFrame([], "nothing INT")  # makes it the active one, which `windrow.Session()` takes
     with clean_catalogue(spark):
         runner = Runner(spark)
