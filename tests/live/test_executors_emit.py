@@ -78,6 +78,8 @@ QUERIES = {
     "EMIT STREAM",
     "names with rows or none": "SELECT name, v FROM names LEFT JOIN s ON s.k = names.k EMIT STREAM",
     "names but for keys": "SELECT k FROM names EXCEPT SELECT k FROM s EMIT STREAM",
+    "zeros of both signs": "SELECT (v - 2) * CAST('-0.0' AS DOUBLE) AS z, COUNT(*) AS n FROM s "
+    "GROUP BY (v - 2) * CAST('-0.0' AS DOUBLE) EMIT STREAM",
     "the first of each": "SELECT k, ts, v FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY v DESC, "
     "ts) AS place FROM s) WHERE place <= 2 EMIT STREAM",
 }

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from windrow.errors import ExecutionError, WindrowError
+from windrow.errors import WindrowError
 from windrow.kernels.advance import Ended
 from windrow.spark.analysis.keyed_rows import travelling_schema
 from windrow.spark.collected import frame_of_few
@@ -26,7 +26,7 @@ from windrow.spark.live.micro_batches.affected_partitions import first_open
 from windrow.spark.live.micro_batches.around_clause import AroundClause, chosen_of
 from windrow.spark.live.micro_batches.clause_rows import ClauseRows
 from windrow.spark.live.micro_batches.in_memory import (
-    TOO_LARGE,
+    MOST,
     Come,
     InMemorySteps,
     numbered,
@@ -41,10 +41,7 @@ from windrow.spark.live.sinks.into_stream import IntoStream
 from windrow.spark.live.sinks.sink import Sink, TableSink, takes_tables
 from windrow.spark.logs.session_streams import ROWTIME
 
-__all__ = ["MOST", "ClauseSteps"]
-
-MOST = 1 << 22
-"""So many rows are kept on the driver; of more, tasks evaluate the step."""
+__all__ = ["ClauseSteps"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,11 +95,8 @@ class ClauseSteps(InMemorySteps):
         if self._known is None or self._known.count > MOST:
             super()._step(batch, number, before)
             return
-        try:
-            come = self._come(batch, before)
-        except ExecutionError as error:
-            if error.condition != TOO_LARGE:
-                raise
+        come = self._come_if_it_fits(batch, before)
+        if come is None:
             super()._step(batch, number, before)
         else:
             self._take(come, number, before)

@@ -10,19 +10,15 @@ from pathlib import Path
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from windrow.errors import ExecutionError
 from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
-from windrow.spark.live.micro_batches.in_memory import TOO_LARGE, Come
+from windrow.spark.live.micro_batches.in_memory import MOST, Come
 from windrow.spark.live.micro_batches.sources_of_clauses import SourcesOfClauses
 from windrow.spark.live.micro_batches.steps import HELD
 from windrow.spark.live.plans.clause_plan import SequencePlan
 from windrow.spark.live.sinks.into_stream import IntoStream
 from windrow.spark.live.sinks.sink import Sink
 
-__all__ = ["MOST", "ClausesSteps"]
-
-MOST = 1 << 22
-"""So many rows are kept on the driver; of more, tasks evaluate the step."""
+__all__ = ["ClausesSteps"]
 
 
 class ClausesSteps(SourcesOfClauses):
@@ -41,14 +37,9 @@ class ClausesSteps(SourcesOfClauses):
         return self._sequence.outer.schema
 
     def _step(self, batch: DataFrame, number: int, before: CommittedBatch) -> None:
-        if sum(self._kept_counts(before).values()) > MOST:
-            super()._step(batch, number, before)
-            return
-        try:
-            come = self._come(batch, before)
-        except ExecutionError as error:
-            if error.condition != TOO_LARGE:
-                raise
+        are_many = sum(self._kept_counts(before).values()) > MOST
+        come = None if are_many else self._come_if_it_fits(batch, before)
+        if come is None:
             super()._step(batch, number, before)
         else:
             self._take(come, number, before)

@@ -20,7 +20,6 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql.types import LongType, StructField, StructType
 
 from windrow.algebra.watermarks import Steps as Marks
-from windrow.errors import ExecutionError
 from windrow.kernels.stages import Held, Holding, UnmatchedError
 from windrow.kernels.zset.relation import NEVER
 from windrow.kernels.zset.time_windows import of_ticks
@@ -30,7 +29,7 @@ from windrow.spark.gateway import Gateway
 from windrow.spark.live.checkpoints.carried_state import Carried
 from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
 from windrow.spark.live.micro_batches.emit_steps import ROWS, Done, EmittedSteps
-from windrow.spark.live.micro_batches.in_memory import TOO_LARGE, Come, InMemorySteps
+from windrow.spark.live.micro_batches.in_memory import Come, InMemorySteps
 from windrow.spark.live.micro_batches.session_rows import may_be_settled, numbered, settled, settled_at_once
 from windrow.spark.live.micro_batches.steps import STREAM, inside
 from windrow.spark.live.operators.flow import unstable
@@ -103,11 +102,8 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
         if self._first_flow is None or (kept > MOST and not is_carried):
             super()._step(batch, number, before)
             return
-        try:
-            come = self._come(batch, before)
-        except ExecutionError as error:
-            if error.condition != TOO_LARGE or is_carried:
-                raise
+        come = self._come(batch, before) if is_carried else self._come_if_it_fits(batch, before)
+        if come is None:
             super()._step(batch, number, before)
         else:
             try:

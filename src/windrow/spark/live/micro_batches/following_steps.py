@@ -62,9 +62,11 @@ class FollowingSteps(SourcesOfClauses, StagedSteps):
         self._cached = []
 
     def _step(self, batch: DataFrame, number: int, before: CommittedBatch) -> None:
-        super()._step(batch, number, before)
-        for frame in self._cached:
-            frame.unpersist()
+        try:
+            super()._step(batch, number, before)
+        finally:
+            for frame in self._cached:
+                frame.unpersist()
 
     # -- what comes in -------------------------------------------------------------------------------
 

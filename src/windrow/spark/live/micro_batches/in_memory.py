@@ -34,7 +34,7 @@ from windrow.streams.entries import BEFORE
 from windrow.streams.log_position import needs_rows
 from windrow.syntax.sqltext import quoted
 
-__all__ = ["TOO_LARGE", "Come", "InMemorySteps", "Narrow", "numbered", "waiting_schema"]
+__all__ = ["MOST", "TOO_LARGE", "Come", "InMemorySteps", "Narrow", "numbered", "waiting_schema"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,6 +155,15 @@ class InMemorySteps(Steps):
             for at, name, stream in self.streams()
         }
         return Come(found, entries.num_rows, now, self._first_times(entries, now))
+
+    def _come_if_it_fits(self, batch: DataFrame, before: CommittedBatch) -> Come | None:
+        """The same; None for a micro-batch of more rows than the driver takes."""
+        try:
+            return self._come(batch, before)
+        except ExecutionError as error:
+            if error.condition != TOO_LARGE:
+                raise
+            return None
 
     def _come_direct(self, before: CommittedBatch) -> Come | None:
         """The same of files that are read here; None where Spark reads."""
@@ -336,6 +345,8 @@ def _live(stream: Stream) -> LiveSource:
 
 
 _WIDE = 16
+MOST = 1 << 22
+"""The number of rows that clauses retain on the driver; with more, tasks evaluate the micro-batch."""
 TOO_LARGE = "MICRO_BATCH_TOO_LARGE"
 """The condition of an error."""
 _LARGEST = "spark.driver.maxResultSize"
