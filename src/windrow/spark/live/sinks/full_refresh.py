@@ -18,7 +18,7 @@ from windrow.errors import InputError
 from windrow.kernels.stages import netted
 from windrow.kernels.zset.relation import AT, DIFF
 from windrow.spark.collected import FEW, few, is_plain
-from windrow.spark.live.sinks.sink import Around, Sink, is_owned, take_folder, uri, written_to
+from windrow.spark.live.sinks.sink import Around, InFolder, Sink, uri, written_to
 from windrow.spark.relations.varying import columns_of
 from windrow.streams.durable_files import flush
 
@@ -64,7 +64,7 @@ class FullTable(Around):
         """Prepare the folder and the sink."""
         super().begin(spark, identity)
         self.folder.mkdir(parents=True, exist_ok=True)
-        for left in self.folder.glob(".*.pending"):  # temporary files of a process that has ended
+        for left in self.folder.glob(".*.pending"):
             shutil.rmtree(left)
         if not self._stored():
             (self.folder / _NOTHING).touch()  # stands for the empty table before the first micro-batch
@@ -157,7 +157,7 @@ class FullTable(Around):
         return target
 
 
-class Replaced(Sink):
+class Replaced(InFolder):
     """A folder with the full table as of the last micro-batch, under the name ``current``.
 
     ``current`` is a link to a folder of Parquet files, which is replaced atomically. Earlier folders stay for
@@ -169,32 +169,10 @@ class Replaced(Sink):
         The folder, for one query alone.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    @property
-    def target(self) -> str:
-        """The folder."""
-        return f"folder {self.folder}"
-
-    def had(self, identity: str) -> bool:
-        """Whether the folder belongs to a query."""
-        return is_owned(self.folder, identity)
-
-    def may_repeat(self, number: int) -> bool:  # noqa: ARG002 - of other sinks
-        """Always: the table is replaced."""
-        return True
-
-    def begin(self, spark: SparkSession, identity: str) -> None:  # noqa: ARG002 - of other sinks
-        """Claim the folder for the query of a checkpoint.
-
-        Raises
-        ------
-        UsageError
-            ``SINK_IN_USE``.
-        """
-        take_folder(self.folder, identity)
-        for left in self.folder.glob(".*.pending"):  # temporary files of a process that has ended
+    def begin(self, spark: SparkSession, identity: str) -> None:
+        """Claim the folder, and remove what a process that has ended left in it."""
+        super().begin(spark, identity)
+        for left in self.folder.glob(".*.pending"):
             left.unlink() if left.is_symlink() else shutil.rmtree(left)
 
     def publish(self, files: Sequence[Path], number: int) -> None:

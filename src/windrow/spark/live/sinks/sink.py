@@ -19,14 +19,13 @@ from windrow.streams.durable_files import flush
 __all__ = [
     "Around",
     "Files",
+    "InFolder",
     "Memory",
     "Receiver",
     "Sink",
     "TableSink",
     "called",
     "console",
-    "is_owned",
-    "take_folder",
     "takes_tables",
     "uri",
     "write_one",
@@ -120,7 +119,57 @@ class Around(Sink):
         self.inner.end()
 
 
-class Files(Sink):
+class InFolder(Sink):
+    """A folder for one query alone.
+
+    Parameters
+    ----------
+    folder
+        The folder.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    @property
+    def target(self) -> str:
+        """The folder."""
+        return f"folder {self.folder}"
+
+    def had(self, identity: str) -> bool:
+        """Whether the folder belongs to a query."""
+        owner = self.folder / _OWNER
+        return owner.exists() and owner.read_text() == identity
+
+    def may_repeat(self, number: int) -> bool:  # noqa: ARG002 - of other sinks
+        """Always: what a micro-batch has written is replaced."""
+        return True
+
+    def begin(self, spark: SparkSession, identity: str) -> None:  # noqa: ARG002 - of other sinks
+        """Claim the folder for the query of a checkpoint.
+
+        Raises
+        ------
+        UsageError
+            ``SINK_IN_USE``: it has rows of another query, which those of this one would replace.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        if self.had(identity):
+            return
+        owner = self.folder / _OWNER
+        if owner.exists() or any(self.folder.glob("part-*")):
+            raise UsageError(
+                f"the folder {self.folder} has the rows of another checkpoint's query",
+                condition="SINK_IN_USE",
+                hint="use that checkpoint, or name an empty folder",
+            )
+        pending = self.folder / f".{uuid.uuid4().hex}.pending"
+        pending.write_text(identity)
+        flush(pending)
+        pending.replace(owner)
+
+
+class Files(InFolder):
     """A folder of files, one for each micro-batch with output.
 
     Files appear atomically, so that readers see complete micro-batches only. A repeated micro-batch writes
@@ -141,31 +190,9 @@ class Files(Sink):
                 condition="UNKNOWN_FORMAT",
                 hint="use 'parquet', 'json' or 'csv'",
             )
-        self.folder, self.format = Path(folder).resolve(), format
+        super().__init__(Path(folder).resolve())
+        self.format = format
         self.folder.mkdir(parents=True, exist_ok=True)
-
-    @property
-    def target(self) -> str:
-        """The folder."""
-        return f"folder {self.folder}"
-
-    def had(self, identity: str) -> bool:
-        """Whether the folder belongs to a query."""
-        return is_owned(self.folder, identity)
-
-    def may_repeat(self, number: int) -> bool:  # noqa: ARG002 - of other sinks
-        """Always: the file of a micro-batch is replaced."""
-        return True
-
-    def begin(self, spark: SparkSession, identity: str) -> None:  # noqa: ARG002 - of other sinks
-        """Claim the folder for the query of a checkpoint.
-
-        Raises
-        ------
-        UsageError
-            ``SINK_IN_USE``: it has rows of another query, which files of this one would replace.
-        """
-        take_folder(self.folder, identity)
 
     def write(self, rows: DataFrame, number: int) -> int | None:
         """Write the file of a micro-batch."""
@@ -182,37 +209,6 @@ class Files(Sink):
             _named(written, self.folder / f"{name}.parquet")
             shutil.rmtree(pending, ignore_errors=True)
         return int(rows.num_rows)
-
-
-def take_folder(folder: Path, identity: str) -> None:
-    """Claim a folder for the query of a checkpoint.
-
-    Raises
-    ------
-    UsageError
-        ``SINK_IN_USE``: it has rows of another query.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    owner = folder / _OWNER
-    if is_owned(folder, identity):
-        return
-    if not owner.exists() and not any(folder.glob("part-*")):
-        pending = folder / f".{uuid.uuid4().hex}.pending"
-        pending.write_text(identity)
-        flush(pending)
-        pending.replace(owner)
-        return
-    raise UsageError(
-        f"the folder {folder} has the rows of another checkpoint's query",
-        condition="SINK_IN_USE",
-        hint="use that checkpoint, or name an empty folder",
-    )
-
-
-def is_owned(folder: Path, identity: str) -> bool:
-    """Whether a folder belongs to the query of a checkpoint."""
-    owner = folder / _OWNER
-    return owner.exists() and owner.read_text() == identity
 
 
 def takes_tables(sink: object) -> bool:
