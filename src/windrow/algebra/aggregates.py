@@ -77,15 +77,16 @@ def find_aggregates(
     others: list[str],
     piece: Callable[[Range], SqlText],
     qualified: Atoms,
+    own: frozenset[str] = frozenset(),
 ) -> Aggregates:
     """The aggregates over `window` in these ranges; the same text twice is one aggregate.
 
     `others` are the names of the other variables in scope; `piece` gives the text of a range for Spark, and
-    `qualified` are the fields that are read with their relations.
+    `qualified` are the fields that are read with their relations, `own` the names of the user's aggregates.
     """
     found: dict[Range, AggregateCall] = {}
     by_text: dict[str, AggregateCall] = {}
-    calls = [call for start, stop in ranges for call in _calls(tokens, start, stop, window)]
+    calls = [call for start, stop in ranges for call in _calls(tokens, start, stop, window, own)]
     for start, stop in _innermost(calls):
         # as written: literals differ by case, and every ? is a parameter of its own
         marks = [token.start for token in tokens.tokens[start:stop] if token.is_symbol("?")]
@@ -102,6 +103,7 @@ def find_aggregates(
                 call,
                 reads=None if None in read else frozenset().union(*(fields or () for fields in read)),
                 others=find_uses(tokens, [(start, stop)], others, [], qualified),
+                is_own=tokens[start].name.lower() in own,
             )
         found[start, stop] = by_text[text]
     return Aggregates(tuple(by_text.values()), found)
@@ -195,12 +197,15 @@ def aggregate_over_windows(window: Window) -> Span | None:
     return None
 
 
-def _calls(tokens: TokenList, start: int, stop: int, window: str | None) -> list[Range]:
+def _calls(
+    tokens: TokenList, start: int, stop: int, window: str | None, own: frozenset[str] = frozenset()
+) -> list[Range]:
     """Calls of aggregates that mention the window, if there is one, and have no OVER after them."""
     found = []
     for index in range(start, stop - 1):
         name = tokens[index]
-        if not _is_aggregate(name) or not tokens.is_symbol(index + 1, "("):
+        is_one = _is_aggregate(name) or (name.is_name and name.name.lower() in own)
+        if not is_one or not tokens.is_symbol(index + 1, "("):
             continue
         if tokens.is_symbol(index - 1, ".") or tokens.word(index - 1) in ("LIKE", "ILIKE", "RLIKE"):
             continue

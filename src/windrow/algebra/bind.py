@@ -5,7 +5,7 @@ Only text is moved here; names and types are looked up when Spark analyses the p
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from windrow.algebra.aggregates import Aggregates, find_aggregates, find_uses
@@ -68,6 +68,7 @@ def bind(
     relations: Mapping[str, str] | None = None,
     *,
     clauses: bool = True,
+    own: frozenset[str] = frozenset(),
 ) -> BoundStatement | None:
     """The algebra of one statement of a script, or None if no WINDOW BY and no MATCH_RECOGNIZE is in it.
 
@@ -81,13 +82,15 @@ def bind(
         The keys of relations of ours, by names in lower case that stand for them in FROM.
     clauses
         Whether there must be a clause; otherwise a statement may read `relations` alone.
+    own
+        The names, in lower case, of the user's own aggregates.
 
     Raises
     ------
     ParseError
         ``MISSING_ORDER_BY`` for MATCH_RECOGNIZE without one over a query that reads streams.
     """
-    binder = _Binder(tokens, rowtimes or {}, relations or {})
+    binder = _Binder(tokens, rowtimes or {}, relations or {}, own)
     has_clause = any(statement[0] <= island.range[0] < statement[1] for island in binder.islands)
     if not has_clause and clauses:
         return None
@@ -100,8 +103,14 @@ Island = BlockText | MatchRelation | PatternBlock
 
 
 class _Binder:
-    def __init__(self, tokens: TokenList, rowtimes: Mapping[str, str], relations: Mapping[str, str]) -> None:
-        self.tokens, self.rowtimes = tokens, rowtimes
+    def __init__(
+        self,
+        tokens: TokenList,
+        rowtimes: Mapping[str, str],
+        relations: Mapping[str, str],
+        own: frozenset[str],
+    ) -> None:
+        self.tokens, self.rowtimes, self.own = tokens, rowtimes, own
         self.named = {
             token.start: (index, relations[token.name.lower()])
             for index, token in enumerate(tokens.tokens)
@@ -171,21 +180,28 @@ class _Binder:
         mentioned = mentioned_outside(tokens, (relation.source[1], relation.range[1]))
         order_by = self.order(clause) or self.rowtime(relation)
         prefix = self.prefix(relation.ctes)
-        return self.match(clause, prefix, source, order_by, clause.measures, relation.range[0], mentioned)
+        partition_by = tuple(self.fragment(item) for item in clause.partition_by)
+        measures, at = clause.measures, relation.range[0]
+        return self.match(clause, prefix, source, partition_by, order_by, measures, at, mentioned)
 
     def bind_pattern_block(self, block: PatternBlock) -> Match:
         """The windows one after the other, each over the rows and the values of the one before."""
         prefix, source = self.prefix(block.ctes), self.text(*block.source)
-        calls = WindowCalls(self.tokens, block)
+        calls = WindowCalls(self.tokens, block, self.own)
+        if block.made_by is not None:
+            raise self.not_rewritten(block.made_by)
         alias = f" AS {quoted(self.tokens[block.alias[0]].name)}" if block.alias else ""
         for number, window in enumerate(block.windows):
-            order_by = self.order(window.clause)
+            # over the values of a window before, the relations of a join are one
+            names = calls.without_relations if number else None
+            order_by = self.order(window.clause, names)
             if not order_by:
                 self.refuse_streams(block.source, window.clause)
             found = self.match(
                 window.clause,
                 prefix,
                 source,
+                tuple(self.fragment(item, names) for item in window.clause.partition_by),
                 order_by,
                 calls.measures(window),
                 block.range[0],
@@ -206,6 +222,7 @@ class _Binder:
         clause: MatchClause,
         prefix: SqlText,
         source: SqlText,
+        partition_by: tuple[WindowFragment, ...],
         order_by: tuple[tuple[WindowFragment, OrderItem], ...],
         measured: tuple[Named, ...],
         at: int,
@@ -217,7 +234,6 @@ class _Binder:
             nowhere = clause.pattern_at[0], clause.pattern_at[0]
             key = WindowFragment(SqlText.of("CAST(NULL AS INT)"), Literal(nowhere), clause.unordered_at)
             order_by = ((key, OrderItem(nowhere)),)
-        partition_by = tuple(self.fragment(item) for item in clause.partition_by)
         rows = self.keyed_rows(prefix, source, partition_by, tuple(key for key, _ in order_by))
         labels = tuple(variables_of(clause.pattern))
         numbers = {name: number for number, name in enumerate(labels)}
@@ -238,7 +254,9 @@ class _Binder:
                     item.name,
                     item.expression,
                     tokens.span(*item.expression),
-                    find_leaves(tokens, item.expression, known, in_define=in_define, in_window=in_window),
+                    find_leaves(
+                        tokens, item.expression, known, in_define=in_define, in_window=in_window, own=self.own
+                    ),
                 )
                 for item in items
             )
@@ -250,9 +268,21 @@ class _Binder:
             measures, defines, mentioned, self.replace, is_ordered=is_ordered,
         )  # fmt: skip
 
-    def order(self, clause: MatchClause) -> tuple[tuple[WindowFragment, OrderItem], ...]:
+    def order(
+        self, clause: MatchClause, names: Callable[[Range], dict[Range, str]] | None = None
+    ) -> tuple[tuple[WindowFragment, OrderItem], ...]:
         """ORDER BY; nothing where it is left out."""
-        return tuple((self.fragment(item.expression), item) for item in clause.order_by)
+        return tuple((self.fragment(item.expression, names), item) for item in clause.order_by)
+
+    def not_rewritten(self, made_by: int) -> NotSupportedError:
+        """Windows with patterns over groups or windows, in a text in which these are in no query inside."""
+        return NotSupportedError(
+            "a window with a pattern over what the same block groups is not supported here",
+            condition="UNSUPPORTED_CLAUSE",
+            sql=self.tokens.sql,
+            span=self.tokens[made_by].span,
+            hint="put that part of the query in a subquery in FROM",
+        )
 
     def refuse_streams(self, source: Range, clause: MatchClause) -> None:
         """Refuse an arbitrary order of rows of streams, which come in that of their rowtime."""
@@ -300,7 +330,7 @@ class _Binder:
         def piece(of: Range) -> SqlText:
             return self.replace(of, qualified.replaced())
 
-        aggregates = find_aggregates(tokens, ranges, clause.name, variables, piece, qualified.atoms)
+        aggregates = find_aggregates(tokens, ranges, clause.name, variables, piece, qualified.atoms, self.own)
         compared = compared_rows(tokens, ranges, clause)
         stars = self.stars(block.select)
         skipped = [*aggregates.at, *((at, at + 1) for at in compared)]
@@ -340,10 +370,12 @@ class _Binder:
             boundary.side, boundary.variables, when, boundary.only, boundary.unbounded, boundary.span
         )
 
-    def fragment(self, tokens: Range) -> WindowFragment:
-        return WindowFragment(
-            self.text(*tokens), parse_expression(self.tokens, *tokens), self.tokens.span(*tokens)
-        )
+    def fragment(
+        self, tokens: Range, names: Callable[[Range], dict[Range, str]] | None = None
+    ) -> WindowFragment:
+        """An expression, with what `names` says in place of stretches of it."""
+        text = self.text(*tokens) if names is None else self.replace(tokens, names(tokens))
+        return WindowFragment(text, parse_expression(self.tokens, *tokens), self.tokens.span(*tokens))
 
     def predicate(self, tokens: Range, clause: WindowClause, qualified: QualifiedFields) -> WindowFragment:
         """A predicate; two row variables compared in it are compared by identity."""

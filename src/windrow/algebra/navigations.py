@@ -55,7 +55,7 @@ class Aggregation:
     `function` is the kernel's name, empty where the kernel lacks the aggregate: then Spark evaluates `call`,
     the stretch of text whose `arguments` are values of one row. `argument` is the one of the kernel's, None
     for a count of rows, and where `of_classifier`. `filter` is the condition of the rows that count. `nth`
-    says which value of a list is meant, from 1.
+    says which value of a list is meant, from 1. `is_own` says that it is one of the user's own.
     """
 
     range: Range
@@ -69,6 +69,7 @@ class Aggregation:
     filter: Range | None = None
     ignore_nulls: bool = False
     nth: int | None = None
+    is_own: bool = False
 
     @property
     def keeps_nulls(self) -> bool:
@@ -129,10 +130,11 @@ def find_leaves(
     *,
     in_define: bool,
     in_window: bool = False,
+    own: frozenset[str] = frozenset(),
 ) -> tuple[Leaf, ...]:
     """Everything in an expression that reads the match, in order; names of columns alone are not listed.
 
-    Matches of a window of OVER have no numbers.
+    Matches of a window of OVER have no numbers. `own` are the names of the user's aggregates.
 
     Raises
     ------
@@ -142,7 +144,7 @@ def find_leaves(
     NotSupportedError
         ``UNSUPPORTED_MEASURE``.
     """
-    finder = _Finder(tokens, variables, in_define=in_define, in_window=in_window)
+    finder = _Finder(tokens, variables, own, in_define=in_define, in_window=in_window)
     return tuple(finder.leaves(*expression))
 
 
@@ -194,9 +196,16 @@ def _calls_of(word: str, tokens: TokenList, within: Range) -> list[Range]:
 
 class _Finder:
     def __init__(
-        self, tokens: TokenList, variables: frozenset[str], *, in_define: bool, in_window: bool
+        self,
+        tokens: TokenList,
+        variables: frozenset[str],
+        own: frozenset[str],
+        *,
+        in_define: bool,
+        in_window: bool,
     ) -> None:
-        self.tokens, self.variables, self.in_define, self.in_window = tokens, variables, in_define, in_window
+        self.tokens, self.variables, self.own = tokens, variables, own
+        self.in_define, self.in_window = in_define, in_window
 
     def leaves(self, start: int, stop: int) -> Iterator[Leaf]:
         tokens, at = self.tokens, start
@@ -269,7 +278,8 @@ class _Finder:
 
     def is_aggregate(self, at: int) -> bool:
         word = self.tokens.word(at)
-        return self.is_call(at) and word not in _LOGICAL and kernel_function(word.lower()) is not None
+        is_known = kernel_function(word.lower()) is not None or word.lower() in self.own
+        return self.is_call(at) and word not in _LOGICAL and is_known
 
     def call(self, at: int, stop: int) -> Leaf | None:
         tokens, first = self.tokens, at
@@ -467,7 +477,7 @@ class _Finder:
         of_classifier = function not in ("", "count_star") and argument is None and parts.filter is None
         found = Aggregation(
             (first, parts.end), variable, function, final, argument, call, tuple(parts.arguments),
-            of_classifier, parts.filter, parts.ignores_nulls,
+            of_classifier, parts.filter, parts.ignores_nulls, is_own=word.lower() in self.own,
         )  # fmt: skip
         return found
 

@@ -61,6 +61,7 @@ class AggregateCall:
     span: Span
     reads: frozenset[str] | None = None
     others: tuple[Uses, ...] = ()
+    is_own: bool = False
 
 
 @dataclass(frozen=True)

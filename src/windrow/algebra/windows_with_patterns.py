@@ -12,6 +12,7 @@ from windrow.errors import AnalysisError, NotSupportedError, did_you_mean
 from windrow.syntax.nodes import Range
 from windrow.syntax.patterns.match_nodes import Named, variable_name
 from windrow.syntax.patterns.pattern_windows import PatternBlock, PatternWindow, PatternWindowCall
+from windrow.syntax.select_list import alias_of, without_alias
 from windrow.syntax.sqltext import SqlText, quoted
 from windrow.syntax.tokens import TokenList
 
@@ -34,8 +35,8 @@ class WindowCalls:
         The names that stand in the block, in lower case; None where a star may stand for any.
     """
 
-    def __init__(self, tokens: TokenList, block: PatternBlock) -> None:
-        self.tokens, self.block = tokens, block
+    def __init__(self, tokens: TokenList, block: PatternBlock, own: frozenset[str] = frozenset()) -> None:
+        self.tokens, self.block, self.own = tokens, block, own
         self.relations = frozenset(relations_of(tokens, block.source)) if block.joined else frozenset()
         self.columns = {call.range: f"{PATTERN_CALL}{number}" for number, call in enumerate(self.in_kernel())}
         self.functions = frozenset(column for call, column in self.by_column() if call.measure is None)
@@ -81,7 +82,8 @@ class WindowCalls:
         span = self.tokens.span(*call.function)
         if call.measure is None:
             word = self.tokens.word(call.function[0])
-            if word not in ("FIRST", "LAST", "NTH_VALUE") and kernel_function(word.lower()) is None:
+            is_known = kernel_function(word.lower()) is not None or word.lower() in self.own
+            if word not in ("FIRST", "LAST", "NTH_VALUE") and not is_known:
                 raise NotSupportedError(
                     f"{self.tokens[call.function[0]].text} over a window with a pattern is not supported",
                     condition="UNSUPPORTED_MEASURE",
@@ -136,12 +138,21 @@ class WindowCalls:
         distinct = tokens.word(select[0]) in ("DISTINCT", "ALL")
         for start, stop in tokens.split(select[0] + distinct, select[1]):
             qualified = stop - start == 3 and tokens.is_symbol(start + 1, ".")
+            if qualified and tokens.is_symbol(stop - 1, "*") and tokens[start].name.lower() in self.relations:
+                raise NotSupportedError(
+                    f"{tokens.text(start, stop)} beside a window with a pattern over a join is not supported",
+                    condition="UNSUPPORTED_CLAUSE",
+                    sql=tokens.sql,
+                    span=tokens.span(start, stop),
+                    hint="name the columns, or write * for those of all relations",
+                )
             if hidden and (start in stars or qualified) and tokens.is_symbol(stop - 1, "*"):
                 replaced[stop - 1, stop] = f"* EXCEPT ({hidden})"
             elif hidden and start in stars:
                 replaced[start + 2, start + 3] = f"({hidden}, "
             item = text((start, stop), replaced)
-            named = next((call.measure for call in self.in_kernel() if call.range == (start, stop)), None)
+            whole = self.call_at((start, stop))
+            named = whole.measure if whole is not None else None
             touched = any(start <= at[0] and at[1] <= stop for at in self.columns)
             has_alias = (
                 stop - start > 1
@@ -159,9 +170,58 @@ class WindowCalls:
         ]
         if block.other_windows:
             parts += [" WINDOW ", SqlText.join(", ", [text(item, replaced) for item in block.other_windows])]
+        if block.qualify is not None:
+            parts.insert(4, self.chosen(block.qualify, text, replaced))
         if block.tail[0] < block.tail[1]:
             parts += [" ", text(block.tail, replaced)]
         return SqlText.of(*parts)
+
+    def chosen(
+        self,
+        qualify: Range,
+        text: Callable[[Range, Mapping[Range, str]], SqlText],
+        replaced: Mapping[Range, str],
+    ) -> SqlText:
+        """QUALIFY; WHERE where no window of OVER is left for Spark.
+
+        Names of SELECT are what they stand for.
+        """
+        tokens, condition = self.tokens, (qualify[0] + 1, qualify[1])
+        select = self.block.select
+        if any(self.is_over_of_spark(at) for part in (select, condition) for at in range(*part)):
+            return SqlText.of(" QUALIFY ", text(condition, replaced))
+        first = select[0] + (tokens.word(select[0]) in ("DISTINCT", "ALL"))
+        values = {}
+        for item in tokens.split(first, select[1]):
+            name = alias_of(tokens, item)
+            if name is not None and item not in self.columns:
+                values[name] = f"({text(without_alias(tokens, item), replaced).render()})"
+            elif (call := self.call_at(item)) is not None and call.measure is not None:
+                values[call.measure.lower()] = replaced[item]
+        named = {
+            (at, at + 1): values[tokens[at].name.lower()]
+            for at in range(*condition)
+            if tokens[at].is_name and tokens[at].name.lower() in values and self.is_alone(at)
+        }
+        return SqlText.of(" WHERE ", text(condition, named | dict(replaced)))
+
+    def call_at(self, item: Range) -> PatternWindowCall | None:
+        """The call that an item of SELECT is."""
+        return next((call for call in self.in_kernel() if call.range == item), None)
+
+    def is_over_of_spark(self, at: int) -> bool:
+        """Whether OVER stands here, and the call before it is Spark's."""
+        return (
+            self.tokens.word(at) == "OVER"
+            and not self.tokens.is_symbol(at - 1, ".")
+            and not any(start <= at < stop for start, stop in self.columns)
+        )
+
+    def is_alone(self, at: int) -> bool:
+        """Whether a name is outside of calls over windows, without others beside it, and no function."""
+        in_call = any(start <= at < stop for start, stop in self.columns)
+        beside = self.tokens.is_symbol(at - 1, ".") or self.tokens.is_symbol(at + 1, ".")
+        return not (in_call or beside or self.tokens.is_symbol(at + 1, "("))
 
     def order_of(self, call: PatternWindowCall, text: Callable[[Range, Mapping[Range, str]], SqlText]) -> str:
         """OVER with the keys of the call's window."""

@@ -319,9 +319,10 @@ class Definitions:
 
     def aggregate_of_spark(self, leaf: Aggregation, name: str) -> ConditionSource:
         """An aggregate that the kernel does not have: conditions that read it are Spark's, over the list."""
-        column, listed, text = self.rows.of_spark(leaf, name, MATCH_NUMBER)
-        side = self.list_of(self.match.members_of(leaf.variable), column)
-        self.running.append(RunningLeaf(name, leaf, column, listed, text))
+        found = self.rows.of_spark(leaf, name, MATCH_NUMBER)
+        assert found.column is not None
+        side = self.list_of(self.match.members_of(leaf.variable), found.column)
+        self.running.append(found)
         source = self.made(side, name, self.rows.over_rows(leaf), counts=False)
         reads: tuple[ReadValue, ...] = ()
         if match_numbers(self.tokens, leaf.range):

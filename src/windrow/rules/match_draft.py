@@ -20,6 +20,7 @@ __all__ = [
     "MATCH_NUMBER",
     "AggregateLeaf",
     "AskedCondition",
+    "CallOfSpark",
     "MatchAnalyzer",
     "MatchDraft",
     "ReadValue",
@@ -81,7 +82,8 @@ class MatchAnalyzer(Protocol):
 class AggregateLeaf:
     """An aggregate that the kernel is to compute: `text` is it over the rows, for its type.
 
-    With `of_spark` it is a list, of whose elements Spark is to compute that aggregate.
+    With `of_spark` it is a list, of whose elements Spark is to compute that aggregate. `counts` is the
+    condition of those that count, where it is an aggregate of the user's own, which takes no FILTER.
     """
 
     name: str
@@ -89,6 +91,7 @@ class AggregateLeaf:
     column: str | None
     text: SqlText
     of_spark: SqlText | None = None
+    counts: SqlText | None = None
 
     @property
     def function(self) -> str:
@@ -101,9 +104,19 @@ class AggregateLeaf:
         return self.leaf.ignore_nulls or (self.leaf.keeps_nulls and self.leaf.filter is not None)
 
 
-def calls_of_spark(leaves: Iterable[AggregateLeaf]) -> dict[str, SqlText]:
+@dataclass(frozen=True)
+class CallOfSpark:
+    """An aggregate of a list that Spark computes, and the condition `counts` of an aggregate of one's own."""
+
+    text: SqlText
+    counts: SqlText | None = None
+
+
+def calls_of_spark(leaves: Iterable[AggregateLeaf]) -> dict[str, CallOfSpark]:
     """The aggregates that Spark computes of lists, by the names of these."""
-    return {leaf.name: leaf.of_spark for leaf in leaves if leaf.of_spark is not None}
+    return {
+        leaf.name: CallOfSpark(leaf.of_spark, leaf.counts) for leaf in leaves if leaf.of_spark is not None
+    }
 
 
 RunningLeaf = AggregateLeaf

@@ -129,8 +129,7 @@ class Measures:
         """The name of the values of an aggregate that Spark evaluates, over lists that the kernel gives."""
         name = self.new_leaf()
         number = self.number() if match_numbers(self.tokens, leaf.range) else None
-        column, listed, text = self.rows.of_spark(leaf, name, number)
-        self.aggregates.append(AggregateLeaf(name, leaf, column, listed, text))
+        self.aggregates.append(self.rows.of_spark(leaf, name, number))
         return name
 
     def new_leaf(self) -> str:

@@ -7,7 +7,7 @@ from windrow.algebra.names import ROW
 from windrow.algebra.navigations import Aggregation, classifiers, match_numbers, references
 from windrow.algebra.physical import DraftColumns, find_field
 from windrow.errors import AnalysisError
-from windrow.rules.match_draft import ARGUMENT, ELEMENT, MatchAnalyzer
+from windrow.rules.match_draft import ARGUMENT, ELEMENT, AggregateLeaf, MatchAnalyzer
 from windrow.syntax.expression_nodes import Name, names_in
 from windrow.syntax.expressions import parse_expression
 from windrow.syntax.nodes import Range
@@ -95,17 +95,24 @@ class RowValues:
             return self.value(argument, leaf.variable), texts[0]
         return self.argument(texts[0]), texts[0]
 
-    def of_spark(self, leaf: Aggregation, name: str, number: str | None) -> tuple[str, SqlText, SqlText]:
+    def of_spark(self, leaf: Aggregation, name: str, number: str | None) -> AggregateLeaf:
         """An aggregate that Spark evaluates over lists of values of rows, which the kernel gives.
 
-        The column of these values, the list over the rows, and the aggregate over a list of this name;
-        `number` stands for the match's.
+        It is of a list of this name; `number` stands for the match's.
         """
         column, value, fields = self.collected(leaf)
         element = f"{ELEMENT}.{name}"
         replaced = {part: ", ".join(one.format(element) for one in of) or "1" for part, of in fields.items()}
         replaced |= dict.fromkeys(match_numbers(self.tokens, leaf.range), number or "")
         counts = f"{element} IS NOT NULL"  # lists of other lengths stand beside
+        listed = SqlText.of("collect_list(", value, ")")
+        if leaf.is_own:
+            call = leaf.call if leaf.filter is None else (leaf.call[0], leaf.filter[0] - 3)
+            text = self.match.replace(call, replaced)
+            told = SqlText.of(counts)
+            if leaf.filter is not None:
+                told = SqlText.of(counts, " AND (", self.match.replace(leaf.filter, replaced), ")")
+            return AggregateLeaf(name, leaf, self.column(column), listed, text, told)
         if leaf.filter is not None:
             condition = self.match.replace(leaf.filter, replaced).render()
             start, stop = leaf.filter
@@ -114,7 +121,7 @@ class RowValues:
         text = self.match.replace(leaf.call, replaced)
         if leaf.filter is None:
             text = SqlText.of(text, f" FILTER (WHERE {counts})")
-        return self.column(column), SqlText.of("collect_list(", value, ")"), text
+        return AggregateLeaf(name, leaf, self.column(column), listed, text)
 
     def over_rows(self, leaf: Aggregation) -> SqlText:
         """An aggregate over the rows, for its type."""

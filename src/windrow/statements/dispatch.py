@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from windrow.algebra.bind import bind
 from windrow.algebra.names import verbatim
+from windrow.algebra.rewriting.patterns_over_results import patterns_around
 from windrow.algebra.rewriting.pipes import in_blocks
 from windrow.errors import NotSupportedError, ParseError
 from windrow.explain.explain_live import explain_live
@@ -20,6 +21,7 @@ from windrow.explain.explained import explain
 from windrow.relation import Relation
 from windrow.relation_kinds import LiveRelation
 from windrow.spark.analysis.evaluated_lengths import with_lengths
+from windrow.spark.analysis.own_aggregates import own_aggregates
 from windrow.spark.catalog import Catalog
 from windrow.spark.clauses.batch import bind_statement, build_window, explained, run_statement
 from windrow.spark.clauses.reference_mode import build_reference
@@ -177,7 +179,7 @@ def _run(
             what = f"{tokens[statement[0]].text} over windows or matches of a live stream"
             _refuse(tokens, statement[0], what, "start the query itself: session.sql(query).start(…)")
         return LiveRelation(live, live.outer, explain_live(live))
-    algebra = bind(tokens, bound_to, _rowtimes(catalog))
+    algebra = bind(tokens, bound_to, _rowtimes(catalog), own=own_aggregates(gateway, tokens))
     if algebra is None:
         return _plain(gateway, text, positional)
     frame, bound = run_statement(gateway, algebra, build)
@@ -307,7 +309,7 @@ def _check(gateway: Gateway, text: str, catalog: Catalog) -> None:
         tokens = tokenize(text)
         statement = _only_statement(tokens)
         query = _query_of(tokens, _view_query(tokens, statement) or statement)
-        algebra = bind(tokens, query, _rowtimes(catalog))
+        algebra = bind(tokens, query, _rowtimes(catalog), own=own_aggregates(gateway, tokens))
         live = _live(gateway, tokens, query, "batch", catalog)
         if live is not None and live.is_endless:
             live.bound  # noqa: B018 - it is analysed here
@@ -356,8 +358,14 @@ def _may_be_ours(text: str) -> bool:
 
 
 def _in_blocks(text: str) -> SqlText | None:
-    """The text with a clause of ours that stands in a pipe, or after FROM, in a block; None without one."""
-    return in_blocks(tokenize(text)) if _may_be_ours(text) else None
+    """The text with a clause of ours in a block over rows; None where each stands in one.
+
+    Clauses may stand in a pipe, after FROM, and over groups or windows of the same block.
+    """
+    if not _may_be_ours(text):
+        return None
+    tokens = tokenize(text)
+    return in_blocks(tokens) or patterns_around(tokens)
 
 
 def _may_be_sequence(text: str, catalog: Catalog) -> bool:
@@ -433,7 +441,7 @@ def _explain(gateway: Gateway, tokens: TokenList, statement: Range, catalog: Cat
     with_spark = tokens.word(start) in ("EXTENDED", "FORMATTED", "CODEGEN", "COST")
     start += with_spark
     query = _query_of(tokens, _view_query(tokens, (start, statement[1])) or (start, statement[1]))
-    algebra = bind(tokens, query, _rowtimes(catalog))
+    algebra = bind(tokens, query, _rowtimes(catalog), own=own_aggregates(gateway, tokens))
     if algebra is None:
         return _plain(gateway, tokens.sql, [])
     gateway.plan_only = True

@@ -15,8 +15,8 @@ from windrow.syntax.tokens import TokenKind, TokenList
 from windrow.syntax.window_by import parse_window_by
 
 __all__ = [
-    "TAIL", "begins_window_by", "clause_words", "find_blocks", "is_set_operator", "level_around",
-    "split_statements", "visible_ctes", "with_items",
+    "TAIL", "begins_named_windows", "begins_window_by", "clause_words", "find_blocks", "is_set_operator",
+    "level_around", "split_statements", "visible_ctes", "with_items",
 ]  # fmt: skip
 
 _SET_OPERATORS = {"UNION", "EXCEPT", "INTERSECT", "MINUS"}
@@ -65,6 +65,16 @@ def begins_window_by(tokens: TokenList, index: int) -> bool:
     if tokens.is_symbol(after, "(") or (named and tokens.is_symbol(after + 1, "(")):
         raise _malformed(tokens, after + 1 if named else after, "AS" if named else "the window's name")
     return False
+
+
+def begins_named_windows(tokens: TokenList, index: int) -> bool:
+    """Whether Spark's clause WINDOW begins here: ``WINDOW p AS (…)``."""
+    return (
+        tokens.word(index) == "WINDOW"
+        and tokens.word(index + 2) == "AS"
+        and tokens.is_symbol(index + 3, "(")
+        and not tokens.is_symbol(index - 1, ".")
+    )
 
 
 def _malformed(tokens: TokenList, index: int, expected: str) -> ParseError:
@@ -314,6 +324,9 @@ def _words_after(tokens: TokenList, level: list[int], clause_stop: int) -> dict[
             if begins:
                 found["TAIL"] = index
                 break
+        elif begins_named_windows(tokens, index) and (index == clause_stop or found):
+            found["TAIL"] = index
+            break
         elif index == clause_stop and word == "WINDOW" and tokens.word(index + 1) == "BY":
             raise _second_clause(tokens, index)
         elif index == clause_stop:

@@ -4,6 +4,9 @@ The kernel gives every window's rows as an array; each window is exploded, group
 own, and aggregated with the call as the user wrote it, in which the window's name is one row. The rows of
 a window reach the aggregate in no particular order, as in any GROUP BY of Spark. Of matches it gives a list
 for each aggregate, which are exploded together.
+
+Aggregates of the user's own in Python stand beside no others in one GROUP BY, and take no FILTER. They are
+computed over the rows of each number by OVER, apart from those that do not count.
 """
 
 from __future__ import annotations
@@ -17,14 +20,15 @@ from pyspark.sql.types import ArrayType, StructType
 from windrow.algebra.names import QUALIFIED
 from windrow.algebra.window_node import AggregateCall, Window
 from windrow.rules.kernel_plan import ROWS
-from windrow.rules.match_draft import ELEMENT
+from windrow.rules.match_draft import ELEMENT, CallOfSpark
 from windrow.spark.analysis.row_fields import as_variable
 from windrow.spark.gateway import Gateway
 from windrow.syntax.sqltext import RelationText, SqlText, quoted
 
 __all__ = ["aggregate_in_spark", "aggregate_lists"]
 
-_ROW = "__row_of_window"
+_ROW, _IS_ROW = "__row_of_window", "__is_row_of_window"
+_SCOPE = "scope"
 
 
 def aggregate_in_spark(
@@ -39,13 +43,18 @@ def aggregate_in_spark(
     assert isinstance(kind.elementType, StructType)
     exploded = numbered.select("*", F.explode_outer(ROWS).alias(_ROW)).drop(ROWS)
     exploded = exploded.select(
-        "*", *as_variable(F.col(_ROW), kind.elementType.fieldNames(), window.name)
+        "*",
+        F.col(_ROW).isNotNull().alias(_IS_ROW),
+        *as_variable(F.col(_ROW), kind.elementType.fieldNames(), window.name),
     ).drop(_ROW)
     carried = []
     for name in keys:
         inside = whole.get(name, name)
         carried.append(f"any_value({quoted(inside)}) AS {quoted('__kept_' + name)}")
-    results = SqlText.join(", ", (SqlText.of(call.text, f" AS {quoted(call.name)}") for call in calls))
+    own = {call.name: CallOfSpark(call.text, SqlText.of(_IS_ROW)) for call in calls if call.is_own}
+    exploded = _with_own(own, window.prefix, exploded, lambda text, scope: gateway.sql(text, {_SCOPE: scope}))
+    texts = ((call.name, _picked(call.name, own) or call.text) for call in calls)
+    results = SqlText.join(", ", (SqlText.of(text, f" AS {quoted(name)}") for name, text in texts))
     kept = "".join(f"{item}, " for item in carried)
     query = SqlText.of(
         window.prefix, "SELECT ", kept, results, " FROM ", RelationText("exploded"), " GROUP BY __number"
@@ -57,7 +66,7 @@ def aggregate_in_spark(
 
 
 def aggregate_lists(
-    calls: Mapping[str, SqlText],
+    calls: Mapping[str, CallOfSpark],
     prefix: SqlText,
     given: DataFrame,
     run: Callable[[SqlText, DataFrame], DataFrame],
@@ -72,10 +81,43 @@ def aggregate_lists(
     numbered = given.withColumn("__number", F.monotonically_increasing_id())
     elements = F.explode_outer(F.arrays_zip(*calls)).alias(ELEMENT)
     exploded = numbered.select("__number", *others, elements)
+    own = {name: call for name, call in calls.items() if call.counts is not None}
+    exploded = _with_own(own, prefix, exploded, run)
     items = [SqlText.of(f"any_value({quoted(name)}) AS {quoted(name)}") for name in others]
-    items += [SqlText.of(text, f" AS {name}") for name, text in calls.items()]
+    items += [SqlText.of(_picked(name, own) or call.text, f" AS {name}") for name, call in calls.items()]
     listed = SqlText.join(", ", items)
     query = SqlText.of(
-        prefix, "SELECT ", listed, " FROM ", RelationText("scope"), " GROUP BY __number"
+        prefix, "SELECT ", listed, " FROM ", RelationText(_SCOPE), " GROUP BY __number"
     )  # fmt: skip
     return run(query, exploded)
+
+
+def _with_own(
+    calls: Mapping[str, CallOfSpark],
+    prefix: SqlText,
+    exploded: DataFrame,
+    run: Callable[[SqlText, DataFrame], DataFrame],
+) -> DataFrame:
+    """Exploded rows with the user's aggregates, which each have the value of the rows that count like it."""
+    for name, call in calls.items():
+        assert call.counts is not None
+        counts = SqlText.of("coalesce((", call.counts, f"), FALSE) AS {_counts(name)}")
+        exploded = run(SqlText.of(prefix, "SELECT *, ", counts, " FROM ", RelationText(_SCOPE)), exploded)
+        value = SqlText.of(call.text, f" OVER (PARTITION BY __number, {_counts(name)}) AS {_value(name)}")
+        exploded = run(SqlText.of(prefix, "SELECT *, ", value, " FROM ", RelationText(_SCOPE)), exploded)
+    return exploded
+
+
+def _picked(name: str, own: Mapping[str, CallOfSpark]) -> SqlText | None:
+    """The value of an aggregate of the user's own, which is in each row that counts; None of any other."""
+    if name not in own:
+        return None
+    return SqlText.of(f"any_value({_value(name)}) FILTER (WHERE {_counts(name)})")
+
+
+def _counts(name: str) -> str:
+    return quoted(f"__counts_{name}")
+
+
+def _value(name: str) -> str:
+    return quoted(f"__value_{name}")

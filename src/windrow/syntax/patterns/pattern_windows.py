@@ -6,7 +6,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from windrow.errors import NotSupportedError, ParseError
-from windrow.syntax.blocks import TAIL, clause_words, is_set_operator, level_around, visible_ctes
+from windrow.syntax.blocks import (
+    TAIL,
+    begins_named_windows,
+    begins_window_by,
+    clause_words,
+    is_set_operator,
+    level_around,
+    visible_ctes,
+)
 from windrow.syntax.nodes import Cte, Range
 from windrow.syntax.patterns.match_clause import parse_pattern_window
 from windrow.syntax.patterns.match_nodes import MatchClause
@@ -43,7 +51,9 @@ class PatternBlock:
 
     `source` is FROM and WHERE, `alias` the name of its relation, if it has one and not several, which are
     `joined`. `other_windows` are the
-    definitions of windows without patterns, `tail` what stands after the windows.
+    definitions of windows without patterns, `qualify` is QUALIFY with its condition, before or after them,
+    and `tail` what stands after both. `made_by` is where the
+    clause begins of which the windows' rows are: GROUP BY, HAVING or WINDOW BY; None for those of FROM.
     """
 
     range: Range
@@ -56,6 +66,8 @@ class PatternBlock:
     calls: tuple[PatternWindowCall, ...]
     ctes: tuple[Cte, ...]
     joined: bool = False
+    made_by: int | None = None
+    qualify: Range | None = None
 
 
 def find_pattern_windows(tokens: TokenList) -> list[PatternBlock]:
@@ -68,7 +80,7 @@ def find_pattern_windows(tokens: TokenList) -> list[PatternBlock]:
     AnalysisError
         As `find_matches`; ``INVALID_PATTERN_FRAME``, ``ANCHOR_IN_WINDOW``.
     NotSupportedError
-        ``UNSUPPORTED_CLAUSE`` beside GROUP BY and HAVING, and of several windows over joins.
+        ``UNSUPPORTED_CLAUSE`` for windows over the rows of which WINDOW BY makes its own.
     """
     selects: dict[int, list[int]] = {}
     for opened in opened_windows(tokens):
@@ -136,16 +148,19 @@ def _block(tokens: TokenList, select: int, opened: list[int]) -> PatternBlock:
             span=tokens[select].span,
             hint="add FROM with the rows to find patterns in",
         )
-    for word in ("GROUP", "HAVING"):
-        if word in marks:
-            raise _unsupported(
-                tokens, (marks[word], marks[word] + 1), f"{word} beside a window with a pattern"
-            )
-    listed = marks.get("WINDOW")
-    after = [at for at in own if at > (listed or marks["FROM"]) and _begins_tail(tokens, at)]
+    made_by, first, listed = _rows_of(tokens, own, marks, opened)
+    after = [at for at in own if at > (listed or first) and _begins_tail(tokens, at)]
     tail = after[0] if after else stop
-    source = (marks["FROM"], listed if listed is not None else tail)
-    items = [] if listed is None else tokens.split(listed + 1, tail)
+    end = list_stop = tail
+    qualify = None
+    if listed is not None:
+        end = next((at for at in own if first < at < listed and _begins_qualify(tokens, at)), listed)
+        qualify = (end, listed) if end < listed else None
+    if qualify is None and _begins_qualify(tokens, tail):
+        tail = after[1] if len(after) > 1 else stop
+        qualify = (list_stop, tail)
+    source = (marks["FROM"], end)
+    items = [] if listed is None else tokens.split(listed + 1, list_stop)
     defined = {
         tokens[start].name.lower(): start + 2 for start, _ in items if tokens.is_symbol(start + 2, "(")
     }
@@ -164,12 +179,10 @@ def _block(tokens: TokenList, select: int, opened: list[int]) -> PatternBlock:
             span=tokens[opened[0]].span,
             hint="write SELECT measure OVER w FROM … WINDOW w AS (…)",
         )
-    read = ((select + 1, marks["FROM"]), (tail, stop))
+    read = [(select + 1, marks["FROM"]), (tail, stop)]
+    read += [] if qualify is None else [qualify]
     calls = tuple(call for part in read for call in _calls(tokens, part, named, inline))
     joined = _is_joined(tokens, source)
-    if joined and len(windows) + len(inline) > 1:
-        second = [*windows, *inline.values()][1].range
-        raise _unsupported(tokens, second, "a second window with a pattern over several relations")
     return PatternBlock(
         range=(select, tail if in_set else stop),
         select=(select + 1, marks["FROM"]),
@@ -181,17 +194,35 @@ def _block(tokens: TokenList, select: int, opened: list[int]) -> PatternBlock:
         calls=calls,
         ctes=visible_ctes(tokens, select),
         joined=joined,
+        made_by=made_by,
+        qualify=qualify,
     )
 
 
-def _unsupported(tokens: TokenList, where: Range, what: str) -> NotSupportedError:
-    return NotSupportedError(
-        f"{what} is not supported",
-        condition="UNSUPPORTED_CLAUSE",
-        sql=tokens.sql,
-        span=tokens.span(*where),
-        hint="put that part of the query in a subquery in FROM",
-    )
+def _rows_of(
+    tokens: TokenList, own: list[int], marks: dict[str, int], opened: list[int]
+) -> tuple[int | None, int, int | None]:
+    """The clause that makes the rows, a token from which on the windows follow, and their list."""
+    window_by = next((at for at in own if begins_window_by(tokens, at)), None)
+    if window_by is None:
+        made_by = min((marks[word] for word in ("GROUP", "HAVING") if word in marks), default=None)
+        return made_by, marks["FROM"], marks.get("WINDOW")
+    for at in opened:
+        if marks["FROM"] < at < window_by:
+            raise NotSupportedError(
+                "a window with a pattern before WINDOW BY is not supported",
+                condition="UNSUPPORTED_CLAUSE",
+                sql=tokens.sql,
+                span=tokens.span(at, tokens.partner[at] + 1),
+                hint="put it in a subquery in FROM, or after WINDOW BY, over the windows",
+            )
+    first = tokens.partner[window_by + 4]
+    lists = (at for at in own if at > first and begins_named_windows(tokens, at))
+    return window_by, first, next(lists, None)
+
+
+def _begins_qualify(tokens: TokenList, at: int) -> bool:
+    return tokens.word(at) == "QUALIFY" and not tokens.is_symbol(at - 1, ".")
 
 
 def _begins_tail(tokens: TokenList, at: int) -> bool:

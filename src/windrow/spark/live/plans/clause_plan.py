@@ -26,6 +26,7 @@ from windrow.algebra.window_node import Window
 from windrow.errors import AnalysisError, NotSupportedError, WindrowError
 from windrow.errors import Span as Place
 from windrow.kernels.advance import holds
+from windrow.spark.analysis.own_aggregates import own_aggregates
 from windrow.spark.arrow import contains, is_orderable
 from windrow.spark.catalog import Catalog
 from windrow.spark.clauses.batch import (
@@ -83,7 +84,14 @@ def sequence_plan(
     if words.isdisjoint(found):
         return None
     names = {name: name for name in found}
-    statement = bind(tokens, query, catalog.rowtimes, names, clauses=words.isdisjoint(catalog.sequences))
+    statement = bind(
+        tokens,
+        query,
+        catalog.rowtimes,
+        names,
+        clauses=words.isdisjoint(catalog.sequences),
+        own=own_aggregates(gateway, tokens),
+    )
     if statement is None:
         return None
     read = {key for item in statement.windows for key in item.rows.relations() if key in found}
@@ -401,7 +409,8 @@ class SequencePlan(RowtimePlan):
         if self.is_endless:
             return None
         gateway = Gateway(self.gateway.spark, self.gateway.parameters)
-        statement = bind(self.tokens, self.query, self.catalog.rowtimes, clauses=False)
+        own = own_aggregates(gateway, self.tokens)
+        statement = bind(self.tokens, self.query, self.catalog.rowtimes, clauses=False, own=own)
         assert statement is not None
         if not statement.windows:
             return gateway.sql(statement.text)
