@@ -265,8 +265,9 @@ class _Around:
             return False
         name = variable_name(self.tokens[at])
         for window in self.block.windows:
-            if window.range[0] <= at < window.range[1]:
-                clause = window.clause
+            clause = window.clause
+            named = (item.expression for item in (*clause.measures, *clause.defines))
+            if _is_in((at, at + 1), named):
                 return name in {*variables_of(clause.pattern), *(one.name for one in clause.subsets)}
         return False
 
