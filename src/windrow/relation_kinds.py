@@ -10,7 +10,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
-from windrow.algebra.clock import Clock
+from windrow.algebra.time_scale import TimeScale
 from windrow.errors import UsageError
 from windrow.relation import Changes, Relation
 from windrow.spark.gateway import Gateway
@@ -49,13 +49,13 @@ class VaryingRelation(Relation):
         """The relation at an instant of rowtime: see :meth:`Relation.at`."""
         if ptime is not None:
             raise _other_time("rowtime", "relation.at(instant)")
-        tick = tick_of(self._gateway, self._varying.clock, instant)
+        tick = tick_of(self._gateway, self._varying.scale, instant)
         return Relation(self._varying.at(tick), f"{self._plan}\n\nat {instant}", self._gateway)
 
     @property
     def late(self) -> Relation:
         """The late rows: see :attr:`Relation.late`."""
-        return _late(self._gateway, self._varying.streams, self._varying.clock)
+        return _late(self._gateway, self._varying.streams, self._varying.scale)
 
     def changelog(self, envelope: str = "delta", key: str | Sequence[str] = ()) -> Relation:
         """The changes of the relation, each with its time: see :meth:`Relation.changelog`."""
@@ -129,7 +129,7 @@ class TimeVaryingRelation(Relation):
         """The table as of a processing time: see :meth:`Relation.at`."""
         if instant is not None or ptime is None:
             raise _other_time("processing time", "relation.at(ptime=instant)")
-        tick = tick_of(self._gateway, self._query.clock, ptime)
+        tick = tick_of(self._gateway, self._query.scale, ptime)
         with self._gateway.translated():
             return Relation(
                 self._query.at(tick), f"{self.plan()}\n\nat processing time {ptime}", self._gateway
@@ -156,7 +156,7 @@ class TimeVaryingRelation(Relation):
         """The rows that violate a promise, or are late for a group: see :attr:`Relation.late`."""
         with self._gateway.translated():
             streams = self._query.streams_with_late()
-        return _late(self._gateway, streams, streams[0].clock)
+        return _late(self._gateway, streams, streams[0].scale)
 
     def __repr__(self) -> str:
         columns = ", ".join(f"{field.name}: {field.dataType.simpleString()}" for field in self.schema)
@@ -174,7 +174,7 @@ class StreamRelation(Relation):
     @property
     def late(self) -> Relation:
         """The late rows: see :attr:`Relation.late`."""
-        return _late(self._gateway, (self._stream,), self._stream.clock)
+        return _late(self._gateway, (self._stream,), self._stream.scale)
 
 
 def _other_time(kind: str, call: str) -> UsageError:
@@ -185,10 +185,10 @@ def _other_time(kind: str, call: str) -> UsageError:
     )
 
 
-def _late(gateway: Gateway, streams: Sequence[Stream], clock: Clock) -> Relation:
+def _late(gateway: Gateway, streams: Sequence[Stream], scale: TimeScale) -> Relation:
     """The late rows of all streams, without duplicates."""
-    frame = gateway.spark.createDataFrame([], LATE.format(kind=clock.kind))
-    found = {name: rows for stream in streams for name, rows in stream.on(clock).all_late()}
+    frame = gateway.spark.createDataFrame([], LATE.format(kind=scale.kind))
+    found = {name: rows for stream in streams for name, rows in stream.on(scale).all_late()}
     for name in sorted(found):
         frame = frame.unionByName(found[name])
     return Relation(frame, "late rows", gateway)

@@ -34,7 +34,7 @@ from tests.kernels.test_window_by_property import (
 )
 from tests.live.buckets import Stored
 from tests.live.test_touched import KEYS, composed, many, small_chunks
-from windrow.algebra.clock import Clock
+from windrow.algebra.time_scale import TimeScale
 from windrow.kernels.advance import Growing
 from windrow.kernels.patterns.match_recognize import match_recognize
 from windrow.kernels.patterns.pattern_plan import Duration
@@ -55,7 +55,7 @@ from windrow.streams import FOREVER, Ordering
 __all__ = ["small_chunks"]
 
 _AT, _CAME, _BOUND = "at", "came", "bound"
-SECONDS = Clock("bigint", "SECONDS")
+SECONDS = TimeScale("bigint", "SECONDS")
 
 
 def task_of(kernel, rows, lag, count):

@@ -1,7 +1,7 @@
 """Watermarks of recorded logs: up to which rowtime a log was known, as processing time went on.
 
-Instants of either clock are ints. A watermark is a list of steps (ptime, rowtime): from the ptime on, no row
-below the rowtime is expected. It never falls. Before its first step it is unknown.
+Instants of processing time and of rowtime are ints. A watermark is a list of steps (ptime, rowtime): from the
+ptime on, no row below the rowtime is expected. It never falls. Before its first step it is unknown.
 """
 
 from __future__ import annotations

@@ -312,7 +312,7 @@ class Hoister:
         if operator == "-" and is_day_interval(kind) and set(kinds) == {"date", "timestamp"}:
             raise NotTypedError("a date's midnight depends on the session's zone")
         if operator == "-" and is_day_interval(kind) and set(kinds) <= {"date", "timestamp", "timestamp_ntz"}:
-            # Spark subtracts times as the session's clock on the wall shows them
+            # Spark subtracts times as local times of the session's time zone
             shown = (
                 self.convert(part, guards)
                 if one == "timestamp_ntz"

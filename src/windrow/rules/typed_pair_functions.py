@@ -279,7 +279,7 @@ class Functions:
     def time(
         self, function: str, arguments: tuple[Expression, ...], kind: str, guards: Guards
     ) -> window_plan.PairExpression | None:
-        """Functions of dates and times, which are told apart as the session's clock shows them."""
+        """Functions of dates and times, whose parts are those of local time in the session's time zone."""
         if function in _DIFFERENCES and len(arguments) == 2:
             start, end = (self.as_shown(part, guards) for part in arguments)
             passed = window_plan.Operation("-", (end, start), "int64")
@@ -292,7 +292,7 @@ class Functions:
         return None
 
     def as_shown(self, part: Expression, guards: Guards) -> window_plan.PairExpression:
-        """A time as the session's clock shows it."""
+        """A time as local time in the session's time zone."""
         if self.kind(part) not in ("timestamp", "timestamp_ntz"):
             raise NotTypedError(f"{self.typer.shown(part)} is no time")
         return self.as_kind(part, "timestamp_ntz", guards)

@@ -6,10 +6,10 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from functools import partial
 
-from windrow.algebra.clock import Clock
 from windrow.algebra.names import verbatim
 from windrow.algebra.rewriting.changing import refuse_changing
 from windrow.algebra.rewriting.expand import Expander
+from windrow.algebra.time_scale import TimeScale
 from windrow.errors import AnalysisError, NotSupportedError, ParseError, WindrowError
 from windrow.explain.explain_live import explain_emitted
 from windrow.plan.event_time import Timed
@@ -270,8 +270,8 @@ def _query(
         return None
     used = {each.stream: recorded[each.stream] for each in timed.occurrences}
     place = (tokens.sql, span)
-    clock = common_ptime([stream.timed for stream in used.values() if stream.timed], place)
-    how = _how(gateway, tokens, emission, clock, used)
+    scale = common_ptime([stream.timed for stream in used.values() if stream.timed], place)
+    how = _how(gateway, tokens, emission, scale, used)
     return Emitted(gateway, used, execution, timed, reading, how, place, shown_by_definition)
 
 
@@ -288,7 +288,7 @@ def _timed(
     if (living := emission.lifetime) is not None:
 
         def length(name: str) -> int:
-            return ticks_of(gateway, tokens, recorded[name].clock, "a lifetime", living)
+            return ticks_of(gateway, tokens, recorded[name].scale, "a lifetime", living)
 
         lifetime = length, (tokens.sql, tokens.span(living.tokens[0] - 2, living.tokens[1]))
     timed = reading.timed(gateway, watermark, (tokens.sql, watermark), lifetime)
@@ -308,33 +308,33 @@ def _timed(
 
 
 def _how(
-    gateway: Gateway, tokens: TokenList, emission: Emission, clock: Clock, used: dict[str, Stream]
+    gateway: Gateway, tokens: TokenList, emission: Emission, scale: TimeScale, used: dict[str, Stream]
 ) -> Materialization:
     delay = None
     if emission.delay is not None:
-        delay = ticks_of(gateway, tokens, clock, "a delay", emission.delay)
+        delay = ticks_of(gateway, tokens, scale, "a delay", emission.delay)
     lateness: dict[str, int] = {}
     for name, stream in used.items():
         if emission.lateness is not None:
-            lateness[name] = ticks_of(gateway, tokens, stream.clock, "lateness", emission.lateness)
-    until = None if emission.as_of is None else _instant(gateway, tokens, clock, emission.as_of)
+            lateness[name] = ticks_of(gateway, tokens, stream.scale, "lateness", emission.lateness)
+    until = None if emission.as_of is None else _instant(gateway, tokens, scale, emission.as_of)
     return Materialization(emission.watermark is not None, delay, lateness, until)
 
 
-def _instant(gateway: Gateway, tokens: TokenList, clock: Clock, at: Range) -> int:
+def _instant(gateway: Gateway, tokens: TokenList, scale: TimeScale, at: Range) -> int:
     """The tick of AS OF SYSTEM TIME."""
     span = tokens.span(*at)
-    value = SqlText.of("CAST(", verbatim(tokens, span.start, span.stop), f" AS {clock.kind})")
+    value = SqlText.of("CAST(", verbatim(tokens, span.start, span.stop), f" AS {scale.kind})")
     made = gateway.sql(SqlText.of("SELECT ", value, " AS t"))
     with gateway.translated():
-        tick = made.selectExpr(clock.of_column("t", clock.kind, clock.unit)).collect()[0][0]
+        tick = made.selectExpr(scale.of_column("t", scale.kind, scale.unit)).collect()[0][0]
     if tick is None:
         raise AnalysisError(
             "AS OF SYSTEM TIME NULL is no time",
             condition="INVALID_INSTANT",
             sql=tokens.sql,
             span=span,
-            hint=f"give a {clock.kind.upper()}, as the stream's PTIME is",
+            hint=f"give a {scale.kind.upper()}, as the stream's PTIME is",
         )
     return int(tick)
 

@@ -272,9 +272,9 @@ def punctuate(gateway: Gateway, catalog: Catalog, tokens: TokenList, start: int,
         if not gateway.plan_only:
             named.producer().promise(pattern)
         return f"a punctuation of stream {named.name}: {pattern}"
-    clock = named.clock
-    value = gateway.sql(SqlText.of("SELECT CAST(", _piece(tokens, said.bound), f" AS {clock.kind}) AS bound"))
-    ticks = value.selectExpr(f"{clock.of_column('bound', clock.kind, clock.unit)} AS ticks")
+    scale = named.scale
+    value = gateway.sql(SqlText.of("SELECT CAST(", _piece(tokens, said.bound), f" AS {scale.kind}) AS bound"))
+    ticks = value.selectExpr(f"{scale.of_column('bound', scale.kind, scale.unit)} AS ticks")
     if gateway.plan_only:
         return f"a bound of stream {named.name}"
     with gateway.translated():

@@ -74,7 +74,7 @@ def misplaced_within(written: Spelled) -> NotSupportedError:
 
 
 def _within(gateway: Gateway, catalog: Catalog, query: Query, written: Spelled) -> dict[str, int]:
-    """By how many ticks of its clock rows of the stream that is put in order may come out of it."""
+    """By how many ticks of its time scale rows of the stream that is put in order may come out of it."""
     tokens, within = written.written, written.within
     if tokens is None or within is None:
         return {}
@@ -84,9 +84,9 @@ def _within(gateway: Gateway, catalog: Catalog, query: Query, written: Spelled) 
     (name,) = names
     stream = catalog.streams[name]
     length = nanoseconds_of(gateway, tokens, within)
-    if length % stream.clock.nanoseconds:
+    if length % stream.scale.nanoseconds:
         raise AnalysisError(
-            f"this is no whole number of {stream.clock.unit.lower()}s, in which rowtimes are counted",
+            f"this is no whole number of {stream.scale.unit.lower()}s, in which rowtimes are counted",
             condition="INVALID_WINDOW_SIZE",
             sql=tokens.sql,
             span=tokens.span(*within.tokens),
@@ -94,7 +94,7 @@ def _within(gateway: Gateway, catalog: Catalog, query: Query, written: Spelled) 
         )
     if name not in catalog.named and stream.live is None:
         raise misplaced_within(written)
-    return {name: stream.clock.ticks(length)}
+    return {name: stream.scale.ticks(length)}
 
 
 def _recorded(catalog: Catalog, name: str, within: dict[str, int]) -> Stream:

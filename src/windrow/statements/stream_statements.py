@@ -8,10 +8,10 @@ from decimal import Decimal
 
 from pyspark.sql import DataFrame
 
-from windrow.algebra.clock import Clock
 from windrow.algebra.continuous import Query, Reader, StreamQuery
 from windrow.algebra.names import verbatim
 from windrow.algebra.rewriting.changing import refuse_changing
+from windrow.algebra.time_scale import TimeScale
 from windrow.errors import AnalysisError, NotSupportedError, ParseError, WindrowError, did_you_mean
 from windrow.explain.explain_live import how_live
 from windrow.explain.explained import explain_continuous
@@ -291,8 +291,8 @@ def _created(gateway: Gateway, tokens: TokenList, create: CreateStream) -> Strea
             if is_text_log(path):
                 _refuse_parts(tokens, create)
                 log = read_text_log(path, width=len(types) - 1)
-                clock = _clock_of(gateway, tokens, rowtime)
-                return of_text_log(gateway, log, tuple(types), clock, rowtime.name)
+                scale = _scale_of(gateway, tokens, rowtime)
+                return of_text_log(gateway, log, tuple(types), scale, rowtime.name)
             frame = read_table(gateway.spark, path)
         elif create.is_live:
             frame = gateway.sql(SqlText.of("SELECT * FROM STREAM ", _piece(tokens, start, stop)))
@@ -317,7 +317,7 @@ def _created(gateway: Gateway, tokens: TokenList, create: CreateStream) -> Strea
     )
     if not create.is_live:
         return of_frame(chosen, entries)
-    clock = _clock_of(gateway, tokens, rowtime)
+    scale = _scale_of(gateway, tokens, rowtime)
     lag = _length_of(gateway, tokens, create.lag)
     idle = _length_of(gateway, tokens, create.idle)
     future = _length_of(gateway, tokens, create.future)
@@ -325,7 +325,7 @@ def _created(gateway: Gateway, tokens: TokenList, create: CreateStream) -> Strea
         gateway.spark,
         chosen,
         entries,
-        lag=None if lag is None else int(lag // clock.nanoseconds),
+        lag=None if lag is None else int(lag // scale.nanoseconds),
         idle=None if idle is None else int(idle // 1000),
         future=None if future is None else int(future // 1000),
     )
@@ -369,11 +369,11 @@ def _refuse_parts(tokens: TokenList, create: CreateStream) -> None:
             )
 
 
-def _clock_of(gateway: Gateway, tokens: TokenList, rowtime: DeclaredColumn) -> Clock:
+def _scale_of(gateway: Gateway, tokens: TokenList, rowtime: DeclaredColumn) -> TimeScale:
     kind = _piece(tokens, *rowtime.kind) if rowtime.kind is not None else SqlText.of("BIGINT")
     simple = gateway.sql(SqlText.of("SELECT CAST(NULL AS ", kind, ")")).schema[0].dataType.simpleString()
-    clock = Clock.of(simple, rowtime.unit)
-    if clock is None:
+    scale = TimeScale.of(simple, rowtime.unit)
+    if scale is None:
         raise AnalysisError(
             f"{simple.upper()} is no type of a rowtime",
             condition="INVALID_ROWTIME",
@@ -381,7 +381,7 @@ def _clock_of(gateway: Gateway, tokens: TokenList, rowtime: DeclaredColumn) -> C
             span=tokens.span(*rowtime.tokens),
             hint="rowtimes are TIMESTAMP, DATE or BIGINT with a unit",
         )
-    return clock
+    return scale
 
 
 def _piece(tokens: TokenList, start: int, stop: int) -> SqlText:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from windrow.algebra.clock import Clock
+from windrow.algebra.time_scale import TimeScale
 from windrow.syntax.sqltext import SqlText, quoted
 
 __all__ = [
@@ -57,7 +57,7 @@ class TimeWindow:
         TUMBLE, HOP, CUMULATE or SESSION.
     time, time_type
         The column of the times, and its type as Spark's SQL names it.
-    clock
+    scale
         The unit of lengths and ticks.
     lengths
         Ticks, by the names of the parameters: dur, hopsize, step, gap, maxdur, offset.
@@ -70,7 +70,7 @@ class TimeWindow:
     kind: str
     time: str
     time_type: str
-    clock: Clock
+    scale: TimeScale
     lengths: Mapping[str, int]
     names: tuple[str, ...]
     keys: tuple[str, ...] = ()
@@ -88,10 +88,10 @@ class TimeWindow:
 
     def columns(self, start: str, end: str) -> list[str]:
         """SQL for the columns that are added, from ticks."""
-        last = last_instant(self.clock)
+        last = last_instant(self.scale)
         values = (start, end, f"{end} - {last}L")[: len(self.names)]
         return [
-            f"{self.clock.to_column(f'({value})')} AS {quoted(name)}"
+            f"{self.scale.to_column(f'({value})')} AS {quoted(name)}"
             for value, name in zip(values, self.names, strict=True)
         ]
 
@@ -100,9 +100,9 @@ class TimeWindow:
         return ", ".join(self.columns(start, end))
 
 
-def last_instant(clock: Clock) -> int:
+def last_instant(scale: TimeScale) -> int:
     """How many ticks before the end of a window its last instant is."""
-    return 1 if clock.kind == "bigint" else max(_MILLISECOND // clock.nanoseconds, 1)
+    return 1 if scale.kind == "bigint" else max(_MILLISECOND // scale.nanoseconds, 1)
 
 
 def told_windows(alias: str | None) -> tuple[str, dict[str, int]] | None:
@@ -126,7 +126,7 @@ def told_sessions(alias: str | None) -> tuple[int, int | None] | None:
 def windowed(window: TimeWindow, rows: SqlText) -> SqlText:
     """A query for the rows with the windows that they are in; rows without a time are in none."""
     column = quoted(window.time)
-    ticks = window.clock.of_column(column, window.time_type, window.clock.unit)
+    ticks = window.scale.of_column(column, window.time_type, window.scale.unit)
     timed = SqlText.of(f"SELECT *, {ticks} AS {TICKS} FROM ", rows, f" WHERE {column} IS NOT NULL")
     if window.kind == "SESSION":
         return _sessions(window, timed)

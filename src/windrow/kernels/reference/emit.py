@@ -93,7 +93,7 @@ def _differences(shown: Sequence[tuple[int, Counter[tuple[Group, Row]]]]) -> lis
 
 
 def _delayed(states: Sequence[State], group: Group, delay: int, watermark: bool) -> list[Change]:
-    """The changes of one group: a clock begins to run with the first change that has not been told."""
+    """The changes of one group: a delay begins with the first change that has not been emitted."""
     shown: list[tuple[int, Counter[tuple[Group, Row]]]] = []
     current: Counter[tuple[Group, Row]] = Counter()
     due: int | None = None

@@ -47,7 +47,7 @@ def late_for_sessions(
     of a rowtime, and SQL of a watermark.
     """
     at, mapped = (
-        f"({window.clock.of_column(text, window.time_type, window.clock.unit)})"
+        f"({window.scale.of_column(text, window.time_type, window.scale.unit)})"
         for text in (f"{ROWS}.{time}", event.mapped)
     )
     after = f" + {window.lengths['gap']}L"

@@ -6,11 +6,11 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from windrow.algebra.clock import Clock
+from windrow.algebra.time_scale import TimeScale
 
 __all__ = ["as_place", "is_time"]
 
-_CLOCK = Clock("timestamp_ntz", "MICROSECOND")
+_CLOCK = TimeScale("timestamp_ntz", "MICROSECOND")
 
 
 def is_time(kind: T.DataType) -> bool:

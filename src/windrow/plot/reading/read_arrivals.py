@@ -37,10 +37,10 @@ def read_arrivals(stream: Stream, options: Options) -> ArrivalScene:
             condition="NOTHING_TO_DRAW",
             hint="name their column: PTIME or ptime=…; windows of the stream have pictures too",
         )
-    clock = arrival.rowtime
+    scale = arrival.rowtime
     kind = arrival.judged.schema[CAME].dataType
     came = as_place(CAME, kind)
-    rowtime, bound = (as_place(clock.to_column(name), _KINDS[clock.kind]) for name in (ROWTIME, PROMISE))
+    rowtime, bound = (as_place(scale.to_column(name), _KINDS[scale.kind]) for name in (ROWTIME, PROMISE))
     assert rowtime is not None
     assert bound is not None
     rows = arrival.judged.select(
@@ -63,8 +63,8 @@ def read_arrivals(stream: Stream, options: Options) -> ArrivalScene:
         )
         for number, row in enumerate(found, 1)
     )
-    is_number = clock.kind == "bigint"
-    unit = f", {clock.unit.lower()}s" if is_number else ""
+    is_number = scale.kind == "bigint"
+    unit = f", {scale.unit.lower()}s" if is_number else ""
     x = Axis(
         arrival.told if came is not None else "number of the entry",
         is_time(kind),

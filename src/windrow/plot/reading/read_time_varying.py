@@ -6,7 +6,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from windrow.algebra.clock import NEVER
+from windrow.algebra.time_scale import NEVER
 from windrow.errors import AnalysisError, UsageError, did_you_mean
 from windrow.plot.reading.chart_options import Options
 from windrow.plot.reading.places import as_place, is_time
@@ -83,8 +83,8 @@ def _read(relation: Varying, options: Options, key: tuple[str, ...], title: str)
     y = None
     if value is not None:
         y = Axis(value, is_whole=isinstance(_kind(relation, value), T.IntegralType))
-    unit = f", {relation.clock.unit.lower()}s" if relation.clock.kind == "bigint" else ""
-    x = Axis(f"rowtime{unit}", relation.clock.kind != "bigint", relation.clock.kind == "bigint")
+    unit = f", {relation.scale.unit.lower()}s" if relation.scale.kind == "bigint" else ""
+    x = Axis(f"rowtime{unit}", relation.scale.kind != "bigint", relation.scale.kind == "bigint")
     return VaryingScene(title, x, y, intervals, first, last, count)
 
 
@@ -119,8 +119,8 @@ def _amount(relation: Varying, value: str | None) -> Column:
 
 def _place(relation: Varying, ticks: str) -> Column:
     """The place of an instant; `ticks` is SQL."""
-    clock = relation.clock
-    found = as_place(clock.to_column(ticks), _KINDS[clock.kind])
+    scale = relation.scale
+    found = as_place(scale.to_column(ticks), _KINDS[scale.kind])
     assert found is not None
     return found
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from windrow.algebra.clock import Clock
+from windrow.algebra.time_scale import TimeScale
 from windrow.algebra.watermarks import Steps
 from windrow.spark.logs.session_streams import (
     ARRIVED,
@@ -34,7 +34,7 @@ _ENDS = {"date": 36_500_000}
 _END = 2**62
 """Watermarks of closed streams, chosen so that arithmetic with times does not overflow."""
 
-PTIMES = Clock("timestamp", "MICROSECOND")
+PTIMES = TimeScale("timestamp", "MICROSECOND")
 """The unit of processing times of named and live streams."""
 
 
@@ -77,15 +77,15 @@ def arrived(
         bounds = steps.select(when, PTIME, F.lit("").alias(PRODUCER), nothing.alias(ROWTIME), PROMISE)
         came = came.unionByName(bounds)
     judged = came.withColumn(IS_LATE, F.lit(False))
-    arrivals = StreamArrivals(came, judged, stream.clock, "ptime", PTIMES, (watermark, ends))
+    arrivals = StreamArrivals(came, judged, stream.scale, "ptime", PTIMES, (watermark, ends))
     if stream.live is not None and stream.live.has_patterns:
         arrivals = replace(arrivals, promised=(*((0, text) for text in stream.live.domain), *promised))
     return replace(stream, frame=frame, ties=(ARRIVED,), arrivals=arrivals)
 
 
-def before_end(clock: Clock, watermark: Steps) -> Steps:
+def before_end(scale: TimeScale, watermark: Steps) -> Steps:
     """A watermark limited to values for which arithmetic with times does not overflow."""
-    end = _ENDS.get(clock.kind, _END)
+    end = _ENDS.get(scale.kind, _END)
     return [(at, min(mark, end)) for at, mark in watermark]
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from windrow.algebra.clock import Clock
+from windrow.algebra.time_scale import TimeScale
 from windrow.kernels.advance import Ended
 from windrow.spark.collected import frame_of_few
 from windrow.spark.logs.session_streams import Stream
@@ -126,9 +126,9 @@ class Coming:
         """The rows."""
         return self.given.rows
 
-    def until(self, clock: Clock) -> int:
-        """The watermark, in ticks of a clock."""
-        return upwards(self.given.until, self.stream.clock, clock)
+    def until(self, scale: TimeScale) -> int:
+        """The watermark, in ticks of a time scale."""
+        return upwards(self.given.until, self.stream.scale, scale)
 
 
 class MicroBatch(Protocol):
@@ -142,10 +142,10 @@ class MicroBatch(Protocol):
         """The new rows of a stream."""
 
 
-def upwards(tick: int, old: Clock, new: Clock) -> int:
-    """A tick in the unit of another clock, rounded up; the end of a stream stays the end.
+def upwards(tick: int, old: TimeScale, new: TimeScale) -> int:
+    """A tick in the unit of another time scale, rounded up; the end of a stream stays the end.
 
-    >>> upwards(1001, Clock("bigint", "MILLISECOND"), Clock("bigint", "SECOND"))
+    >>> upwards(1001, TimeScale("bigint", "MILLISECOND"), TimeScale("bigint", "SECOND"))
     2
     """
     return tick if tick == FOREVER else -(-tick * old.nanoseconds // new.nanoseconds)

@@ -18,7 +18,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from windrow.algebra.clock import Clock
+from windrow.algebra.time_scale import TimeScale
 from windrow.errors import WindrowError
 from windrow.spark.collected import frame_of_few
 from windrow.spark.logs.admitted_rows import PROMISED
@@ -26,7 +26,7 @@ from windrow.spark.logs.arrived import arrived, before_end
 from windrow.spark.logs.live_source import BOUND, LOGGED, PRODUCER, PTIME, LiveSource
 from windrow.spark.logs.log_source import FORMAT, LogSource
 from windrow.spark.logs.session_streams import ARRIVED, REASON, ROWTIME, Stream
-from windrow.spark.logs.storable import clock_of, in_spark, in_types
+from windrow.spark.logs.storable import in_spark, in_types, scale_of
 from windrow.spark.runtime.interpreter import register_source
 from windrow.streams import FOREVER, NO_BOUND, EntryKind, NamedStream, Position, Producer, Receipt
 from windrow.streams.admission.ahead import ahead_warning
@@ -85,9 +85,9 @@ class NamedStreamEntry:
         self._position = self.stream.start
 
     @property
-    def clock(self) -> Clock:
+    def scale(self) -> TimeScale:
         """What its rowtimes are counted in."""
-        return clock_of(self.stream)
+        return scale_of(self.stream)
 
     def as_recorded(self) -> Stream:
         """The stream with the rows that have been recorded so far; over it queries can be started live."""
@@ -139,13 +139,13 @@ class NamedStreamEntry:
         rows = stored.select(*columns, F.col(AT).alias(ROWTIME), F.col(PTIME).alias(ARRIVED), BEFORE)
         ends = None if log.first is None else (log.first, log.position.ptime)
         known = replace(stream, late=self._refused(log.rejected))
-        return arrived(known, rows, before_end(stream.clock, log.watermark), ends, log.told)
+        return arrived(known, rows, before_end(stream.scale, log.watermark), ends, log.told)
 
     @property
     def promised(self) -> frozenset[str]:
         """The patterns that have been promised so far, by producers or by the stream, but for its domain."""
-        clock = self._position.watermark
-        told = frozenset(chain(clock.shared, *clock.patterns.values()))
+        scale = self._position.watermark
+        told = frozenset(chain(scale.shared, *scale.patterns.values()))
         return told - {*self.stream.definition.domain}
 
     def recorded_within(self, ticks: int) -> DataFrame:
@@ -190,7 +190,7 @@ class NamedStreamEntry:
         return Stream(
             rows,
             columns,
-            self.clock,
+            self.scale,
             tuple(_TIES),
             () if at in (NO_BOUND, FOREVER) else (at,),
             definition.rowtime.column,

@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from windrow.algebra.clock import Clock
+from windrow.algebra.time_scale import TimeScale
 from windrow.algebra.watermarks import Steps, of_producers
 from windrow.spark.arrow import told_of
 from windrow.spark.errors import raising, translate
@@ -70,14 +70,14 @@ class StreamArrivals:
     ----------
     entries
         `CAME`: the processing time or the number of an entry; `PTIME`: the same in ticks, if there is a
-        `clock`; `PRODUCER`; `ROWTIME` and `PROMISE`, in ticks of `rowtime`, NULL if the entry has none.
+        `scale`; `PRODUCER`; `ROWTIME` and `PROMISE`, in ticks of `rowtime`, NULL if the entry has none.
     judged
         The same with `IS_LATE`, which costs more.
     rowtime
         The unit of rowtimes and bounds.
     told
         The name of the column with the processing times.
-    clock
+    scale
         The unit of processing times; None if they are neither times nor numbers, or are not a column of the
         stream.
     known
@@ -94,9 +94,9 @@ class StreamArrivals:
 
     entries: DataFrame
     judged: DataFrame
-    rowtime: Clock
+    rowtime: TimeScale
     told: str
-    clock: Clock | None = None
+    scale: TimeScale | None = None
     known: tuple[Steps, tuple[int, int] | None] | None = None
     patterns: DataFrame | None = None
     columns: StructType | None = None
@@ -124,16 +124,16 @@ class StreamArrivals:
         return self.patterns is not None or self.promised is not None
 
     @property
-    def ptime(self) -> Clock:
+    def ptime(self) -> TimeScale:
         """The unit of processing times, which must be known."""
-        assert self.clock is not None
-        return self.clock
+        assert self.scale is not None
+        return self.scale
 
     @property
     def came(self) -> str:
         """SQL for the processing time of a row of the stream, in ticks."""
-        clock = self.ptime
-        return ARRIVED if self.known is not None else clock.of_column(ARRIVED, clock.kind, clock.unit)
+        scale = self.ptime
+        return ARRIVED if self.known is not None else scale.of_column(ARRIVED, scale.kind, scale.unit)
 
     @cached_property
     def watermark(self) -> Steps:
@@ -170,10 +170,10 @@ class Stream:
     Attributes
     ----------
     frame
-        The columns of queries, `ROWTIME` in ticks of the clock, and the columns of `ties`.
+        The columns of queries, `ROWTIME` in ticks of the time scale, and the columns of `ties`.
     columns
         The columns of queries.
-    clock
+    scale
         The unit of its rowtimes.
     ties
         The columns that order rows of equal rowtime.
@@ -202,7 +202,7 @@ class Stream:
 
     frame: DataFrame
     columns: tuple[str, ...]
-    clock: Clock
+    scale: TimeScale
     ties: tuple[str, ...] = ()
     bounds: tuple[int, ...] = ()
     rowtime: str | None = None
@@ -218,25 +218,25 @@ class Stream:
     @property
     def timed(self) -> StreamArrivals | None:
         """Its entries, if their processing times are known."""
-        return self.arrivals if self.arrivals is not None and self.arrivals.clock is not None else None
+        return self.arrivals if self.arrivals is not None and self.arrivals.scale is not None else None
 
-    def on(self, clock: Clock) -> Stream:
+    def on(self, scale: TimeScale) -> Stream:
         """The stream with rowtimes in ticks of a finer unit."""
-        if self.clock == clock:
+        if self.scale == scale:
             return self
-        frame = self.frame.withColumn(ROWTIME, rescaled(ROWTIME, self.clock, clock))
-        factor = self.clock.nanoseconds // clock.nanoseconds
-        same = self.clock.kind == clock.kind or clock.kind != "timestamp"
+        frame = self.frame.withColumn(ROWTIME, rescaled(ROWTIME, self.scale, scale))
+        factor = self.scale.nanoseconds // scale.nanoseconds
+        same = self.scale.kind == scale.kind or scale.kind != "timestamp"
         bounds = tuple(bound * factor for bound in self.bounds) if same else ()
-        sources = tuple(source.on(clock) for source in self.sources)
+        sources = tuple(source.on(scale) for source in self.sources)
         promises, late = (
-            table.withColumns({name: rescaled(name, self.clock, clock) for name in columns})
+            table.withColumns({name: rescaled(name, self.scale, scale) for name in columns})
             if table is not None
             else None
             for table, columns in ((self.promises, [ROWTIME]), (self.late, [ROWTIME, PROMISED]))
         )
         return replace(
-            self, frame=frame, clock=clock, bounds=bounds, sources=sources, promises=promises, late=late
+            self, frame=frame, scale=scale, bounds=bounds, sources=sources, promises=promises, late=late
         )
 
     @property
@@ -254,7 +254,7 @@ class Stream:
     def df(self, *, ordered: bool = False) -> DataFrame:
         """The rows with their rowtimes, `ordered` by these or not."""
         name = "rowtime" if "rowtime" not in {column.lower() for column in self.columns} else "_rowtime"
-        shown = F.expr(self.clock.to_column(ROWTIME)).alias(name)
+        shown = F.expr(self.scale.to_column(ROWTIME)).alias(name)
         frame = self.frame.orderBy(ROWTIME, *self.ties) if ordered else self.frame
         return frame.select(shown, *map(quoted, self.columns))
 
@@ -263,8 +263,8 @@ class Stream:
         if self.late is None:
             return None
         ours = {
-            "_rowtime": F.expr(self.clock.to_column(ROWTIME)),
-            "_bound": F.expr(self.clock.to_column(PROMISED)),
+            "_rowtime": F.expr(self.scale.to_column(ROWTIME)),
+            "_bound": F.expr(self.scale.to_column(PROMISED)),
         }
         if SENDER in self.late.columns:
             ours["_producer"] = F.col(SENDER)
@@ -283,8 +283,8 @@ class Stream:
                 F.when(
                     self.why_late(self.late) != REASONS[-1], F.to_json(F.struct(*map(quoted, self.columns)))
                 ).alias("row"),
-                F.expr(self.clock.to_column(ROWTIME)).alias("rowtime"),
-                F.expr(self.clock.to_column(PROMISED)).alias("bound"),
+                F.expr(self.scale.to_column(ROWTIME)).alias("rowtime"),
+                F.expr(self.scale.to_column(PROMISED)).alias("bound"),
                 producer.cast("string").alias("producer"),
                 self.why_late(self.late).alias("reason"),
             )
@@ -321,7 +321,7 @@ class Stream:
         return (min(instants), max(instants)) if instants else None
 
 
-def rescaled(column: str, old: Clock, new: Clock) -> Column:
+def rescaled(column: str, old: TimeScale, new: TimeScale) -> Column:
     """Ticks of a unit in those of a finer one."""
     if old.kind in ("date", "timestamp_ntz") and new.kind == "timestamp":
         # in the session's time zone

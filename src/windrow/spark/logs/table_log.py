@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from windrow.algebra.clock import Clock
+from windrow.algebra.time_scale import TimeScale
 from windrow.errors import AnalysisError, Span, UsageError, did_you_mean
 from windrow.spark.errors import raising
 from windrow.spark.logs.admitted_rows import PROMISED, admitted, admitted_by_patterns
@@ -158,15 +158,15 @@ def _read(frame: DataFrame, log: TableLog) -> Stream:
             hint="name the column of processing times, or of the entries' numbers: ptime",
         )
     kind = frame.schema[found[log.rowtime.lower()]].dataType.simpleString()
-    clock = Clock.of(kind, log.unit)
-    if clock is None or (log.unit is not None and clock.kind != "bigint"):
+    scale = TimeScale.of(kind, log.unit)
+    if scale is None or (log.unit is not None and scale.kind != "bigint"):
         message = (
             f"a rowtime of type {kind.upper()} takes no unit"
-            if clock
+            if scale
             else f"{kind.upper()} is no type of a rowtime"
         )
         kinds = "cast the column to TIMESTAMP, DATE or BIGINT where the stream is created"
-        hint = "leave the unit out" if clock else kinds
+        hint = "leave the unit out" if scale else kinds
         raise log.wrong(log.rowtime, message, "INVALID_ROWTIME", hint)
     ties = [name for name in (log.ptime, log.producer) if name is not None]
     names = tuple(made for made, name in ((ARRIVED, log.ptime), (SENDER, log.producer)) if name is not None)
@@ -178,14 +178,14 @@ def _read(frame: DataFrame, log: TableLog) -> Stream:
         log.sql,
         log.places.get(log.rowtime.lower()),
     )
-    ticks = F.expr(clock.of_column(quoted(found[log.rowtime.lower()]), clock.kind, clock.unit))
+    ticks = F.expr(scale.of_column(quoted(found[log.rowtime.lower()]), scale.kind, scale.unit))
     rowtime = found[log.rowtime.lower()]
     if promising is None:
         whole = frame.select("*", F.coalesce(ticks, missing).alias(ROWTIME), *_named(order))
         bounds = () if log.bound is None else (int(log.bound),)
-        arrivals = _arrivals(log, clock, whole.withColumn(_BOUND, F.lit(None).cast("bigint")))
+        arrivals = _arrivals(log, scale, whole.withColumn(_BOUND, F.lit(None).cast("bigint")))
         return Stream(
-            whole, tuple(frame.columns), clock, names, bounds, rowtime, arrivals=arrivals, on_late=log.on_late
+            whole, tuple(frame.columns), scale, names, bounds, rowtime, arrivals=arrivals, on_late=log.on_late
         )
     promise, says = F.lit(None).cast("bigint"), F.lit(False)
     if in_columns is not None:
@@ -193,7 +193,7 @@ def _read(frame: DataFrame, log: TableLog) -> Stream:
         if bound_kind != kind and {bound_kind, kind} != {"int", "bigint"}:
             message = f"bounds are of type {bound_kind.upper()}, and the rowtime is of type {kind.upper()}"
             raise log.wrong(in_columns, message, "INVALID_BOUND", "cast them to the type of the rowtime")
-        promise = F.expr(clock.of_column(quoted(found[in_columns.lower()]), clock.kind, clock.unit))
+        promise = F.expr(scale.of_column(quoted(found[in_columns.lower()]), scale.kind, scale.unit))
         says = promise.isNotNull()
     if log.punctuation is not None:
         says |= F.col(quoted(found[log.punctuation.lower()])).isNotNull()
@@ -206,12 +206,12 @@ def _read(frame: DataFrame, log: TableLog) -> Stream:
     if log.watermark is not None and log.punctuation is None:
         rows, arrivals = (
             entries.where(F.col(ROWTIME).isNotNull()).select(*own),
-            _arrivals(log, clock, entries),
+            _arrivals(log, scale, entries),
         )
         return Stream(
             rows,
             columns,
-            clock,
+            scale,
             names,
             (),
             rowtime,
@@ -228,7 +228,7 @@ def _read(frame: DataFrame, log: TableLog) -> Stream:
         judged = entries.withColumn(_NO_BOUND, F.lit(None).cast("bigint"))
         rows, late = admitted_by_patterns(judged, columns, ROWTIME, bound, column, ARRIVED, producer)
     pattern = None if log.punctuation is None else found[log.punctuation.lower()]
-    arrivals = _arrivals(log, clock, entries, rows, late, (pattern, columns))
+    arrivals = _arrivals(log, scale, entries, rows, late, (pattern, columns))
     if log.on_late == "fail":
         message = "a row is late: it violates an earlier bound or punctuation of its producer"
         if log.punctuation is None:
@@ -238,7 +238,7 @@ def _read(frame: DataFrame, log: TableLog) -> Stream:
         return Stream(
             whole,
             columns,
-            clock,
+            scale,
             names,
             (),
             rowtime,
@@ -250,7 +250,7 @@ def _read(frame: DataFrame, log: TableLog) -> Stream:
     return Stream(
         rows,
         columns,
-        clock,
+        scale,
         names,
         (),
         rowtime,
@@ -263,7 +263,7 @@ def _read(frame: DataFrame, log: TableLog) -> Stream:
 
 def _arrivals(
     log: TableLog,
-    rowtime: Clock,
+    rowtime: TimeScale,
     entries: DataFrame,
     rows: DataFrame | None = None,
     late: DataFrame | None = None,
@@ -276,11 +276,11 @@ def _arrivals(
     if log.ptime is None:
         return None
     # the unit does not matter for numbers
-    clock = Clock.of(entries.schema[ARRIVED].dataType.simpleString(), "NANOSECOND")
+    scale = TimeScale.of(entries.schema[ARRIVED].dataType.simpleString(), "NANOSECOND")
     missing = F.lit(None).cast("bigint")
     shown = [
         F.col(ARRIVED).alias(CAME),
-        (missing if clock is None else _ticks(clock)).alias(PTIME),
+        (missing if scale is None else _ticks(scale)).alias(PTIME),
         (F.col(SENDER).cast("string") if log.producer is not None else F.lit("")).alias(PRODUCER),
         F.col(ROWTIME),
         F.col(_BOUND).alias(PROMISE),
@@ -295,7 +295,7 @@ def _arrivals(
         others = entries.where(F.col(ROWTIME).isNull())
         judged = part(rows, is_late=False).unionByName(part(late, is_late=True))
         judged = judged.unionByName(part(others, is_late=False))
-    arrivals = StreamArrivals(entries.select(*shown), judged, rowtime, log.ptime, clock)
+    arrivals = StreamArrivals(entries.select(*shown), judged, rowtime, log.ptime, scale)
     pattern, columns = patterns_in
     if pattern is None:
         return arrivals
@@ -303,8 +303,8 @@ def _arrivals(
     return replace(arrivals, patterns=patterns, columns=entries.select(*map(quoted, columns)).schema)
 
 
-def _ticks(clock: Clock) -> Column:
-    return F.expr(clock.of_column(ARRIVED, clock.kind, clock.unit))
+def _ticks(scale: TimeScale) -> Column:
+    return F.expr(scale.of_column(ARRIVED, scale.kind, scale.unit))
 
 
 def _named(columns: Mapping[str, Column]) -> list[Column]:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from pyspark.sql import functions as F
 
-from windrow.algebra.clock import Clock
+from windrow.algebra.time_scale import TimeScale
 from windrow.errors import InputError, UsageError
 from windrow.spark.gateway import Gateway
 from windrow.spark.logs.admitted_rows import PROMISED
@@ -166,7 +166,7 @@ def of_text_log(
     gateway: Gateway,
     log: TextLog,
     columns: tuple[tuple[str, str], ...] | None,
-    clock: Clock,
+    scale: TimeScale,
     rowtime: str | None,
 ) -> Stream:
     """The rows of a recorded text.
@@ -176,7 +176,7 @@ def of_text_log(
     columns
         The names of the values and their types, in Spark's syntax; by default c1, c2 and so on, with types
         inferred from the values.
-    clock
+    scale
         The unit of the instants.
     rowtime
         The name of the column with the instants, if queries have one. It may be among the columns.
@@ -204,7 +204,7 @@ def of_text_log(
     if rowtime is not None:
         named = [name for name, _ in columns or ()]
         place = named.index(rowtime) if rowtime in named else 0
-        made.insert(place, f"{clock.to_column(ROWTIME)} AS {quoted(rowtime)}")
+        made.insert(place, f"{scale.to_column(ROWTIME)} AS {quoted(rowtime)}")
     late = None
     if log.late:
         behind = [(instant, line, bound, *row) for instant, row, line, bound in log.late]
@@ -223,8 +223,8 @@ def of_text_log(
     unknown = F.lit(None).cast("bigint")
     judged = gateway.spark.createDataFrame(came, schema).withColumns({PRODUCER: F.lit(""), PTIME: unknown})
     beats = tuple(instant for instant, _ in log.beats)
-    arrivals = StreamArrivals(judged.drop(IS_LATE), judged, clock, "line")
-    return Stream(frame, shown, clock, (SEQUENCE,), beats, rowtime, late=late, arrivals=arrivals)
+    arrivals = StreamArrivals(judged.drop(IS_LATE), judged, scale, "line")
+    return Stream(frame, shown, scale, (SEQUENCE,), beats, rowtime, late=late, arrivals=arrivals)
 
 
 def _guessed(values: list[str | None]) -> str:

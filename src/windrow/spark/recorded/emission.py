@@ -18,7 +18,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructField, StructType
 
-from windrow.algebra.clock import NEVER, Clock
+from windrow.algebra.time_scale import NEVER, TimeScale
 from windrow.algebra.watermarks import Steps, held_back, value_at
 from windrow.errors import AnalysisError, Span
 from windrow.kernels.zset.relation import COMPLETE, ENTER, LEAVE
@@ -102,7 +102,7 @@ class Emitted:
     by_definition: Callable[[Emitted], Varying]
 
     @property
-    def clock(self) -> Clock:
+    def scale(self) -> TimeScale:
         """The unit of processing times."""
         return common_ptime(self._arrivals.values(), self.place)
 
@@ -126,8 +126,8 @@ class Emitted:
     def watermark_of(self, names: Iterable[str]) -> Steps:
         """The combined watermark of these streams."""
         arrivals = [self._arrivals[name] for name in names]
-        clocks = {arrival.rowtime for arrival in arrivals}
-        if len(clocks) > 1:
+        scales = {arrival.rowtime for arrival in arrivals}
+        if len(scales) > 1:
             raise AnalysisError(
                 "cannot combine watermarks of streams whose rowtime types differ",
                 condition="NO_COMMON_CLOCK",
@@ -339,7 +339,7 @@ class Emitted:
         return with_since(frame, pairs), times[0] if len(times) == 1 else F.greatest(*times)
 
     @property
-    def _rowtime(self) -> Clock:
+    def _rowtime(self) -> TimeScale:
         return next(self._arrivals[name].rowtime for name in self.timed.streams)
 
     # -- in time ---------------------------------------------------------------------------------------
@@ -372,18 +372,18 @@ class Emitted:
         for each in self.timed.occurrences:
             entries = self._arrivals[each.stream].entries.select(F.col(PTIME).alias(ROWTIME))
             known = self._arrivals[each.stream].known
-            came = Stream(entries, (), self.clock, known_ends=None if known is None else known[1])
+            came = Stream(entries, (), self.scale, known_ends=None if known is None else known[1])
             rows = arrived[each.name]
             columns = [F.col(quoted(name)) for name in rows.columns if name not in (ENTER, LEAVE)]
-            relations[each.name] = Varying.of(rows.select(*columns, ENTER, LEAVE), self.clock, [came])
+            relations[each.name] = Varying.of(rows.select(*columns, ENTER, LEAVE), self.scale, [came])
         for key in self.reading.sources.keys() - relations.keys():  # results of a user's table functions
             rows = self.reading.tables[key].limit(0)
             never = {ENTER: F.lit(0).cast("bigint"), LEAVE: F.lit(0).cast("bigint")}
-            relations[key] = Varying.of(rows.withColumns(never), self.clock, [])
+            relations[key] = Varying.of(rows.withColumns(never), self.scale, [])
         plan = self.timed.plan
         with self.reading.as_written(self.gateway):
             tables, tokens = self.reading.tables, self.reading.tokens
-            found = relation_of_plan(self.gateway, plan, self.clock, relations, tables, tokens)
+            found = relation_of_plan(self.gateway, plan, self.scale, relations, tables, tokens)
         return found.renamed(tuple(column.name for column in plan.columns))
 
     @cached_property
@@ -441,8 +441,8 @@ class Emitted:
     @staticmethod
     def ticks_of(kind: DataType, column: str) -> Column:
         """A column of event time in ticks."""
-        clock = _clock_of(kind.simpleString())
-        return F.expr(clock.of_column(column, clock.kind, clock.unit))
+        scale = _scale_of(kind.simpleString())
+        return F.expr(scale.of_column(column, scale.kind, scale.unit))
 
     def mapped(self, columns: Sequence[tuple[str, str]], watermark: Steps) -> list[list[tuple[int, int]]]:
         """The values of a watermark in columns of event time, in ticks, with their times, in order."""
@@ -464,8 +464,8 @@ class Emitted:
         shown = self._rowtime.to_column("mark")
         listed = []
         for number, (mapped, kind) in enumerate(columns):
-            clock = _clock_of(kind)
-            ticks = clock.of_column(f"({mapped.replace('{t}', shown)})", clock.kind, clock.unit)
+            scale = _scale_of(kind)
+            ticks = scale.of_column(f"({mapped.replace('{t}', shown)})", scale.kind, scale.unit)
             listed.append(f"{ticks} AS mapped{number}")
         return listed
 
@@ -480,7 +480,7 @@ class Emitted:
         emitted = "changes" if is_stream else "rows"
         waits = []
         if self.how.delay is not None:
-            waits.append(f"delayed by {self.how.delay * self.clock.nanoseconds / 1e9:g} seconds")
+            waits.append(f"delayed by {self.how.delay * self.scale.nanoseconds / 1e9:g} seconds")
         waits += ["complete by the watermark"] if self.how.watermark else []
         lines.append(f"emitted {', '.join([emitted, *waits])}")
         return "\n".join([*lines, "plan", *(f"  {line}" for line in self.timed.lines)])
@@ -552,20 +552,20 @@ class _Windows:
         return SqlText.of("SELECT * FROM ", RelationText(key))
 
 
-def _is_late(judgings: Iterable[Judging], clock: Clock, mark: str) -> Column:
-    """Whether rows are late for a group, by `ROWTIME` and a column of marks, in ticks of a clock."""
-    at, known = clock.to_column(ROWTIME), clock.to_column(mark)
+def _is_late(judgings: Iterable[Judging], scale: TimeScale, mark: str) -> Column:
+    """Whether rows are late for a group, by `ROWTIME` and a column of marks, in ticks of a time scale."""
+    at, known = scale.to_column(ROWTIME), scale.to_column(mark)
     found = [f"{by.row.replace('{t}', at)} < {by.least.replace('{t}', known)}" for by in judgings]
     return reduce(or_, (F.coalesce(F.expr(one), F.lit(False)) for one in found))
 
 
-def _clock_of(kind: str) -> Clock:
-    clock = Clock.of(kind, "NANOSECOND")
-    assert clock is not None
-    return clock
+def _scale_of(kind: str) -> TimeScale:
+    scale = TimeScale.of(kind, "NANOSECOND")
+    assert scale is not None
+    return scale
 
 
-def common_ptime(arrivals: Iterable[StreamArrivals], place: tuple[str, Span]) -> Clock:
+def common_ptime(arrivals: Iterable[StreamArrivals], place: tuple[str, Span]) -> TimeScale:
     """The common unit of the logs' processing times.
 
     Raises
@@ -573,8 +573,8 @@ def common_ptime(arrivals: Iterable[StreamArrivals], place: tuple[str, Span]) ->
     AnalysisError
         ``NO_COMMON_CLOCK``.
     """
-    clocks = {arrival.ptime for arrival in arrivals}
-    if len(clocks) != 1:
+    scales = {arrival.ptime for arrival in arrivals}
+    if len(scales) != 1:
         raise AnalysisError(
             "the streams have processing times of several types",
             condition="NO_COMMON_CLOCK",
@@ -582,7 +582,7 @@ def common_ptime(arrivals: Iterable[StreamArrivals], place: tuple[str, Span]) ->
             span=place[1],
             hint="cast the PTIME columns to one type",
         )
-    return clocks.pop()
+    return scales.pop()
 
 
 def _without_hidden(frame: DataFrame, names: Sequence[str]) -> DataFrame:

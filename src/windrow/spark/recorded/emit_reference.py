@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
-from windrow.algebra.clock import NEVER
+from windrow.algebra.time_scale import NEVER
 from windrow.kernels.reference.emit import Change, State, emitted, none_follows
 from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.punctuations.regions import Lines
@@ -63,7 +63,7 @@ def shown_by_definition(query: Emitted) -> Varying:
     )
     frame = frame_of(query.gateway, _lasting(changes, rows, keys), inner)
     came = query.gateway.spark.createDataFrame([(tick,) for tick in instants], f"{ROWTIME} bigint")
-    return Varying.of(frame, query.clock, [Stream(came, (), query.clock)]).renamed(names)
+    return Varying.of(frame, query.scale, [Stream(came, (), query.scale)]).renamed(names)
 
 
 def _answers(query: Emitted, instants: list[int], columns: list[str]) -> pa.Table:

@@ -9,7 +9,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
-from windrow.algebra.clock import NEVER
+from windrow.algebra.time_scale import NEVER
 from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.plan.reader import NotPlannedError
 from windrow.spark.arrow import contains, is_orderable

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from windrow.algebra.clock import Clock
+from windrow.algebra.time_scale import TimeScale
 from windrow.errors import AnalysisError, Span, UsageError, did_you_mean
 from windrow.plan.event_time import HIDDEN
 from windrow.spark.arrow import is_orderable
@@ -85,19 +85,19 @@ def changelog(
     if envelope == "op":
         kind = _word(["-D", "-U", "+U", "+I"], updates=bool(key))
         return copies.select(kind, relation.shown_time(), *rows).toDF("_op", "_at", *relation.names)
-    return _as_cql(copies, relation.columns, relation.clock)
+    return _as_cql(copies, relation.columns, relation.scale)
 
 
-def as_cql(changes: DataFrame, columns: Sequence[str], clock: Clock) -> DataFrame:
+def as_cql(changes: DataFrame, columns: Sequence[str], scale: TimeScale) -> DataFrame:
     """Changes with `AT` and `DIFF` in the envelope ``"cql"``."""
     copies = changes.withColumn("__copy", F.explode(F.array_repeat(F.lit(0), F.abs(DIFF).cast("int"))))
-    return _as_cql(copies, columns, clock)
+    return _as_cql(copies, columns, scale)
 
 
-def _as_cql(copies: DataFrame, columns: Sequence[str], clock: Clock) -> DataFrame:
+def _as_cql(copies: DataFrame, columns: Sequence[str], scale: TimeScale) -> DataFrame:
     kind = F.when(F.col(DIFF) > 0, "+").otherwise("-")
     values = [F.coalesce(F.col(column).cast("string"), F.lit("")) for column in columns]
-    shown = F.expr(clock.to_column(AT))
+    shown = F.expr(scale.to_column(AT))
     return copies.select(shown, kind, F.concat_ws(",", *values)).toDF("timestamp", "kind", "tuple")
 
 

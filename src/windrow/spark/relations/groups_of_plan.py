@@ -13,8 +13,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from windrow.algebra.clock import NEVER
 from windrow.algebra.rewriting.time_windows_as_sql import windowed
+from windrow.algebra.time_scale import NEVER
 from windrow.kernels.aggregates import Aggregate
 from windrow.kernels.sorting import SortKey
 from windrow.kernels.zset.relation import ENTER, LEAVE

@@ -14,10 +14,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
-from windrow.algebra.clock import Clock
 from windrow.algebra.continuous import ChangelogOf, Query, Reader
 from windrow.algebra.continuous import Input as Given
 from windrow.algebra.rewriting.time_windows_as_sql import last_instant
+from windrow.algebra.time_scale import TimeScale
 from windrow.kernels.zset.grouped import is_compared
 from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.kernels.zset.time_windows import TimeWindows
@@ -83,7 +83,7 @@ def why_not_in_steps(node: plan.Node) -> Reason | None:
 def relation_of_plan(
     gateway: Gateway,
     node: plan.Node,
-    clock: Clock,
+    scale: TimeScale,
     inputs: Mapping[str, Varying],
     tables: Mapping[str, DataFrame],
     tokens: TokenList,
@@ -92,7 +92,7 @@ def relation_of_plan(
 
     Parameters
     ----------
-    clock
+    scale
         The unit of instants.
     inputs, tables
         The time-varying inputs of the query, in that unit, and the tables, by key.
@@ -115,7 +115,7 @@ def relation_of_plan(
     by = lowering.net_by(node)
     return Varying.of(
         rows.frame.select(*(column.id for column in node.columns), ENTER, LEAVE),
-        clock,
+        scale,
         list(streams.values()),
         instants.distinct(),
         net_by=None if by is None else frozenset(names[column] for column in by),
@@ -265,13 +265,13 @@ class _Lowering:
             return self.rows_of(node.spelled)
         rows = self.bags.varying(self.rows_of(node.rows))
         kinds = {column.id: column.type for column in node.rows.columns}
-        clock = Clock.of(kinds[node.time].simpleString(), "NANOSECOND")
-        if clock is None or clock.kind != kinds[node.time].simpleString() or not can_be_keyed(rows.frame):
+        scale = TimeScale.of(kinds[node.time].simpleString(), "NANOSECOND")
+        if scale is None or scale.kind != kinds[node.time].simpleString() or not can_be_keyed(rows.frame):
             return self.rows_of(node.spelled)
         own = _ids(node.rows)
         added = node.columns[len(own) :]
         windows = TimeWindows(
-            node.kind, node.time, node.lengths, tuple(one.id for one in added), last_instant(clock)
+            node.kind, node.time, node.lengths, tuple(one.id for one in added), last_instant(scale)
         )
         result = StructType([*schema_of(node.rows.columns), *schema_of(added)])
         frame = run_keyed(self.bags.gateway, "windows", [rows.frame], node.keys, result, windows=windows)

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructField, StructType
 
-from windrow.algebra.clock import NEVER, Clock
+from windrow.algebra.time_scale import NEVER, TimeScale
 from windrow.kernels.sorting import comparable
 from windrow.spark.gateway import Gateway
 from windrow.spark.relations.varying import AT, ENTER, LEAVE, Varying, columns_of
@@ -32,7 +32,7 @@ def by_snapshots(
     text: SqlText,
     inputs: Mapping[str, Varying],
     tables: Mapping[str, DataFrame],
-    clock: Clock,
+    scale: TimeScale,
 ) -> Varying:
     """The relation of a query, evaluated at every instant.
 
@@ -41,7 +41,7 @@ def by_snapshots(
     text
         The query, with the keys of `inputs` and `tables` as its relations.
     inputs, tables
-        The time-varying inputs, in ticks of this clock, and the tables.
+        The time-varying inputs, in ticks of this time scale, and the tables.
     """
     empty = {key: item.visible().limit(0) for key, item in inputs.items()}
     schema = gateway.sql(text, {**empty, **tables}).schema
@@ -60,7 +60,7 @@ def by_snapshots(
     )
     frame = frame_of(gateway, _lasting(answers, instants, columns), inner)
     changes = gateway.spark.createDataFrame([(at,) for at in _changes(held.values())], f"{AT} bigint")
-    return Varying.of(frame, clock, streams, changes).renamed(names)
+    return Varying.of(frame, scale, streams, changes).renamed(names)
 
 
 def frame_of(gateway: Gateway, rows: pa.Table | None, schema: StructType) -> DataFrame:

@@ -14,8 +14,8 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from windrow.algebra.bind import bind
-from windrow.algebra.clock import NEVER
 from windrow.algebra.continuous import WindowedStream
+from windrow.algebra.time_scale import NEVER
 from windrow.errors import AnalysisError, Span
 from windrow.kernels.reference.stream_windows import WindowOfStream, validity
 from windrow.spark.arrow import is_orderable
@@ -65,7 +65,7 @@ def windowed(gateway: Gateway, stream: Stream, item: WindowedStream, sizes: Size
     moved = sizes.slide is not None or (window.row_slide or 1) > 1
     shown = None if moved or stream.rowtime is None else stream.columns.index(stream.rowtime)
     net_by = None if shown is None else frozenset({columns_of(stream.columns)[shown]})
-    return Varying.of(lasting, stream.clock, [stream], instants.distinct(), net_by=net_by)
+    return Varying.of(lasting, stream.scale, [stream], instants.distinct(), net_by=net_by)
 
 
 def partition_keys(gateway: Gateway, stream: Stream, item: WindowedStream) -> tuple[DataFrame, list[str]]:

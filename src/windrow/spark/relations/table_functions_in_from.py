@@ -13,9 +13,9 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql.types import DayTimeIntervalType, LongType, StructType
 
-from windrow.algebra.clock import Clock
 from windrow.algebra.names import verbatim
 from windrow.algebra.rewriting.time_windows_as_sql import TICKS, TimeWindow, windowed
+from windrow.algebra.time_scale import TimeScale
 from windrow.errors import AnalysisError, NotSupportedError, UsageError, did_you_mean
 from windrow.kernels.reference.time_windows import windows_of
 from windrow.kernels.sorting import comparable
@@ -293,8 +293,8 @@ def time_window(
             )
     time = known[tokens[call.time].name.lower()]
     kind = fields[time].dataType.simpleString()
-    clock = Clock.of(kind, "NANOSECOND")
-    if clock is None:
+    scale = TimeScale.of(kind, "NANOSECOND")
+    if scale is None:
         raise AnalysisError(
             f"{kind.upper()} is no type of a rowtime",
             condition="INVALID_ROWTIME",
@@ -302,7 +302,7 @@ def time_window(
             span=tokens[call.time].span,
             hint="times are TIMESTAMP, DATE or BIGINT",
         )
-    lengths = {name: ticks_of(gateway, tokens, clock, name, length) for name, length in call.lengths.items()}
+    lengths = {name: ticks_of(gateway, tokens, scale, name, length) for name, length in call.lengths.items()}
     step = lengths.get("step")
     if step is not None and lengths["dur"] % step:
         raise _invalid(
@@ -313,7 +313,7 @@ def time_window(
         )
     keys = tuple(known[tokens[at].name.lower()] for at in call.keys)
     return TimeWindow(
-        call.kind, time, clock.kind if kind == "int" else kind, clock, lengths, call.names, keys
+        call.kind, time, scale.kind if kind == "int" else kind, scale, lengths, call.names, keys
     )
 
 
@@ -339,7 +339,7 @@ def windows_by_definition(gateway: Gateway, window: TimeWindow, rows: DataFrame)
     names = [f"c{number}" for number in range(len(rows.columns))]
     inner = rows.toDF(*names)
     inside = dict(zip(rows.columns, names, strict=True))
-    ticks = window.clock.of_column(inside[window.time], window.time_type, window.clock.unit)
+    ticks = window.scale.of_column(inside[window.time], window.time_type, window.scale.unit)
     timed = inner.selectExpr("*", f"{ticks} AS {TICKS}")
     with gateway.translated():
         table = timed.toArrow()

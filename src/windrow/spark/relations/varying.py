@@ -1,6 +1,6 @@
 """Time-varying relations as DataFrames: every row with the instants of its insert and delete.
 
-A row is in the relation at ``[__enter, __leave)``, in ticks of the relation's clock; ``__leave`` is `NEVER`
+A row is in the relation at ``[__enter, __leave)``, in ticks of the relation's scale; ``__leave`` is `NEVER`
 for a row that is not deleted. As a changelog, the same changes are rows with a count, +1 or −1, and an
 instant.
 """
@@ -16,7 +16,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from windrow.algebra.clock import NEVER, Clock
+from windrow.algebra.time_scale import NEVER, TimeScale
 from windrow.errors import AnalysisError, NotSupportedError, UsageError, WindrowError
 from windrow.kernels.zset.relation import AT, DIFF, ENTER, LEAVE
 from windrow.spark.arrow import contains, is_orderable
@@ -37,7 +37,7 @@ class Varying:
         A column for each of `names`, called c0, c1 and so on, and `ENTER` and `LEAVE`.
     names
         The names of the columns in queries, which may repeat.
-    clock
+    scale
         The unit of instants.
     instants
         `AT`: the distinct instants at which a row enters or leaves one of its windows.
@@ -52,7 +52,7 @@ class Varying:
 
     frame: DataFrame
     names: tuple[str, ...]
-    clock: Clock
+    scale: TimeScale
     instants: DataFrame
     streams: tuple[Stream, ...]
     net_by: frozenset[str] | None = None
@@ -61,7 +61,7 @@ class Varying:
     @staticmethod
     def of(
         frame: DataFrame,
-        clock: Clock,
+        scale: TimeScale,
         streams: Sequence[Stream],
         instants: DataFrame | None = None,
         *,
@@ -71,7 +71,7 @@ class Varying:
         names = tuple(frame.columns[:-2])
         inner = frame.toDF(*columns_of(names), ENTER, LEAVE)
         changes = instants if instants is not None else _changes(inner)
-        return Varying(inner, names, clock, changes, tuple(streams), net_by)
+        return Varying(inner, names, scale, changes, tuple(streams), net_by)
 
     @property
     def shown(self) -> tuple[str, ...]:
@@ -93,19 +93,19 @@ class Varying:
         found = [ends for stream in self.streams if (ends := stream.ends) is not None]
         return (min(first for first, _ in found), max(last for _, last in found)) if found else None
 
-    def on(self, clock: Clock) -> Varying:
+    def on(self, scale: TimeScale) -> Varying:
         """The relation in ticks of a finer unit."""
-        if clock == self.clock:
+        if scale == self.scale:
             return self
-        streams = tuple(stream.on(clock) for stream in self.streams)
+        streams = tuple(stream.on(scale) for stream in self.streams)
 
         def ticks(name: str) -> Column:
-            finite = rescaled(name, self.clock, clock)
+            finite = rescaled(name, self.scale, scale)
             return F.when(F.col(name) == NEVER, F.col(name)).otherwise(finite).alias(name)
 
         frame = self.frame.select(*self.columns, ticks(ENTER), ticks(LEAVE))
         return replace(
-            self, frame=frame, clock=clock, streams=streams, instants=self.instants.select(ticks(AT))
+            self, frame=frame, scale=scale, streams=streams, instants=self.instants.select(ticks(AT))
         )
 
     def visible(self, *also: str) -> DataFrame:
@@ -159,7 +159,7 @@ class Varying:
 
     def shown_time(self) -> Column:
         """The instants of changes as values of the rowtime's type."""
-        return F.expr(self.clock.to_column(AT))
+        return F.expr(self.scale.to_column(AT))
 
     # -- streams -------------------------------------------------------------------------------------
 
@@ -201,10 +201,10 @@ class Varying:
         ordered = [name for name in self.columns if is_orderable(kinds[name])]
         ties = {f"__tie{number}": F.col(name) for number, name in enumerate(ordered)}
         frame = rows.withColumns(ties).toDF(*self.names, ROWTIME, *ties)
-        return Stream(frame, self.names, self.clock, tuple(ties), sources=self.streams)
+        return Stream(frame, self.names, self.scale, tuple(ties), sources=self.streams)
 
 
-def tick_of(gateway: Gateway, clock: Clock, instant: Any) -> int:
+def tick_of(gateway: Gateway, scale: TimeScale, instant: Any) -> int:
     """The tick of an instant that a user has passed.
 
     Raises
@@ -212,16 +212,16 @@ def tick_of(gateway: Gateway, clock: Clock, instant: Any) -> int:
     UsageError
         ``INVALID_INSTANT``.
     """
-    is_time = clock.kind in ("timestamp", "timestamp_ntz")
+    is_time = scale.kind in ("timestamp", "timestamp_ntz")
     if isinstance(instant, str):
         known = "'" not in instant
-    elif clock.kind == "bigint":
+    elif scale.kind == "bigint":
         known = isinstance(instant, int) and not isinstance(instant, bool)
     else:
         known = isinstance(instant, datetime.date) and (is_time or not isinstance(instant, datetime.datetime))
     if known:
-        fine = Clock(clock.kind, "MICROSECOND") if is_time else clock
-        text = f"CAST('{instant}' AS {clock.kind})"
+        fine = TimeScale(scale.kind, "MICROSECOND") if is_time else scale
+        text = f"CAST('{instant}' AS {scale.kind})"
         tick = None
         try:
             found = gateway.sql(SqlText.of(f"SELECT {fine.of_column(text, fine.kind, fine.unit)}"))
@@ -232,10 +232,10 @@ def tick_of(gateway: Gateway, clock: Clock, instant: Any) -> int:
                 raise
         if tick is not None:
             # an instant within a tick belongs to that tick
-            return int(tick) * fine.nanoseconds // clock.nanoseconds
-    unit = f" of {clock.unit.lower()}s" if clock.kind == "bigint" else ""
+            return int(tick) * fine.nanoseconds // scale.nanoseconds
+    unit = f" of {scale.unit.lower()}s" if scale.kind == "bigint" else ""
     raise UsageError(
-        f"{instant!r} is no instant: rowtimes are of type {clock.kind.upper()}{unit}",
+        f"{instant!r} is no instant: rowtimes are of type {scale.kind.upper()}{unit}",
         condition="INVALID_INSTANT",
         hint="pass a value of that type, or a text of one",
     )

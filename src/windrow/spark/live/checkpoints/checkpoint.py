@@ -63,10 +63,10 @@ class CommittedBatch:
     ----------
     number
         The number of the micro-batch; -1 before the first.
-    clocks
+    positions
         The positions of the streams, with their watermarks, by name.
     frontier
-        Changes before this instant, in ticks of the query's clock, have been emitted; None for none.
+        Changes before this instant, in ticks of the query's time scale, have been emitted; None for none.
     origin
         The first instant of the logs; None before the first row.
     rows
@@ -86,7 +86,7 @@ class CommittedBatch:
     """
 
     number: int = -1
-    clocks: Mapping[str, Position] = field(default_factory=dict)
+    positions: Mapping[str, Position] = field(default_factory=dict)
     frontier: int | None = None
     origin: int | None = None
     rows: Mapping[str, str] = field(default_factory=dict)
@@ -262,7 +262,7 @@ class Checkpoint:
             "version": _VERSION,
             "query": self.fingerprint,
             "number": whole.number,
-            "clocks": {name: state.to_json() for name, state in whole.clocks.items()},
+            "clocks": {name: state.to_json() for name, state in whole.positions.items()},
             "frontier": whole.frontier,
             "origin": whole.origin,
             "rows": dict(whole.rows),
@@ -350,12 +350,14 @@ class Checkpoint:
             sides = {name: side.adopted(number) for name, side in self.sides.items()}
         for name, listing in sides.items():
             self.sides[name].check(listing)
-        clocks = {name: Position.from_json(text) for name, text in meta["clocks"].items()}
+        positions = {name: Position.from_json(text) for name, text in meta["clocks"].items()}
         told = {name: meta[name] for name in ("frontier", "origin", "rows", "counts", "chunks", "marks")}
         moves = {name: [(at, mark) for at, mark in steps] for name, steps in meta["moves"].items()}
         self._checksums |= {file: tuple(known) for file, known in meta["seals"].items()}
         promised = {name: [(at, text) for at, text in one] for name, one in meta.get("told", {}).items()}
-        self._known[number] = CommittedBatch(number, clocks, **told, moves=moves, told=promised, sides=sides)
+        self._known[number] = CommittedBatch(
+            number, positions, **told, moves=moves, told=promised, sides=sides
+        )
         return self._known[number]
 
     def _refuse_another(self, was: Mapping[str, Any]) -> None:

@@ -170,7 +170,7 @@ def _judged(stream: TaskStream, held: BucketState, rows: pa.Table, before: Said)
     decision, violated = judged(stream.ordering, before, at, seen, promised)
     is_estimated = decision == Decision.LATE
     is_late = decision == Decision.REJECTED if held.takes_late else decision != Decision.ADMITTED
-    # of one producer, the clock is the bound that such a row is below
+    # of one producer, the watermark is the bound that such a row is below
     rows = rows.append_column(BEFORE, pa.array(violated, mask=~is_estimated))
     if not is_late.any():
         return _Judged(rows, None, decision)

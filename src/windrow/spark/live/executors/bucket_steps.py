@@ -105,9 +105,9 @@ class ExecutorSteps(Steps):
         packets = batch.select(NOTE, small).toArrow()
         notes, data = (packets.column(name).to_pylist() for name in (NOTE, DATA))
         accounts = _accounts(notes)
-        clocks = dict(before.clocks)
+        positions = dict(before.positions)
         for place, name, _ in self._graph.streams:
-            clocks[name] = self._position(place, accounts, before.clocks.get(name))
+            positions[name] = self._position(place, accounts, before.positions.get(name))
         self._tell_late(self._late_rows(batch, accounts), number)
         rows = [told for note, told in zip(notes, data, strict=True) if is_of_rows(note)]
         given = self._given(batch, rows, number)
@@ -119,14 +119,14 @@ class ExecutorSteps(Steps):
             "now": now,
             "entries": came,
             "rows_in": known.get("rows_in", 0) + came,
-            "rows_late": self._late_in_all(clocks, accounts) if accounts else known.get("rows_late", 0),
+            "rows_late": self._late_in_all(positions, accounts) if accounts else known.get("rows_late", 0),
             "rows_used": known.get("rows_used", 0) + sum(one.used for one in accounts),
             "rows_given": known.get("rows_given", 0) + given,
             BUCKETS: self._graph.buckets,
             **(self._kept(accounts) if accounts else kept),
         }
-        frontier = now if self._graph.is_timed else self._frontier(clocks)
-        step = CommittedBatch(number, clocks, frontier, None, {}, counts)
+        frontier = now if self._graph.is_timed else self._frontier(positions)
+        step = CommittedBatch(number, positions, frontier, None, {}, counts)
         step = self._checkpoint.commit(step, {})
         state = self._state(step)
         self.progress = {
@@ -158,7 +158,7 @@ class ExecutorSteps(Steps):
         if isinstance(self._plan, EmittedPlan):
             kept = {side.stream: state.windows[side.name] for side in self._graph.sides}
             return timed_state_of(self._plan, step, kept, self._plan.keeps, state.operators)
-        return state_of(self._plan, step, state.waiting, state.windows, on_one_clock=True)
+        return state_of(self._plan, step, state.waiting, state.windows, on_one_scale=True)
 
     def _state(self, step: CommittedBatch) -> _InAll:
         def kept(name: str) -> RetainedRowsOf:
@@ -183,11 +183,11 @@ class ExecutorSteps(Steps):
         in_all = came if before is None else came + before.watermark.admitted + before.watermark.refused
         return Position("", watermark=said.state(stream.live.ordering, in_all, late, rejected))
 
-    def _late_in_all(self, clocks: Mapping[str, Position], accounts: Sequence[BucketAccount]) -> int:
+    def _late_in_all(self, positions: Mapping[str, Position], accounts: Sequence[BucketAccount]) -> int:
         """How many of the rows so far are late: with EMIT, rows below an estimate are not for that alone."""
         if not self._graph.is_timed:
-            return sum(position.watermark.refused for position in clocks.values())
-        rejected = sum(position.watermark.rejected for position in clocks.values())
+            return sum(position.watermark.refused for position in positions.values())
+        rejected = sum(position.watermark.rejected for position in positions.values())
         return rejected + sum(one.for_groups for one in accounts)
 
     def _late_rows(self, batch: DataFrame, accounts: Sequence[BucketAccount]) -> dict[str, DataFrame | None]:

@@ -28,7 +28,7 @@ class TaskStream:
     ordering
         What a row says of later ones.
     ticks
-        How many ticks of the query's clock are one of the stream's.
+        How many ticks of the query's time scale are one of the stream's.
     rowtime, ptime, bound
         The columns of entries that say so; the last is None where none does.
     columns
@@ -107,11 +107,11 @@ class BucketTask:
     buckets: tuple[int, ...]
 
     def frontier(self, said: Mapping[int, Said]) -> int | None:
-        """The instant before which nothing more will come, in ticks of the query's clock."""
+        """The instant before which nothing more will come, in ticks of the query's time scale."""
         reached = []
         for place, stream in enumerate(self.streams):
-            clock = said[place].watermark(stream.ordering)
-            if clock is None:
+            watermark = said[place].watermark(stream.ordering)
+            if watermark is None:
                 return None
-            reached.append(FOREVER if clock == FOREVER else clock * stream.ticks)
+            reached.append(FOREVER if watermark == FOREVER else watermark * stream.ticks)
         return min(reached)

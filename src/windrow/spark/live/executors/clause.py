@@ -142,5 +142,5 @@ class ClauseInBucket:
         account.oldest_waiting[side.stream] = min((one for one in firsts if one is not None), default=None)
         size = sum(self.chunks[name].size for name in (_KEPT, f"{_KEPT}{GONE}"))
         rowtimes = self.work.rowtimes
-        found = retained_of(kept.tables(*rowtimes), size, self.work.kernel.clock, rowtimes)
+        found = retained_of(kept.tables(*rowtimes), size, self.work.kernel.scale, rowtimes)
         account.held[0], account.oldest[0], account.size[0] = found.rows, found.oldest, size

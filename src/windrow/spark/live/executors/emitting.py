@@ -186,10 +186,10 @@ class Emitting:
         if not judges or not pc.any(below).as_py():
             return None
         entries, rows = entries.filter(below), rows.filter(below).combine_chunks()
-        clocks = self.work.program.clocks
+        scales = self.work.program.scales
         asked = [
             (
-                one.source.mark_before(rows, self.known_of(one.source.watermark_of), clocks),
+                one.source.mark_before(rows, self.known_of(one.source.watermark_of), scales),
                 [partial(is_held, run, one.rowtime.name) for run in runs],
             )
             for one, runs in judges
@@ -277,13 +277,13 @@ class Emitting:
         """Note how far streams are known now."""
         moved = []
         for place, stream in enumerate(self.task.streams):
-            clock, known = (
+            scale, known = (
                 moment.said[place].watermark(stream.ordering),
                 self.known.setdefault(stream.name, []),
             )
-            if clock is not None and (not known or known[-1][1] != clock):
-                known.append((moment.now, clock))
-                moved.append((stream.name, moment.now, clock))
+            if scale is not None and (not known or known[-1][1] != scale):
+                known.append((moment.now, scale))
+                moved.append((stream.name, moment.now, scale))
         if moved and self.work.holds:
             table = pa.Table.from_pylist(
                 [dict(zip(_MARK_SCHEMA.names, one, strict=True)) for one in moved], _MARK_SCHEMA
@@ -300,8 +300,8 @@ class Emitting:
 
     def reached(self, known: Mapping[str, Marks]) -> dict[str, Marks]:
         """The same, as times with which can be computed."""
-        clocks = self.work.program.clocks
-        return {name: before_end(clocks[name], steps) for name, steps in known.items()}
+        scales = self.work.program.scales
+        return {name: before_end(scales[name], steps) for name, steps in known.items()}
 
     # -- what is stored --------------------------------------------------------------------------------
 

@@ -87,10 +87,10 @@ class Endings:
 
 def endings_of(plan: EmittedPlan, conditions: WatermarkConditions, name: str) -> Endings | None:
     """When rows of a stream are over; None where the watermark alone does not tell."""
-    clocks = {None if (timed := one.timed) is None else timed.rowtime for one in plan.query.streams.values()}
+    scales = {None if (timed := one.timed) is None else timed.rowtime for one in plan.query.streams.values()}
     groupings_of = _of_sessions if plan.has_sessions else _of_rowtimes
     groupings = groupings_of(plan, conditions, name)
-    if len(clocks) != 1 or None in clocks or not groupings or not all(groupings):
+    if len(scales) != 1 or None in scales or not groupings or not all(groupings):
         return None
     return Endings(groupings, (plan.query.how.lateness or {}).get(name, 0))
 

@@ -156,12 +156,12 @@ class Graph:
         columns
             Of each side what is kept of its rows: names there, and those that entries have.
         """
-        streams, own = [], self.plan.clock
+        streams, own = [], self.plan.scale
         for at, name, stream in self.streams:
             live = stream.live
             assert live is not None
             bound = inside(at, BOUND) if BOUND in live.given else None
-            ticks = stream.clock.nanoseconds // own.nanoseconds
+            ticks = stream.scale.nanoseconds // own.nanoseconds
             shown = {column: inside(at, column) for column in stream.columns}
             of_time = inside(at, ROWTIME), inside(at, PTIME)
             streams.append(TaskStream(name, at, live.ordering, ticks, *of_time, bound, shown))

@@ -1,4 +1,4 @@
-"""Entries into packets: the rows of each bucket as Arrow tables, and what a task knows of the clocks."""
+"""Entries into packets: the rows of each bucket as Arrow tables, and what a task knows of the watermarks."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class _Read:
     Attributes
     ----------
     said
-        What its entries say of the clock.
+        What its entries say of the watermark.
     ptime
         When the last of them came.
     """

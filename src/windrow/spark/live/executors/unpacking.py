@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import StructType
 
-from windrow.algebra.clock import Clock
+from windrow.algebra.time_scale import TimeScale
 from windrow.kernels.stages import Times, changes, netted
 from windrow.kernels.zset.relation import AT, DIFF, ENTER, LEAVE, NEVER
 from windrow.spark.arrow import arrow_type
@@ -35,7 +35,7 @@ class Shape:
         The columns of the query.
     chosen
         Those of the rows that are given, in their order.
-    clock
+    scale
         What instants are counted in.
     form
         An envelope; ``"ISTREAM"``, ``"DSTREAM"`` or ``"RSTREAM"``; None for the columns, `AT` and `DIFF`.
@@ -47,7 +47,7 @@ class Shape:
 
     names: tuple[str, ...]
     chosen: tuple[str, ...]
-    clock: Clock
+    scale: TimeScale
     form: str | None
     is_net: bool
     is_packed: bool
@@ -61,8 +61,8 @@ class Shape:
         if self.form is None:
             return found
         if self.form in _STREAMS:
-            return inserted(found, self.names, self.clock, _STREAMS[self.form])
-        return enveloped(found, self.names, self.clock, self.form)
+            return inserted(found, self.names, self.scale, _STREAMS[self.form])
+        return enveloped(found, self.names, self.scale, self.form)
 
     def schema(self, result: StructType) -> StructType:
         """The names and types of what is shown, where those of the query's columns are these."""

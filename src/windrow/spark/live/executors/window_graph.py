@@ -126,7 +126,7 @@ class WindowGraph(Graph):
         ).toDF(*result.names)
         if shape.form is not None:
             return made
-        return as_cql(made, columns_of(self.stage.names), self.plan.clock)
+        return as_cql(made, columns_of(self.stage.names), self.plan.scale)
 
     def changes_of(self, tables: Sequence[pa.Table]) -> pa.Table | None:
         """The same of the rows of packets, in memory; None where Spark is needed for it."""
@@ -145,7 +145,7 @@ class WindowGraph(Graph):
         chosen = chosen if self._flow is None else self._flow.columns
         shown = stage.kind or (self.envelope if self.envelope in IN_MEMORY else None)
         is_net, is_packed = stage.is_net or stage.passes_on, stage.after is None
-        return Shape(tuple(stage.names), tuple(chosen), self.plan.clock, shown, is_net, is_packed)
+        return Shape(tuple(stage.names), tuple(chosen), self.plan.scale, shown, is_net, is_packed)
 
     def _after(self, packets: DataFrame) -> DataFrame:
         """The rows that Spark makes of groups."""

@@ -154,7 +154,7 @@ class Windowed:
         if stream.ticks > 1:
             if (np.abs(ticks.to_numpy()) > 2**62 // stream.ticks).any():
                 raise InputError(
-                    "a rowtime is too large for the clock of the query", condition="ROWTIME_OVERFLOW"
+                    "a rowtime is too large for the time scale of the query", condition="ROWTIME_OVERFLOW"
                 )
             ticks = pc.multiply_checked(ticks, stream.ticks)
         columns = [rows.column(told.columns[name]) for name in block.schema.names[:-1]]

@@ -54,16 +54,16 @@ class Arrivals:
     `late` has the columns of the stream, `ROWTIME`, `PRODUCER`, `VIOLATED` and `REASON`. It includes
     quarantined bounds, with any values in the stream's columns. `position` is the stream's position after the
     micro-batch, with its watermark, and `count` the number of arrived rows without duplicates. For streams
-    whose rows have processing times, `clocks` are the changes of the watermark and `told` the punctuations,
-    each with its processing time, and `below` are the admitted rows below the watermark before them, with
-    `PRODUCER`.
+    whose rows have processing times, `watermarks` are the changes of the watermark and `told` the
+    punctuations, each with its processing time, and `below` are the admitted rows below the watermark before
+    them, with `PRODUCER`.
     """
 
     rows: DataFrame
     late: DataFrame | None
     position: Position
     count: int
-    clocks: Watermarks = ()
+    watermarks: Watermarks = ()
     told: Punctuations = ()
     below: DataFrame | None = None
 
@@ -82,7 +82,7 @@ class _Judged:
     before: Ints
     position: Position
     came: pa.Table | None = None
-    clocks: Watermarks = ()
+    watermarks: Watermarks = ()
     told: Punctuations = ()
     bounds: pa.Table | None = None
 
@@ -183,8 +183,8 @@ def arrivals(
         under = numbered.where(F.col(ROWTIME) < F.col(BEFORE))
         under = under.select(*map(quoted, stream.columns), ROWTIME, *ties, PRODUCER)
     count = ~np.isin(judged.decision, _NOT_AGAIN)
-    clocks, promised = _moved(source, judged, before, now), _promised(source, judged, before, now)
-    return Arrivals(ours, late, judged.position, int(count.sum()), clocks, promised, under)
+    watermarks, promised = _moved(source, judged, before, now), _promised(source, judged, before, now)
+    return Arrivals(ours, late, judged.position, int(count.sum()), watermarks, promised, under)
 
 
 _NOT_AGAIN = (Decision.DUPLICATE, Decision.FENCED)
@@ -199,7 +199,7 @@ def _refused(*, timed: bool) -> tuple[Decision, ...]:
 def _moved(source: LiveSource, judged: _Judged, before: Position, now: int) -> Watermarks:
     """The changes of the stream's watermark, each with its processing time."""
     at = judged.position.watermark.at
-    return ((now, at),) if not source.identity and at != before.watermark.at else judged.clocks
+    return ((now, at),) if not source.identity and at != before.watermark.at else judged.watermarks
 
 
 def _promised(source: LiveSource, judged: _Judged, before: Position, now: int) -> Punctuations:
@@ -217,7 +217,7 @@ class Came:
     late: pa.Table | None
     position: Position
     count: int
-    clocks: Watermarks = ()
+    watermarks: Watermarks = ()
     told: Punctuations = ()
     below: pa.Table | None = None
 
@@ -251,8 +251,8 @@ def came(
         judged = _logged(source, entries, before, entries.select(wanted), timed=timed)
     else:
         judged = _rows(name, stream, entries, before, now, entries.select(wanted))
-    late, under, clock = None, entries.slice(0, 0), np.full(entries.num_rows, NO_BOUND)
-    clock[judged.place] = judged.before
+    late, under, bounds = None, entries.slice(0, 0), np.full(entries.num_rows, NO_BOUND)
+    bounds[judged.place] = judged.before
     is_late = np.isin(judged.decision, _refused(timed=timed))
     if is_late.any() or judged.bounds is not None:
         wrong = judged.late(is_late)
@@ -269,7 +269,7 @@ def came(
         ptimes[judged.came.column(PLACE).to_numpy()] = judged.came.column(_COME).to_numpy()
         entries = entries.set_column(entries.column_names.index(PTIME), PTIME, pa.array(ptimes))
     if timed:
-        entries = entries.append_column(BEFORE, _bounds(clock))
+        entries = entries.append_column(BEFORE, _bounds(bounds))
         when = (
             entries.column(PTIME) if source.identity else pa.repeat(pa.scalar(now, pa.int64()), len(entries))
         )
@@ -283,18 +283,18 @@ def came(
         order = (PTIME, PRODUCER, SEQUENCE)
         chosen |= {tie: rows.column(name) for name, tie in zip(order, stream.ties, strict=True)}
     count = ~np.isin(judged.decision, _NOT_AGAIN)
-    clocks, promised = _moved(source, judged, before, now), _promised(source, judged, before, now)
+    watermarks, promised = _moved(source, judged, before, now), _promised(source, judged, before, now)
     below = under if timed and under.num_rows else None
-    return Came(pa.table(chosen), late, judged.position, int(count.sum()), clocks, promised, below)
+    return Came(pa.table(chosen), late, judged.position, int(count.sum()), watermarks, promised, below)
 
 
 def _beside(batch: DataFrame, rows: pa.Table) -> DataFrame:
     return F.broadcast(batch.sparkSession.createDataFrame(rows))
 
 
-def _bounds(clock: Ints) -> pa.Array:
+def _bounds(bounds: Ints) -> pa.Array:
     """Watermarks, with NULL for none."""
-    return pa.array(clock, mask=clock == NO_BOUND)
+    return pa.array(bounds, mask=bounds == NO_BOUND)
 
 
 def _rows_for_patterns(batch: DataFrame, control: pa.Table, position: Position) -> pa.Table | None:

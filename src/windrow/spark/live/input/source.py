@@ -74,7 +74,7 @@ def live_stream(
     nothing = spark.createDataFrame([], frame.schema)
     # without its column of bounds, which is read below
     plain = of_frame(nothing, replace(log, producer=None, bound=None, punctuation=None))
-    clock = plain.clock
+    scale = plain.scale
     found = {name.lower(): name for name in frame.columns}
     log.refuse_unknown((log.producer, log.bound, log.punctuation), frame.columns)
     bound = None if log.bound is None else found[log.bound.lower()]
@@ -82,7 +82,7 @@ def live_stream(
     shown = tuple(name for name in plain.columns if name not in (bound, pattern))
 
     def ticks(name: str) -> Column:
-        return F.expr(clock.of_column(quoted(found[name.lower()]), clock.kind, clock.unit))
+        return F.expr(scale.of_column(quoted(found[name.lower()]), scale.kind, scale.unit))
 
     producer = F.lit("")
     if log.producer is not None:
@@ -96,13 +96,13 @@ def live_stream(
         *([] if pattern is None else [F.col(quoted(pattern)).cast("string").alias(PATTERN)]),
     )
     if isinstance(lag, datetime.timedelta):
-        lag = lag // datetime.timedelta(microseconds=1) * 1000 // clock.nanoseconds
+        lag = lag // datetime.timedelta(microseconds=1) * 1000 // scale.nanoseconds
     if lag is not None:
         ordering = Ordering.lagging(lag)
     else:
         ordering = Ordering.unordered() if bound is not None else Ordering.ordered()
     if future is not None:
-        ordering = replace(ordering, future=Future(future, clock.nanoseconds))
+        ordering = replace(ordering, future=Future(future, scale.nanoseconds))
     empty = plain.frame.select(*map(quoted, shown), ROWTIME).withColumns(
         {STEP: F.lit(0).cast("bigint"), PLACE: F.lit(0).cast("bigint")}
     )

@@ -104,13 +104,13 @@ class ClauseSteps(InMemorySteps):
     def _take(self, come: Come, number: int, before: CommittedBatch) -> None:
         found, key = come.found[self._name], self._clause.clause.key
         self._tell_late({self._name: self._late(self._name, found.late)}, number)
-        clocks = {self._name: found.position}
-        until = self._frontier(clocks)
+        positions = {self._name: found.position}
+        until = self._frontier(positions)
         came = numbered(self._stream, found.rows, number)
         memory = self._memory(before)
         rows, is_settled = memory.rows, memory.is_settled
         moved = until is not None and (before.frontier is None or until > before.frontier)
-        closes = self._endings.take(number, before.number, before.clocks, clocks)
+        closes = self._endings.take(number, before.number, before.positions, positions)
         over = self._endings.closed_now(key, self._partition) if is_settled else None
         origin, given, used = before.origin, 0, 0
         marks = dict(before.marks)
@@ -136,14 +136,14 @@ class ClauseSteps(InMemorySteps):
         counts = {
             "now": come.now,
             "entries": come.entries,
-            **self._came_and_late(before, clocks, come.count),
+            **self._came_and_late(before, positions, come.count),
             "rows_used": before.counts.get("rows_used", 0) + used,
             "rows_given": before.counts.get("rows_given", 0) + given,
         }
         frontier = before.frontier if origin is None or until is None else until
         memory = _Memory(number, rows.merged(number), is_settled)
         chunks = self._written(memory)
-        step = CommittedBatch(number, clocks, frontier, origin, {}, counts, chunks, marks)
+        step = CommittedBatch(number, positions, frontier, origin, {}, counts, chunks, marks)
         step = self._checkpoint.commit(step, {})
         self._known = memory
         self._report(step, come.count, given)
@@ -269,12 +269,12 @@ class ClauseSteps(InMemorySteps):
         if not step.chunks:
             return super().state()
         memory, told = self._memory(step), {}
-        for name, rows, clock, columns in (
-            (self._held, memory.rows.waits, self._stream.clock, [ROWTIME]),
-            (self._window, memory.rows.kept, self._clock, self._plan.rowtimes),
+        for name, rows, scale, columns in (
+            (self._held, memory.rows.waits, self._stream.scale, [ROWTIME]),
+            (self._window, memory.rows.kept, self._scale, self._plan.rowtimes),
         ):
             size = sum(self._checkpoint.chunk_bytes(step, kind) for kind in (name, f"{name}{GONE}"))
-            told[name] = retained_of(rows.tables(*columns), size, clock, columns)
+            told[name] = retained_of(rows.tables(*columns), size, scale, columns)
         return state_of(self._plan, step, {self._name: told[self._held]}, {self._window: told[self._window]})
 
 

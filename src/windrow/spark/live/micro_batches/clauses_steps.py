@@ -46,9 +46,9 @@ class ClausesSteps(SourcesOfClauses):
 
     def _take(self, come: Come, number: int, before: CommittedBatch) -> None:
         self._tell_late({name: self._late(name, one.late) for name, one in come.found.items()}, number)
-        clocks = {name: one.position for name, one in come.found.items()}
-        closes = self._endings.take(number, before.number, before.clocks, clocks)
-        until, known = self._frontier(clocks), self._retained_before(before)
+        positions = {name: one.position for name, one in come.found.items()}
+        closes = self._endings.take(number, before.number, before.positions, positions)
+        until, known = self._frontier(positions), self._retained_before(before)
         waits = self._waits(come, number, known)
         waited = sum(rows.num_rows for rows in waits.values())
         moved = until is not None and (before.frontier is None or until > before.frontier)
@@ -66,11 +66,11 @@ class ClausesSteps(SourcesOfClauses):
         counts = {
             "now": come.now,
             "entries": come.entries,
-            **self._came_and_late(before, clocks, come.count),
+            **self._came_and_late(before, positions, come.count),
             "rows_used": before.counts.get("rows_used", 0) + used,
             "rows_given": before.counts.get("rows_given", 0) + given,
         }
-        step = CommittedBatch(number, clocks, frontier, origin, {}, counts, marks=marks)
+        step = CommittedBatch(number, positions, frontier, origin, {}, counts, marks=marks)
         step = self._checkpoint.commit(step, self._kept_with(waits, keep, number))
         for frame in self._cached:
             frame.unpersist()

@@ -118,13 +118,13 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
 
     def _take(self, come: Come, number: int, before: CommittedBatch) -> None:
         now = come.now
-        clocks = {name: one.position for name, one in come.found.items()}
+        positions = {name: one.position for name, one in come.found.items()}
         marks: dict[str, Marks] = {
-            name: [*before.moves.get(name, []), *one.clocks] for name, one in come.found.items()
+            name: [*before.moves.get(name, []), *one.watermarks] for name, one in come.found.items()
         }
         promises = self._told_since(before, come.found)
         origin = self._origin([*come.firsts.values()], before)
-        until = None if origin is None else self._until(clocks, now)
+        until = None if origin is None else self._until(positions, now)
         judged = self._judged(before, {name: one.below for name, one in come.found.items()}, marks, until)
         refused = {name: self._late(name, one.late) for name, one in come.found.items()}
         self._tell_late({name: self._all_late(name, late, judged) for name, late in refused.items()}, number)
@@ -147,7 +147,7 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
         oldest = int(arrived.min()) if len(arrived) else None
         waiting = int((arrived > (frontier or 0)).sum())
         done = Done(number, now, come.entries, come.count, used, judged.count, given, waiting, oldest)
-        step = self._after(before, done, clocks, marks, promises, (origin, frontier))
+        step = self._after(before, done, positions, marks, promises, (origin, frontier))
         rows, step = self._committed(rows, step, self._kept_below(judged), carried)
         taken = known.taken + come.count
         # what is held of rows that are not needed any more goes when all is made anew, as after a restart

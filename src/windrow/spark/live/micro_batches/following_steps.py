@@ -120,11 +120,11 @@ class FollowingSteps(SourcesOfClauses, StagedSteps):
     def _given_by(self, span: InstantSpan) -> tuple[dict[str, pa.Table], int]:
         """What the clauses give in a step, as windows read it, and before which instant no later one does."""
         plan, gateway = self._following, Gateway(self._spark, self._plan.gateway.parameters)
-        cascade = Cascade(gateway, plan.catalog, plan.execution, span, self._clock, plan.reader.tokens)
+        cascade = Cascade(gateway, plan.catalog, plan.execution, span, self._scale, plan.reader.tokens)
         coming = {name: cascade.coming(name) for name in self._clauses}
         with gateway.translated():
             given = {name: self._read_of(name, one.rows).toArrow() for name, one in coming.items()}
-        return given, min(one.until(self._clock) for one in coming.values())
+        return given, min(one.until(self._scale) for one in coming.values())
 
     def _read_of(self, name: str, rows: DataFrame) -> DataFrame:
         """What the windows read of the rows of a clause."""
@@ -159,7 +159,7 @@ class FollowingSteps(SourcesOfClauses, StagedSteps):
         for name in step.rows:
             if name.startswith(HELD):
                 stream = name.removeprefix(HELD)
-                waiting[stream] = retained_in(folder / name, streams[stream].clock, [ROWTIME])
+                waiting[stream] = retained_in(folder / name, streams[stream].scale, [ROWTIME])
             else:
-                windows[name] = retained_in(folder / name, self._clock, self._plan.rowtimes)
+                windows[name] = retained_in(folder / name, self._scale, self._plan.rowtimes)
         return state_of(self._plan, step, waiting, {**windows, **self._in_windows(step, holdings)})

@@ -148,7 +148,7 @@ class InMemorySteps(Steps):
                 name,
                 stream,
                 self._entries(entries, at, {name: inside(at, name) for name in _live(stream).frame.columns}),
-                before.clocks.get(name),
+                before.positions.get(name),
                 now,
                 timed=self._timed,
             )
@@ -182,7 +182,7 @@ class InMemorySteps(Steps):
                 name,
                 stream,
                 entries,
-                before.clocks.get(name),
+                before.positions.get(name),
                 now,
                 timed=self._timed,
                 columns=taken.columns[name],
@@ -225,7 +225,7 @@ class InMemorySteps(Steps):
         now = self._now_of(entries, before)
         found = {}
         for at, name, stream in self.streams():
-            columns, position = narrow.columns[name], before.clocks.get(name)
+            columns, position = narrow.columns[name], before.positions.get(name)
             table = self._entries(entries, at, {**columns, **by[at]})
             live = _live(stream)
             if live.has_patterns and needs_rows(position or live.start, table):

@@ -47,9 +47,9 @@ class SourcesOfClauses(InMemorySteps):
         return waits
 
     def _first_of(self, rows: Mapping[str, pa.Table], until: int) -> int | None:
-        """The first instant of rows before the frontier, in ticks of the query's clock."""
+        """The first instant of rows before the frontier, in ticks of the query's time scale."""
         streams = self._plan.catalog.streams
-        factors = {name: streams[name].clock.nanoseconds // self._clock.nanoseconds for name in rows}
+        factors = {name: streams[name].scale.nanoseconds // self._scale.nanoseconds for name in rows}
         firsts = [
             pc.min(table.column(ROWTIME)).as_py() * factors[name]
             for name, table in rows.items()
@@ -90,7 +90,7 @@ class SourcesOfClauses(InMemorySteps):
     def _due(self, name: str, waits: dict[str, pa.Table], until: int) -> Stream:
         """The rows of a source before an instant; in `waits` the others are left."""
         stream = self._sources[name]
-        is_due = pc.less(waits[name].column(ROWTIME), upwards(until, self._clock, stream.clock))
+        is_due = pc.less(waits[name].column(ROWTIME), upwards(until, self._scale, stream.scale))
         due, waits[name] = waits[name].filter(is_due), waits[name].filter(pc.invert(is_due))
         return replace(stream, frame=RetainedRows.of(self._spark, due, waiting_schema(stream)).frame)
 

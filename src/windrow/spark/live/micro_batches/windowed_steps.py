@@ -59,7 +59,7 @@ class Arrived:
     rows
         The new rows of each stream that has windows.
     until
-        No later micro-batch brings a row before this instant, in ticks of the query's clock.
+        No later micro-batch brings a row before this instant, in ticks of the query's time scale.
     origin
         The first instant of the streams, where it is known apart from `rows`.
     keep, marks
@@ -97,7 +97,7 @@ class StagedSteps(InMemorySteps):
         come = self._come(batch, before)
         found, now = come.found, come.now
         self._tell_late({name: self._late(name, one.late) for name, one in found.items()}, number)
-        clocks = {name: one.position for name, one in found.items()}
+        positions = {name: one.position for name, one in found.items()}
         is_known = self._known is not None and self._known[0] == before.number
         holdings = self._holdings(before)
         if not is_known:
@@ -112,7 +112,7 @@ class StagedSteps(InMemorySteps):
                 if before.frontier is not None and before.origin is not None:
                     self._flowed(holdings, Times(None, before.frontier), before.origin)
         self._known = None  # what goes on changes now: a step that fails begins again from the files
-        closes = self._endings.take(number, before.number, before.clocks, clocks)
+        closes = self._endings.take(number, before.number, before.positions, positions)
         waited = self._waiting(holdings) + sum(one.rows.num_rows for one in found.values())
         arrived = self._arrived(come, holdings, number, before, closes=closes)
         came = {side.name: self._rows(side, arrived.rows[side.stream]) for side in self._stage.sides}
@@ -147,7 +147,7 @@ class StagedSteps(InMemorySteps):
         counts = {
             "now": now,
             "entries": come.entries,
-            **self._came_and_late(before, clocks, came_in),
+            **self._came_and_late(before, positions, came_in),
             "rows_used": before.counts.get("rows_used", 0) + used,
             "rows_given": before.counts.get("rows_given", 0) + given,
         }
@@ -159,7 +159,7 @@ class StagedSteps(InMemorySteps):
             for chunk, rows in new.items():
                 self._checkpoint.write_chunk(name, chunk, rows)
             chunks[name] = {str(chunk): rows for chunk, rows in kept[name].chunks.items()}
-        step = CommittedBatch(number, clocks, frontier, origin, {}, counts, chunks, marks=marks)
+        step = CommittedBatch(number, positions, frontier, origin, {}, counts, chunks, marks=marks)
         step = step if self._carried is None else self._carried.named(step)
         step = self._checkpoint.commit(step, arrived.keep)
         self._known = number, kept
@@ -185,7 +185,7 @@ class StagedSteps(InMemorySteps):
         holdings = self._holdings(step)
         waiting = {side.stream: holdings[side.name].waiting.column(ROWTIME) for side in self._stage.sides}
         kept = {name: RetainedRowsOf.of(rowtimes, None) for name, rowtimes in waiting.items()}
-        return state_of(self._plan, step, kept, self._in_windows(step, holdings), on_one_clock=True)
+        return state_of(self._plan, step, kept, self._in_windows(step, holdings), on_one_scale=True)
 
     def _in_windows(self, step: CommittedBatch, holdings: Mapping[str, Holding]) -> dict[str, RetainedRowsOf]:
         """The rows that windows hold after a step."""
@@ -208,21 +208,21 @@ class StagedSteps(InMemorySteps):
         closes: bool,  # noqa: ARG002 - of those that follow clauses
     ) -> Arrived:
         """What comes to the windows: the rows of the streams themselves."""
-        clocks = {name: one.position for name, one in come.found.items()}
+        positions = {name: one.position for name, one in come.found.items()}
         rows = {name: one.rows for name, one in come.found.items()}
-        return Arrived(rows, self._frontier(clocks), None, {}, {})
+        return Arrived(rows, self._frontier(positions), None, {}, {})
 
     def _rows(self, side: WindowedSide, rows: pa.Table) -> pa.Table:
-        """What is kept of rows: columns, what is computed of them, and rowtimes on the query's clock."""
+        """What is kept of rows: columns, what is computed of them, and rowtimes on the query's time scale."""
         if not rows.num_rows:
             return side.schema.empty_table()
         stream = self._plan.catalog.streams[side.stream]
-        factor = stream.clock.nanoseconds // self._clock.nanoseconds
+        factor = stream.scale.nanoseconds // self._scale.nanoseconds
         ticks = rows.column(ROWTIME)
         if factor > 1:
             if (np.abs(ticks.to_numpy()) > 2**62 // factor).any():
                 raise InputError(
-                    f"a rowtime is too large for a clock of {self._clock.unit.lower()}s",
+                    f"a rowtime is too large for a clock of {self._scale.unit.lower()}s",
                     condition="ROWTIME_OVERFLOW",
                 )
             ticks = pc.multiply_checked(ticks, factor)
@@ -368,18 +368,18 @@ class StagedSteps(InMemorySteps):
         frame = frame_of_few(self._spark, rows.rename_columns(schema.names), schema)
         shown = frame.toDF(*stage.names, ROWTIME)
         with self._gateway.translated():
-            return sink.insert(Stream(shown, stage.names, self._clock), until, before)
+            return sink.insert(Stream(shown, stage.names, self._scale), until, before)
 
     def _put(self, sink: Sink, told: pa.Table, number: int) -> int:
         """Give changes to the sink."""
-        stage, clock = self._stage, self._clock
+        stage, scale = self._stage, self._scale
         if stage.kind is None and self._envelope not in IN_MEMORY:
             frame = self._frame(told, told.column_names)
-            return sink.write(as_cql(frame, columns_of(stage.names), clock), number) or 0
+            return sink.write(as_cql(frame, columns_of(stage.names), scale), number) or 0
         if stage.kind is None:
-            table = enveloped(told, stage.names, clock, self._envelope)
+            table = enveloped(told, stage.names, scale, self._envelope)
         else:
-            table = inserted(told, stage.names, clock, -1 if stage.kind == "DSTREAM" else 1)
+            table = inserted(told, stage.names, scale, -1 if stage.kind == "DSTREAM" else 1)
         named = {name.lower() for name in table.column_names}
         is_plain = len(named) == table.num_columns and self._is_plain
         if isinstance(sink, TableSink) and takes_tables(sink) and is_plain:

@@ -22,10 +22,10 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import DataType, DateType, IntegerType, LongType, StructType
 
-from windrow.algebra.clock import Clock
 from windrow.algebra.match_node import Match
 from windrow.algebra.names import ROW, partition_key
 from windrow.algebra.physical import field_of, is_field
+from windrow.algebra.time_scale import TimeScale
 from windrow.algebra.window_node import Window
 from windrow.errors import InputError, WindrowError
 from windrow.kernels.advance import (
@@ -84,20 +84,20 @@ class ClauseKernel:
         The clause as the kernel takes it.
     rising, fixed
         The columns that hold the rowtime, with their types, and those that say whether there is a row.
-    clock
+    scale
         What rowtimes are counted in.
     """
 
     growing: Growing
     rising: Mapping[str, DataType]
     fixed: frozenset[str]
-    clock: Clock
+    scale: TimeScale
 
     def frontier(self, until: int | None) -> Frontier:
         """The frontier in the columns of the rowtime; None while nothing is known."""
         if until is None:
             return Frontier(pa.table({"nothing": [0]}))
-        values = {name: _at(until, kind, self.clock) for name, kind in self.rising.items()}
+        values = {name: _at(until, kind, self.scale) for name, kind in self.rising.items()}
         columns = {name: value for name, value in values.items() if value is not None}
         columns |= {name: pa.array([False]) for name in self.fixed}
         return Frontier(pa.table(columns), self.fixed)
@@ -185,7 +185,7 @@ class LiveClause:
         rows
             Those of the clause that have come.
         until
-            No more rows before this instant will come, in ticks of the clock.
+            No more rows before this instant will come, in ticks of the time scale.
         name
             Under which rows are kept.
         are_few
@@ -222,7 +222,7 @@ class LiveClause:
             column = came.column(self.rowtime)
             if column.null_count:
                 raise self._no_rowtime()
-            is_due = pc.less(_ticks(column, self.kernel.clock), until)
+            is_due = pc.less(_ticks(column, self.kernel.scale), until)
             if ended is not None:
                 is_due = pc.or_(is_due, pa.array(ended.rows(came)))
             span.keep[_waiting(name)] = RetainedRows.of(spark, came.filter(pc.invert(is_due)), self.waiting)
@@ -278,7 +278,7 @@ class LiveClause:
         """
         if first is None or until is None:
             return until
-        return int(min(until, _ticks(pa.array([first]), self.kernel.clock)[0].as_py()))
+        return int(min(until, _ticks(pa.array([first]), self.kernel.scale)[0].as_py()))
 
     def _by_tasks(
         self,
@@ -289,9 +289,9 @@ class LiveClause:
         name: str,
         ended: Ended | None,
     ) -> tuple[DataFrame, RetainedRows, Callable[[], int]]:
-        known, growing, clock = span.before(name), self.kernel.growing, self.kernel.clock
+        known, growing, scale = span.before(name), self.kernel.growing, self.kernel.scale
         before = None if known is None else known.frame
-        ticks = F.expr(clock.of_column(self.rowtime, clock.kind, clock.unit))
+        ticks = F.expr(scale.of_column(self.rowtime, scale.kind, scale.unit))
         if self.follows:
             waited = span.before(_waiting(name))
             came = keyed if waited is None else keyed.unionByName(waited.frame)
@@ -337,7 +337,7 @@ def bind_live(
     gateway: Gateway,
     clause: Window | Match,
     rows: DataFrame,
-    clock: Clock,
+    scale: TimeScale,
     refuse: Callable[[Bound, WindowStage | MatchStage], None],
     rowtimes: Collection[str],
     feeds: Sequence[Feed],
@@ -396,7 +396,7 @@ def bind_live(
         keys = []
     gives = [one.only(given).where(set(key.columns.values())) for one, key in zip(feeds, keys, strict=False)]
     return LiveClause(
-        clause, bound, ClauseKernel(growing, rising, fixed, clock), result, carried, keyed.schema, rowtime,
+        clause, bound, ClauseKernel(growing, rising, fixed, scale), result, carried, keyed.schema, rowtime,
         follows, whole,
         frozenset(name for name, value in as_is.items() if value in own), pairs, tuple(keys), tuple(gives),
     )  # fmt: skip
@@ -448,16 +448,16 @@ def _of_matches(plan: MatchPlan, rowtimes: Collection[str]) -> set[str]:
     return found
 
 
-def _ticks(rowtimes: pa.ChunkedArray | pa.Array, clock: Clock) -> pa.ChunkedArray | pa.Array:
-    """Rowtimes in ticks of their clock."""
+def _ticks(rowtimes: pa.ChunkedArray | pa.Array, scale: TimeScale) -> pa.ChunkedArray | pa.Array:
+    """Rowtimes in ticks of their time scale."""
     if pa.types.is_date(rowtimes.type):
         return rowtimes.cast(pa.int32()).cast(pa.int64())
     if pa.types.is_timestamp(rowtimes.type):
-        return pc.divide(rowtimes.cast(pa.int64()), clock.nanoseconds // 1000)
+        return pc.divide(rowtimes.cast(pa.int64()), scale.nanoseconds // 1000)
     return rowtimes.cast(pa.int64())
 
 
-def _at(until: int, kind: DataType, clock: Clock) -> pa.Array | None:
+def _at(until: int, kind: DataType, scale: TimeScale) -> pa.Array | None:
     """An instant as a rowtime of a type; None if it has none."""
     match kind:
         case IntegerType() | LongType():
@@ -467,7 +467,7 @@ def _at(until: int, kind: DataType, clock: Clock) -> pa.Array | None:
         case DateType():
             return pa.array([until], pa.int32()).cast(pa.date32())
         case _:
-            return pa.array([until * clock.nanoseconds // 1000], pa.int64()).cast(arrow_of(kind))
+            return pa.array([until * scale.nanoseconds // 1000], pa.int64()).cast(arrow_of(kind))
 
 
 def _split(rows: DataFrame, ended: Ended | None) -> tuple[DataFrame | None, DataFrame]:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow.algebra.clock import Clock
+from windrow.algebra.time_scale import TimeScale
 from windrow.algebra.watermarks import Steps as Marks
 from windrow.algebra.watermarks import held_back
 from windrow.kernels.sorting import SortKey
@@ -75,27 +75,27 @@ class EmitSource:
     watermark_of: frozenset[str]
     lateness: int
 
-    def given(self, rows: pa.Table, marks: Mapping[str, Marks], clocks: Mapping[str, Clock]) -> pa.Table:
+    def given(self, rows: pa.Table, marks: Mapping[str, Marks], scales: Mapping[str, TimeScale]) -> pa.Table:
         """The rows that come, as the program takes them.
 
         Parameters
         ----------
         rows
             With `ARRIVED`, and where they may be late for groups with `ROWTIME` and `BEFORE`.
-        marks, clocks
+        marks, positions
             Up to which rowtime each stream was known, in time, and what its rowtimes are counted in.
         """
         table = rows.select(self.reads)
         if self.watermark_of:
-            table = table.append_column(MARK, self.mark_before(rows, marks, clocks))
+            table = table.append_column(MARK, self.mark_before(rows, marks, scales))
         never = pa.array(np.full(rows.num_rows, NEVER))
         return table.append_column(ENTER, rows.column(ARRIVED)).append_column(LEAVE, never)
 
     def mark_before(
-        self, rows: pa.Table, marks: Mapping[str, Marks], clocks: Mapping[str, Clock]
+        self, rows: pa.Table, marks: Mapping[str, Marks], scales: Mapping[str, TimeScale]
     ) -> pa.Array:
         """As :func:`mark_before` has it."""
-        others = [before_end(clocks[name], marks[name]) for name in sorted(self.watermark_of - {self.stream})]
+        others = [before_end(scales[name], marks[name]) for name in sorted(self.watermark_of - {self.stream})]
         return mark_before(rows, others, self.lateness)
 
 
@@ -130,7 +130,7 @@ class EmitProgram:
         Its operators.
     sources
         The streams in it.
-    clocks
+    positions
         What their rowtimes are counted in.
     streams
         Those of which the least watermark is that of the query.
@@ -156,7 +156,7 @@ class EmitProgram:
 
     program: Program
     sources: tuple[EmitSource, ...]
-    clocks: Mapping[str, Clock]
+    scales: Mapping[str, TimeScale]
     streams: frozenset[str]
     names: tuple[str, ...]
     columns: tuple[str, ...]
@@ -274,7 +274,7 @@ class EmitRun:
         since, until = span
         times = Times(None if since is None else since + 1, until + 1)
         given = {
-            source.leaf: source.given(rows, marks, self.program.clocks)
+            source.leaf: source.given(rows, marks, self.program.scales)
             for source, rows in zip(self.program.sources, came, strict=True)
         }
         (rows,) = self.operators.step(given, times, origin)

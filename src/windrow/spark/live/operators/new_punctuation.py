@@ -24,8 +24,8 @@ def schema_of(stream: Stream) -> pa.Schema:
 
 def reached(position: Position | None) -> int:
     """The least rowtime that may still come, by the clock."""
-    clock = None if position is None else position.watermark.value
-    return NO_BOUND if clock is None else clock
+    watermark = None if position is None else position.watermark.value
+    return NO_BOUND if watermark is None else watermark
 
 
 def promised(

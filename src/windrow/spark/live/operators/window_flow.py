@@ -9,8 +9,8 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql.types import LongType, StructType
 
-from windrow.algebra.clock import Clock
 from windrow.algebra.continuous import Query, Reader, WindowedStream
+from windrow.algebra.time_scale import TimeScale
 from windrow.kernels.stages import Program, Times, UnmatchedError
 from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.plan.reader import NotPlannedError
@@ -26,12 +26,12 @@ __all__ = ["WindowFlow", "WindowQuery"]
 
 @dataclass(frozen=True)
 class WindowQuery:
-    """A query whose inputs are windows of live streams; `clock` is what its instants are counted in."""
+    """A query whose inputs are windows of live streams; `scale` is what its instants are counted in."""
 
     catalog: Catalog
     reader: Reader
     query: Query
-    clock: Clock
+    scale: TimeScale
 
     def windows(self) -> Sequence[WindowedStream]:
         """Its windows, each of a stream with a name."""
@@ -82,14 +82,14 @@ class WindowFlow:
         never_leaves = item.window.is_unbounded and item.window.rows is None
         times = schema.add(ENTER, LongType()).add(LEAVE, LongType())
         self._leaves[item.key], rows = self._flow.leaf(times, appends=never_leaves)
-        return Varying.of(rows, query.clock, [stream]).renamed(tuple(stream.columns))
+        return Varying.of(rows, query.scale, [stream]).renamed(tuple(stream.columns))
 
     def _planned(self, gateway: Gateway, query: WindowQuery, inputs: Mapping[str, Varying]) -> str | None:
         try:
             plan = plan_of(gateway, query.reader, query.query, inputs, {})
             if (why := why_not_in_steps(plan)) is not None:
                 return str(why)
-            found = relation_of_plan(gateway, plan, query.clock, inputs, {}, query.reader.tokens)
+            found = relation_of_plan(gateway, plan, query.scale, inputs, {}, query.reader.tokens)
         except (NotPlannedError, UnknownShapeError) as reason:
             return str(reason)
         self.columns = list(found.columns)

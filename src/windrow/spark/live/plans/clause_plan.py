@@ -18,10 +18,10 @@ from pyspark.sql.types import StructType, TimestampNTZType
 
 from windrow.algebra.bind import bind
 from windrow.algebra.bound_statement import BoundStatement
-from windrow.algebra.clock import Clock
 from windrow.algebra.match_node import Match
 from windrow.algebra.names import order_key
 from windrow.algebra.rewriting.changing import refuse_changing
+from windrow.algebra.time_scale import TimeScale
 from windrow.algebra.window_node import Window
 from windrow.errors import AnalysisError, NotSupportedError, WindrowError
 from windrow.errors import Span as Place
@@ -137,7 +137,7 @@ class SequencePlan(RowtimePlan):
     execution: str
 
     @cached_property
-    def clock(self) -> Clock:
+    def scale(self) -> TimeScale:
         """That of the streams.
 
         Raises
@@ -148,8 +148,8 @@ class SequencePlan(RowtimePlan):
         first, *rest = sorted(self.read)
         streams = self.catalog.streams
         for other in rest:
-            if streams[other].clock != streams[first].clock:
-                kinds = [_shown(streams[name].clock) for name in (first, other)]
+            if streams[other].scale != streams[first].scale:
+                kinds = [_shown(streams[name].scale) for name in (first, other)]
                 raise AnalysisError(
                     f"rowtimes of {first} are {kinds[0]}, and those of {other} {kinds[1]}",
                     condition="MIXED_ROWTIMES",
@@ -157,7 +157,7 @@ class SequencePlan(RowtimePlan):
                     span=self.span,
                     hint="cast one of them to the type of the other where the stream is made",
                 )
-        return streams[first].clock
+        return streams[first].scale
 
     @property
     def text(self) -> str:
@@ -237,7 +237,7 @@ class SequencePlan(RowtimePlan):
     @property
     def rowtimes(self) -> tuple[str, ...]:
         """The columns of kept rows that hold rowtimes, and not only what a clock shows at them."""
-        own = self.clock.kind == "timestamp_ntz"
+        own = self.scale.kind == "timestamp_ntz"
         rising = [item for one in self.clauses for item in one.kernel.rising.items()]
         found = [name for name, kind in rising if own or not isinstance(kind, TimestampNTZType)]
         return (ROWTIME, *found)
@@ -311,7 +311,7 @@ class SequencePlan(RowtimePlan):
 
             follows = any(self._waits(key) for key in clause.rows.relations())
             made = bind_live(
-                gateway, clause, rows, self.clock, refuse, come.rowtimes, come.feeds, follows=follows
+                gateway, clause, rows, self.scale, refuse, come.rowtimes, come.feeds, follows=follows
             )
             clauses.append(made)
             gateway.frames[clause.key] = gateway.spark.createDataFrame([], made.shown)
@@ -353,7 +353,7 @@ class SequencePlan(RowtimePlan):
         return self.as_stream(given.rows, tuple(self.outer.columns))
 
     def _cascade(self, gateway: Gateway, span: InstantSpan) -> Cascade:
-        return Cascade(gateway, self.catalog, self.execution, span, self.clock, self.tokens)
+        return Cascade(gateway, self.catalog, self.execution, span, self.scale, self.tokens)
 
     def given(self, batch: MicroBatch, path: str) -> Given:
         """What is final in a step of a query; rows are kept under names after a path."""
@@ -385,8 +385,8 @@ class SequencePlan(RowtimePlan):
         if rows is None:
             rows = self.gateway.spark.createDataFrame([], self.outer.schema)
         rowtime = names[self.outer.columns.index(self.rowtime or "")]
-        clock = self.clock
-        ticks = F.expr(clock.of_column(quoted(rowtime), clock.kind, clock.unit))
+        scale = self.scale
+        ticks = F.expr(scale.of_column(quoted(rowtime), scale.kind, scale.unit))
         missing = raising(
             "NULL_ROWTIME", f"a row has NULL as its rowtime {rowtime}", "leave such rows out with WHERE"
         )
@@ -394,7 +394,7 @@ class SequencePlan(RowtimePlan):
         ordered = [item.name for item in named.schema if is_orderable(item.dataType)]
         ties = {f"__tie{number}": F.col(quoted(name)) for number, name in enumerate(ordered)}
         frame = named.withColumns({ROWTIME: F.coalesce(ticks, missing), **ties})
-        return Stream(frame, names, clock, tuple(ties), rowtime=rowtime)
+        return Stream(frame, names, scale, tuple(ties), rowtime=rowtime)
 
     def recorded(self) -> DataFrame | None:
         """What the query gives over what was recorded; None of streams that only stream."""
@@ -569,6 +569,6 @@ def _written(clause: LiveClause) -> str:
     return "MATCH_RECOGNIZE" if isinstance(written, Match) else f"WINDOW BY {written.name}"
 
 
-def _shown(clock: Clock) -> str:
-    unit = f" in {clock.unit.lower()}s" if clock.kind == "bigint" else ""
-    return f"of type {clock.kind.upper()}{unit}"
+def _shown(scale: TimeScale) -> str:
+    unit = f" in {scale.unit.lower()}s" if scale.kind == "bigint" else ""
+    return f"of type {scale.kind.upper()}{unit}"

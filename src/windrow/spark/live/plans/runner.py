@@ -8,7 +8,6 @@ from dataclasses import replace
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from windrow.algebra.clock import NEVER, Clock, common_clock
 from windrow.algebra.continuous import (
     ChangelogOf,
     Continuous,
@@ -18,6 +17,7 @@ from windrow.algebra.continuous import (
     StreamQuery,
     WindowedStream,
 )
+from windrow.algebra.time_scale import NEVER, TimeScale, common_scale
 from windrow.errors import NotSupportedError
 from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
@@ -56,7 +56,7 @@ class LiveRunner(Runner):
         super().__init__(gateway, catalog, reader, execution)
         self.span, self.path = span, path
 
-    def clock_of(self, query: Continuous) -> Clock:
+    def scale_of(self, query: Continuous) -> TimeScale:
         """What instants are counted in.
 
         Raises
@@ -66,40 +66,40 @@ class LiveRunner(Runner):
         """
         if isinstance(query, Query) and query.inputs and not query.varies:
             changelogs = [item for item in query.inputs if isinstance(item, ChangelogOf)]
-            first, *others = [self.clock_of(item.query) for item in changelogs]
-            for item, clock in zip(changelogs[1:], others, strict=True):
-                if clock != first:
+            first, *others = [self.scale_of(item.query) for item in changelogs]
+            for item, scale in zip(changelogs[1:], others, strict=True):
+                if scale != first:
                     raise self._refused("changelogs of live relations in several units", item)
             return first
-        return common_clock(*self._clocks_and_lengths(query))
+        return common_scale(*self._scales_and_lengths(query))
 
-    def relation(self, query: Query, clock: Clock) -> Varying:
+    def relation(self, query: Query, scale: TimeScale) -> Varying:
         """The relation, of which the changes of the step are told."""
-        return replace(super().relation(query, clock), since=self.span.since)
+        return replace(super().relation(query, scale), since=self.span.since)
 
-    def named(self, item: NamedRelation, clock: Clock) -> Varying:
+    def named(self, item: NamedRelation, scale: TimeScale) -> Varying:
         """A view, evaluated in the same step."""
         name = item.name.lower()
         definition = self.catalog.definitions[name]
         assert isinstance(definition.query, Query)
         inner = self._inside(definition.reader, f"{name}{item.key}")
-        return inner.relation(definition.query, clock).renamed(definition.names)
+        return inner.relation(definition.query, scale).renamed(definition.names)
 
-    def arriving(self, name: str, clock: Clock) -> Stream:
-        """The rows of a stream that the step takes, with rowtimes in ticks of the query's clock."""
+    def arriving(self, name: str, scale: TimeScale) -> Stream:
+        """The rows of a stream that the step takes, with rowtimes in ticks of the query's time scale."""
         if name.lower() in self.span.arrived:
-            stream = self.span.arrived[name.lower()].on(clock)
+            stream = self.span.arrived[name.lower()].on(scale)
             return replace(stream, frame=stream.frame.where(F.col(ROWTIME) < self.span.until))
         definition = self.catalog.definitions.get(name.lower())
         if definition is None:  # it is recorded, and its rows come when their time has come
-            stream = self.catalog.streams[name.lower()].on(clock)
+            stream = self.catalog.streams[name.lower()].on(scale)
             rows = stream.frame.where(F.col(ROWTIME) < self.span.until)
             since = self.span.since
             return replace(stream, frame=rows if since is None else rows.where(F.col(ROWTIME) >= since))
         assert isinstance(definition.query, StreamQuery)
         return (
             self._inside(definition.reader, name.lower())
-            .stream(definition.query, clock)
+            .stream(definition.query, scale)
             .renamed(definition.names)
         )
 

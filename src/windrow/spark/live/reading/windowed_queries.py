@@ -16,8 +16,8 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql.types import BooleanType, StructType
 
-from windrow.algebra.clock import Clock
 from windrow.algebra.continuous import Continuous, Query, Reader, StreamQuery, WindowedStream
+from windrow.algebra.time_scale import TimeScale
 from windrow.kernels.stages import Block, Window, WindowInput
 from windrow.plan import nodes as plan
 from windrow.plan.columns import ROWS, Column, Expression, Scope, schema_of
@@ -140,7 +140,7 @@ def staged(
     catalog: Catalog,
     reader: Reader,
     query: Continuous,
-    clock: Clock,
+    scale: TimeScale,
     sizes: Mapping[str, Window],
 ) -> WindowedQuery | str:
     """The stage of a query, or what of it none does.
@@ -163,7 +163,7 @@ def staged(
         if kind == "RSTREAM" and item.source.lower() in catalog.sequences:
             return "windows or matches as they come"
         stream = catalog.streams[item.source.lower()]
-        if stream.clock.kind != clock.kind and clock.kind == "timestamp":
+        if stream.scale.kind != scale.kind and scale.kind == "timestamp":
             return "rowtimes of two kinds"
         frames[item.key] = stream.frame.select(*map(quoted, stream.columns))
     shown = gateway.sql(inner.text, frames).schema
@@ -176,7 +176,7 @@ def staged(
     made = lowering.stage(plan)
     if isinstance(made, WindowedQuery):
         return made
-    return lowering.flowing(plan, WindowQuery(catalog, reader, inner, clock), made)
+    return lowering.flowing(plan, WindowQuery(catalog, reader, inner, scale), made)
 
 
 def _of_one_instant(query: Query) -> bool:

@@ -1,7 +1,7 @@
-"""Clocks: what the instants of a query are counted in.
+"""Time scales: what the instants of a query are counted in.
 
-Inside, an instant is an int64: so many ticks of the query's clock since the epoch. Outside it has the type
-of the streams' rowtimes.
+Inside, an instant is an int64: so many ticks of the query's time scale since the epoch. Outside it has the
+type of the streams' rowtimes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from decimal import Decimal
 from windrow.errors import AnalysisError
 from windrow.syntax.lengths import TIME_UNITS
 
-__all__ = ["NEVER", "Clock", "common_clock"]
+__all__ = ["NEVER", "TimeScale", "common_scale"]
 
 NEVER = 2**63 - 1
 """The instant at which what never leaves would leave."""
@@ -23,21 +23,25 @@ _FINEST = {"date": "DAY", "timestamp": "MICROSECOND", "timestamp_ntz": "MICROSEC
 
 
 @dataclass(frozen=True, slots=True)
-class Clock:
+class TimeScale:
     """The type of the instants outside, as Spark's SQL names it, and the unit of one tick."""
 
     kind: str
     unit: str
 
+    def __str__(self) -> str:
+        """The text by which checkpoints compare time scales."""
+        return f"Clock(kind={self.kind!r}, unit={self.unit!r})"
+
     @staticmethod
-    def of(kind: str, unit: str | None = None) -> Clock | None:
+    def of(kind: str, unit: str | None = None) -> TimeScale | None:
         """That of a rowtime of this type; `unit` is that of integers, milliseconds by default.
 
         None for types that no rowtime has.
         """
         if kind in _FINEST:
-            return Clock(kind, _FINEST[kind])
-        return Clock("bigint", unit or "MILLISECOND") if kind in ("bigint", "int") else None
+            return TimeScale(kind, _FINEST[kind])
+        return TimeScale("bigint", unit or "MILLISECOND") if kind in ("bigint", "int") else None
 
     @property
     def nanoseconds(self) -> int:
@@ -64,7 +68,7 @@ class Clock:
             "bigint": f"CAST({column} AS BIGINT)",
             "date": f"CAST(unix_date({column}) AS BIGINT)",
             "timestamp": f"unix_micros({column})",
-            "timestamp_ntz": _micros_of_clock_time(column),
+            "timestamp_ntz": _micros_of_local_time(column),
         }[kind]
         factor = TIME_UNITS[unit] // self.nanoseconds
         return whole if factor == 1 else f"{whole} * {factor}L"
@@ -81,7 +85,7 @@ class Clock:
         return f"timestampadd(MICROSECOND, {micros}, TIMESTAMP_NTZ '1970-01-01 00:00:00')"
 
 
-def _micros_of_clock_time(column: str) -> str:
+def _micros_of_local_time(column: str) -> str:
     """SQL for the microseconds of a TIMESTAMP_NTZ.
 
     Of its parts: what subtracts it goes by the session's zone, in which an hour may be left out.
@@ -91,8 +95,8 @@ def _micros_of_clock_time(column: str) -> str:
     return f"(unix_date(CAST({column} AS DATE)) * 86400000000L + ({minutes}) * 60000000L + {seconds})"
 
 
-def common_clock(clocks: Iterable[Clock], lengths: Iterable[Decimal] = ()) -> Clock:
-    """The clock of a query over streams of these clocks and windows of these lengths.
+def common_scale(scales: Iterable[TimeScale], lengths: Iterable[Decimal] = ()) -> TimeScale:
+    """The time scale of a query over streams of these time scales and windows of these lengths.
 
     Its unit is the longest of which all are whole numbers.
 
@@ -101,9 +105,9 @@ def common_clock(clocks: Iterable[Clock], lengths: Iterable[Decimal] = ()) -> Cl
     AnalysisError
         ``NO_COMMON_CLOCK`` where that is finer than the instants' type can show.
     """
-    clocks = list(clocks)
-    kinds = {clock.kind for clock in clocks}
-    units = [clock.nanoseconds for clock in clocks]
+    scales = list(scales)
+    kinds = {scale.kind for scale in scales}
+    units = [scale.nanoseconds for scale in scales]
     needed = [*map(Decimal, units), *lengths]
     unit = next((unit for unit in _UNITS if all(length % TIME_UNITS[unit] == 0 for length in needed)), None)
     times = kinds - {"bigint"}
@@ -115,8 +119,8 @@ def common_clock(clocks: Iterable[Clock], lengths: Iterable[Decimal] = ()) -> Cl
         kind = "date" if times == {"date"} and unit == "DAY" else "timestamp_ntz"
     if unit is None or (times and TIME_UNITS[unit] < 1000):
         raise AnalysisError(
-            "no clock has ticks as fine as this query's streams and windows need",
+            "no type of time has units as fine as the streams and windows of this query need",
             condition="NO_COMMON_CLOCK",
             hint="lengths of time are whole microseconds, over BIGINT rowtimes whole nanoseconds",
         )
-    return Clock(kind, unit)
+    return TimeScale(kind, unit)
