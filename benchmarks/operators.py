@@ -15,11 +15,11 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.kernels.aggregates import Aggregate
+from windrow.kernels.incremental import Times
+from windrow.kernels.incremental.stepwise import stepwise
 from windrow.kernels.packing.shards import Layout
-from windrow.kernels.stages import Times
-from windrow.kernels.stages.stepwise import stepwise
+from windrow.kernels.zset.keyed_operator import Keyed
 from windrow.kernels.zset.relation import ENTER, LEAVE, NEVER
-from windrow.kernels.zset.stage import Keyed
 
 _KEPT = (10_000, 5_000_000)
 _AT_ONCE = 1_000_000
@@ -56,8 +56,8 @@ def main() -> None:
 
 def _steps(name: str, kept: int) -> list[float]:
     """The seconds of each step, in an operator whose first side has so many keys."""
-    stage, schemas, result = _OPERATORS[name]
-    operator = stepwise(stage, schemas, pa.schema([*result, *_TIMES]))
+    keyed, schemas, result = _OPERATORS[name]
+    operator = stepwise(keyed, schemas, pa.schema([*result, *_TIMES]))
     at = 0
     for first in range(0, kept, _AT_ONCE):
         keys = np.arange(first, min(first + _AT_ONCE, kept))

@@ -12,9 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from windrow.kernels.aggregates import Aggregate
-from windrow.kernels.packing.shards import Layout
-from windrow.kernels.sorting import SortKey
-from windrow.kernels.stages import (
+from windrow.kernels.incremental import (
     Completing,
     Operated,
     Times,
@@ -25,9 +23,11 @@ from windrow.kernels.stages import (
     netted,
     stepwise,
 )
+from windrow.kernels.packing.shards import Layout
+from windrow.kernels.sorting import SortKey
 from windrow.kernels.stored import from_stored, stored
+from windrow.kernels.zset.keyed_operator import First, Keyed
 from windrow.kernels.zset.relation import ENTER, LEAVE, NEVER
-from windrow.kernels.zset.stage import First, Keyed
 from windrow.kernels.zset.time_windows import TimeWindows
 from windrow.punctuations.lines import line_of
 
@@ -121,7 +121,7 @@ def changes_of(batches, schema):
 @given(left=rows, right=rows, cuts=cuts)
 @example(left=[(0, "a", 0, NEVER), (0, "a", 3, 5)], right=[(0, "a", 4, NEVER)], cuts=[2, 4])
 def test_steps_tell_what_the_whole_has(name, make, left, right, cuts):
-    stage, schemas, given = OPERATORS[name]
+    operator, schemas, given = OPERATORS[name]
     result = pa.schema([*given, *TIMES])
     sides = [left, right][: len(schemas)]
     whole = [
@@ -129,17 +129,17 @@ def test_steps_tell_what_the_whole_has(name, make, left, right, cuts):
         for schema, side in zip(schemas, sides, strict=True)
     ]
     filled = [side if side.num_rows else None for side in whole]
-    needed = filled if stage.operator == "join" else filled[:1] if len(filled) == 1 else []
+    needed = filled if operator.name == "join" else filled[:1] if len(filled) == 1 else []
     is_empty = any(side is None for side in needed) or not any(side is not None for side in filled)
-    wanted = [] if is_empty else list(stage.rows(*filled))
-    operated = make(stage, schemas, result)
+    wanted = [] if is_empty else list(operator.rows(*filled))
+    operated = make(operator, schemas, result)
     told = []
     for times in steps(cuts):
         came = [table(schema, in_step(side, times)) for schema, side in zip(schemas, sides, strict=True)]
         told.append(changes(operated.step(came, times), times))
     assert counted(pa.concat_tables(told)) == counted(changes_of(wanted, result))
     staying = sum(leave >= END for side in sides for *_, leave in side)
-    assert operated.held == staying or make is not Operated
+    assert operated.retained == staying or make is not Operated
 
 
 KINDS = {
@@ -163,31 +163,31 @@ def test_what_nothing_leaves_is_merged_and_not_kept(kind, given, cuts):
         total = pa.decimal128(20, 2) if kind == "decimals" else type_
         mean = pa.decimal128(14, 6) if kind == "decimals" else pa.float64()
         specs += [("sum", Aggregate("sum", "v", total)), ("mean", Aggregate("avg", "v", mean))]
-    stage = keyed("group", ("k",), aggregates=tuple(specs))
+    operator = keyed("group", ("k",), aggregates=tuple(specs))
     result = pa.schema([("k", pa.int64()), *((name, spec.result_type) for name, spec in specs), *TIMES])
-    whole = [] if not came else list(stage.rows(table(side, came)))
-    operated = stepwise(stage, (side,), result, appends=True)
+    whole = [] if not came else list(operator.rows(table(side, came)))
+    operated = stepwise(operator, (side,), result, appends=True)
     told = []
     for times in steps(cuts):
         told.append(changes(operated.step([table(side, in_step(came, times))], times), times))
     assert counted(pa.concat_tables(told)) == counted(changes_of(whole, result))
-    assert operated.held == len({k for k, *_ in came})
+    assert operated.retained == len({k for k, *_ in came})
 
 
 @pytest.mark.parametrize("keys", [(), ("k",)])
 @given(given=rows, cuts=cuts)
 def test_of_the_first_rows_of_what_only_comes_no_more_are_kept(keys, given, cuts):
-    stage = keyed("first", keys, first=FIRST)
+    operator = keyed("first", keys, first=FIRST)
     result = pa.schema([*SIDE, *TIMES])
     came = [(k, v, at, NEVER) for k, v, at, _ in given]
-    wanted = list(stage.rows(table(SIDE, came))) if came else []
-    operated = stepwise(stage, (SIDE,), result, appends=True)
+    wanted = list(operator.rows(table(SIDE, came))) if came else []
+    operated = stepwise(operator, (SIDE,), result, appends=True)
     told = []
     for times in steps(cuts):
         told.append(changes(operated.step([table(SIDE, in_step(came, times))], times), times))
     assert counted(pa.concat_tables(told)) == counted(changes_of(wanted, result))
     of = Counter(k if keys else None for k, *_ in came)
-    assert operated.held == sum(min(count, FIRST.offset + FIRST.limit) for count in of.values())
+    assert operated.retained == sum(min(count, FIRST.offset + FIRST.limit) for count in of.values())
 
 
 WINDOW = 4
@@ -223,29 +223,29 @@ def test_keys_that_are_over_are_forgotten(how, given, cuts, forgotten):
         window = at // WINDOW
         leaves = not appends and stays is not None and at + 1 + stays < (window + 1) * WINDOW
         came.append((window, value, at, at + 1 + stays if leaves else NEVER))
-    stage = keyed("group", ("w",), aggregates=specs)
+    operator = keyed("group", ("w",), aggregates=specs)
     result = pa.schema([("w", pa.int64()), *((name, spec.result_type) for name, spec in specs), *TIMES])
-    whole, less = (stepwise(stage, (side,), result, appends=appends) for _ in range(2))
+    whole, less = (stepwise(operator, (side,), result, appends=appends) for _ in range(2))
     for number, times in enumerate(steps(cuts)):
         rows = table(side, in_step(came, times))
         assert less.step([rows], times).equals(whole.step([rows], times))
         if number in forgotten or times.until == END:
             over = times.until // WINDOW
             less.forget(lambda keys, over=over: keys.column("w").to_numpy() < over)
-    assert less.held == 0
-    other = stepwise(stage, (side,), result, appends=appends)
+    assert less.retained == 0
+    other = stepwise(operator, (side,), result, appends=appends)
     other.restore(from_stored(stored(less.state)))
     later = table(side, [(9, 3, END, NEVER), (9, 1, END, NEVER)])
     for each in (less, other):
         assert each.step([later], Times(END, END + 1)).num_rows == 1
-        assert each.held == stepwise_held(stage, side, result, later, appends)
+        assert each.retained == stepwise_held(operator, side, result, later, appends)
 
 
-def stepwise_held(stage, side, result, rows, appends):
+def stepwise_held(operator, side, result, rows, appends):
     """What an operator holds that knows nothing but these rows."""
-    fresh = stepwise(stage, (side,), result, appends=appends)
+    fresh = stepwise(operator, (side,), result, appends=appends)
     fresh.step([rows], Times(END, END + 1))
-    return fresh.held
+    return fresh.retained
 
 
 def test_a_group_leaves_with_the_key_with_which_it_came():
@@ -262,8 +262,8 @@ def test_a_group_leaves_with_the_key_with_which_it_came():
 
 
 def test_what_leaves_where_nothing_should_is_noticed():
-    stage, schemas, given = OPERATORS["group"]
-    operated = stepwise(stage, schemas, pa.schema([*given, *TIMES]), appends=True)
+    operator, schemas, given = OPERATORS["group"]
+    operated = stepwise(operator, schemas, pa.schema([*given, *TIMES]), appends=True)
     operated.step([table(SIDE, [(0, "a", 0, NEVER)])], Times(None, 3))
     with pytest.raises(UnmatchedError):
         operated.step([table(SIDE, [(0, "a", 2, 4)])], Times(3, 6))
@@ -289,8 +289,8 @@ def test_rows_are_shown_from_when_they_are_complete(given, cuts, complete):
     told = []
     for times in steps(cuts):
 
-        def since_when(held, times=times):
-            found = [when[k] for k in held.column("k").to_pylist()]
+        def since_when(retained, times=times):
+            found = [when[k] for k in retained.column("k").to_pylist()]
             return pa.array([at if at < times.until else NEVER for at in found], pa.int64()).to_numpy()
 
         came = table(SIDE, in_step(given, times))
@@ -306,8 +306,8 @@ def test_of_the_rows_that_are_held_only_those_are_looked_at_that_are_complete(gi
     whole, near = Completing(SIDE), Completing(SIDE, {"k": line})
     for times in steps(cuts):
 
-        def since_when(held, times=times):
-            found = [NEVER if k is None else 4 * (k + 1) for k in held.column("k").to_pylist()]
+        def since_when(retained, times=times):
+            found = [NEVER if k is None else 4 * (k + 1) for k in retained.column("k").to_pylist()]
             return np.array([at if at < times.until else NEVER for at in found], np.int64)
 
         came = table(SIDE, in_step(given, times))
@@ -315,7 +315,7 @@ def test_of_the_rows_that_are_held_only_those_are_looked_at_that_are_complete(gi
         told = near.step(came, since_when, times, boxes)
         assert counted(changes(told, times)) == counted(changes(whole.step(came, since_when, times), times))
     stays = [row for row in given if row[3] >= END and (row[0] is None or 4 * (row[0] + 1) >= END)]
-    assert len(near.held) == len(whole.held) == len(stays)
+    assert len(near.retained) == len(whole.retained) == len(stays)
 
 
 def test_what_is_looked_at_does_not_grow_with_what_is_held():
@@ -328,8 +328,8 @@ def test_what_is_looked_at_does_not_grow_with_what_is_held():
         before = completing.looked_at
         for at in range(1, 6):
 
-            def since_when(held, at=at):
-                return np.where(held.column("k").to_numpy() < at, at, NEVER)
+            def since_when(retained, at=at):
+                return np.where(retained.column("k").to_numpy() < at, at, NEVER)
 
             near = [{"k": (line.first, at)}]
             told = completing.step(table(schema, []), since_when, Times(at, at + 1), near)
@@ -404,10 +404,10 @@ def test_what_leaves_without_having_come_is_noticed():
 @pytest.mark.parametrize("name", ["join", "group", "distinct", "union", "anti"])
 def test_a_step_looks_at_no_more_rows_where_more_are_kept(name):
     """Counted: the kept rows that are found or given, with 200 keys and with 5,000."""
-    stage, schemas, given = OPERATORS[name]
+    operator, schemas, given = OPERATORS[name]
     looked_at = []
     for count in (200, 5000):
-        operated = stepwise(stage, schemas, pa.schema([*given, *TIMES]))
+        operated = stepwise(operator, schemas, pa.schema([*given, *TIMES]))
         before = [(k, "a", 0, NEVER) for k in range(count)]
         operated.step([table(schema, before) for schema in schemas], Times(None, 1))
         seen = operated.looked_at

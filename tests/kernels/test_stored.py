@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from windrow.kernels.incremental import Completing
 from windrow.kernels.punctuated.step import Promises
 from windrow.kernels.sorting import SortKey
 from windrow.kernels.stored import StoredError, from_stored, stored
@@ -107,6 +108,23 @@ def test_no_other_class_is_made(name):
     )
     with pytest.raises(StoredError):
         from_stored(table)
+
+
+def test_modules_and_attributes_of_earlier_versions_are_read():
+    completing = Completing(pa.schema([("k", pa.int64())]))
+    table = stored(completing)
+    former = {
+        "windrow.kernels.incremental.completing": "windrow.kernels.stages.completing",
+        "retained": "held",
+    }
+    parts = table.column("part").to_pylist()
+    for name, before in former.items():
+        assert any(f'"{name}"' in part for part in parts)
+        parts = [part.replace(f'"{name}"', f'"{before}"') for part in parts]
+    found = from_stored(table.set_column(0, "part", pa.array(parts, pa.large_string())))
+    assert isinstance(found, Completing)
+    assert found.looked_at == 0
+    assert not hasattr(found, "held")
 
 
 def test_what_earlier_versions_stored_is_read():

@@ -36,10 +36,10 @@ from tests.live.buckets import Stored
 from tests.live.test_touched import KEYS, composed, many, small_chunks
 from windrow.algebra.time_scale import TimeScale
 from windrow.kernels.advance import Growing
+from windrow.kernels.incremental import Fragment, Program
 from windrow.kernels.patterns.match_recognize import match_recognize
 from windrow.kernels.patterns.pattern_plan import Duration
 from windrow.kernels.sorting import SortKey
-from windrow.kernels.stages import Fragment, Program
 from windrow.spark.live.executors import bucket as buckets_of
 from windrow.spark.live.executors.as_bytes import from_bytes
 from windrow.spark.live.executors.bucket import advanced
@@ -110,7 +110,7 @@ def emitted(kernel, rows, rowtimes, data):
                 elif is_of_rows(note):
                     found += from_bytes(part).to_batches()
     assert used == rows.num_rows
-    assert all(one.held == {0: 0} and one.waiting == {0: 0} for one in accounts.values())
+    assert all(one.retained == {0: 0} and one.waiting == {0: 0} for one in accounts.values())
     return found
 
 
@@ -192,7 +192,7 @@ class Counting(Stored):
 
 @pytest.mark.parametrize("count", [2_000, 100_000])
 def test_a_micro_batch_moves_few_rows_of_the_store_however_many_are_retained(count, monkeypatch):
-    for module in ("kernels.stages.chunking", "spark.live.micro_batches.retained_rows"):
+    for module in ("kernels.incremental.chunking", "spark.live.micro_batches.retained_rows"):
         monkeypatch.setattr(f"windrow.{module}.SMALLEST", 512)
     plan = planned(
         "SELECT COUNT(w.o) AS n FROM t WINDOW BY w AS (TYPE SLIDING ORDER BY o START AS s ONLY END AS e"
@@ -215,9 +215,9 @@ def test_a_micro_batch_moves_few_rows_of_the_store_however_many_are_retained(cou
         notes = [note for note, _ in advanced(task, store, [(each[NOTE], each[DATA]) for each in packed])]
         return next(one for one in map(BucketAccount.read, notes) if one is not None)
 
-    assert step(rows, 1).held == {0: count}
+    assert step(rows, 1).retained == {0: count}
     assert store.written_rows == count
     for at, key in enumerate([3, count - 1, count // 2], 2):
-        assert step(rows.slice(key, 1), at).held == {0: count + at - 1}
+        assert step(rows.slice(key, 1), at).retained == {0: count + at - 1}
         assert store.read_rows == 0
         assert store.written_rows <= 16

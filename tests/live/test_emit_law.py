@@ -18,7 +18,7 @@ from tests.live.test_law import COLUMNS, LAGS, log, table
 from tests.live.test_named import ORDERINGS, calls, opened
 from tests.live.test_named import recorded as written
 from windrow import Session, WindrowError
-from windrow.kernels.stages import UnmatchedError
+from windrow.kernels.incremental import UnmatchedError
 from windrow.spark.live.checkpoints import carried_state
 from windrow.spark.live.checkpoints.carried_state import Carried
 from windrow.spark.live.micro_batches import emit_in_memory

@@ -12,7 +12,7 @@ from tests.live.test_executors import declared, on_executors, one_producer, put,
 from tests.live.test_law import LAGS, ORDER, admitted, row, sequences, table
 from windrow import Memory, Session
 from windrow.errors import NotSupportedError, UsageError
-from windrow.kernels.stages import chunking
+from windrow.kernels.incremental import chunking
 from windrow.spark.live import hosts
 from windrow.spark.live.executors.bucket_steps import ExecutorSteps
 from windrow.spark.live.executors.packing import DATA, NOTE
@@ -93,7 +93,7 @@ def assert_as_on_the_driver(spark, folder, log, lag, query, cuts, parts, count, 
     late = sum(sum(one.late.values()) + sum(one.rejected.values()) for one in last)
     assert late == progress["rows_late"]
     assert sum(one.waiting[0] for one in last) == progress["rows_held"] == 0
-    assert sum(one.held[0] for one in last) == progress["rows_in_windows"]
+    assert sum(one.retained[0] for one in last) == progress["rows_in_windows"]
 
 
 @law(6)

@@ -38,10 +38,10 @@ from tests.kernels.test_window_by_property import (
     tables,
 )
 from windrow.kernels.advance import Ended, Frontier, Growing, advance, moves_by_time
+from windrow.kernels.incremental import chunking
 from windrow.kernels.patterns.pattern_plan import STATE, Duration
 from windrow.kernels.patterns.tree import Sequence
 from windrow.kernels.sorting import SortKey
-from windrow.kernels.stages import chunking
 from windrow.punctuations import Cover, lines_of
 from windrow.punctuations.regions import Region
 from windrow.spark.live.micro_batches import affected_partitions, retained_rows

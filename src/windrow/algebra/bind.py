@@ -602,9 +602,9 @@ def _ends_operand(token: Token) -> bool:
 
 def _with_argument_uses(aggregates: Aggregates, uses: tuple[Uses, ...], names: list[str]) -> tuple[Uses, ...]:
     """Adds what arguments of aggregates read beside the window's own rows (``AVG(w.val - s.val)``)."""
-    held = {use.name: use.fields for use in uses}
+    fields_of = {use.name: use.fields for use in uses}
     names = [*names, *(QUALIFIED + name for name in names)]
     for use in (use for call in aggregates.calls for use in call.others):
-        known = held.get(use.name, frozenset())
-        held[use.name] = None if known is None or use.fields is None else known | use.fields
-    return tuple(Uses(name, held[name]) for name in names if name in held)
+        known = fields_of.get(use.name, frozenset())
+        fields_of[use.name] = None if known is None or use.fields is None else known | use.fields
+    return tuple(Uses(name, fields_of[name]) for name in names if name in fields_of)

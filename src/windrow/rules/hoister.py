@@ -409,13 +409,13 @@ class Hoister:
         if cast is None and rank is None and not self.has_values(kind):
             raise NotTypedError(f"{self.shown(expression)} of type {kind} is not a value that the kernel has")
         text = _cast(self.text(expression), cast)
-        held = [
+        own_guards = [
             (guard, around)
             for guard, around in guards
             if self.single_row(guard) is variable and not self.needs_identity(guard)
         ]
-        if held and not self.is_safe(expression):
-            passed = (SqlText.of(before, self.text(guard), after) for guard, (before, after) in held)
+        if own_guards and not self.is_safe(expression):
+            passed = (SqlText.of(before, self.text(guard), after) for guard, (before, after) in own_guards)
             conditions = SqlText.join(" AND ", passed)
             text = SqlText.of("CASE WHEN ", conditions, " THEN ", text, " END")
         written = self.field(expression) if cast is None else None

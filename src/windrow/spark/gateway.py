@@ -27,7 +27,7 @@ from windrow.syntax.tokens import tokenize
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-    from windrow.kernels.zset.stage import Keyed
+    from windrow.kernels.zset.keyed_operator import Keyed
     from windrow.plan.columns import Completeness
 
 __all__ = ["DIALECT_SETTING", "Gateway", "Operators", "check_dialect", "is_ansi"]
@@ -44,7 +44,7 @@ class Operators(Protocol):
 
     def keyed(
         self,
-        stage: Keyed,
+        operator: Keyed,
         sides: list[DataFrame],
         result: StructType,
         until: Sequence[Completeness] = (),

@@ -14,8 +14,8 @@ promised of all that later steps give (:mod:`.bounds`): by it, one sequence foll
 
 from windrow.kernels.advance.bounds import least_open
 from windrow.kernels.advance.ended import Ended
+from windrow.kernels.advance.growing_fragment import GrowingFragment, unpacked
 from windrow.kernels.advance.keeping import holds, keeping
-from windrow.kernels.advance.stage import GrowingStage, unpacked
 from windrow.kernels.advance.steps import Frontier, Growing, advance
 from windrow.kernels.advance.suffix import AT, CARRIED, DONE, STATE
 from windrow.kernels.advance.touched import Changed, changed, moves_by_time
@@ -29,7 +29,7 @@ __all__ = [
     "Ended",
     "Frontier",
     "Growing",
-    "GrowingStage",
+    "GrowingFragment",
     "advance",
     "changed",
     "holds",

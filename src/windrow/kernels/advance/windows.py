@@ -145,10 +145,10 @@ def _tumbling(
         windows = tumbled(windows)
         final = _ended(plan, windows)
     settled = may_be | _covered(suffix, windows.take(np.flatnonzero(final)))
-    held = np.zeros(len(may_be), bool)
-    held[windows.label[~final]] = True
+    blocked = np.zeros(len(may_be), bool)
+    blocked[windows.label[~final]] = True
     counts = np.diff(suffix.bounds)
-    before = np.concatenate([[0], np.cumsum(held)])
+    before = np.concatenate([[0], np.cumsum(blocked)])
     is_behind = before[1:] > np.repeat(before[suffix.bounds[:-1]], counts)
     return windows.take(np.flatnonzero(final)), settled & ~is_behind
 
@@ -172,9 +172,9 @@ def _tumbling_labels(
     if begins is None:
         return windows.take(np.zeros(0, np.int64)), np.zeros(len(may_be), bool)
     of = np.repeat(np.arange(len(first)), counts)
-    holds_up = np.zeros(len(first), bool)
-    holds_up[of[windows.label[windows.open_start]]] = True
-    is_open = ~_is_before(windows, suffix, _reached(suffix)) & ~holds_up[of[windows.label]]
+    blocks_later = np.zeros(len(first), bool)
+    blocks_later[of[windows.label[windows.open_start]]] = True
+    is_open = ~_is_before(windows, suffix, _reached(suffix)) & ~blocks_later[of[windows.label]]
     chosen = windows.take(np.flatnonzero(is_open))
     if plan.end is None:
         chosen = between_starts(chosen)
@@ -183,9 +183,9 @@ def _tumbling_labels(
         chosen = tumbled(chosen)
         final = _ended(plan, chosen)
     final &= chosen.low <= begins[of[chosen.label]]
-    held = np.append(0, np.cumsum(~final))
-    before = held[np.searchsorted(of[chosen.label], of[chosen.label])]
-    given = chosen.take(np.flatnonzero(final & (held[1:] == before)))
+    blocked = np.append(0, np.cumsum(~final))
+    before = blocked[np.searchsorted(of[chosen.label], of[chosen.label])]
+    given = chosen.take(np.flatnonzero(final & (blocked[1:] == before)))
     reached = _reached(suffix, given)
     settled = may_be.copy()
     settled[windows.label[windows.open_start | ~_is_before(windows, suffix, reached)]] = False

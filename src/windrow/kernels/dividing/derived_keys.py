@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.kernels.computed.computed_steps import Choice, Computed, ComputedColumns, carrying, only
-from windrow.kernels.stages.program import Fragment, Node
+from windrow.kernels.incremental.program import Fragment, Node
 from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.kernels.zset.time_windows import TimeWindows, ticks_of, with_time
 
@@ -88,7 +88,7 @@ class Way:
 
     def within(self, node: Node) -> Way | None:
         """The way on through an operator; None for one that is not of windows of which each row is in one."""
-        windows = node.stage.windows
+        windows = node.operator.windows
         if windows is None or windows.kind != "TUMBLE":
             return None
         (side,) = node.sides

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from windrow.kernels.dividing.derived_keys import DerivedKey, Way
-from windrow.kernels.stages.program import Fragment, Node, Program
+from windrow.kernels.incremental.program import Fragment, Node, Program
 from windrow.kernels.zset.relation import ENTER, LEAVE
 
 __all__ = ["Division", "divisions", "undivided"]
@@ -70,7 +70,7 @@ def divisions(
         sides = [_of_fragment(side, origins) for side in node.sides]
         origins.columns[node.leaf] = {**_of_node(node, sides), **_of_windows(node, origins)}
         if not _is_of_each_row(node):
-            keyed.append([_meeting(sides, key) for key in node.stage.keys])
+            keyed.append([_meeting(sides, key) for key in node.operator.keys])
     if shown is not None:
         (output,) = program.outputs
         given = _of_fragment(output, origins)
@@ -89,7 +89,7 @@ def undivided(program: Program) -> bool:
 
 
 def _is_of_each_row(node: Node) -> bool:
-    windows = node.stage.windows
+    windows = node.operator.windows
     return windows is not None and windows.kind != "SESSION"
 
 
@@ -125,10 +125,10 @@ def _of_windows(node: Node, origins: _Origins) -> dict[str, _Columns]:
     """The columns of windows of which each row is in one; the way goes on through these."""
     before = [origins.ways[leaf] for leaf in node.sides[0].leaves if leaf in origins.ways]
     way = before[0].within(node) if len(before) == 1 else None
-    if way is None or node.stage.windows is None:
+    if way is None or node.operator.windows is None:
         return {}
     origins.ways[node.leaf] = way
-    names = [name for name in node.stage.windows.names if name in node.result.names]
+    names = [name for name in node.operator.windows.names if name in node.result.names]
     return {name: _derived(way, node.result.field(name)) for name in names}
 
 
@@ -139,7 +139,7 @@ def _derived(way: Way, column: pa.Field) -> _Columns:
 def _of_node(node: Node, sides: Sequence[Mapping[str, _Columns]]) -> dict[str, _Columns]:
     """Of the columns that an operator gives; of groups the keys alone are columns of rows."""
     found = {}
-    kept = node.stage.keys if node.stage.aggregates else node.result.names
+    kept = node.operator.keys if node.operator.aggregates else node.result.names
     for name in kept:
         having = [known for side, known in zip(node.sides, sides, strict=True) if name in side.schema.names]
         if having and all(name in known for known in having):

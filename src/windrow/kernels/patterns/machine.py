@@ -53,9 +53,9 @@ Where labels count, the row is that of the table written once for each label.
 def grown(array: Any) -> Any:
     """The array with room for twice as many."""
     larger = np.empty((2 * array.shape[0],) + array.shape[1:], array.dtype)  # noqa: RUF005 - numba knows no star here
-    held = larger.reshape(larger.size)  # as slices, numba takes three seconds for the error of unlike shapes
+    flat = larger.reshape(larger.size)  # as slices, numba takes three seconds for the error of unlike shapes
     for at, value in enumerate(array.flat):
-        held[at] = value
+        flat[at] = value
     return larger
 
 

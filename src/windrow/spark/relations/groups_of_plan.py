@@ -17,8 +17,8 @@ from windrow.algebra.rewriting.time_windows_as_sql import windowed
 from windrow.algebra.time_scale import NEVER
 from windrow.kernels.aggregates import Aggregate
 from windrow.kernels.sorting import SortKey
+from windrow.kernels.zset.keyed_operator import First
 from windrow.kernels.zset.relation import ENTER, LEAVE
-from windrow.kernels.zset.stage import First
 from windrow.plan import nodes as plan
 from windrow.plan.columns import ROWS
 from windrow.plan.event_time.window_times import window_of

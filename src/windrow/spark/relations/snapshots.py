@@ -47,19 +47,21 @@ def by_snapshots(
     schema = gateway.sql(text, {**empty, **tables}).schema
     names = tuple(schema.names)
     columns = columns_of(names)
-    held = {key: _Held(gateway, item) for key, item in inputs.items()}
+    collected = {key: _Collected(gateway, item) for key, item in inputs.items()}
     streams = tuple({id(stream): stream for item in inputs.values() for stream in item.streams}.values())
     instants = _instants(
-        held.values(), [ends[0] for item in inputs.values() if (ends := item.ends) is not None]
+        collected.values(), [ends[0] for item in inputs.values() if (ends := item.ends) is not None]
     )
     answers: list[pa.Table] = []
     for start in range(0, len(instants), _AT_ONCE):
-        answers.append(_answers(gateway, text, held, tables, instants[start : start + _AT_ONCE], columns))
+        answers.append(
+            _answers(gateway, text, collected, tables, instants[start : start + _AT_ONCE], columns)
+        )
     inner = StructType(
         [StructField(name, field.dataType) for name, field in zip(columns, schema, strict=True)]
     )
     frame = frame_of(gateway, _lasting(answers, instants, columns), inner)
-    changes = gateway.spark.createDataFrame([(at,) for at in _changes(held.values())], f"{AT} bigint")
+    changes = gateway.spark.createDataFrame([(at,) for at in _changes(collected.values())], f"{AT} bigint")
     return Varying.of(frame, scale, streams, changes).renamed(names)
 
 
@@ -75,7 +77,7 @@ def _frame(gateway: Gateway, rows: pa.Table | None, schema: StructType) -> DataF
     return gateway.spark.createDataFrame(rows, schema)
 
 
-class _Held:
+class _Collected:
     """An input on the driver."""
 
     def __init__(self, gateway: Gateway, item: Varying) -> None:
@@ -94,20 +96,20 @@ class _Held:
         return _frame(self.gateway, rows, self.inner).toDF(*self.names)
 
 
-def _changes(held: Any) -> list[int]:
-    return sorted({at for item in held for at in item.instants})
+def _changes(collected: Any) -> list[int]:
+    return sorted({at for item in collected for at in item.instants})
 
 
-def _instants(held: Any, firsts: Sequence[int]) -> list[int]:
+def _instants(collected: Any, firsts: Sequence[int]) -> list[int]:
     """Those at which a window changes, and the logs' first."""
-    changes = _changes(held)
+    changes = _changes(collected)
     return sorted({*changes, min(firsts)}) if firsts else changes
 
 
 def _answers(
     gateway: Gateway,
     text: SqlText,
-    held: Mapping[str, _Held],
+    collected: Mapping[str, _Collected],
     tables: Mapping[str, DataFrame],
     instants: Sequence[int],
     columns: Sequence[str],
@@ -115,7 +117,7 @@ def _answers(
     """The query's rows at each of some instants, by one job."""
     whole: DataFrame | None = None
     for tick in instants:
-        inputs = {key: item.at(tick) for key, item in held.items()}
+        inputs = {key: item.at(tick) for key, item in collected.items()}
         answer = gateway.sql(text, {**inputs, **tables}).toDF(*columns)
         answer = answer.withColumn(AT, F.lit(tick).cast("bigint"))
         whole = answer if whole is None else whole.unionAll(answer)

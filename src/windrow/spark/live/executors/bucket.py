@@ -54,7 +54,7 @@ class _Bucket:
         The time of the last micro-batch.
     late, rejected
         As of :class:`BucketAccount`.
-    held
+    state
         What it holds.
     """
 
@@ -64,12 +64,12 @@ class _Bucket:
     now: int
     late: dict[int, int]
     rejected: dict[int, int]
-    held: BucketState
+    state: BucketState
 
     @property
     def size(self) -> int:
         """The bytes of what is stored."""
-        return self.held.size
+        return self.state.size
 
 
 _KNOWN: dict[str, _Bucket] = {}
@@ -91,7 +91,7 @@ def _remember(life: str, bucket: _Bucket) -> None:
 def advanced(task: BucketTask, store: Store, packets: Iterable[Packet]) -> Iterator[Packet]:
     """What a bucket gives for the packets of a micro-batch.
 
-    First an account, then rows that are late, then what :meth:`.held.Held.step` gives.
+    First an account, then rows that are late, then what :meth:`.state.TimedRows.step` gives.
 
     Raises
     ------
@@ -115,21 +115,21 @@ def advanced(task: BucketTask, store: Store, packets: Iterable[Packet]) -> Itera
         side = told["side"]
         place = task.sides[side].stream
         stream = task.streams[place]
-        found = _judged(stream, bucket.held, from_bytes(data), before[place, json.dumps(told["order"])])
-        wrong = [found.late, bucket.held.take(side, found.admitted, moment)]
+        found = _judged(stream, bucket.state, from_bytes(data), before[place, json.dumps(told["order"])])
+        wrong = [found.late, bucket.state.take(side, found.admitted, moment)]
         if task.sides[side].is_first:
             _count(bucket, account, place, found.decision)
             for some in (one for one in wrong if one is not None):
                 account.apart[place] = account.apart.get(place, 0) + some.num_rows
                 note = json.dumps({"kind": "late", "stream": place})
                 late.append((note, to_bytes(_apart(stream, some))))
-    changed = bucket.held.step(moment, account)
-    kept = bucket.held.keep(store, moment.number)
+    changed = bucket.state.step(moment, account)
+    kept = bucket.state.keep(store, moment.number)
     after = replace(bucket, token=uuid.uuid4().hex, number=moment.number, now=now)
     store.keep(_text(task, life, after, kept))
     _remember(life, after)
     account.late, account.rejected, account.said = after.late, after.rejected, shown(after.said)
-    after.held.tell(account)
+    after.state.tell(account)
     yield account.note, None
     yield from late
     for start in range(0, 0 if changed is None else changed.num_rows, _ROWS_AT_ONCE):
@@ -163,13 +163,13 @@ class _Judged:
     decision: npt.NDArray[np.int8]
 
 
-def _judged(stream: TaskStream, held: BucketState, rows: pa.Table, before: Said) -> _Judged:
+def _judged(stream: TaskStream, state: BucketState, rows: pa.Table, before: Said) -> _Judged:
     at, seen = (rows.column(name).to_numpy() for name in (stream.rowtime, SEEN))
     has_bounds = PROMISED in rows.column_names
     promised = rows.column(PROMISED).to_numpy() if has_bounds else np.full(len(seen), NO_BOUND)
     decision, violated = judged(stream.ordering, before, at, seen, promised)
     is_estimated = decision == Decision.LATE
-    is_late = decision == Decision.REJECTED if held.takes_late else decision != Decision.ADMITTED
+    is_late = decision == Decision.REJECTED if state.takes_late else decision != Decision.ADMITTED
     # of one producer, the watermark is the bound that such a row is below
     rows = rows.append_column(BEFORE, pa.array(violated, mask=~is_estimated))
     if not is_late.any():
@@ -210,8 +210,8 @@ def _read(task: BucketTask, store: Store) -> tuple[str, _Bucket]:
         return told["life"], known
     late, rejected = ({int(at): count for at, count in told[name].items()} for name in ("late", "rejected"))
     said = {int(place): Said(*one) for place, one in told["said"].items()}
-    held = task.work.again(task, told["held"], store)
-    return told["life"], _Bucket(told["token"], told["number"], said, told["now"], late, rejected, held)
+    state = task.work.again(task, told["held"], store)
+    return told["life"], _Bucket(told["token"], told["number"], said, told["now"], late, rejected, state)
 
 
 def _refuse_another(task: BucketTask, told: Mapping[str, Any]) -> None:
@@ -229,7 +229,7 @@ def _refuse_another(task: BucketTask, told: Mapping[str, Any]) -> None:
         )
 
 
-def _text(task: BucketTask, life: str, bucket: _Bucket, held: Mapping[str, Any]) -> str:
+def _text(task: BucketTask, life: str, bucket: _Bucket, state: Mapping[str, Any]) -> str:
     return json.dumps(
         {
             "query": task.query,
@@ -241,6 +241,6 @@ def _text(task: BucketTask, life: str, bucket: _Bucket, held: Mapping[str, Any])
             "now": bucket.now,
             "late": bucket.late,
             "rejected": bucket.rejected,
-            "held": held,
+            "held": state,
         }
     )

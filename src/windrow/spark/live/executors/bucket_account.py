@@ -29,7 +29,7 @@ class BucketAccount:
         How many rows of each stream it gives as late ones.
     waiting, oldest_waiting
         Of each stream the rows that wait, and the first rowtime among them.
-    held, oldest, size
+    retained, oldest, size
         Of each side the rows that it holds, the first rowtime among them, and the bytes that are stored.
     groups, stored
         What operators hold in place of rows, and the bytes of it that are stored.
@@ -46,7 +46,7 @@ class BucketAccount:
     apart: dict[int, int] = field(default_factory=dict)
     waiting: dict[int, int] = field(default_factory=dict)
     oldest_waiting: dict[int, int | None] = field(default_factory=dict)
-    held: dict[int, int] = field(default_factory=dict)
+    retained: dict[int, int] = field(default_factory=dict)
     oldest: dict[int, int | None] = field(default_factory=dict)
     size: dict[int, int] = field(default_factory=dict)
     groups: int = 0

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from windrow.errors import ExecutionError
-from windrow.kernels.stages import Fragment, Holding
+from windrow.kernels.incremental import Fragment, InputState
 from windrow.kernels.stored import from_stored, stored
 from windrow.spark.live.executors.as_bytes import from_bytes, to_bytes
 from windrow.spark.live.executors.bucket_account import BucketAccount
@@ -131,12 +131,12 @@ class BucketWindow:
     ----------
     name
         Of the chunks.
-    holding
+    state
         The rows.
     """
 
     name: str
-    holding: Holding
+    state: InputState
     _chunks: StoredChunks = field(init=False)
 
     def __post_init__(self) -> None:
@@ -149,8 +149,8 @@ class BucketWindow:
 
     def keep(self, store: Store, number: int) -> dict[str, int]:
         """Store what is new after a micro-batch, and drop what has gone; how many rows each chunk has."""
-        self.holding, new = self.holding.merged(number)
-        return self._chunks.keep(store, self.holding.chunks, new)
+        self.state, new = self.state.merged(number)
+        return self._chunks.keep(store, self.state.chunks, new)
 
     def read(self, store: Store, chunks: Mapping[str, int]) -> dict[int, tuple[int, pa.Table]]:
         """Of each chunk that was kept how many rows it had, and what is in it."""

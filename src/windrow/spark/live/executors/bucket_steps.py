@@ -214,7 +214,9 @@ class ExecutorSteps(Steps):
         note(_OPERATORS, (one.groups for one in accounts), sum(one.stored for one in accounts), ())
         for at, side in enumerate(self._graph.sides):
             size = sum(one.size[at] for one in accounts)
-            note(side.name, (one.held[at] for one in accounts), size, (one.oldest[at] for one in accounts))
+            note(
+                side.name, (one.retained[at] for one in accounts), size, (one.oldest[at] for one in accounts)
+            )
         return found
 
 

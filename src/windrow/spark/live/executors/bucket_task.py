@@ -75,7 +75,7 @@ class Work(Protocol):
         """A bucket that holds nothing."""
 
     def again(self, task: BucketTask, told: Mapping[str, Any], store: Store) -> BucketState:
-        """What a bucket held, by what :meth:`.held.Held.keep` has told."""
+        """What a bucket held, by what :meth:`.retained.TimedRows.keep` has told."""
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow.kernels.stages import Program, Run
+from windrow.kernels.incremental import Program, Run
 from windrow.spark.live.executors.bucket_account import BucketAccount
 from windrow.spark.live.executors.bucket_state import Moment, Store, StoredChunks, not_here
 from windrow.spark.live.executors.bucket_task import BucketTask
@@ -53,13 +53,13 @@ class BucketClause:
 
     def again(self, task: BucketTask, told: Mapping[str, Any], store: Store) -> ClauseInBucket:
         """What was retained."""
-        held = self.begin(task)
-        found = {name: held.chunks[name].read(store, chunks) for name, chunks in told["chunks"].items()}
+        state = self.begin(task)
+        found = {name: state.chunks[name].read(store, chunks) for name, chunks in told["chunks"].items()}
         waits, kept = (
-            KeptRows.read(rows.key, found[name], found[f"{name}{GONE}"]) for name, rows in held.named()
+            KeptRows.read(rows.key, found[name], found[f"{name}{GONE}"]) for name, rows in state.named()
         )
-        held.rows, held.frontier = ClauseRows(waits, kept), told["frontier"]
-        return held
+        state.rows, state.frontier = ClauseRows(waits, kept), told["frontier"]
+        return state
 
 
 @dataclass
@@ -143,4 +143,4 @@ class ClauseInBucket:
         size = sum(self.chunks[name].size for name in (_KEPT, f"{_KEPT}{GONE}"))
         rowtimes = self.work.rowtimes
         found = retained_of(kept.tables(*rowtimes), size, self.work.kernel.scale, rowtimes)
-        account.held[0], account.oldest[0], account.size[0] = found.rows, found.oldest, size
+        account.retained[0], account.oldest[0], account.size[0] = found.rows, found.oldest, size

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from windrow.algebra.watermarks import Steps as Marks
 from windrow.algebra.watermarks import held_back
-from windrow.kernels.stages import PER_STEP, Held, Holding, Program, Run, Times, UnmatchedError
+from windrow.kernels.incremental import PER_STEP, InputState, Program, Run, TimedRows, Times, UnmatchedError
 from windrow.kernels.zset.relation import NEVER
 from windrow.spark.live.executors.bucket_account import BucketAccount
 from windrow.spark.live.executors.bucket_state import BucketWindow, Carry, Moment, Store, not_here
@@ -24,7 +24,7 @@ from windrow.spark.live.micro_batches.emit_in_memory import SETTLED_FROM
 from windrow.spark.live.micro_batches.late_for_groups import late_by
 from windrow.spark.live.operators.emit_program import EmitProgram, EmitRun, EmitSource
 from windrow.spark.live.operators.flow import unstable
-from windrow.spark.live.operators.watermark_conditions import is_held
+from windrow.spark.live.operators.watermark_conditions import where_true
 from windrow.spark.logs.arrived import before_end
 from windrow.spark.logs.session_streams import ARRIVED, REASON, ROWTIME
 from windrow.streams.entries import BEFORE, NO_BOUND, REASONS
@@ -91,21 +91,21 @@ class Emits:
         return Emitting(task, self, kept, BucketWindow(_MARKS, _nothing(_MARK_SCHEMA)))
 
     def again(self, task: BucketTask, told: Mapping[str, Any], store: Store) -> Emitting:
-        """What was held."""
-        held = self.begin(task)
+        """What was retained."""
+        state = self.begin(task)
         for one, schema, chunks in zip(
-            [*held.kept, held.marks], [*self.schemas, _MARK_SCHEMA], told["chunks"], strict=True
+            [*state.kept, state.marks], [*self.schemas, _MARK_SCHEMA], told["chunks"], strict=True
         ):
-            one.holding = _nothing(schema)
+            one.state = _nothing(schema)
             for chunk, (_, rows) in one.read(store, chunks).items():
-                one.holding = _with(one.holding, rows, chunk)
-        held.frontier, held.origin, held.for_groups = told["frontier"], told["origin"], told["for_groups"]
+                one.state = _with(one.state, rows, chunk)
+        state.frontier, state.origin, state.for_groups = told["frontier"], told["origin"], told["for_groups"]
         if told["carried"] is not None:
-            held.carried = Carry(**told["carried"])
-            held.run.restore(held.carried.read(store))
-        since = None if held.carried is None else held.carried.at
-        held.again(since)
-        return held
+            state.carried = Carry(**told["carried"])
+            state.run.restore(state.carried.read(store))
+        since = None if state.carried is None else state.carried.at
+        state.again(since)
+        return state
 
 
 @dataclass
@@ -190,7 +190,7 @@ class Emitting:
         asked = [
             (
                 one.source.mark_before(rows, self.known_of(one.source.watermark_of), scales),
-                [partial(is_held, run, one.rowtime.name) for run in runs],
+                [partial(where_true, run, one.rowtime.name) for run in runs],
             )
             for one, runs in judges
         ]
@@ -226,7 +226,7 @@ class Emitting:
         for side, one, table in zip(self.task.sides, self.kept, rows, strict=True):
             account.used += table.num_rows if side.is_first else 0
             if self.work.holds:
-                one.holding = _with(one.holding, table, moment.number * PER_STEP)
+                one.state = _with(one.state, table, moment.number * PER_STEP)
         account.used -= late
         self._let_go()
         return told
@@ -235,7 +235,7 @@ class Emitting:
         """Let operators hold what they held, by the rows that have come after a processing time."""
         self.known, self._taken = self.all_known(), 0
         if self.frontier is not None and since != self.frontier:
-            self.advance([one.holding.held.rows for one in self.kept], (since, self.frontier))
+            self.advance([one.state.retained.rows for one in self.kept], (since, self.frontier))
 
     def _let_go(self) -> None:
         """Keep no rows of which no change is made any more; ask for that when they are twice as many."""
@@ -245,27 +245,29 @@ class Emitting:
         if not watermark or not self.work.endings:
             return
         for at, (side, one) in enumerate(zip(self.task.sides, self.kept, strict=True)):
-            held = one.holding.held
-            if len(held) >= max(2 * self._left[at], SETTLED_FROM):
-                over = self.work.endings[self.task.streams[side.stream].name].of(held.rows, watermark[-1][1])
-                one.holding = replace(one.holding, held=held.where(~over))
-                self._left[at] = len(one.holding.held)
-        firsts = [pc.min(one.holding.held.rows.column(ARRIVED)).as_py() for one in self.kept]
+            retained = one.state.retained
+            if len(retained) >= max(2 * self._left[at], SETTLED_FROM):
+                over = self.work.endings[self.task.streams[side.stream].name].of(
+                    retained.rows, watermark[-1][1]
+                )
+                one.state = replace(one.state, retained=retained.where(~over))
+                self._left[at] = len(one.state.retained)
+        firsts = [pc.min(one.state.retained.rows.column(ARRIVED)).as_py() for one in self.kept]
         self._forget_marks(min((first for first in firsts if first is not None), default=None))
-        if self._taken > 2 * sum(len(one.holding.held) for one in self.kept) + SPARE:
+        if self._taken > 2 * sum(len(one.state.retained) for one in self.kept) + SPARE:
             self.run.empty()
             self.again(None)
 
     def _forget_marks(self, first: int | None) -> None:
         """Keep the last mark of each stream before a processing time, and those after it."""
-        marks, last = self.marks.holding.held, dict[str, int]()
+        marks, last = self.marks.state.retained, dict[str, int]()
         places = list(zip(*(marks.rows.column(name).to_pylist() for name in ("stream", "at")), strict=True))
         for name, at in places:
             if first is None or at < first:
                 last[name] = max(at, last.get(name, at))
         stays = np.array([at >= last.get(name, at) for name, at in places], bool)
         if not stays.all():
-            self.marks.holding = replace(self.marks.holding, held=marks.where(stays))
+            self.marks.state = replace(self.marks.state, retained=marks.where(stays))
 
     def advance(self, rows: Sequence[pa.Table], span: tuple[int | None, int]) -> pa.Table:
         """What is emitted by rows of each source from one processing time, which is left out, to another."""
@@ -288,12 +290,12 @@ class Emitting:
             table = pa.Table.from_pylist(
                 [dict(zip(_MARK_SCHEMA.names, one, strict=True)) for one in moved], _MARK_SCHEMA
             )
-            self.marks.holding = _with(self.marks.holding, table, moment.number * PER_STEP)
+            self.marks.state = _with(self.marks.state, table, moment.number * PER_STEP)
 
     def all_known(self) -> dict[str, Marks]:
         """All that is kept of how far streams were known."""
         known: dict[str, Marks] = {stream.name: [] for stream in self.task.streams}
-        columns = [column.to_pylist() for column in self.marks.holding.held.rows.columns]
+        columns = [column.to_pylist() for column in self.marks.state.retained.rows.columns]
         for name, at, mark in zip(*columns, strict=True):
             known[name].append((at, mark))
         return known
@@ -307,7 +309,7 @@ class Emitting:
 
     def keep(self, store: Store, number: int) -> dict[str, Any]:
         """Store what is new; now and then what operators hold in place of rows."""
-        came = sum(len(one.holding.held) for one in self.kept)
+        came = sum(len(one.state.retained) for one in self.kept)
         if self.frontier is not None and not self.work.endings and Carry.is_due(self.carried, came):
             self._carry(store, self.frontier, number)
         chunks = [one.keep(store, number) for one in (*self.kept, self.marks)]
@@ -323,33 +325,35 @@ class Emitting:
     def _carry(self, store: Store, frontier: int, number: int) -> None:
         if self.work.program.forgets:
             self.run.forget(self.reached(self.known))
-        self.carried = Carry.written(store, self.carried, number, frontier, self.run.held, self.run.state)
+        self.carried = Carry.written(store, self.carried, number, frontier, self.run.retained, self.run.state)
         for one in self.kept:
-            held = one.holding.held
-            one.holding = replace(one.holding, held=held.where(np.zeros(len(held), bool)))
+            retained = one.state.retained
+            one.state = replace(one.state, retained=retained.where(np.zeros(len(retained), bool)))
         self._forget_marks(None)
 
     def tell(self, account: BucketAccount) -> None:
         """Say what is held."""
-        account.groups, account.for_groups = self.run.held, self.for_groups
+        account.groups, account.for_groups = self.run.retained, self.for_groups
         account.stored = 0 if self.carried is None else self.carried.size
         for at, one in enumerate(self.kept):
-            rows = one.holding.held.rows
-            account.held[at] = rows.num_rows
+            rows = one.state.retained.rows
+            account.retained[at] = rows.num_rows
             account.oldest[at] = pc.min(rows.column(ROWTIME)).as_py()
             account.size[at] = one.size
 
 
-def _nothing(schema: pa.Schema) -> Holding:
+def _nothing(schema: pa.Schema) -> InputState:
     none, empty = np.zeros(0, np.int64), schema.empty_table()
-    return Holding(Held.of(empty, none, none, none), empty, none)
+    return InputState(TimedRows.of(empty, none, none, none), empty, none)
 
 
-def _with(holding: Holding, rows: pa.Table, chunk: int) -> Holding:
+def _with(state: InputState, rows: pa.Table, chunk: int) -> InputState:
     """With more rows, which are kept in a chunk."""
     if not rows.num_rows:
-        return holding
+        return state
     count = rows.num_rows
     enter, leave = np.zeros(count, np.int64), np.full(count, NEVER)
-    held = holding.held.with_rows(Held.of(rows.combine_chunks(), enter, leave, np.full(count, chunk)))
-    return replace(holding, held=held, chunks={**holding.chunks, chunk: count})
+    retained = state.retained.with_rows(
+        TimedRows.of(rows.combine_chunks(), enter, leave, np.full(count, chunk))
+    )
+    return replace(state, retained=retained, chunks={**state.chunks, chunk: count})

@@ -12,13 +12,13 @@ import pyarrow as pa
 from pyspark.sql.types import StructField, StructType
 
 from windrow.algebra.rewriting.time_windows_as_sql import TimeWindow
-from windrow.kernels.stages import Program, Run
+from windrow.kernels.incremental import Program, Run
 from windrow.kernels.zset.time_windows import of_ticks
 from windrow.plan.event_time import ClosedKeys
 from windrow.spark.live.executors.bucket_state import not_here
 from windrow.spark.live.micro_batches.session_rows import alike, ended, window_of
 from windrow.spark.live.operators.incremental import in_memory
-from windrow.spark.live.operators.watermark_conditions import WatermarkConditions, is_held
+from windrow.spark.live.operators.watermark_conditions import WatermarkConditions, where_true
 from windrow.spark.live.plans.emit_queries import EmittedPlan
 from windrow.spark.logs.session_streams import ROWTIME
 
@@ -52,7 +52,7 @@ class Ending:
 
     def of(self, rows: pa.Table, mark: int) -> Bools:
         """Which rows are over at a watermark."""
-        below = partial(is_held, self._run, self.value.name, mark=mark)
+        below = partial(where_true, self._run, self.value.name, mark=mark)
         if self.window is not None:
             return ended(self.window, rows, below)
         ticks = rows.column(ROWTIME).to_numpy()

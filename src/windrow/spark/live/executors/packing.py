@@ -87,15 +87,15 @@ def pack(task: BucketTask, batches: Iterable[pa.RecordBatch], number: int) -> It
 
 def _tables(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
     """The batches, several together where they are small."""
-    held, rows = list[pa.RecordBatch](), 0
+    waiting, rows = list[pa.RecordBatch](), 0
     for batch in batches:
-        held.append(batch)
+        waiting.append(batch)
         rows += batch.num_rows
         if rows >= _ROWS_AT_ONCE:
-            yield pa.Table.from_batches(held)
-            held, rows = [], 0
+            yield pa.Table.from_batches(waiting)
+            waiting, rows = [], 0
     if rows:
-        yield pa.Table.from_batches(held)
+        yield pa.Table.from_batches(waiting)
 
 
 def _parts(task: BucketTask, table: pa.Table, number: int) -> Iterator[tuple[Order, pa.Table]]:

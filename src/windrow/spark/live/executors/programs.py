@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from windrow.kernels.computed.computed_steps import ComputedStep
 from windrow.kernels.dividing import DerivedKey, divisions
-from windrow.kernels.stages import Fragment, Program
+from windrow.kernels.incremental import Fragment, Program
 from windrow.spark.live.operators.lookups import LookUp, SmallTable
 
 __all__ = ["Key", "keys_of", "shown_keys", "with_tables"]

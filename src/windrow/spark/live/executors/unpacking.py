@@ -11,7 +11,7 @@ from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import StructType
 
 from windrow.algebra.time_scale import TimeScale
-from windrow.kernels.stages import Times, changes, netted
+from windrow.kernels.incremental import Times, changes, netted
 from windrow.kernels.zset.relation import AT, DIFF, ENTER, LEAVE, NEVER
 from windrow.spark.arrow import arrow_type
 from windrow.spark.live.executors.as_bytes import from_bytes

@@ -11,14 +11,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow.errors import InputError
-from windrow.kernels.stages import (
+from windrow.kernels.incremental import (
     PER_STEP,
     Block,
-    Held,
-    Holding,
+    InputState,
     Operated,
     Program,
     Run,
+    TimedRows,
     Times,
     UnmatchedError,
     WindowInput,
@@ -53,9 +53,9 @@ class OverWindows:
     leaves: tuple[int, ...]
     reads: tuple[tuple[str, ...], ...]
 
-    def step(self, run: Run, held: Sequence[Held], times: Times, origin: int | None) -> pa.Table:
+    def step(self, run: Run, retained: Sequence[TimedRows], times: Times, origin: int | None) -> pa.Table:
         """What enters and leaves by what enters and leaves the windows; `origin` is their first instant."""
-        parts = zip(self.leaves, held, self.reads, strict=True)
+        parts = zip(self.leaves, retained, self.reads, strict=True)
         try:
             moves = {leaf: rows_of(own, times, reads) for leaf, own, reads in parts}
             (rows,) = run.step(moves, times, origin if times.since is None else None)
@@ -84,29 +84,29 @@ class BucketWindows:
 
     def begin(self, task: BucketTask) -> Windowed:
         """Windows that hold nothing."""
-        kept = [BucketWindow(side.name, Holding.nothing(side)) for side in self.block.inputs]
+        kept = [BucketWindow(side.name, InputState.nothing(side)) for side in self.block.inputs]
         return Windowed(task, self, kept, self.block.going_on())
 
     def again(self, task: BucketTask, told: Mapping[str, Any], store: Store) -> Windowed:
-        """What windows held."""
-        held, frontier = self.begin(task), told["frontier"]
+        """What windows retained."""
+        state, frontier = self.begin(task), told["frontier"]
         # of rows that are given as they are, those at the frontier have been, too
         reached = frontier + 1 if self.passes_on and frontier not in (None, FOREVER) else frontier
-        for one, side, chunks in zip(held.kept, self.block.inputs, told["chunks"], strict=True):
+        for one, side, chunks in zip(state.kept, self.block.inputs, told["chunks"], strict=True):
             read = one.read(store, chunks)
             rows = {chunk: count for chunk, (count, _) in read.items()}
-            one.holding = Holding.read(side, rows, (table for _, table in read.values()), reached)
-        held.frontier, held.origin = frontier, told["origin"]
-        if held.run is not None and frontier is not None:
-            held.rows_of_block(Times(None, frontier))
-        if held.groups is not None and frontier is not None:
+            one.state = InputState.read(side, rows, (table for _, table in read.values()), reached)
+        state.frontier, state.origin = frontier, told["origin"]
+        if state.run is not None and frontier is not None:
+            state.rows_of_block(Times(None, frontier))
+        if state.groups is not None and frontier is not None:
             if told["carried"] is not None:
-                held.carried = Carry(**told["carried"])
-                held.groups.restore(held.carried.read(store))
-            since = None if held.carried is None else held.carried.at
+                state.carried = Carry(**told["carried"])
+                state.groups.restore(state.carried.read(store))
+            since = None if state.carried is None else state.carried.at
             if since is None or since < frontier:
-                held.rows_of_block(Times(since, frontier))
-        return held
+                state.rows_of_block(Times(since, frontier))
+        return state
 
 
 @dataclass
@@ -170,7 +170,7 @@ class Windowed:
             return self._passed(came[0], account, moment.number, until)
         for one, tables in zip(self.kept, came, strict=True):
             for table in tables:
-                one.holding = one.holding.with_arrivals(table, moment.number * PER_STEP)
+                one.state = one.state.with_arrivals(table, moment.number * PER_STEP)
         if until is None or (self.frontier is not None and until <= self.frontier):
             return None
         self.origin = self._first_before(until) if self.origin is None else self.origin
@@ -179,10 +179,10 @@ class Windowed:
         waited, times = self._waiting, Times(self.frontier, until)
         inputs = self.work.block.inputs
         for one, side in zip(self.kept, inputs, strict=True):
-            one.holding = one.holding.taken(side, times)
+            one.state = one.state.taken(side, times)
         rows = self.rows_of_block(times)
         for one, side in zip(self.kept, inputs, strict=True):
-            one.holding = one.holding.after(side, times)
+            one.state = one.state.after(side, times)
         self.frontier = until
         account.used = waited - self._waiting
         if times.since is None or not rows.num_rows:
@@ -192,7 +192,7 @@ class Windowed:
 
     def _first_before(self, until: int) -> int | None:
         """The first rowtime of the rows that have come, if it is before an instant."""
-        waiting = [one.holding.waiting.column(side.window.rowtime) for one, side in self._sides]
+        waiting = [one.state.waiting.column(side.window.rowtime) for one, side in self._sides]
         firsts = [first for one in waiting if (first := pc.min(one).as_py()) is not None and first < until]
         return min(firsts, default=None)
 
@@ -202,11 +202,11 @@ class Windowed:
 
     def rows_of_block(self, times: Times) -> pa.Table:
         """What is made of what enters and leaves; groups and operators hold what they hold after it."""
-        held = [one.holding.held for one in self.kept]
+        retained = [one.state.retained for one in self.kept]
         if self.work.plan is not None:
             assert self.run is not None
-            return self.work.plan.step(self.run, held, times, self.origin)
-        return self.work.block.rows(held, times, self.groups)
+            return self.work.plan.step(self.run, retained, times, self.origin)
+        return self.work.block.rows(retained, times, self.groups)
 
     def _passed(
         self, came: list[pa.Table], account: BucketAccount, number: int, until: int | None
@@ -216,11 +216,11 @@ class Windowed:
         (own,) = self.kept
         rows = pa.concat_tables([side.schema.empty_table(), *came])
         if until is None:
-            own.holding = own.holding.with_arrivals(rows, number * PER_STEP)
+            own.state = own.state.with_arrivals(rows, number * PER_STEP)
             return None
-        waited, chunk = own.holding.waiting.num_rows + rows.num_rows, number * PER_STEP
-        left, given = own.holding.passing(side, rows, chunk, until if until == FOREVER else until + 1)
-        own.holding, self.frontier = left, until
+        waited, chunk = own.state.waiting.num_rows + rows.num_rows, number * PER_STEP
+        left, given = own.state.passing(side, rows, chunk, until if until == FOREVER else until + 1)
+        own.state, self.frontier = left, until
         account.used = waited - left.waiting.num_rows
         if side.passes is not None:
             given = given.filter(given.column(side.passes))
@@ -232,7 +232,7 @@ class Windowed:
     def _waiting(self) -> int:
         """How many rows wait, each once."""
         pairs = zip(self.task.sides, self.kept, strict=True)
-        return sum(one.holding.waiting.num_rows for side, one in pairs if side.is_first)
+        return sum(one.state.waiting.num_rows for side, one in pairs if side.is_first)
 
     def keep(self, store: Store, number: int) -> dict[str, Any]:
         """Store what is new after a step."""
@@ -245,22 +245,24 @@ class Windowed:
     def _carry(self, store: Store, groups: Operated, frontier: int, number: int) -> None:
         """Store what groups hold in place of the rows that they are made of, where these are more."""
         (own,) = self.kept
-        held = own.holding.held
-        if Carry.is_due(self.carried, len(held)):
-            self.carried = Carry.written(store, self.carried, number, frontier, groups.held, groups.state)
-            own.holding = replace(own.holding, held=held.where(np.zeros(len(held), bool)))
+        retained = own.state.retained
+        if Carry.is_due(self.carried, len(retained)):
+            self.carried = Carry.written(store, self.carried, number, frontier, groups.retained, groups.state)
+            own.state = replace(own.state, retained=retained.where(np.zeros(len(retained), bool)))
 
     def tell(self, account: BucketAccount) -> None:
         """Say what windows hold."""
-        account.groups = 0 if self.groups is None else self.groups.held
+        account.groups = 0 if self.groups is None else self.groups.retained
         account.stored = 0 if self.carried is None else self.carried.size
         sides = zip(self.task.sides, self.work.block.inputs, self.kept, strict=True)
         for at, (side, block, one) in enumerate(sides):
-            rowtime, holding = block.window.rowtime, one.holding
-            held = holding.held
-            account.held[at] = int(held.alive.sum())
-            account.oldest[at] = pc.min(held.rows.column(rowtime).filter(pa.array(held.alive))).as_py()
+            rowtime, state = block.window.rowtime, one.state
+            retained = state.retained
+            account.retained[at] = int(retained.alive.sum())
+            account.oldest[at] = pc.min(
+                retained.rows.column(rowtime).filter(pa.array(retained.alive))
+            ).as_py()
             account.size[at] = one.size
             if side.is_first:
-                account.waiting[side.stream] = holding.waiting.num_rows
-                account.oldest_waiting[side.stream] = pc.min(holding.waiting.column(rowtime)).as_py()
+                account.waiting[side.stream] = state.waiting.num_rows
+                account.oldest_waiting[side.stream] = pc.min(state.waiting.column(rowtime)).as_py()

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql.types import DataType, StructType
 
-from windrow.kernels.stages import Fragment, Run, Times
+from windrow.kernels.incremental import Fragment, Run, Times
 from windrow.spark.analysis.keyed_rows import travelling_schema
 from windrow.spark.analysis.plan_tree import choice_of, optimized_tree
 from windrow.spark.clauses.batch import explained

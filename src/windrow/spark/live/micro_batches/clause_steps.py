@@ -33,7 +33,7 @@ from windrow.spark.live.micro_batches.in_memory import (
     waiting_schema,
 )
 from windrow.spark.live.micro_batches.retained_rows import GONE, KeptRows, Marks
-from windrow.spark.live.micro_batches.steps import HELD
+from windrow.spark.live.micro_batches.steps import BUFFERED
 from windrow.spark.live.plans.cascade import TOLD
 from windrow.spark.live.plans.clause_plan import SequencePlan
 from windrow.spark.live.reports.state_table import QueryState, retained_of, state_of
@@ -78,7 +78,7 @@ class ClauseSteps(InMemorySteps):
         self._sequence = plan
         self._around = AroundClause(plan)
         self._name, self._clause, self._stream = self._around.name, self._around.clause, self._around.stream
-        self._held = f"{HELD}{self._name}"
+        self._buffered = f"{BUFFERED}{self._name}"
         self._window = f"window{self._clause.clause.key}"
         keys = [one.columns for one in self._clause.keys]
         self._partition = self._clause.kernel.growing.partition
@@ -215,7 +215,7 @@ class ClauseSteps(InMemorySteps):
         """What the last step kept."""
         if self._known is not None and self._known.number == before.number:
             return self._known
-        waits = self._read(before, self._held, self._keys)
+        waits = self._read(before, self._buffered, self._keys)
         kept = self._read(before, self._window, self._partition)
         return _Memory(before.number, ClauseRows(waits, kept), is_settled=False)
 
@@ -249,7 +249,7 @@ class ClauseSteps(InMemorySteps):
 
     def _names(self, memory: _Memory) -> tuple[tuple[str, KeptRows], ...]:
         """What is retained, by the names under which it is."""
-        return (self._held, memory.rows.waits), (self._window, memory.rows.kept)
+        return (self._buffered, memory.rows.waits), (self._window, memory.rows.kept)
 
     def _kept_rows(self, before: CommittedBatch, name: str) -> DataFrame | None:
         if name not in before.chunks:
@@ -257,7 +257,7 @@ class ClauseSteps(InMemorySteps):
         memory = self._memory(before)
         rows, schema = (
             (memory.rows.waits, self._waiting)
-            if name == self._held
+            if name == self._buffered
             else (memory.rows.kept, self._clause.schema)
         )
         table = rows.rows(rows.all())
@@ -270,12 +270,14 @@ class ClauseSteps(InMemorySteps):
             return super().state()
         memory, told = self._memory(step), {}
         for name, rows, scale, columns in (
-            (self._held, memory.rows.waits, self._stream.scale, [ROWTIME]),
+            (self._buffered, memory.rows.waits, self._stream.scale, [ROWTIME]),
             (self._window, memory.rows.kept, self._scale, self._plan.rowtimes),
         ):
             size = sum(self._checkpoint.chunk_bytes(step, kind) for kind in (name, f"{name}{GONE}"))
             told[name] = retained_of(rows.tables(*columns), size, scale, columns)
-        return state_of(self._plan, step, {self._name: told[self._held]}, {self._window: told[self._window]})
+        return state_of(
+            self._plan, step, {self._name: told[self._buffered]}, {self._window: told[self._window]}
+        )
 
 
 def _waiting(came: pa.Table, waits: KeptRows, columns: Sequence[str], over: Marks | None) -> pa.Table:

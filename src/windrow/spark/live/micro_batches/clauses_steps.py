@@ -13,7 +13,7 @@ from pyspark.sql.types import StructType
 from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
 from windrow.spark.live.micro_batches.in_memory import MOST, Come
 from windrow.spark.live.micro_batches.sources_of_clauses import SourcesOfClauses
-from windrow.spark.live.micro_batches.steps import HELD
+from windrow.spark.live.micro_batches.steps import BUFFERED
 from windrow.spark.live.plans.clause_plan import SequencePlan
 from windrow.spark.live.sinks.into_stream import IntoStream
 from windrow.spark.live.sinks.sink import Sink
@@ -55,7 +55,7 @@ class ClausesSteps(SourcesOfClauses):
         origin, frontier, given = before.origin, before.frontier, 0
         if moved and until is not None and origin is None:
             origin = self._first_of(waits, until)
-        keep = {name: kept for name, kept in known.items() if not name.startswith(HELD)}
+        keep = {name: kept for name, kept in known.items() if not name.startswith(BUFFERED)}
         marks = dict(before.marks)
         if (moved or closes) and until is not None and origin is not None:
             span = self._span(waits, known, (frontier, until, origin), marks, self._plan.ends)

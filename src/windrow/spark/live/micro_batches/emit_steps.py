@@ -64,7 +64,7 @@ class Done:
     used: int
     late: int
     given: int
-    held: int
+    buffered: int
     oldest: int | None
     due: int | None = None
 
@@ -140,11 +140,11 @@ class EmittedSteps(Steps):
             elif isinstance(self._sink, IntoStream):
                 self._insert(None, marks, until, before)
             frontier = until
-        keep, oldest, held = self._kept(rows, marks, promises, frontier)
+        keep, oldest, buffered = self._kept(rows, marks, promises, frontier)
         keep |= self._kept_below(apart)
         came_in = sum(found.count for found in came.values())
         used = taken - apart.count
-        done = Done(number, now, told.num_rows, came_in, used, apart.count, given, held, oldest, due)
+        done = Done(number, now, told.num_rows, came_in, used, apart.count, given, buffered, oldest, due)
         step = self._after(before, done, positions, marks, promises, (origin, frontier))
         self._report(self._checkpoint.commit(step, keep), came_in, given)
 
@@ -214,7 +214,7 @@ class EmittedSteps(Steps):
         account = Account(
             arrived=before.counts.get("rows_in", 0) + done.came,
             used=before.counts.get("rows_used", 0) + done.used,
-            buffered=done.held,
+            buffered=done.buffered,
             late=sum(each.watermark.rejected + each.watermark.quarantined for each in positions.values())
             + for_groups,
         )
@@ -340,7 +340,7 @@ class EmittedSteps(Steps):
         """The rows that are needed after a step; when the oldest came, and how many wait for a later one."""
         keep: dict[str, RetainedRows] = {}
         oldest: list[int] = []
-        held = 0
+        buffered = 0
         known = {
             name: KnownWatermarks(frame, marks[name], tuple(promises.get(name, ())))
             for name, frame in rows.items()
@@ -356,11 +356,11 @@ class EmittedSteps(Steps):
                 waiting = pc.sum(pc.greater(came, frontier or 0)).as_py() or 0
             else:
                 keep[f"{ROWS}{name}"] = RetainedRows(left, False)
-                is_held = F.sum((F.col(ARRIVED) > (frontier or 0)).cast("int"))
-                first, waiting = left.agg(F.min(ARRIVED), is_held).collect()[0]
-            held += waiting
+                is_buffered = F.sum((F.col(ARRIVED) > (frontier or 0)).cast("int"))
+                first, waiting = left.agg(F.min(ARRIVED), is_buffered).collect()[0]
+            buffered += waiting
             oldest += [] if first is None else [first]
-        return keep, min(oldest, default=None), held
+        return keep, min(oldest, default=None), buffered
 
     def _back_to(self, oldest: int | None, frontier: int) -> int:
         """The processing time from which on it matters when a clock has moved."""

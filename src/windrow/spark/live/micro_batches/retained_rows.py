@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from windrow.kernels.hashing import among, hashes
-from windrow.kernels.stages import PER_STEP, SMALLEST, merging
+from windrow.kernels.incremental import PER_STEP, SMALLEST, merging
 
 __all__ = ["GONE", "Bools", "KeptRows", "Marks", "Places", "union"]
 

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame
 
 from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
 from windrow.spark.live.micro_batches.in_memory import Come, InMemorySteps, numbered, waiting_schema
-from windrow.spark.live.micro_batches.steps import HELD
+from windrow.spark.live.micro_batches.steps import BUFFERED
 from windrow.spark.logs.micro_batch import InstantSpan, RetainedRows, upwards
 from windrow.spark.logs.session_streams import ROWTIME, Stream
 
@@ -41,8 +41,8 @@ class SourcesOfClauses(InMemorySteps):
         waits = {}
         for name, stream in self._sources.items():
             came = numbered(stream, come.found[name].rows, number)
-            held = known.get(f"{HELD}{name}")
-            parts = [came] if held is None else [held.collected().cast(came.schema), came]
+            buffered = known.get(f"{BUFFERED}{name}")
+            parts = [came] if buffered is None else [buffered.collected().cast(came.schema), came]
             waits[name] = pa.concat_tables(parts)
         return waits
 
@@ -100,7 +100,7 @@ class SourcesOfClauses(InMemorySteps):
         """What clauses and sources leave at a step."""
         kept = dict(keep)
         for name, stream in self._sources.items():
-            kept[f"{HELD}{name}"] = RetainedRows.of(self._spark, waits[name], waiting_schema(stream))
+            kept[f"{BUFFERED}{name}"] = RetainedRows.of(self._spark, waits[name], waiting_schema(stream))
         self._retained = number, {name: one for name, one in kept.items() if one.table is not None}
         return kept
 

@@ -49,7 +49,7 @@ from windrow.streams import FOREVER, Position
 from windrow.streams.entries import PATTERN, REASONS
 from windrow.syntax.sqltext import quoted
 
-__all__ = ["ASIDE", "HELD", "STREAM", "TICKS", "Steps", "entries_of", "in_one", "inside", "late_shown"]
+__all__ = ["ASIDE", "BUFFERED", "STREAM", "TICKS", "Steps", "entries_of", "in_one", "inside", "late_shown"]
 
 LATE_SCHEMA = StructType(
     [
@@ -65,7 +65,7 @@ ASIDE = {"late": LATE_SCHEMA, "malformed": MALFORMED_SCHEMA}
 
 STREAM = "__stream"
 TICKS = -1
-HELD = "held-"
+BUFFERED = "held-"
 
 _KEEP = (
     "start it again with its checkpoint and on_malformed='keep', which keeps such rows apart; or write"
@@ -159,8 +159,8 @@ class Steps:
         folder, streams = self._checkpoint.path(step.number), self._plan.catalog.streams
         waiting, windows = {}, {}
         for name in step.rows:
-            if name.startswith(HELD):
-                stream = name.removeprefix(HELD)
+            if name.startswith(BUFFERED):
+                stream = name.removeprefix(BUFFERED)
                 waiting[stream] = retained_in(folder / name, streams[stream].scale, [ROWTIME])
             else:
                 windows[name] = retained_in(folder / name, self._scale, self._plan.rowtimes)
@@ -266,8 +266,10 @@ class Steps:
             raise self._with_hint(told, sound) from error.__cause__
         self._wrong_clocks.look(self.streams(), self._checkpoint.last())
         malformed_in_all = sum(pq.read_metadata(path).num_rows for path in self.side_files("malformed"))
-        came, used, held, late = (self.progress[f"rows_{name}"] for name in ("in", "used", "held", "late"))
-        account = Account(came + malformed_in_all, used, held, late, malformed_in_all)
+        came, used, buffered, late = (
+            self.progress[f"rows_{name}"] for name in ("in", "used", "held", "late")
+        )
+        account = Account(came + malformed_in_all, used, buffered, late, malformed_in_all)
         self.progress |= account.counts
 
     def _count(self, batch: DataFrame) -> int:
@@ -323,8 +325,8 @@ class Steps:
             rows = batch.where(F.col(STREAM) == place).select(*names, PLACE)
             own = told.filter(pc.equal(told.column(STREAM), place))
             came[name] = arrivals(name, stream, rows, own, number, before.positions.get(name), now)
-            held = self._kept_rows(before, f"{HELD}{name}")
-            frame = came[name].rows if held is None else held.unionByName(came[name].rows)
+            buffered = self._kept_rows(before, f"{BUFFERED}{name}")
+            frame = came[name].rows if buffered is None else buffered.unionByName(came[name].rows)
             arrived[name] = replace(stream, frame=frame)
         self._tell_late({name: found.late for name, found in came.items()}, number)
         positions = {name: found.position for name, found in came.items()}
@@ -364,7 +366,7 @@ class Steps:
             if reached is not None:
                 factor = stream.scale.nanoseconds // self._scale.nanoseconds
                 waits = waits.where(F.col(ROWTIME) >= -(-reached // factor))
-            keep[f"{HELD}{name}"] = RetainedRows(waits, are_few)
+            keep[f"{BUFFERED}{name}"] = RetainedRows(waits, are_few)
         counts = {
             "now": now,
             "entries": told.num_rows,
@@ -505,10 +507,10 @@ class Steps:
         return {"rows_in": before.counts.get("rows_in", 0) + came, "rows_late": refused}
 
     @staticmethod
-    def _counted(step: CommittedBatch, held: int) -> dict[str, int]:
+    def _counted(step: CommittedBatch, buffered: int) -> dict[str, int]:
         """The account after a step, in which so many rows wait, and what else of rows is counted."""
         counts = step.counts
-        account = Account(counts["rows_in"], counts["rows_used"], held, counts["rows_late"])
+        account = Account(counts["rows_in"], counts["rows_used"], buffered, counts["rows_late"])
         return {
             **{name: count for name, count in counts.items() if name.startswith("rows_")},
             **account.counts,
@@ -516,14 +518,14 @@ class Steps:
 
     def _report(self, step: CommittedBatch, came: int, given: int) -> None:
         counts = self._kept_counts(step)
-        held = sum(count for name, count in counts.items() if name.startswith(HELD))
+        buffered = sum(count for name, count in counts.items() if name.startswith(BUFFERED))
         kept = sum(count for name, count in counts.items() if name.startswith("window"))
         self.progress = {
             "batch": step.number,
             "came": came,
             "given": given,
             "frontier": step.marks.get(TOLD, step.frontier),
-            **self._counted(step, held),
+            **self._counted(step, buffered),
             "rows_in_windows": kept,
             "state_bytes": self._checkpoint.size(step),
         }

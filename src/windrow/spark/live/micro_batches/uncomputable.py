@@ -186,9 +186,9 @@ class Uncomputable:
 
     def _halved(self, part: OfRows, rows: DataFrame, error: WindrowError) -> dict[int, str]:
         """Those that fail alone, found by halves of rows that fail together."""
-        held = few(rows)
-        if held is not None:
-            rows = frame_of_few(self._gateway.spark, held, rows.schema)
+        retained = few(rows)
+        if retained is not None:
+            rows = frame_of_few(self._gateway.spark, retained, rows.schema)
         places = np.sort(rows.select(PLACE).toArrow().column(PLACE).to_numpy())
 
         def between(low: int, stop: int) -> DataFrame:

@@ -36,7 +36,7 @@ from windrow.kernels.advance import (
     Ended,
     Frontier,
     Growing,
-    GrowingStage,
+    GrowingFragment,
     advance,
     least_open,
     moves_by_time,
@@ -305,7 +305,7 @@ class LiveClause:
             span.cached.append(found)
             keyed, before = found.where(F.isnull(AT)).drop(*CARRIED.names), found.where(F.isnotnull(AT))
         cells = shuffled(gateway) if growing.partition else 1
-        stage = GrowingStage(growing, Layout(cells), self.kernel.reached(until), ended)
+        stage = GrowingFragment(growing, Layout(cells), self.kernel.reached(until), ended)
         packed = map_in_arrow(keyed, _pack(stage, are_kept=False), MESSAGES)
         if before is not None:
             packed = packed.unionAll(map_in_arrow(before, _pack(stage, are_kept=True), MESSAGES))
@@ -368,8 +368,8 @@ def bind_live(
     columns = tuple(dict.fromkeys([*read, rowtime]))
     growing, pairs = Growing(plan, stage.partition, stage.order, columns), None
     if isinstance(stage, WindowStage) and isinstance(plan, WindowPlan) and by_pairs:
-        held = tuple((field, column, types[column]) for field, column in fields)
-        pairs = Pairs(stage.window, stage.draft, stage.partition, stage.order, held, plan)
+        of_fields = tuple((field, column, types[column]) for field, column in fields)
+        pairs = Pairs(stage.window, stage.draft, stage.partition, stage.order, of_fields, plan)
         growing = replace(growing, order=(SortKey(POSITION),), passing=pairs.columns)
     carried = StructType([keyed.schema[name] for name in growing.carried])
     for kept in from_arrow_schema(CARRIED):
@@ -490,14 +490,14 @@ def _waiting(name: str) -> str:
     return f"{name}.waiting"
 
 
-def _pack(stage: GrowingStage, *, are_kept: bool) -> Callable[..., Iterator[pa.RecordBatch]]:
+def _pack(stage: GrowingFragment, *, are_kept: bool) -> Callable[..., Iterator[pa.RecordBatch]]:
     def pack(batches: Iterable[pa.RecordBatch], task: int) -> Iterator[pa.RecordBatch]:
         return stage.pack(batches, task, are_kept=are_kept)
 
     return in_worker(pack, stage.growing.plan.sql)
 
 
-def _step(stage: GrowingStage) -> Callable[..., Iterator[pa.RecordBatch]]:
+def _step(stage: GrowingFragment) -> Callable[..., Iterator[pa.RecordBatch]]:
     def step(batches: Iterable[pa.RecordBatch], _: int) -> Iterator[pa.RecordBatch]:
         return stage.run(batches)
 

@@ -14,8 +14,7 @@ import pyarrow.compute as pc
 from windrow.algebra.time_scale import TimeScale
 from windrow.algebra.watermarks import Steps as Marks
 from windrow.algebra.watermarks import held_back
-from windrow.kernels.sorting import SortKey
-from windrow.kernels.stages import (
+from windrow.kernels.incremental import (
     Completing,
     Ending,
     Program,
@@ -26,6 +25,7 @@ from windrow.kernels.stages import (
     first_above,
     netted,
 )
+from windrow.kernels.sorting import SortKey
 from windrow.kernels.zset.relation import AT, DIFF, ENTER, LEAVE, NEVER
 from windrow.kernels.zset.time_windows import ticks_of
 from windrow.punctuations.lines import line_of
@@ -220,9 +220,9 @@ class EmitRun:
         self._versions = Versions(pa.schema([schema.field(name) for name in program.groups or ()]))
 
     @property
-    def held(self) -> int:
+    def retained(self) -> int:
         """How many rows the operators hold."""
-        return self.operators.held
+        return self.operators.retained
 
     def forget(self, marks: Mapping[str, Marks]) -> None:
         """Let go of groups that change no more, as far as the clocks of the streams have got."""

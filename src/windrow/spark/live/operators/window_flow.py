@@ -11,7 +11,7 @@ from pyspark.sql.types import LongType, StructType
 
 from windrow.algebra.continuous import Query, Reader, WindowedStream
 from windrow.algebra.time_scale import TimeScale
-from windrow.kernels.stages import Program, Times, UnmatchedError
+from windrow.kernels.incremental import Program, Times, UnmatchedError
 from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.plan.reader import NotPlannedError
 from windrow.spark.catalog import Catalog

@@ -84,8 +84,8 @@ class Cascade:
         arrived = {}
         for name, one in coming.items():
             key = f"window{path}.{name}.waiting"
-            held = span.before(key)
-            rows = one.rows if held is None else held.frame.unionByName(one.rows)
+            retained = span.before(key)
+            rows = one.rows if retained is None else retained.frame.unionByName(one.rows)
             reached = upwards(until, scale, one.stream.scale)
             span.keep[key] = RetainedRows(rows.where(F.col(ROWTIME) >= reached) if moves else rows, are_few)
             arrived[name] = replace(one.stream, frame=rows)

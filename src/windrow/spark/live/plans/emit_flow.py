@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructType
 
 from windrow.algebra.watermarks import Steps as Marks
-from windrow.kernels.stages import Ending, Times
+from windrow.kernels.incremental import Ending, Times
 from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.plan.event_time import HIDDEN, Completeness, Occurrence
 from windrow.plan.reader import NotPlannedError
@@ -117,9 +117,9 @@ class EmittedFlow:
             self._promised_at = max([self._promised_at, *(at for at, _ in news)])
 
     @property
-    def held(self) -> int:
+    def retained(self) -> int:
         """How many rows the operators hold."""
-        return self._run.held
+        return self._run.retained
 
     @property
     def forgets(self) -> bool:

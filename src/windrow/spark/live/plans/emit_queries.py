@@ -166,8 +166,8 @@ class EmittedPlan(LivePlan):
         told = "sessions, which rows that come may still join" if timed.sessions else "groups"
         kinds = {type(each) for grouping in timed.closes for each in grouping}
         if kinds == {Closed}:
-            held = "rows, or what operators hold of them where nothing has been promised,"
-            return f"{held} until it is promised that nothing more comes to their groups"
+            retained = "rows, or what operators hold of them where nothing has been promised,"
+            return f"{retained} until it is promised that nothing more comes to their groups"
         return f"rows until the watermark has passed their {told}{late}"
 
     @property

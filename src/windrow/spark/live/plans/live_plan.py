@@ -23,7 +23,7 @@ from windrow.algebra.names import POSITIONAL
 from windrow.algebra.time_scale import TimeScale
 from windrow.errors import AnalysisError, WindrowError
 from windrow.errors import Span as Place
-from windrow.kernels.stages import Window
+from windrow.kernels.incremental import Window
 from windrow.plan.nodes import Distinct, Project
 from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway

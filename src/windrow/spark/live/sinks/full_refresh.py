@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from windrow.errors import InputError
-from windrow.kernels.stages import netted
+from windrow.kernels.incremental import netted
 from windrow.kernels.zset.relation import AT, DIFF
 from windrow.spark.collected import FEW, few, is_plain
 from windrow.spark.live.sinks.sink import Around, InFolder, Sink, uri, written_to

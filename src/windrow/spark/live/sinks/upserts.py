@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StringType, StructType
 
 from windrow.errors import AnalysisError, InputError
-from windrow.kernels.stages import upserts
+from windrow.kernels.incremental import upserts
 from windrow.kernels.zset.relation import AT, DIFF
 from windrow.spark.arrow import is_orderable
 from windrow.spark.collected import frame_of_few

@@ -1,4 +1,4 @@
-"""The rows that a window of a live stream holds."""
+"""The rows that a window of a live stream retains."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 from windrow.kernels.hashing import among, hashes
 from windrow.kernels.zset.relation import NEVER
 
-__all__ = ["Held", "Times"]
+__all__ = ["TimedRows", "Times"]
 
 Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
@@ -23,19 +23,19 @@ _SPARE = 8
 
 @dataclass(frozen=True)
 class Times:
-    """The instants of a step: it gives changes at ``since <= at < until``, the first all before `until`."""
+    """The instants of a micro-batch: of changes ``since <= at < until``, of the first all before `until`."""
 
     since: int | None
     until: int
 
     def clipped(self, enter: Ints, leave: Ints) -> tuple[Ints, Ints]:
-        """When rows are there, as far as the step knows: what was there before enters a tick before it."""
+        """When rows are there, as far as is known: what was there before enters a tick earlier."""
         if self.since is not None:
             enter = np.maximum(enter, self.since - 1)
         return enter, np.where(leave >= self.until, NEVER, leave)
 
     def changed(self, enter: Ints, leave: Ints) -> Bools:
-        """Which rows enter or leave in the step."""
+        """Which rows enter or leave in the micro-batch."""
         if self.since is None:
             first: Bools = (enter < self.until) & (enter < leave)
             return first
@@ -45,7 +45,7 @@ class Times:
         return changed
 
     def seen(self, enter: Ints, leave: Ints) -> Bools:
-        """Which rows are there at some instant of the step, or just before it."""
+        """Which rows are there at some instant of the micro-batch, or just before it."""
         seen = (enter < self.until) & (enter < leave)
         if self.since is not None:
             seen &= leave >= self.since
@@ -53,8 +53,8 @@ class Times:
 
 
 @dataclass(frozen=True, eq=False)
-class Held:
-    """Rows, the instants at which they enter and leave, and where they are kept.
+class TimedRows:
+    """Rows, the instants at which they enter and leave, and where they are stored.
 
     Attributes
     ----------
@@ -63,11 +63,11 @@ class Held:
     enter, leave
         int64; `leave` is `NEVER` for those that nothing has pushed out so far.
     chunk
-        int64, the number of the file that keeps each row.
+        int64, the number of the file that contains each row.
     marks
         By the columns of a key, a hash of each row's: equal keys have equal marks.
     reached
-        The frontier: rows that left before it are no longer held, though some may still be in the table.
+        The frontier: rows that left before it are no longer retained, though some may still be in the table.
     """
 
     rows: pa.Table
@@ -80,16 +80,16 @@ class Held:
     @staticmethod
     def of(
         rows: pa.Table, enter: Ints, leave: Ints, chunk: Ints, keys: tuple[tuple[str, ...], ...] = ()
-    ) -> Held:
+    ) -> TimedRows:
         """Rows with the marks of these keys."""
-        return Held(rows, enter, leave, chunk, {key: hashes(rows, key) for key in keys})
+        return TimedRows(rows, enter, leave, chunk, {key: hashes(rows, key) for key in keys})
 
     def __len__(self) -> int:
         return len(self.enter)
 
     @property
     def alive(self) -> Bools:
-        """Which rows are held."""
+        """Which rows are retained."""
         alive: Bools = self.leave >= self.reached
         return alive
 
@@ -99,13 +99,13 @@ class Held:
         stays: Bools = self.leave == NEVER
         return stays
 
-    def at(self, frontier: int) -> Held:
-        """What is held at a frontier; the table is only made anew when an eighth of its rows have left."""
+    def at(self, frontier: int) -> TimedRows:
+        """The rows retained at a frontier; the table is only made anew when an eighth of it has left."""
         there = replace(self, reached=frontier)
         kept = there.alive
         return there.where(kept) if _SPARE * int(kept.sum()) < (_SPARE - 1) * len(kept) else there
 
-    def with_rows(self, more: Held) -> Held:
+    def with_rows(self, more: TimedRows) -> TimedRows:
         """These rows, and then more."""
         if not len(more):
             return self
@@ -115,16 +115,16 @@ class Held:
             np.concatenate([one, other])
             for one, other in ((self.enter, more.enter), (self.leave, more.leave), (self.chunk, more.chunk))
         )
-        return Held(rows, enter, leave, chunk, marks, self.reached)
+        return TimedRows(rows, enter, leave, chunk, marks, self.reached)
 
-    def where(self, kept: Bools) -> Held:
+    def where(self, kept: Bools) -> TimedRows:
         """Some of the rows."""
         marks = {key: mark[kept] for key, mark in self.marks.items()}
         rows = self.rows.filter(pa.array(kept)).combine_chunks()
         times = self.enter[kept], self.leave[kept]
-        return Held(rows, *times, self.chunk[kept], marks, self.reached)
+        return TimedRows(rows, *times, self.chunk[kept], marks, self.reached)
 
-    def pushed(self, places: Ints, leave: Ints) -> Held:
+    def pushed(self, places: Ints, leave: Ints) -> TimedRows:
         """The same with other instants at which the rows at these places leave."""
         changed = self.leave.copy()
         changed[places] = leave

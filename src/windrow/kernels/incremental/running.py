@@ -14,8 +14,8 @@ from windrow.kernels.aggregates import FUNCTIONS, Aggregate, state
 from windrow.kernels.aggregates.ordering import encode
 from windrow.kernels.aggregates.windows import expanded
 from windrow.kernels.hashing import hashes
+from windrow.kernels.incremental.tally import Numbers, Tally
 from windrow.kernels.packing.numbering import numbered
-from windrow.kernels.stages.tally import Numbers, Tally
 from windrow.kernels.trace import Trace
 
 __all__ = ["Added", "Distinct", "Events", "Extreme", "Merged", "MismatchError", "Running", "running"]
@@ -82,8 +82,8 @@ class Running(Protocol):
         """Let go of groups; others will be at their places."""
 
     @property
-    def held(self) -> int:
-        """How many values are held beside one for each group."""
+    def retained(self) -> int:
+        """How many values are retained beside one for each group."""
 
     @property
     def looked_at(self) -> int:
@@ -133,8 +133,8 @@ class Added:
             self.numbers.clear(places)
 
     @property
-    def held(self) -> int:
-        """As :attr:`Running.held`."""
+    def retained(self) -> int:
+        """As :attr:`Running.retained`."""
         return 0
 
     @property
@@ -252,8 +252,8 @@ class Distinct:
         self.values.forget(places)
 
     @property
-    def held(self) -> int:
-        """As :attr:`Running.held`."""
+    def retained(self) -> int:
+        """As :attr:`Running.retained`."""
         return len(self.values.tally)
 
     @property
@@ -377,8 +377,8 @@ class Extreme:
         return better
 
     @property
-    def held(self) -> int:
-        """As :attr:`Running.held`."""
+    def retained(self) -> int:
+        """As :attr:`Running.retained`."""
         return len(self.values.tally) + sum(len(codes) for _, codes in self.waiting)
 
     @property
@@ -443,8 +443,8 @@ class Merged:
             self.states.remove(self.states.find(pa.table({_PLACE: places})).places)
 
     @property
-    def held(self) -> int:
-        """As :attr:`Running.held`."""
+    def retained(self) -> int:
+        """As :attr:`Running.retained`."""
         return 0
 
     @property

@@ -52,7 +52,7 @@ class Keyed:
 
     Attributes
     ----------
-    operator
+    name
         ``expand``: each row once for every elementary interval of its key in which it exists;
         ``timeline``: the periods between changes; ``delay``: the times of rows if the changes of a key are
         buffered; ``join``: the pairs of rows whose times overlap; ``group``: the aggregates of each key, and
@@ -72,7 +72,7 @@ class Keyed:
         For ``windows``: which.
     """
 
-    operator: str
+    name: str
     keys: tuple[str, ...]
     layout: Layout
     origin: int = 0
@@ -92,12 +92,12 @@ class Keyed:
 
     def rows(self, left: pa.Table | None, right: pa.Table | None = None) -> Iterator[pa.RecordBatch]:
         """Run the operator over all rows of some keys; None for a side without rows."""
-        if self.operator in COUNTS:
+        if self.name in COUNTS:
             yield from self._counted(left, right)
-        elif self.operator == "join":
+        elif self.name == "join":
             if left is not None and right is not None:
                 yield from self._joined(left, right)
-        elif self.operator == "group":
+        elif self.name == "group":
             if left is not None:
                 yield from self._grouped(left)
             if right is not None:
@@ -107,14 +107,14 @@ class Keyed:
             yield from self._of_one_side(left)
 
     def _of_one_side(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
-        if self.operator == "timeline":
+        if self.name == "timeline":
             times = timeline(_ints(rows, ENTER), _ints(rows, LEAVE))
             yield pa.RecordBatch.from_arrays([pa.array(part) for part in times], names=[ENTER, LEAVE])
-        elif self.operator == "expand":
+        elif self.name == "expand":
             yield from self._expanded(rows)
-        elif self.operator == "first":
+        elif self.name == "first":
             yield from self._first(rows)
-        elif self.operator == "delay":
+        elif self.name == "delay":
             yield from self._delayed(rows)
         else:
             yield from self._windowed(rows)
@@ -182,16 +182,16 @@ class Keyed:
             yield from _put(windows.with_columns(_at(others, order[row]), begin, end), None, since, until)
 
     def _counted(self, left: pa.Table | None, right: pa.Table | None) -> Iterator[pa.RecordBatch]:
-        assert self.operator in COUNTS
+        assert self.name in COUNTS
         sides = [side for side in (left, right) if side is not None]
         rows = pa.concat_tables(sides).combine_chunks()
         is_right = np.arange(rows.num_rows) >= (0 if left is None else left.num_rows)
         group = numbered_in_order(rows, self.keys)
-        found, enter, leave = counted(self.operator, group, _ints(rows, ENTER), _ints(rows, LEAVE), is_right)
+        found, enter, leave = counted(self.name, group, _ints(rows, ENTER), _ints(rows, LEAVE), is_right)
         first_of = np.zeros(int(group.max(initial=-1)) + 1, np.int64)
         first_of[group[::-1]] = np.arange(len(group))[::-1]
         others = rows.drop_columns([ENTER, LEAVE])
-        if self.operator not in ("semi", "anti"):  # these emit rows unchanged
+        if self.name not in ("semi", "anti"):  # these emit rows unchanged
             others = with_one_zero(others)
         yield from _put(others, first_of[found], enter, leave)
 

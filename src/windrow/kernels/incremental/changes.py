@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from windrow.kernels.incremental.timed_rows import Times
 from windrow.kernels.packing.numbering import numbered
-from windrow.kernels.stages.held import Times
 from windrow.kernels.zset.relation import AT, DIFF, ENTER, LEAVE, NEVER
 
 __all__ = ["changes", "netted"]

@@ -1,8 +1,9 @@
-"""A program: operators over relations that vary, and what is computed between them, as data.
+"""A program: operators over time-varying relations, and what is computed between them, as data.
 
-Rows come at *leaves*; what an operator gives is a leaf again. Between leaves and operators are *fragments*,
-which compute each row from itself, or the rows of one piece of time from these alone. So a step gives a
-program what changes, and has what changes by that, wherever it runs: tasks are sent programs.
+Rows come at *leaves*; the output of an operator is a leaf again. Between leaves and operators are
+*fragments*, which compute each row from itself, or the rows of one piece of time from these alone. So a
+program takes what changes in a micro-batch, and emits what changes by that, wherever it runs: tasks are sent
+programs.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from windrow.kernels.computed.computed_steps import Computed
-from windrow.kernels.stages.held import Times
-from windrow.kernels.stages.operated import Operated
-from windrow.kernels.stages.stepwise import stepwise
-from windrow.kernels.stages.timed import FixedWindows
+from windrow.kernels.incremental.operated import Operated
+from windrow.kernels.incremental.stepwise import stepwise
+from windrow.kernels.incremental.timed import FixedWindows
+from windrow.kernels.incremental.timed_rows import Times
+from windrow.kernels.zset.keyed_operator import Keyed
 from windrow.kernels.zset.relation import ENTER, LEAVE, NEVER
-from windrow.kernels.zset.stage import Keyed
 
 __all__ = ["Ending", "Fragment", "Node", "Otherwise", "Program", "Run"]
 
@@ -63,11 +64,11 @@ class Fragment:
     reads
         Of each leaf, the columns that it needs.
     chosen
-        Where it does no more than that: the columns of its one leaf that it gives.
+        Where it does no more than that: the columns of its one leaf that it passes on.
     computed
         Where it does no more than what can be done in memory: that.
     parts
-        Where it gives the rows of several one after the other, each of them in memory: these.
+        Where it has the rows of several one after the other, each of them in memory: these.
     """
 
     number: int
@@ -122,12 +123,12 @@ Otherwise = Callable[[Fragment, Mapping[int, pa.Table]], pa.Table]
 
 @dataclass(frozen=True, eq=False)
 class Node:
-    """An operator: what it is given, the leaf of what it gives, and what says that keys are over.
+    """An operator: its inputs, the leaf of its output, and what says that keys are closed.
 
-    `result` are the columns that it gives; `appends` says that no row of its sides ever leaves.
+    `result` are the columns of its output; `appends` says that no row of its sides ever leaves.
     """
 
-    stage: Keyed
+    operator: Keyed
     sides: tuple[Fragment, ...]
     result: pa.Schema
     leaf: int
@@ -135,23 +136,23 @@ class Node:
     appends: bool = False
 
     def operated(self) -> Operated:
-        """The operator, which holds nothing yet."""
+        """The operator, without state."""
         schemas = tuple(_without_times(side.schema) for side in self.sides)
-        return stepwise(self.stage, schemas, self.result, appends=self.appends)
+        return stepwise(self.operator, schemas, self.result, appends=self.appends)
 
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """Operators, inputs first, and what is made of what they give.
+    """Operators, inputs first, and what is made of their output.
 
     Attributes
     ----------
     nodes
         The operators.
     outputs
-        What the program gives.
+        The output of the program.
     beginning
-        A leaf of one row, which comes in the first step; None where nothing reads it.
+        A leaf of one row, which comes in the first micro-batch; None where nothing reads it.
     """
 
     nodes: tuple[Node, ...]
@@ -175,7 +176,7 @@ class Program:
 
 @dataclass(eq=False)
 class Run:
-    """A program, and what its operators hold.
+    """A program, and the state of its operators.
 
     Parameters
     ----------
@@ -193,41 +194,41 @@ class Run:
         self.operators = [node.operated() for node in self.program.nodes]
 
     def empty(self) -> None:
-        """Let the operators hold nothing."""
+        """Drop the state of the operators."""
         for operated in self.operators:
             operated.empty()
 
     @property
-    def held(self) -> int:
-        """How many rows the operators hold."""
-        return sum(operated.held for operated in self.operators)
+    def retained(self) -> int:
+        """How many rows the operators retain."""
+        return sum(operated.retained for operated in self.operators)
 
     @property
     def looked_at(self) -> int:
-        """How many rows that are held the operators have looked at in all steps so far."""
+        """How many retained rows the operators have looked at so far."""
         return sum(operated.looked_at for operated in self.operators)
 
     @property
     def forgets(self) -> bool:
-        """Whether all operators let go of what they hold when time has passed; those that hold nothing do."""
+        """Whether all operators drop their state when time has passed, or have none."""
         pairs = zip(self.program.nodes, self.operators, strict=True)
         return all(bool(node.until) or isinstance(operated, FixedWindows) for node, operated in pairs)
 
     def forget(self, is_over: Callable[[Sequence[Ending]], Callable[[pa.Table], Bools]]) -> None:
-        """Let go of keys that are over, of which `is_over` makes what says it of rows."""
+        """Drop the state of closed keys; `is_over` says how to find them among rows."""
         for node, operated in zip(self.program.nodes, self.operators, strict=True):
             if node.until:
                 operated.forget(is_over(node.until))
 
     @property
     def state(self) -> list[dict[str, Any]]:
-        """What each operator holds."""
+        """The state of each operator."""
         return [operated.state for operated in self.operators]
 
     def restore(self, state: Sequence[dict[str, Any]]) -> None:
-        """Let the operators hold what they held."""
-        for operated, held in zip(self.operators, state, strict=True):
-            operated.restore(held)
+        """Restore the state of the operators."""
+        for operated, retained in zip(self.operators, state, strict=True):
+            operated.restore(retained)
 
     def step(self, given: Mapping[int, pa.Table], times: Times, origin: int | None = None) -> list[pa.Table]:
         """What changes in each output.
@@ -235,9 +236,9 @@ class Run:
         Parameters
         ----------
         given
-            The rows of leaves that enter or leave in the step.
+            The rows of leaves that enter or leave in the micro-batch.
         origin
-            In the first step, the first instant of the logs.
+            In the first micro-batch, the first instant of the logs.
         """
         tables, beginning = dict(given), self.program.beginning
         if beginning is not None and origin is not None:

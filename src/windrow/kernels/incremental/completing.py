@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from windrow.kernels.stages.held import Times
-from windrow.kernels.stages.operated import Moves
+from windrow.kernels.incremental.operated import Moves
+from windrow.kernels.incremental.timed_rows import Times
 from windrow.kernels.trace import Trace
 from windrow.kernels.zset.relation import ENTER, LEAVE, NEVER
 from windrow.punctuations.regions import Lines, Region
@@ -34,15 +34,15 @@ class Completing:
 
     schema: pa.Schema
     lines: Lines = field(default_factory=dict)
-    held: Trace = field(init=False)
+    retained: Trace = field(init=False)
 
     def __post_init__(self) -> None:
-        self.held = Trace(self.schema, self.schema.names, self.lines)
+        self.retained = Trace(self.schema, self.schema.names, self.lines)
 
     @property
     def looked_at(self) -> int:
-        """How many rows that are held have been looked at in all steps so far."""
-        return self.held.looked_at
+        """How many retained rows have been looked at so far."""
+        return self.retained.looked_at
 
     def step(
         self,
@@ -51,29 +51,29 @@ class Completing:
         times: Times,
         near: Sequence[Region] | None = None,
     ) -> pa.Table:
-        """The rows that are shown or leave, with `ENTER` and `LEAVE`.
+        """The rows that become complete or leave, with `ENTER` and `LEAVE`.
 
         Parameters
         ----------
         changes
             The rows that enter or leave.
         since_when
-            From when on rows are complete, as is known by the end of the step; else `NEVER`.
+            From when on rows are complete, as is known by the end of the micro-batch; else `NEVER`.
         near
-            Boxes in which all rows are that may be complete by then and were not before; all, if that is not
-            known.
+            Regions in which all rows are that may be complete by then and were not before; all, if that is
+            not known.
         """
         schema = pa.schema([*self.schema, pa.field(ENTER, pa.int64()), pa.field(LEAVE, pa.int64())])
         rows = schema.empty_table() if changes is None else changes.select(schema.names).cast(schema)
-        moves = Moves.of(self.held, rows, times)
-        # those that leave and are not held were complete
+        moves = Moves.of(self.retained, rows, times)
+        # those that leave and are not retained were complete
         told = [moves.unknown]
-        moving = moves.changed(self.held, times)
-        self.held.remove(moves.places)
+        moving = moves.changed(self.retained, times)
+        self.retained.remove(moves.places)
         shown, leave = np.maximum(_ints(moving, ENTER), since_when(moving)), _ints(moving, LEAVE)
         told.append(_shown(moving.select(self.schema.names), shown, leave, times))
         told += self._completed(since_when, times, near)
-        self.held.add(moving.filter(pa.array((shown >= times.until) & (leave >= times.until))))
+        self.retained.add(moving.filter(pa.array((shown >= times.until) & (leave >= times.until))))
         return pa.concat_tables([part.cast(schema) for part in told])
 
     def _completed(
@@ -89,18 +89,18 @@ class Completing:
                 leave = np.full(len(since), NEVER)
                 told.append(_shown(rows.take(pa.array(slots[now])), since, leave, times))
                 gone.append(places[now])
-        self.held.remove(np.concatenate(gone))
+        self.retained.remove(np.concatenate(gone))
         return told
 
     def _near(self, near: Sequence[Region] | None) -> Iterator[tuple[pa.Table, Ints, Ints]]:
-        """Tables of rows, which of them are held, and their places."""
+        """Tables of rows, which of them are retained, and their places."""
         if near is None:
-            for rows, _, slots, places in self.held.runs():
+            for rows, _, slots, places in self.retained.runs():
                 yield rows, slots, places
             return
-        places = self.held.matching(near)
-        self.held.looked_at += len(places)
-        yield self.held.rows(places), np.arange(len(places)), places
+        places = self.retained.matching(near)
+        self.retained.looked_at += len(places)
+        yield self.retained.rows(places), np.arange(len(places)), places
 
 
 def _shown(rows: pa.Table, shown: Ints, leave: Ints, times: Times) -> pa.Table:

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from windrow.kernels.incremental.timed_rows import TimedRows, Times
 from windrow.kernels.sorting import SortKey, sorted_partitions
-from windrow.kernels.stages.held import Held, Times
 from windrow.kernels.zset.relation import NEVER
 
 __all__ = ["Window"]
@@ -42,25 +42,27 @@ class Window:
     partition: tuple[str, ...] = ()
     ties: tuple[str, ...] = ()
 
-    def taken(self, held: Held, rows: pa.Table, chunk: Ints, keys: tuple[tuple[str, ...], ...] = ()) -> Held:
-        """What is held when rows have come, all of them later than those held before.
+    def taken(
+        self, retained: TimedRows, rows: pa.Table, chunk: Ints, keys: tuple[tuple[str, ...], ...] = ()
+    ) -> TimedRows:
+        """What is retained when rows have come, all of them later than those retained before.
 
         Parameters
         ----------
         rows
-            Those that come: the columns of those held.
+            Those that come: the columns of retained ones.
         chunk
             Of each, the file that keeps it.
         keys
-            As of :meth:`Held.of`.
+            As of :meth:`TimedRows.of`.
         """
         at = rows.column(self.rowtime).to_numpy()
         enter = at if self.slide is None else at + (-at) % self.slide
         leave = np.full(len(at), NEVER) if self.length is None else enter + self.length
-        whole = held.with_rows(Held.of(rows, enter, leave, chunk, keys))
+        whole = retained.with_rows(TimedRows.of(rows, enter, leave, chunk, keys))
         if self.rows is None or not len(at):
             return whole
-        came = np.arange(len(whole)) >= len(held)
+        came = np.arange(len(whole)) >= len(retained)
         # of a partition all later rows count, also those that have left since
         places = np.flatnonzero(whole.alike(self.partition, came))
         order, bounds = sorted_partitions(
@@ -76,6 +78,6 @@ class Window:
         by = whole.enter[places[pushing[inside]]]
         return whole.pushed(pushed, np.minimum(whole.leave[pushed], by))
 
-    def left(self, held: Held, times: Times) -> Held:
-        """What is held after a step."""
-        return held.at(times.until)
+    def left(self, retained: TimedRows, times: Times) -> TimedRows:
+        """What is retained after a micro-batch."""
+        return retained.at(times.until)

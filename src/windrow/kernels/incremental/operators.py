@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow.kernels.aggregates import Aggregate
+from windrow.kernels.incremental.timed_rows import TimedRows, Times
 from windrow.kernels.packing.numbering import numbered
-from windrow.kernels.stages.held import Held, Times
 from windrow.kernels.zset.grouped import grouped
 from windrow.kernels.zset.join import overlapping
 from windrow.kernels.zset.ordering import by_group_and_time
@@ -23,7 +23,7 @@ Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
 
 
-def rows_of(held: Held, times: Times, columns: Sequence[str], passes: str | None = None) -> pa.Table:
+def rows_of(retained: TimedRows, times: Times, columns: Sequence[str], passes: str | None = None) -> pa.Table:
     """The rows that enter or leave.
 
     Parameters
@@ -31,28 +31,28 @@ def rows_of(held: Held, times: Times, columns: Sequence[str], passes: str | None
     columns
         Of the rows, which of them to give.
     passes
-        The column of a condition; rows for which it does not hold are not there.
+        The column of a condition; rows for which it is not true are not there.
     """
-    chosen = times.changed(held.enter, held.leave) & _passing(held, passes)
-    return _with_times(held.rows, np.flatnonzero(chosen), held, times, columns)
+    chosen = times.changed(retained.enter, retained.leave) & _passing(retained, passes)
+    return _with_times(retained.rows, np.flatnonzero(chosen), retained, times, columns)
 
 
 def group(
-    held: Held,
+    retained: TimedRows,
     times: Times,
     key: tuple[str, ...],
     aggregates: Sequence[tuple[str, Aggregate]],
     passes: str | None = None,
 ) -> pa.Table:
     """The keys and aggregates of groups that a row enters or leaves, for each stretch of their time."""
-    passing = _passing(held, passes)
-    changed = times.changed(held.enter, held.leave) & passing
-    chosen = held.alike(key, changed) & times.seen(held.enter, held.leave) & passing
+    passing = _passing(retained, passes)
+    changed = times.changed(retained.enter, retained.leave) & passing
+    chosen = retained.alike(key, changed) & times.seen(retained.enter, retained.leave) & passing
     places = np.flatnonzero(chosen)
     specs = [spec for _, spec in aggregates]
     needed = dict.fromkeys([*key, *(spec.argument for spec in specs if spec.argument is not None)])
-    rows = _taken(held.rows.select(list(needed)), places)
-    enter, leave = times.clipped(held.enter[places], held.leave[places])
+    rows = _taken(retained.rows.select(list(needed)), places)
+    enter, leave = times.clipped(retained.enter[places], retained.leave[places])
     keys = with_one_zero(rows.select(key))
     names = [*key, *(name for name, _ in aggregates), ENTER, LEAVE]
     made = []
@@ -67,7 +67,7 @@ def group(
 
 
 def join(
-    sides: tuple[Held, Held],
+    sides: tuple[TimedRows, TimedRows],
     times: Times,
     keys: tuple[tuple[str, ...], tuple[str, ...]],
     columns: tuple[Sequence[tuple[str, str]], Sequence[tuple[str, str]]],
@@ -101,7 +101,7 @@ def join(
 
 
 def _pairs(
-    sides: tuple[Held, Held],
+    sides: tuple[TimedRows, TimedRows],
     keys: tuple[tuple[str, ...], tuple[str, ...]],
     of_left: Bools,
     of_right: Bools,
@@ -130,14 +130,16 @@ def _pairs(
     return orders[0][one], orders[1][other]
 
 
-def _passing(held: Held, condition: str | None) -> Bools:
+def _passing(retained: TimedRows, condition: str | None) -> Bools:
     if condition is None:
-        return np.ones(len(held), bool)
-    return np.asarray(pc.fill_null(held.rows.column(condition).combine_chunks(), False))
+        return np.ones(len(retained), bool)
+    return np.asarray(pc.fill_null(retained.rows.column(condition).combine_chunks(), False))
 
 
-def _with_times(rows: pa.Table, places: Ints, held: Held, times: Times, columns: Sequence[str]) -> pa.Table:
-    enter, leave = times.clipped(held.enter[places], held.leave[places])
+def _with_times(
+    rows: pa.Table, places: Ints, retained: TimedRows, times: Times, columns: Sequence[str]
+) -> pa.Table:
+    enter, leave = times.clipped(retained.enter[places], retained.leave[places])
     chosen = _taken(rows.select(list(columns)), places)
     return pa.Table.from_arrays(
         [*chosen.columns, pa.array(enter), pa.array(leave)], names=[*columns, ENTER, LEAVE]

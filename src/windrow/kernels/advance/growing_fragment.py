@@ -12,13 +12,13 @@ from windrow.kernels.packing.chunks import pack, unpack, written
 from windrow.kernels.packing.messages import CELL, CHUNK, KIND, NUMBER, MessageKind, message
 from windrow.kernels.packing.shards import Layout
 
-__all__ = ["GrowingStage", "unpacked"]
+__all__ = ["GrowingFragment", "unpacked"]
 
 Batches = Iterable[pa.RecordBatch]
 
 
 @dataclass(frozen=True)
-class GrowingStage:
+class GrowingFragment:
     """What tasks are told of a step."""
 
     growing: Growing
@@ -62,11 +62,11 @@ def _cells(batches: Batches) -> Iterator[tuple[int, pa.Table | None, pa.Table | 
     for batch in batches:
         cells, kinds, numbers = (batch.column(name).to_pylist() for name in (CELL, KIND, NUMBER))
         for cell, kind, number, chunk in zip(cells, kinds, numbers, batch.column(CHUNK), strict=True):
-            held = found.setdefault(cell, {MessageKind.ROWS: [], MessageKind.RIGHT: []})
-            held[kind].append((number, chunk.as_buffer()))
-    for cell, held in found.items():
+            by_kind = found.setdefault(cell, {MessageKind.ROWS: [], MessageKind.RIGHT: []})
+            by_kind[kind].append((number, chunk.as_buffer()))
+    for cell, by_kind in found.items():
         came, kept = (
-            unpack(chunk for _, chunk in sorted(held[kind], key=lambda one: one[0]))
+            unpack(chunk for _, chunk in sorted(by_kind[kind], key=lambda one: one[0]))
             for kind in (MessageKind.ROWS, MessageKind.RIGHT)
         )
         yield cell, came, kept

@@ -1,4 +1,4 @@
-"""Groups, a step at a time, whose aggregates go on from what they were: no row is held."""
+"""Groups whose aggregates are updated incrementally: no row is retained."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from windrow.kernels.incremental.operated import Operated, UnmatchedError, told_in
+from windrow.kernels.incremental.running import Added, Events, MismatchError, Running, running
+from windrow.kernels.incremental.tally import Tally
+from windrow.kernels.incremental.timed_rows import Times
 from windrow.kernels.packing.numbering import numbered
-from windrow.kernels.stages.held import Times
-from windrow.kernels.stages.operated import Operated, UnmatchedError, told_in
-from windrow.kernels.stages.running import Added, Events, MismatchError, Running, running
-from windrow.kernels.stages.tally import Tally
 from windrow.kernels.zset.grouped import merged
+from windrow.kernels.zset.keyed_operator import Keyed
 from windrow.kernels.zset.ordering import by_group_and_time
 from windrow.kernels.zset.relation import ENTER, LEAVE, NEVER, with_one_zero
-from windrow.kernels.zset.stage import Keyed
 
 __all__ = ["RunningGroups", "goes_on"]
 
@@ -29,12 +29,12 @@ _ALL = "__all"
 """A key that all rows have in common, of groups without keys."""
 
 
-def goes_on(stage: Keyed, schema: pa.Schema, *, appends: bool) -> bool:
+def goes_on(operator: Keyed, schema: pa.Schema, *, appends: bool) -> bool:
     """Whether all aggregates of a stage go on from what they were; equal rows of DISTINCT are groups too."""
-    is_distinct = stage.operator == "distinct" and {*schema.names} <= {*stage.keys}
-    if not (is_distinct or stage.operator == "group"):
+    is_distinct = operator.name == "distinct" and {*schema.names} <= {*operator.keys}
+    if not (is_distinct or operator.name == "group"):
         return False
-    kinds = [(spec, _kind(schema, spec.argument)) for _, spec in stage.aggregates]
+    kinds = [(spec, _kind(schema, spec.argument)) for _, spec in operator.aggregates]
     return all(running(spec, kind, appends=appends) is not None for spec, kind in kinds)
 
 
@@ -52,27 +52,27 @@ class RunningGroups(Operated):
     """Of a group without keys, the row that is there while it has none."""
 
     def empty(self) -> None:
-        """Hold nothing."""
-        schema, keys = self.schemas[0], self.stage.keys
+        """Drop all state."""
+        schema, keys = self.schemas[0], self.operator.keys
         self.sides, self.given, self.otherwise = [], None, None
         kinds = [schema.field(key) for key in keys] or [pa.field(_ALL, pa.int64())]
         self.groups = Tally(pa.schema(kinds), 1)
         found = [
             running(spec, _kind(schema, spec.argument), appends=self.appends)
-            for _, spec in self.stage.aggregates
+            for _, spec in self.operator.aggregates
         ]
         self.aggregates = [each for each in found if each is not None]
 
     @property
     def state(self) -> dict[str, Any]:
         """As :attr:`Operated.state`."""
-        own = {} if self.stage.keys else {"otherwise": self.otherwise}
+        own = {} if self.operator.keys else {"otherwise": self.otherwise}
         return {"groups": self.groups, "aggregates": self.aggregates, **own}
 
     @property
-    def held(self) -> int:
-        """How many groups are held, and values of these."""
-        return len(self.groups) + sum(each.held for each in self.aggregates)
+    def retained(self) -> int:
+        """How many groups are retained, and values of these."""
+        return len(self.groups) + sum(each.retained for each in self.aggregates)
 
     @property
     def looked_at(self) -> int:
@@ -92,13 +92,13 @@ class RunningGroups(Operated):
         rows, *others = changes
         come = [other for other in others if other is not None and other.num_rows]
         if come:
-            self.otherwise = come[0].select([name for name, _ in self.stage.aggregates])
+            self.otherwise = come[0].select([name for name, _ in self.operator.aggregates])
         has_rows = rows is not None and rows.num_rows > 0
         told = self._of_rows(rows, times) if has_rows else self.result.empty_table()
         if self.otherwise is not None and (come or has_rows):
             begin = come[0].column(ENTER)[0].as_py() if come else (times.since or 0) - 1
             row = self.otherwise.append_column(ENTER, pa.array([begin]))
-            empty = [pa.Table.from_batches([batch]) for batch in self.stage.while_empty(row, told)]
+            empty = [pa.Table.from_batches([batch]) for batch in self.operator.while_empty(row, told)]
             told = pa.concat_tables(
                 [told, *(one.select(told.column_names).cast(told.schema) for one in empty)]
             )
@@ -106,7 +106,7 @@ class RunningGroups(Operated):
 
     def _of_rows(self, rows: pa.Table, times: Times) -> pa.Table:
         """The groups of these rows in each piece of time of the step."""
-        keys = self.stage.keys
+        keys = self.operator.keys
         if not keys:
             keys = (_ALL,)
             rows = rows.append_column(_ALL, pa.array(np.zeros(rows.num_rows, np.int64)))
@@ -137,7 +137,7 @@ class RunningGroups(Operated):
         piece = np.cumsum(new) - 1
         is_event = order >= len(there)
         which = order[is_event] - len(there)
-        read = {spec.argument for _, spec in self.stage.aggregates if spec.argument is not None}
+        read = {spec.argument for _, spec in self.operator.aggregates if spec.argument is not None}
         arguments = rows.select(sorted(read))
         events = Events(
             arguments.take(pa.array(place[which])).combine_chunks() if read else arguments,
@@ -178,6 +178,6 @@ class RunningGroups(Operated):
             [value.take(chosen) for value in values],
         )
         keys = groups.take(pa.array(row))
-        names = [*keys.column_names, *(name for name, _ in self.stage.aggregates), ENTER, LEAVE]
+        names = [*keys.column_names, *(name for name, _ in self.operator.aggregates), ENTER, LEAVE]
         columns = [*keys.columns, *told, pa.array(since), pa.array(until)]
         return pa.Table.from_arrays(columns, names=names).select(self.result.names).cast(self.result)

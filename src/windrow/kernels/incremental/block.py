@@ -1,4 +1,4 @@
-"""What a step makes of windows: one block of a query, over one window or over two that are joined."""
+"""A query block over one window, or over two that are joined: what changes in a micro-batch."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from windrow.kernels.aggregates import Aggregate
+from windrow.kernels.incremental.grouping import goes_on
+from windrow.kernels.incremental.operated import Operated
+from windrow.kernels.incremental.operators import group, join, rows_of
+from windrow.kernels.incremental.stepwise import stepwise
+from windrow.kernels.incremental.timed_rows import TimedRows, Times
+from windrow.kernels.incremental.windows import Window
 from windrow.kernels.packing.shards import Layout
-from windrow.kernels.stages.grouping import goes_on
-from windrow.kernels.stages.held import Held, Times
-from windrow.kernels.stages.operated import Operated
-from windrow.kernels.stages.operators import group, join, rows_of
-from windrow.kernels.stages.stepwise import stepwise
-from windrow.kernels.stages.windows import Window
+from windrow.kernels.zset.keyed_operator import Keyed
 from windrow.kernels.zset.relation import ENTER, LEAVE
-from windrow.kernels.zset.stage import Keyed
 
 __all__ = ["Block", "WindowInput"]
 
 
 @dataclass(frozen=True)
 class WindowInput:
-    """A window of a live stream, and what is kept of its rows.
+    """A window of a live stream, and what is retained of its rows.
 
     Attributes
     ----------
     name
-        Of what it holds, in the checkpoint.
+        Of its state, in the checkpoint.
     window
         When rows enter and leave.
     passes
@@ -36,7 +36,7 @@ class WindowInput:
     marked
         Keys by which rows are looked up.
     schema
-        Of what is kept, the rowtime among it.
+        Of retained rows, the rowtime among them.
     """
 
     name: str
@@ -55,7 +55,7 @@ class Block:
     inputs
         Its windows, one or two.
     outputs
-        The columns of the rows that it gives, in order: of which window, and their names there.
+        The columns of its output, in order: of which window, and their names there.
     key, aggregates
         Of groups: their keys, and the aggregates by the names of their columns; None without groups.
     joined
@@ -70,11 +70,11 @@ class Block:
 
     @property
     def chosen(self) -> list[str]:
-        """The names of the columns of `outputs` in what :meth:`rows` gives."""
+        """The names of the columns of `outputs` in the output of :meth:`rows`."""
         return [name if self.joined is None else f"{at}{name}" for at, name in self.outputs]
 
     def going_on(self) -> Operated | None:
-        """What goes on with groups of rows that never leave their window, and holds none; None of others."""
+        """Updates groups of rows that never leave their window, and retains no row; None of other blocks."""
         (only, *others), aggregates = self.inputs, self.aggregates
         if others or aggregates is None or only.window.length is not None or only.window.rows is not None:
             return None
@@ -86,24 +86,24 @@ class Block:
         times = [(ENTER, pa.int64()), (LEAVE, pa.int64())]
         return stepwise(keyed, (only.schema,), pa.schema([*keys, *kinds, *times]), appends=True)
 
-    def rows(self, held: Sequence[Held], times: Times, groups: Operated | None = None) -> pa.Table:
-        """What enters and leaves in a step: its columns, `ENTER` and `LEAVE`.
+    def rows(self, retained: Sequence[TimedRows], times: Times, groups: Operated | None = None) -> pa.Table:
+        """What enters and leaves in a micro-batch: its columns, `ENTER` and `LEAVE`.
 
         Parameters
         ----------
-        held
-            What each window holds.
+        retained
+            The rows that each window retains.
         groups
-            Goes on with the groups, as :meth:`going_on` has it.
+            Updates the groups, as :meth:`going_on` has it.
         """
-        (first, *_), passes = held, self.inputs[0].passes
+        (first, *_), passes = retained, self.inputs[0].passes
         if self.joined is not None:
             left, right = (
                 [(name, f"{side}{name}") for at, name in dict.fromkeys(self.outputs) if at == side]
                 for side in (0, 1)
             )
             conditions = (passes, self.inputs[1].passes)
-            return join((first, held[1]), times, self.joined, (left, right), conditions)
+            return join((first, retained[1]), times, self.joined, (left, right), conditions)
         if self.aggregates is None:
             return rows_of(first, times, list(dict.fromkeys(self.chosen)), passes)
         if groups is not None:

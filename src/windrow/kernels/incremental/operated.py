@@ -1,11 +1,12 @@
-"""Operators over relations that vary, a step at a time: what they hold, and what changes from step to step.
+"""Incremental operators over time-varying relations: their state, and their changes in each micro-batch.
 
-A step gives an operator the rows that enter or leave in it. The operator works on all rows of their keys, as
-:class:`windrow.kernels.zset.stage.Keyed` would on all rows, and gives the rows that enter or leave by that. A
-row that was there before a step enters a tick before it, and is given only when it leaves. It leaves with the
-values with which it was given, also where adding the same floats again gives another last digit.
+An operator takes the rows that enter or leave in a micro-batch. It works on all rows of their keys, as
+:class:`windrow.kernels.zset.keyed_operator.Keyed` would on all rows, and emits the rows that enter or leave
+by that. A row that was there before a micro-batch enters a tick before it, and is emitted only when it
+leaves. It leaves with the values with which it was emitted, also where adding the same floats again has
+another last digit.
 
-What an operator holds are the rows that are there, in a :class:`windrow.kernels.trace.Trace`: a step costs
+An operator retains the rows that are there, in a :class:`windrow.kernels.trace.Trace`: a micro-batch costs
 what it brings, and what there is of the same keys.
 """
 
@@ -22,10 +23,10 @@ import pyarrow as pa
 from windrow.errors import WindrowError
 from windrow.kernels.aggregates import FUNCTIONS, Aggregate
 from windrow.kernels.hashing import hashes
-from windrow.kernels.stages.held import Times
+from windrow.kernels.incremental.timed_rows import Times
 from windrow.kernels.trace import Trace
+from windrow.kernels.zset.keyed_operator import Keyed
 from windrow.kernels.zset.relation import ENTER, LEAVE, NEVER
-from windrow.kernels.zset.stage import Keyed
 
 __all__ = ["Moves", "Operated", "UnmatchedError", "told_in"]
 
@@ -37,9 +38,9 @@ _TIMES = (pa.field(ENTER, pa.int64()), pa.field(LEAVE, pa.int64()))
 
 
 class UnmatchedError(Exception):
-    """A step that the operator cannot take, so that Spark is to evaluate all anew.
+    """A micro-batch that the operator cannot take, so that Spark is to evaluate all anew.
 
-    Rows leave that are not held, as what makes them has given other values than it gave when they came; or
+    Rows leave that are not retained, as what computes them has other values than when they came; or
     numbers do not fit; `reason` is the error that the user is to see of these.
     """
 
@@ -50,14 +51,14 @@ class UnmatchedError(Exception):
 
 @dataclass(frozen=True, eq=False)
 class Moves:
-    """What comes to a trace and goes from it in a step.
+    """What comes to a trace and goes from it in a micro-batch.
 
     Attributes
     ----------
     places, leave
         Where the rows are that were there before and leave, and when they do.
     come
-        The rows that enter, with `ENTER` and `LEAVE`; they may leave in the step too.
+        The rows that enter, with `ENTER` and `LEAVE`; they may leave in the micro-batch too.
     unknown
         Those that leave and were not there.
     """
@@ -81,7 +82,7 @@ class Moves:
         return Moves(places, leave[found], changes.filter(pa.array(is_new)), leaving.filter(pa.array(~found)))
 
     def done(self, trace: Trace, times: Times) -> None:
-        """Let the trace hold the rows that are there after the step."""
+        """Let the trace retain the rows that are there after the micro-batch."""
         trace.remove(self.places)
         stay = _ints(self.come, LEAVE) >= times.until
         trace.add(self.come if stay.all() else self.come.filter(pa.array(stay)))
@@ -108,21 +109,21 @@ class Moves:
 
 @dataclass
 class Operated:
-    """An operator and the rows that it holds.
+    """An operator and the rows that it retains.
 
     Parameters
     ----------
-    stage
+    operator
         The operator.
     schemas
         The columns of each of its sides, without `ENTER` and `LEAVE`.
     result
-        Those that it gives, with them.
+        Those of its output, with them.
     appends
         Whether no row of its sides ever leaves.
     """
 
-    stage: Keyed
+    operator: Keyed
     schemas: tuple[pa.Schema, ...]
     result: pa.Schema
     appends: bool = False
@@ -133,42 +134,42 @@ class Operated:
         self.empty()
 
     def empty(self) -> None:
-        """Hold nothing."""
-        keys = self.stage.keys
+        """Drop all state."""
+        keys = self.operator.keys
         self.sides = [Trace(schema, keys) for schema in self.schemas]
-        # of groups with values that depend on the order of the rows, what was told of each
-        is_exact = all(map(self._is_exact, self.stage.aggregates))
+        # of groups with values that depend on the order of the rows, what was emitted of each
+        is_exact = all(map(self._is_exact, self.operator.aggregates))
         told = pa.schema([column for column in self.result if column.name not in (ENTER, LEAVE)])
         self.given = None if is_exact else Trace(told, keys)
 
     def _is_exact(self, aggregate: tuple[str, Aggregate]) -> bool:
-        """Whether an aggregate gives the same of the same rows in any order."""
+        """Whether an aggregate of the same rows is the same in any order."""
         _, spec = aggregate
         kind = pa.null() if spec.argument is None else self.schemas[0].field(spec.argument).type
         return FUNCTIONS[spec.function].in_any_order(kind)
 
     @property
-    def held(self) -> int:
-        """How many rows are held."""
+    def retained(self) -> int:
+        """How many rows are retained."""
         return sum(map(len, self.sides))
 
     @property
     def looked_at(self) -> int:
-        """How many rows that are held have been looked at in all steps so far."""
+        """How many retained rows have been looked at so far."""
         return sum(trace.looked_at for trace in self.sides)
 
     @property
     def state(self) -> dict[str, Any]:
-        """What is held from step to step, by the names of attributes, for :mod:`windrow.kernels.stored`."""
+        """The state between micro-batches, by the names of attributes, for :mod:`windrow.kernels.stored`."""
         return {"sides": self.sides, "given": self.given}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Hold what was held."""
+        """Restore the state."""
         for name in self.state:
             setattr(self, name, state[name])
 
     def forget(self, is_over: Callable[[pa.Table], Bools]) -> None:
-        """Let go of what is held of keys that change no more, as is said of rows with the columns of keys."""
+        """Drop the state of keys that change no more, of which `is_over` says which rows they are."""
         for trace in (*self.sides, *([] if self.given is None else [self.given])):
             trace.remove(trace.where(is_over))
 
@@ -178,7 +179,7 @@ class Operated:
         Raises
         ------
         UnmatchedError
-            With rows that leave and were not there; what is held is then no longer right.
+            With rows that leave and were not there; the state is then no longer right.
         """
         moves = []
         for trace, change in zip(self.sides, changes, strict=True):
@@ -189,7 +190,7 @@ class Operated:
                 raise UnmatchedError
         made = [self.result.empty_table()]
         for sides in self._work(moves, times):
-            batches = self.stage.rows(*(side if side.num_rows else None for side in sides))
+            batches = self.operator.rows(*(side if side.num_rows else None for side in sides))
             made += [
                 told_in(pa.Table.from_batches([batch]).select(self.result.names).cast(self.result), times)
                 for batch in batches
@@ -200,7 +201,7 @@ class Operated:
         return told if self.given is None else self._as_given(self.given, told, times)
 
     def _as_given(self, given: Trace, told: pa.Table, times: Times) -> pa.Table:
-        """The same, in which groups leave with the values with which they were given."""
+        """The same, in which groups leave with the values with which they were emitted."""
         leaves = np.zeros(told.num_rows, bool)
         if times.since is not None:
             leaves = _ints(told, ENTER) < times.since
@@ -220,12 +221,12 @@ class Operated:
         return told
 
     def _work(self, moves: list[Moves], times: Times) -> Iterator[tuple[pa.Table, ...]]:
-        """The rows that the operator is to be given, once or twice."""
+        """The rows that the operator takes, once or twice."""
         changed = [each.changed(trace, times) for each, trace in zip(moves, self.sides, strict=True)]
-        marks = [hashes(rows, self.stage.keys) for rows in changed]
+        marks = [hashes(rows, self.operator.keys) for rows in changed]
         if not any(map(len, marks)):
             return
-        if self.stage.operator != "join":
+        if self.operator.name != "join":
             touched = np.concatenate(marks)
             yield tuple(
                 self._near(each.whole(trace, touched, times), times)
@@ -244,13 +245,13 @@ class Operated:
 
 
 def told_in(rows: pa.Table, times: Times) -> pa.Table:
-    """Those of the rows that enter or leave in a step."""
+    """Those of the rows that enter or leave in a micro-batch."""
     changed = times.changed(_ints(rows, ENTER), _ints(rows, LEAVE))
     return rows if changed.all() else rows.filter(pa.array(changed))
 
 
 def _timed(rows: pa.Table, times: Times, leave: Ints) -> pa.Table:
-    """Rows that were there before a step, with the instants of their changes in it."""
+    """Rows that were there before a micro-batch, with the instants of their changes in it."""
     assert times.since is not None or not rows.num_rows
     enter = np.full(rows.num_rows, (times.since or 0) - 1)
     return rows.append_column(ENTER, pa.array(enter)).append_column(LEAVE, pa.array(leave))

@@ -8,33 +8,33 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.kernels.hashing import hashes
+from windrow.kernels.incremental.operated import Operated
+from windrow.kernels.incremental.timed_rows import Times
 from windrow.kernels.sorting import sorted_partitions
-from windrow.kernels.stages.held import Times
-from windrow.kernels.stages.operated import Operated
-from windrow.kernels.zset.stage import Keyed
+from windrow.kernels.zset.keyed_operator import Keyed
 
 __all__ = ["FirstRows", "is_bounded"]
 
 
-def is_bounded(stage: Keyed, *, appends: bool) -> bool:
+def is_bounded(operator: Keyed, *, appends: bool) -> bool:
     """Whether rows behind the first are never among them any more."""
-    return stage.first is not None and stage.first.limit is not None and appends
+    return operator.first is not None and operator.first.limit is not None and appends
 
 
 @dataclass
 class FirstRows(Operated):
-    """Of each key no more rows are held than are asked for: those behind them never come before them."""
+    """Of each key no more rows are retained than are requested: those behind them never come before them."""
 
     def step(self, changes: list[pa.Table | None], times: Times) -> pa.Table:
         """As :meth:`Operated.step`."""
         told = super().step(changes, times)
-        first, (trace,), (come,) = self.stage.first, self.sides, changes
+        first, (trace,), (come,) = self.operator.first, self.sides, changes
         assert first is not None
         assert first.limit is not None
         if come is None or not come.num_rows:
             return told
-        places = trace.having(hashes(come, self.stage.keys))
-        order, bounds = sorted_partitions(trace.rows(places), self.stage.keys, first.order)
+        places = trace.having(hashes(come, self.operator.keys))
+        order, bounds = sorted_partitions(trace.rows(places), self.operator.keys, first.order)
         rank = np.arange(len(places)) - np.repeat(bounds[:-1], np.diff(bounds))
         behind = np.flatnonzero(rank >= first.offset + first.limit)
         trace.remove(places[behind if order is None else order[behind]])

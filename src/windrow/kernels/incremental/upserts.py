@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from windrow.kernels.incremental.changes import netted
 from windrow.kernels.packing.numbering import numbered
-from windrow.kernels.stages.changes import netted
 from windrow.kernels.zset.relation import AT, DIFF
 
 __all__ = ["Became", "upserts"]

@@ -1,4 +1,4 @@
-"""Rows that a window holds and that no later step has a use for, where keys are closed.
+"""Retained rows that no later micro-batch needs, where keys are closed.
 
 A row stays in a window without a length of time until others push it out. Where its partition has ended
 nothing does: it never leaves. If no later row can change what it counts for, a group or its pairs, nothing of
@@ -14,9 +14,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from windrow.kernels.advance.ended import Ended
+from windrow.kernels.incremental.timed_rows import TimedRows
+from windrow.kernels.incremental.windows import Window
 from windrow.kernels.packing.numbering import numbered
-from windrow.kernels.stages.held import Held
-from windrow.kernels.stages.windows import Window
 from windrow.kernels.zset.relation import NEVER
 
 __all__ = ["settled_alone", "settled_pairs"]
@@ -25,7 +25,7 @@ Bools = npt.NDArray[np.bool_]
 
 
 def settled_alone(
-    held: Held, window: Window, ended: Ended | None, key: Sequence[str] | None, over: Ended | None
+    retained: TimedRows, window: Window, ended: Ended | None, key: Sequence[str] | None, over: Ended | None
 ) -> Bools:
     """The rows of one window that are settled.
 
@@ -36,17 +36,17 @@ def settled_alone(
     key, over
         Of a query with groups: their key, and the groups to which no row will come; of others None.
     """
-    stays = _stays(held, window, ended)
+    stays = _stays(retained, window, ended)
     if key is None:
         return stays
-    found = stays & _ended(held, over)
+    found = stays & _ended(retained, over)
     if found.any():
-        found &= ~held.alike(tuple(key), held.alive & ~stays)
+        found &= ~retained.alike(tuple(key), retained.alive & ~stays)
     return found
 
 
 def settled_pairs(
-    sides: tuple[Held, Held],
+    sides: tuple[TimedRows, TimedRows],
     windows: tuple[Window, Window],
     ended: tuple[Ended | None, Ended | None],
     keys: tuple[Sequence[str], Sequence[str]],
@@ -63,36 +63,41 @@ def settled_pairs(
     """
     stays = [_stays(*one) for one in zip(sides, windows, ended, strict=True)]
     found = []
-    for at, (held, window) in enumerate(zip(sides, windows, strict=True)):
-        free = held.alive & (held.enter < held.reached) & _ended(held, over[at])
+    for at, (retained, window) in enumerate(zip(sides, windows, strict=True)):
+        free = retained.alive & (retained.enter < retained.reached) & _ended(retained, over[at])
         if window.rows is not None:  # a row counts among those that push others out
-            free &= _ended(held, ended[at])
+            free &= _ended(retained, ended[at])
         other = sides[1 - at]
-        moving = _is_among(held, keys[at], other, keys[1 - at], other.alive & ~stays[1 - at], free)
-        paired = _is_among(held, keys[at], other, keys[1 - at], other.alive, free)
+        moving = _is_among(retained, keys[at], other, keys[1 - at], other.alive & ~stays[1 - at], free)
+        paired = _is_among(retained, keys[at], other, keys[1 - at], other.alive, free)
         found.append(free & ~moving & (stays[at] | ~paired))
     return found[0], found[1]
 
 
-def _stays(held: Held, window: Window, ended: Ended | None) -> Bools:
+def _stays(retained: TimedRows, window: Window, ended: Ended | None) -> Bools:
     """The rows that have entered and never leave."""
-    found: Bools = (held.enter < held.reached) & (held.leave == NEVER)
-    return found if window.rows is None or not found.any() else found & _ended(held, ended)
+    found: Bools = (retained.enter < retained.reached) & (retained.leave == NEVER)
+    return found if window.rows is None or not found.any() else found & _ended(retained, ended)
 
 
-def _ended(held: Held, ended: Ended | None) -> Bools:
-    return np.zeros(len(held), bool) if ended is None else ended.rows(held.rows)
+def _ended(retained: TimedRows, ended: Ended | None) -> Bools:
+    return np.zeros(len(retained), bool) if ended is None else ended.rows(retained.rows)
 
 
 def _is_among(
-    held: Held, key: Sequence[str], other: Held, other_key: Sequence[str], some: Bools, asked: Bools
+    retained: TimedRows,
+    key: Sequence[str],
+    other: TimedRows,
+    other_key: Sequence[str],
+    some: Bools,
+    asked: Bools,
 ) -> Bools:
     """Of the rows that are asked about, whether some rows of another window have their key."""
-    found = np.zeros(len(held), bool)
+    found = np.zeros(len(retained), bool)
     if not asked.any() or not some.any():
         return found
     names = [f"k{number}" for number in range(len(key))]
-    mine = held.rows.select(list(key)).filter(pa.array(asked)).rename_columns(names)
+    mine = retained.rows.select(list(key)).filter(pa.array(asked)).rename_columns(names)
     theirs = other.rows.select(list(other_key)).filter(pa.array(some)).rename_columns(names)
     number = numbered(pa.concat_tables([mine, theirs.cast(mine.schema)]), names)
     found[asked] = np.isin(number[: len(mine)], number[len(mine) :])

@@ -1,0 +1,54 @@
+"""The state of a live query in memory, and its changes from one frontier to the next.
+
+An operator takes rows in, works on the keys that they affect, and drops what has left. Operators are those
+of :mod:`windrow.kernels.zset`, over the rows of those keys alone.
+"""
+
+from __future__ import annotations
+
+from windrow.kernels.incremental.block import Block, WindowInput
+from windrow.kernels.incremental.changes import changes, netted
+from windrow.kernels.incremental.chunking import PER_STEP, SMALLEST, merging
+from windrow.kernels.incremental.completing import Completing, first_above
+from windrow.kernels.incremental.grouping import goes_on
+from windrow.kernels.incremental.input_state import InputState
+from windrow.kernels.incremental.operated import Operated, UnmatchedError
+from windrow.kernels.incremental.operators import group, join, rows_of
+from windrow.kernels.incremental.program import Ending, Fragment, Node, Otherwise, Program, Run
+from windrow.kernels.incremental.stepwise import stepwise
+from windrow.kernels.incremental.timed_rows import TimedRows, Times
+from windrow.kernels.incremental.upserts import Became, upserts
+from windrow.kernels.incremental.versions import Versions
+from windrow.kernels.incremental.windows import Window
+
+__all__ = [
+    "PER_STEP",
+    "SMALLEST",
+    "Became",
+    "Block",
+    "Completing",
+    "Ending",
+    "Fragment",
+    "InputState",
+    "Node",
+    "Operated",
+    "Otherwise",
+    "Program",
+    "Run",
+    "TimedRows",
+    "Times",
+    "UnmatchedError",
+    "Versions",
+    "Window",
+    "WindowInput",
+    "changes",
+    "first_above",
+    "goes_on",
+    "group",
+    "join",
+    "merging",
+    "netted",
+    "rows_of",
+    "stepwise",
+    "upserts",
+]
