@@ -123,7 +123,7 @@ class TimeVaryingRelation(Relation):
         return self.df.schema
 
     def _changes(self, envelope: str, *, ordered: bool, key: Sequence[tuple[str, None]] = ()) -> DataFrame:
-        return self._query.told(envelope, ordered=ordered, key=key)
+        return self._query.emitted(envelope, ordered=ordered, key=key)
 
     def at(self, instant: Any = None, *, ptime: Any = None) -> Relation:
         """The table as of a processing time: see :meth:`Relation.at`."""

@@ -395,7 +395,7 @@ class _Binder:
             if len(seen) == len(ctes):
                 items.append(self.text(*cte.item))
             else:
-                # a name is taken twice: each query is told which ones it sees itself
+                # a name is taken twice: each query reads which ones it sees itself
                 head, body = (cte.item[0], cte.body[0] - 1), self.text(*cte.body)
                 items.append(
                     SqlText.of(self.piece(head), " (", self.with_list(ctes[:index]), "(", body, "))")
@@ -469,8 +469,8 @@ class _Binder:
         replaced: dict[Range, str] = {at: quoted(call.name) for at, call in aggregates.at.items()}
         replaced |= _identities(compared)
         replaced |= {
-            at: told
-            for at, told in qualified.replaced().items()
+            at: sql
+            for at, sql in qualified.replaced().items()
             if not any(_covers(around, at) for around in aggregates.at)
         }
         hidden = [*(call.name for call in aggregates.calls), *hidden]

@@ -37,7 +37,10 @@ _MOVED = {
 }
 """Modules, and packages with a dot, that had other names in earlier versions, and so in stored tables."""
 
-_RENAMED = {("windrow.kernels.incremental.completing", "Completing"): {"held": "retained"}}
+_RENAMED = {
+    ("windrow.kernels.incremental.completing", "Completing"): {"held": "retained"},
+    ("windrow.kernels.punctuated.session", "SessionCarry"): {"told": "announced"},
+}
 """By module and class, attributes that had other names in earlier versions."""
 
 _COLLECTIONS = {"list": list, "tuple": tuple, "set": set, "frozenset": frozenset}

@@ -130,11 +130,11 @@ class _Sql:
             " UNION ALL ",
             [
                 SqlText.of(
-                    f"(SELECT *, {told} AS {node.column.id} FROM (",
+                    f"(SELECT *, {value} AS {node.column.id} FROM (",
                     self._with_partner(node.left, pairs, _JOINS[kind]),
                     "))",
                 )
-                for kind, told in (("semi", "TRUE"), ("anti", "FALSE"))
+                for kind, value in (("semi", "TRUE"), ("anti", "FALSE"))
             ],
         )
 

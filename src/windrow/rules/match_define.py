@@ -83,7 +83,7 @@ class Definitions:
         return conditions
 
     def typed(self, item: MatchExpression, label: int) -> window_plan.PairExpression:
-        """A condition of a label as the machine is told."""
+        """A condition of a label as the machine reads it."""
         atoms: dict[int, expressions.Expression] = {}
         replaced: dict[Range, str] = {}
         beside: dict[Range, str] = {}
@@ -174,7 +174,7 @@ class Definitions:
         with_names: Callable[[Range, str], list[SqlText]] | None = None,
         queries: Sequence[Range] = (),
     ) -> window_plan.PairExpression:
-        """A condition as the machine is told; `what` says in errors what it is."""
+        """A condition as the machine reads it; `what` says in errors what it is."""
         sources = list(self.sources.values())
 
         def types_of(texts: list[SqlText]) -> list[str]:

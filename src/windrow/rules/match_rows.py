@@ -1,4 +1,4 @@
-"""From a bound MATCH_RECOGNIZE to what the kernel is told, what Spark computes before it, and what after.
+"""From a bound MATCH_RECOGNIZE to the plan of the kernel, what Spark computes before it, and what after.
 
     DEFINE B AS B.price < LAST(A.price) AND upper(B.note) = PREV(B.note)
     →  h0 = price    h1 = upper(note)    h2 = note

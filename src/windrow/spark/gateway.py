@@ -85,7 +85,7 @@ class Gateway:
 
     @contextmanager
     def reading(self, text: str) -> Iterator[str]:
-        """The statement in Spark's dialect; errors about it, then and later, are told of it as written."""
+        """The statement in Spark's dialect; errors about it, then and later, show it as written."""
         dialect = self._dialect or check_dialect(self.spark.conf.get(DIALECT_SETTING, None) or "spark")
         translated = in_spark(tokenize(text)) if dialect == "cql" else None
         if translated is None:
@@ -96,7 +96,7 @@ class Gateway:
 
     @contextmanager
     def instead(self, text: SqlText, names: Mapping[str, str] | None = None) -> Iterator[str]:
-        """A text to run instead of one that its pieces are of; errors about it are told of that one."""
+        """A text to run instead of one that its pieces are of; errors about it show that one."""
         rendered = SqlText.of(*(_named(part, names or {}) for part in text.parts))
         self._reading.append(rendered)
         try:
@@ -107,7 +107,7 @@ class Gateway:
             self._read.append(self._reading.pop())
 
     def as_written(self, error: WindrowError) -> WindrowError:
-        """The error, told of what the user wrote where it is about a text that stood in its place.
+        """The error, with what the user wrote where it is about a text that stood in its place.
 
         Texts that still do tell of it themselves.
         """
@@ -162,8 +162,8 @@ class Gateway:
             try:
                 yield
             except PySparkException as error:
-                told = self._with_near_table(translate(error, text, names, self.given))
-                raise self.as_written(told) from None
+                translated = self._with_near_table(translate(error, text, names, self.given))
+                raise self.as_written(translated) from None
             except JavaError as error:
                 raise of_java(error) from None
 
@@ -183,7 +183,7 @@ class Gateway:
 
 
 def _as_written(error: WindrowError, read: SqlText) -> WindrowError:
-    """The error, which may be about a text, told of what that was made of."""
+    """The error, which may be about a text, with what that was made of."""
     if error.sql == read.render():
         place = None
         if error.span is not None:

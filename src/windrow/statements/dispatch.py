@@ -283,7 +283,7 @@ def _check(gateway: Gateway, text: str, catalog: Catalog) -> None:
 
     if _may_be_sequence(text, catalog):
         tokens = tokenize(text)
-        told, gateway.plan_only = gateway.plan_only, True
+        before, gateway.plan_only = gateway.plan_only, True
         if (
             run_sequence(
                 StatementContext(gateway, catalog, tokens, _only_statement(tokens), "batch", planned)
@@ -291,7 +291,7 @@ def _check(gateway: Gateway, text: str, catalog: Catalog) -> None:
             is not None
         ):
             return
-        gateway.plan_only = told
+        gateway.plan_only = before
     if is_continuous(text, catalog) and not _matches_rows(text):
         gateway.plan_only = True
         tokens = tokenize(text)

@@ -1,4 +1,4 @@
-"""Queries that are told by processing time: which they are, and what becomes of them."""
+"""Queries that are emitted by processing time: which they are, and what becomes of them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _QUERIES = ("SELECT", "WITH")
 
 
 def may_be_emitted(text: str, catalog: Catalog) -> bool:
-    """Whether a text may be a query that is told by processing time."""
+    """Whether a text may be a query that is emitted by processing time."""
     if has_clauses(text):
         return True
     lower = text.lower()
@@ -160,7 +160,7 @@ def _explained(tokens: TokenList, start: int) -> int:
 def run_emission(
     gateway: Gateway, catalog: Catalog, tokens: TokenList, statement: Range, execution: str
 ) -> Relation | None:
-    """Run a query over recorded logs that is told by processing time; None if the statement is none.
+    """Run a query over recorded logs that is emitted by processing time; None if the statement is none.
 
     A query without EMIT that is not understood as one is left to Spark, over what is recorded.
     """
@@ -227,26 +227,28 @@ def _relation(
             )
         return TimeVaryingRelation(query, emission.stream, emission.envelope, gateway)
     plan = EmittedPlan(gateway, catalog, live, tokens.sql, query, envelope)
-    told = partial(explain_emitted, plan)
+    explain = partial(explain_emitted, plan)
     if not plan.is_endless and not gateway.prefers_live:
-        return TimeVaryingRelation(query, emission.stream, emission.envelope, gateway, live=plan, plan=told)
-    return LiveRelation(plan, plan.shown(), told)
+        return TimeVaryingRelation(
+            query, emission.stream, emission.envelope, gateway, live=plan, plan=explain
+        )
+    return LiveRelation(plan, plan.shown(), explain)
 
 
 def _query(
     gateway: Gateway, catalog: Catalog, tokens: TokenList, emission: Emission, execution: str
 ) -> Emitted | None:
-    told = _by_rowtime(tokens, emission.query)
-    if told is not None:
+    varying_windows = _by_rowtime(tokens, emission.query)
+    if varying_windows is not None:
         if not emission.says_how:
             return None
         at = emission.says
         raise NotSupportedError(
-            f"{told} in a query that is told by processing time are not supported",
+            f"{varying_windows} in a query with EMIT are not supported",
             condition="MIXED_CLOCKS",
             sql=tokens.sql,
             span=tokens.span(*at) if at is not None else None,
-            hint="they vary by rowtime: leave EMIT out; relation.changelog() tells of that",
+            hint="they vary by rowtime: leave EMIT out; relation.changelog() has their changes",
         )
     span = tokens.span(*emission.query)
     expander = Expander(tokens, catalog.streams, catalog.texts)

@@ -132,7 +132,7 @@ def remember_sequence(gateway: Gateway, catalog: Catalog, view: SequenceView) ->
     forget(gateway, catalog, view.name)
     _show(gateway, catalog, view.recorded())
     catalog.sequences[view.name.lower()] = view
-    if view.is_endless:  # what reads it as a table is told that it streams
+    if view.is_endless:  # what reads it as a table has an error that it streams
         with gateway.translated():
             shown = endless(gateway.spark, view.plan.outer.schema).toDF(*view.names)
             shown.createOrReplaceTempView(quoted(view.name))

@@ -295,13 +295,13 @@ def _refuse_changed(checkpoint: Path, script: list[str]) -> None:
     for number, (old, new) in enumerate(itertools.zip_longest(was, script), 1):
         if old == new:
             continue
-        told = (
+        difference = (
             f"statement {number} is new: {new!r}"
             if old is None
             else f"statement {number} was {old!r}, and is {'gone' if new is None else repr(new)}"
         )
         raise InputError(
-            f"the checkpoint {checkpoint} is of another script: {told}",
+            f"the checkpoint {checkpoint} is of another script: {difference}",
             condition="PIPELINE_DIFFERS",
             hint="start a changed script with a checkpoint of its own, and targets of its own",
         )

@@ -43,9 +43,9 @@ def run_blocking(
         frame = gateway.sql(query.text, rows)
     except WindrowError as error:
         raise error.located(reader.tokens.sql) from error.__cause__
-    told = "over what is recorded: all rows, as if everything were promised"
+    text_of_plan = "over what is recorded: all rows, as if everything were promised"
     if not live:
-        return Relation(frame, told, gateway)
+        return Relation(frame, text_of_plan, gateway)
     text = None if written.written is None else written.written.sql
     plan = BlockingPlan(gateway, catalog, live, reader, query, tuple(frame.columns), within, text)
     is_endless = plan.is_endless or gateway.prefers_live
@@ -56,7 +56,7 @@ def run_blocking(
         return Relation(gateway.spark.createDataFrame([(text,)], "plan string"), text, gateway, is_plan=True)
     if is_endless:
         return LiveRelation(plan, frame, how_blocking(plan))
-    return Relation(frame, told, gateway, live=plan)
+    return Relation(frame, text_of_plan, gateway, live=plan)
 
 
 def misplaced_within(written: Spelled) -> NotSupportedError:

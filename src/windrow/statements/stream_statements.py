@@ -107,9 +107,9 @@ def run_continuous(asked: StatementContext) -> Relation | None:
     dropped = _dropped(tokens, start, stop, catalog)
     if dropped is not None:
         return _drop(gateway, catalog, dropped)
-    told = punctuate(gateway, catalog, tokens, start, stop)
-    if told is not None:
-        return _planned(gateway, told) if gateway.plan_only else _nothing(gateway)
+    punctuated = punctuate(gateway, catalog, tokens, start, stop)
+    if punctuated is not None:
+        return _planned(gateway, punctuated) if gateway.plan_only else _nothing(gateway)
     inserted = insert(gateway, catalog, tokens, (start, stop), run_query)
     if inserted is None:
         inserted = insert_into_table(gateway, tokens, (start, stop), run_query)

@@ -19,9 +19,9 @@ __all__ = [
     "TICKS",
     "TimeWindow",
     "last_instant",
-    "told_sessions",
-    "told_windows",
+    "sessions_of_alias",
     "windowed",
+    "windows_of_alias",
 ]
 
 TICKS = "__ticks"
@@ -105,7 +105,7 @@ def last_instant(scale: TimeScale) -> int:
     return 1 if scale.kind == "bigint" else max(_MILLISECOND // scale.nanoseconds, 1)
 
 
-def told_windows(alias: str | None) -> tuple[str, dict[str, int]] | None:
+def windows_of_alias(alias: str | None) -> tuple[str, dict[str, int]] | None:
     """The kind and the lengths of the windows that a query adds, by the name in it; None for other names."""
     found = re.fullmatch(rf"{_MARK}([a-z]+)((?:_m?\d+)+)", alias or "")
     if found is None or (names := _LENGTHS.get(found[1].upper())) is None:
@@ -114,11 +114,11 @@ def told_windows(alias: str | None) -> tuple[str, dict[str, int]] | None:
     return (found[1].upper(), dict(zip(names, values, strict=True))) if len(names) == len(values) else None
 
 
-def told_sessions(alias: str | None) -> tuple[int, int | None] | None:
+def sessions_of_alias(alias: str | None) -> tuple[int, int | None] | None:
     """The gap and the longest duration, if any, of the sessions that a query adds, by the name in it."""
-    told = told_windows(alias)
-    if told is not None:
-        return (told[1]["gap"], None) if told[0] == "SESSION" else None
+    written = windows_of_alias(alias)
+    if written is not None:
+        return (written[1]["gap"], None) if written[0] == "SESSION" else None
     found = re.fullmatch(rf"{_LASTING}(\d+)_(\d+)", alias or "")
     return None if found is None else (int(found[1]), int(found[2]))
 
@@ -146,7 +146,7 @@ def windowed(window: TimeWindow, rows: SqlText) -> SqlText:
 
 
 def _mark(window: TimeWindow) -> str:
-    """A name that encodes the windows of a query; :func:`told_windows` reads it."""
+    """A name that encodes the windows of a query; :func:`windows_of_alias` reads it."""
     lengths = "_".join(str(window.lengths.get(name, 0)) for name in _LENGTHS[window.kind])
     return f"AS {_MARK}{window.kind.lower()}_{lengths.replace('-', 'm')}"
 

@@ -19,7 +19,7 @@ Batches = Iterable[pa.RecordBatch]
 
 @dataclass(frozen=True)
 class GrowingFragment:
-    """What tasks are told of a step."""
+    """The work of tasks in a micro-batch."""
 
     growing: Growing
     layout: Layout

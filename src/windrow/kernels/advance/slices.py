@@ -8,8 +8,8 @@ What a slice leaves open is what a live query would keep after its rows (:mod:`.
 the search stands when it comes to the slice. But searches that begin at different rows soon look for matches
 at the same ones: after a while it is the same what came before. So what is left open is found by a search of
 the slice's last rows alone. The slice before says what is open where the slice begins; what the slice then
-leaves open must be what it has told the next one. The first slice begins with nothing, so all is as it would
-be over the whole partition up to the first slice that leaves something else than it has told.
+leaves open must be what it has reported to the next one. The first slice begins with nothing, so all is as it
+would be over the whole partition up to the first slice that leaves something else than it has reported.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ Array = np.ndarray
 
 @dataclass(frozen=True)
 class Reached:
-    """What all slices are told of one.
+    """What one slice reports to all others.
 
     Attributes
     ----------
     is_known
         Whether it knew what is open where it begins, and could go on from there.
     is_as_guessed
-        Whether it leaves open what it has told the next slice.
+        Whether it leaves open what it has reported to the next slice.
     matches
         How many matches it has.
     """

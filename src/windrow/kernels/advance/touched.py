@@ -70,7 +70,7 @@ def changed(
     frontier: Frontier | None,
     ended: Ended | None = None,
 ) -> Changed:
-    """As :func:`windrow.kernels.advance.advance`, told by what changes of the rows that are kept.
+    """As :func:`windrow.kernels.advance.advance`, computed from the changes of the retained rows.
 
     `kept` has all rows of each partition of which it has any.
     """

@@ -1,4 +1,4 @@
-"""Changes: what enters and leaves in a step, told by counts."""
+"""Changes: what enters and leaves in a micro-batch, with counts."""
 
 from __future__ import annotations
 
@@ -35,13 +35,15 @@ def changes(rows: pa.Table, times: Times) -> pa.Table:
     return pa.concat_tables(parts)
 
 
-def netted(told: pa.Table) -> pa.Table:
+def netted(changes: pa.Table) -> pa.Table:
     """The changes of which equal ones at one instant are one, and none is 0."""
-    keys = [name for name in told.column_names if name != DIFF]
-    group = numbered(told, keys)
-    count = np.bincount(group, told.column(DIFF).to_numpy(), int(group.max(initial=-1)) + 1).astype(np.int64)
+    keys = [name for name in changes.column_names if name != DIFF]
+    group = numbered(changes, keys)
+    count = np.bincount(group, changes.column(DIFF).to_numpy(), int(group.max(initial=-1)) + 1).astype(
+        np.int64
+    )
     place = np.zeros(len(count), np.int64)
     place[group[::-1]] = np.arange(len(group))[::-1]
     kept = np.flatnonzero(count)
-    net = told.select(keys).take(pa.array(place[kept]))
+    net = changes.select(keys).take(pa.array(place[kept]))
     return net.append_column(DIFF, pa.array(count[kept]))

@@ -67,30 +67,30 @@ class Completing:
         rows = schema.empty_table() if changes is None else changes.select(schema.names).cast(schema)
         moves = Moves.of(self.retained, rows, times)
         # those that leave and are not retained were complete
-        told = [moves.unknown]
+        output = [moves.unknown]
         moving = moves.changed(self.retained, times)
         self.retained.remove(moves.places)
         shown, leave = np.maximum(_ints(moving, ENTER), since_when(moving)), _ints(moving, LEAVE)
-        told.append(_shown(moving.select(self.schema.names), shown, leave, times))
-        told += self._completed(since_when, times, near)
+        output.append(_shown(moving.select(self.schema.names), shown, leave, times))
+        output += self._completed(since_when, times, near)
         self.retained.add(moving.filter(pa.array((shown >= times.until) & (leave >= times.until))))
-        return pa.concat_tables([part.cast(schema) for part in told])
+        return pa.concat_tables([part.cast(schema) for part in output])
 
     def _completed(
         self, since_when: Callable[[pa.Table], Ints], times: Times, near: Sequence[Region] | None
     ) -> list[pa.Table]:
         """The rows that were there, stay, and are complete now."""
-        told, gone = [], [np.zeros(0, np.int64)]
+        output, gone = [], [np.zeros(0, np.int64)]
         for rows, slots, places in self._near(near):
             since = since_when(rows)[slots]
             now = since < times.until
             if now.any():
                 since = np.maximum(since[now], (times.since or 0) - 1)
                 leave = np.full(len(since), NEVER)
-                told.append(_shown(rows.take(pa.array(slots[now])), since, leave, times))
+                output.append(_shown(rows.take(pa.array(slots[now])), since, leave, times))
                 gone.append(places[now])
         self.retained.remove(np.concatenate(gone))
-        return told
+        return output
 
     def _near(self, near: Sequence[Region] | None) -> Iterator[tuple[pa.Table, Ints, Ints]]:
         """Tables of rows, which of them are retained, and their places."""

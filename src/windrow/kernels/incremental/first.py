@@ -27,15 +27,15 @@ class FirstRows(Operated):
 
     def step(self, changes: list[pa.Table | None], times: Times) -> pa.Table:
         """As :meth:`Operated.step`."""
-        told = super().step(changes, times)
+        output = super().step(changes, times)
         first, (trace,), (come,) = self.operator.first, self.sides, changes
         assert first is not None
         assert first.limit is not None
         if come is None or not come.num_rows:
-            return told
+            return output
         places = trace.having(hashes(come, self.operator.keys))
         order, bounds = sorted_partitions(trace.rows(places), self.operator.keys, first.order)
         rank = np.arange(len(places)) - np.repeat(bounds[:-1], np.diff(bounds))
         behind = np.flatnonzero(rank >= first.offset + first.limit)
         trace.remove(places[behind if order is None else order[behind]])
-        return told
+        return output

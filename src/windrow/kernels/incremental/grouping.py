@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from windrow.kernels.incremental.operated import Operated, UnmatchedError, told_in
+from windrow.kernels.incremental.operated import Operated, UnmatchedError, changed_in
 from windrow.kernels.incremental.running import Added, Events, MismatchError, Running, running
 from windrow.kernels.incremental.tally import Tally
 from windrow.kernels.incremental.timed_rows import Times
@@ -54,7 +54,7 @@ class RunningGroups(Operated):
     def empty(self) -> None:
         """Drop all state."""
         schema, keys = self.schemas[0], self.operator.keys
-        self.sides, self.given, self.otherwise = [], None, None
+        self.sides, self.emitted, self.otherwise = [], None, None
         kinds = [schema.field(key) for key in keys] or [pa.field(_ALL, pa.int64())]
         self.groups = Tally(pa.schema(kinds), 1)
         found = [
@@ -94,15 +94,15 @@ class RunningGroups(Operated):
         if come:
             self.otherwise = come[0].select([name for name, _ in self.operator.aggregates])
         has_rows = rows is not None and rows.num_rows > 0
-        told = self._of_rows(rows, times) if has_rows else self.result.empty_table()
+        output = self._of_rows(rows, times) if has_rows else self.result.empty_table()
         if self.otherwise is not None and (come or has_rows):
             begin = come[0].column(ENTER)[0].as_py() if come else (times.since or 0) - 1
             row = self.otherwise.append_column(ENTER, pa.array([begin]))
-            empty = [pa.Table.from_batches([batch]) for batch in self.operator.while_empty(row, told)]
-            told = pa.concat_tables(
-                [told, *(one.select(told.column_names).cast(told.schema) for one in empty)]
+            empty = [pa.Table.from_batches([batch]) for batch in self.operator.while_empty(row, output)]
+            output = pa.concat_tables(
+                [output, *(one.select(output.column_names).cast(output.schema) for one in empty)]
             )
-        return told_in(told, times).combine_chunks()
+        return changed_in(output, times).combine_chunks()
 
     def _of_rows(self, rows: pa.Table, times: Times) -> pa.Table:
         """The groups of these rows in each piece of time of the step."""
@@ -147,11 +147,11 @@ class RunningGroups(Operated):
             places,
         )
         try:
-            return self._told(events, found.keys, instant[new])
+            return self._output(events, found.keys, instant[new])
         except MismatchError:
             raise UnmatchedError from None
 
-    def _told(self, events: Events, groups: pa.Table, enter: np.ndarray) -> pa.Table:
+    def _output(self, events: Events, groups: pa.Table, enter: np.ndarray) -> pa.Table:
         """The groups in each piece of time in which they have rows."""
         changes = np.zeros(len(events.group), np.int64)
         np.add.at(changes, events.piece, events.sign)
@@ -170,7 +170,7 @@ class RunningGroups(Operated):
         leave[np.append(events.first[1:], len(events.group)) - 1] = NEVER
         kept = count > 0
         chosen = pa.array(np.flatnonzero(kept))
-        row, since, until, told = merged(
+        row, since, until, output = merged(
             events.group[kept],
             events.group[kept],
             enter[kept],
@@ -179,5 +179,5 @@ class RunningGroups(Operated):
         )
         keys = groups.take(pa.array(row))
         names = [*keys.column_names, *(name for name, _ in self.operator.aggregates), ENTER, LEAVE]
-        columns = [*keys.columns, *told, pa.array(since), pa.array(until)]
+        columns = [*keys.columns, *output, pa.array(since), pa.array(until)]
         return pa.Table.from_arrays(columns, names=names).select(self.result.names).cast(self.result)

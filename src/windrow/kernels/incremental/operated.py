@@ -28,11 +28,14 @@ from windrow.kernels.trace import Trace
 from windrow.kernels.zset.keyed_operator import Keyed
 from windrow.kernels.zset.relation import ENTER, LEAVE, NEVER
 
-__all__ = ["Moves", "Operated", "UnmatchedError", "told_in"]
+__all__ = ["Moves", "Operated", "UnmatchedError", "changed_in"]
 
 Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
 Marks = npt.NDArray[np.uint64]
+
+_STORED = {"given": "emitted"}
+"""By their names in checkpoints, attributes that have another name."""
 
 _TIMES = (pa.field(ENTER, pa.int64()), pa.field(LEAVE, pa.int64()))
 
@@ -128,7 +131,7 @@ class Operated:
     result: pa.Schema
     appends: bool = False
     sides: list[Trace] = field(init=False)
-    given: Trace | None = field(init=False)
+    emitted: Trace | None = field(init=False)
 
     def __post_init__(self) -> None:
         self.empty()
@@ -139,8 +142,8 @@ class Operated:
         self.sides = [Trace(schema, keys) for schema in self.schemas]
         # of groups with values that depend on the order of the rows, what was emitted of each
         is_exact = all(map(self._is_exact, self.operator.aggregates))
-        told = pa.schema([column for column in self.result if column.name not in (ENTER, LEAVE)])
-        self.given = None if is_exact else Trace(told, keys)
+        output = pa.schema([column for column in self.result if column.name not in (ENTER, LEAVE)])
+        self.emitted = None if is_exact else Trace(output, keys)
 
     def _is_exact(self, aggregate: tuple[str, Aggregate]) -> bool:
         """Whether an aggregate of the same rows is the same in any order."""
@@ -160,17 +163,17 @@ class Operated:
 
     @property
     def state(self) -> dict[str, Any]:
-        """The state between micro-batches, by the names of attributes, for :mod:`windrow.kernels.stored`."""
-        return {"sides": self.sides, "given": self.given}
+        """The state between micro-batches, by the names that it has in checkpoints."""
+        return {"sides": self.sides, "given": self.emitted}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Restore the state."""
         for name in self.state:
-            setattr(self, name, state[name])
+            setattr(self, _STORED.get(name, name), state[name])
 
     def forget(self, is_over: Callable[[pa.Table], Bools]) -> None:
         """Drop the state of keys that change no more, of which `is_over` says which rows they are."""
-        for trace in (*self.sides, *([] if self.given is None else [self.given])):
+        for trace in (*self.sides, *([] if self.emitted is None else [self.emitted])):
             trace.remove(trace.where(is_over))
 
     def step(self, changes: list[pa.Table | None], times: Times) -> pa.Table:
@@ -192,33 +195,33 @@ class Operated:
         for sides in self._work(moves, times):
             batches = self.operator.rows(*(side if side.num_rows else None for side in sides))
             made += [
-                told_in(pa.Table.from_batches([batch]).select(self.result.names).cast(self.result), times)
+                changed_in(pa.Table.from_batches([batch]).select(self.result.names).cast(self.result), times)
                 for batch in batches
             ]
         for trace, each in zip(self.sides, moves, strict=True):
             each.done(trace, times)
-        told = pa.concat_tables(made).combine_chunks()
-        return told if self.given is None else self._as_given(self.given, told, times)
+        output = pa.concat_tables(made).combine_chunks()
+        return output if self.emitted is None else self._as_emitted(self.emitted, output, times)
 
-    def _as_given(self, given: Trace, told: pa.Table, times: Times) -> pa.Table:
+    def _as_emitted(self, emitted: Trace, output: pa.Table, times: Times) -> pa.Table:
         """The same, in which groups leave with the values with which they were emitted."""
-        leaves = np.zeros(told.num_rows, bool)
+        leaves = np.zeros(output.num_rows, bool)
         if times.since is not None:
-            leaves = _ints(told, ENTER) < times.since
+            leaves = _ints(output, ENTER) < times.since
         if leaves.any():
-            leaving = told.filter(pa.array(leaves))
-            found = given.find(leaving)
+            leaving = output.filter(pa.array(leaves))
+            found = emitted.find(leaving)
             order = np.argsort(found.asked, kind="stable")
             if not np.array_equal(found.asked[order], np.arange(leaving.num_rows)):
                 raise UnmatchedError
-            values = given.rows(found.places[order])
+            values = emitted.rows(found.places[order])
             for name in (ENTER, LEAVE):
                 values = values.append_column(self.result.field(name), leaving.column(name))
-            others = told.filter(pa.array(~leaves))
-            told = pa.concat_tables([values.select(self.result.names), others]).combine_chunks()
-        moves = Moves.of(given, told, times)
-        moves.done(given, times)
-        return told
+            others = output.filter(pa.array(~leaves))
+            output = pa.concat_tables([values.select(self.result.names), others]).combine_chunks()
+        moves = Moves.of(emitted, output, times)
+        moves.done(emitted, times)
+        return output
 
     def _work(self, moves: list[Moves], times: Times) -> Iterator[tuple[pa.Table, ...]]:
         """The rows that the operator takes, once or twice."""
@@ -244,7 +247,7 @@ class Operated:
         return rows
 
 
-def told_in(rows: pa.Table, times: Times) -> pa.Table:
+def changed_in(rows: pa.Table, times: Times) -> pa.Table:
     """Those of the rows that enter or leave in a micro-batch."""
     changed = times.changed(_ints(rows, ENTER), _ints(rows, LEAVE))
     return rows if changed.all() else rows.filter(pa.array(changed))

@@ -57,8 +57,8 @@ def group(
     names = [*key, *(name for name, _ in aggregates), ENTER, LEAVE]
     made = []
     for row, begins, ends, values in grouped(rows, numbered(rows, key), enter, leave, specs):
-        told = [*_taken(keys, row).columns, *values, pa.array(begins), pa.array(ends)]
-        made.append(pa.Table.from_arrays(told, names=names))
+        output = [*_taken(keys, row).columns, *values, pa.array(begins), pa.array(ends)]
+        made.append(pa.Table.from_arrays(output, names=names))
     if not made:
         kinds = [*(keys.schema.field(name).type for name in key), *(spec.result_type for spec in specs)]
         nothing = [pa.array([], kind) for kind in (*kinds, pa.int64(), pa.int64())]

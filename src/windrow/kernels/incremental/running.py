@@ -187,18 +187,18 @@ class _Values:
             raise MismatchError
         before = count - change
         values[place[of]] = count  # the last of each value is written last
-        told = np.flatnonzero((count > 0) != (before > 0))
-        return place[of[told]], piece[told], np.where(count[told] > 0, 1, -1)
+        affected = np.flatnonzero((count > 0) != (before > 0))
+        return place[of[affected]], piece[affected], np.where(count[affected] > 0, 1, -1)
 
     def places(self, group: Ints, column: pa.Array) -> tuple[Ints, Ints]:
-        """The places of the values that are told of, each once, and which of them each row has."""
+        """The places of the values in these rows, each once, and which of them each row has."""
         codes = numbered(pa.table({"value": column}), ("value",))
         width = int(codes.max(initial=0)) + 1
         _, first, of = np.unique(group * width + codes, return_index=True, return_inverse=True)
-        told = pa.table({"group": group[first], "value": column.take(pa.array(first))})
-        found = self.tally.find(told)
+        affected = pa.table({"group": group[first], "value": column.take(pa.array(first))})
+        found = self.tally.find(affected)
         self._by_group.add(
-            told.filter(pa.array(found.is_new)).cast(self._by_group.schema),
+            affected.filter(pa.array(found.is_new)).cast(self._by_group.schema),
             **{_PLACE: found.places[found.is_new]},
         )
         return found.places, of
@@ -288,7 +288,7 @@ class Extreme:
         codes = ordered.codes.astype(np.int64)
         self.best.grow(int(events.places.max(initial=-1)) + 1)
         if events.leaves.any():
-            found, known = self._told(events, codes, piece, sign)
+            found, known = self._affected(events, codes, piece, sign)
         else:
             self.waiting.append((events.places[events.group[piece]], codes))
             found, known = self._grown(events, codes, piece)
@@ -314,18 +314,18 @@ class Extreme:
         best[first[better]] = was[better]
         known[first] |= is_known
         # the best so far of each group, by ranks that rise from group to group
-        told, rank = np.unique(best[known], return_inverse=True)
+        affected, rank = np.unique(best[known], return_inverse=True)
         place = np.zeros(len(best), np.int64)
-        place[known] = rank + 1 if self.spec.function == "max" else len(told) - rank
-        width = len(told) + 1
+        place[known] = rank + 1 if self.spec.function == "max" else len(affected) - rank
+        width = len(affected) + 1
         place = np.maximum.accumulate(place + events.group * width) - events.group * width
         known = place > 0
-        if len(told):
-            at = place - 1 if self.spec.function == "max" else len(told) - place
-            best = told[np.where(known, at, 0)]
+        if len(affected):
+            at = place - 1 if self.spec.function == "max" else len(affected) - place
+            best = affected[np.where(known, at, 0)]
         return best, known
 
-    def _told(self, events: Events, codes: Ints, piece: Ints, sign: Ints) -> tuple[Ints, Bools]:
+    def _affected(self, events: Events, codes: Ints, piece: Ints, sign: Ints) -> tuple[Ints, Bools]:
         """Where something leaves: the best of all that groups have in each piece."""
         for group, waiting in self.waiting:
             place, of = self.values.places(group, pa.array(waiting))

@@ -2,7 +2,7 @@
 
 A row stays in a window without a length of time until others push it out. Where its partition has ended
 nothing does: it never leaves. If no later row can change what it counts for, a group or its pairs, nothing of
-it will be told again.
+it will be emitted again.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def settled_pairs(
     keys: tuple[Sequence[str], Sequence[str]],
     over: tuple[Ended | None, Ended | None],
 ) -> tuple[Bools, Bools]:
-    """The rows of either side that are settled: all their pairs have been told, and none ends.
+    """The rows of either side that are final: all their pairs have been emitted, and none ends.
 
     Parameters
     ----------

@@ -38,15 +38,15 @@ class Versions:
     def _key(self) -> tuple[str, ...]:
         return tuple(self.schema.names)
 
-    def numbered(self, told: pa.Table, order: tuple[SortKey, ...]) -> pa.Table:
+    def numbered(self, changes: pa.Table, order: tuple[SortKey, ...]) -> pa.Table:
         """The changes by group and in this order, with their numbers, `__version`, at the end."""
-        places, bounds = sorted_partitions(told, self._key, order)
+        places, bounds = sorted_partitions(changes, self._key, order)
         if places is not None:
-            told = told.take(pa.array(places))
+            changes = changes.take(pa.array(places))
         counts = np.diff(bounds)
-        before = self._counted(told.take(pa.array(bounds[:-1])), counts)
-        number = np.arange(told.num_rows) - np.repeat(bounds[:-1] - before, counts)
-        return told.append_column("__version", pa.array(number.astype(np.int64)))
+        before = self._counted(changes.take(pa.array(bounds[:-1])), counts)
+        number = np.arange(changes.num_rows) - np.repeat(bounds[:-1] - before, counts)
+        return changes.append_column("__version", pa.array(number.astype(np.int64)))
 
     def forget(self, is_over: Callable[[pa.Table], npt.NDArray[np.bool_]]) -> None:
         """Let go of groups that change no more, as is said of their keys."""

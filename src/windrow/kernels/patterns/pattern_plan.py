@@ -1,4 +1,4 @@
-"""What a MATCH_RECOGNIZE kernel is told: plain frozen data that travels to the workers.
+"""The plan of a MATCH_RECOGNIZE kernel: plain frozen data that travels to the workers.
 
 Labels are the pattern's variables by number. A condition is an expression of
 :mod:`windrow.kernels.window_plan` whose sides are ``row``, the row that is tried, and ``r0``, ``r1`` …, the

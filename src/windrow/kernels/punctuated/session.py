@@ -35,7 +35,7 @@ class SessionCarry:
         The complete prefix of each key.
     promises
         The punctuations of the output so far.
-    told
+    announced
         The least begin and end of later sessions, as last announced by a punctuation.
     came
         Whether there was a micro-batch.
@@ -46,7 +46,7 @@ class SessionCarry:
     time: Closing
     prefixes: Prefixes
     promises: Promises
-    told: tuple[int, int] | None = None
+    announced: tuple[int, int] | None = None
     came: bool = False
 
     @property
@@ -178,9 +178,9 @@ class Session:
         reached = int(span[0])
         shortest = self.gap if self.longest is None else min(self.gap, self.longest)
         least = (min([reached, *first.tolist()]), min([reached, *(ends - shortest).tolist()]))
-        if least == carry.told:
+        if least == carry.announced:
             return
-        carry.told = least
+        carry.announced = least
         lines = carry.promises.lines
         for name, tick in zip(self.bounds, least, strict=True):
             made = self.compute(self._one(schema, tick)).column(name)

@@ -29,12 +29,12 @@ class Promises:
 
     def __init__(self, lines: Lines) -> None:
         self.lines = lines
-        self._told = Cover(lines)
+        self._covered = Cover(lines)
 
     def news(self, regions: Iterable[Region]) -> tuple[Pattern, ...]:
         """The regions that earlier punctuations do not cover, as punctuations."""
         return tuple(
-            Pattern.of_region(region, self.lines) for region in regions if self._told.add_region(region)
+            Pattern.of_region(region, self.lines) for region in regions if self._covered.add_region(region)
         )
 
 

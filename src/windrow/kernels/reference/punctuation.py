@@ -3,8 +3,8 @@
 Tucker, Maier, Sheard, Fegaras, "Exploiting punctuation semantics in continuous data streams" (TKDE 2003)
 defines three invariants of an operator: *pass*, the rows that may be output of what has come; *propagate*,
 the punctuations that hold of its output; *keep*, the rows that it must still remember. Here each is a
-function of all rows and punctuations so far. What a punctuation of the output promises is told row by row,
-so that it does not matter how patterns are written down.
+function of all rows and punctuations so far. Which rows a punctuation of the output excludes is decided row
+by row, so that it does not matter how patterns are written down.
 
 "Every possible row" is a row of a *universe*: some values for each column, of which the patterns cannot tell
 any other apart. Rows are mappings, patterns conjunctions of comparisons.
@@ -98,7 +98,7 @@ def holds(value: Any, operator: str, operand: Any = None) -> bool:
 
 def matches(row: Row, pattern: Pattern) -> bool:
     """Whether a row is one of a pattern's."""
-    return all(holds(row[name], *told) for name, *told in pattern)
+    return all(holds(row[name], *conditions) for name, *conditions in pattern)
 
 
 def promised(row: Row, patterns: Iterable[Pattern]) -> bool:
@@ -362,7 +362,9 @@ def join(left: SoFar, right: SoFar, on: Sequence[tuple[str, str]], kind: str) ->
         ]
         paired = Counter(tupled(row) for row in left.rows) - Counter(lone)
 
-        of_keys = [told for told in right.patterns if all(name in right_keys for name, *_ in told)]
+        of_keys = [
+            conditions for conditions in right.patterns if all(name in right_keys for name, *_ in conditions)
+        ]
 
         def is_promised(row: Row) -> bool:
             found = still_promised(row, left.patterns, kept_left)

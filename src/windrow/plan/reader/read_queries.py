@@ -330,7 +330,7 @@ class QueryReader:
 
     @contextmanager
     def _or(self, reason: NotPlannedError | UnknownShapeError) -> Iterator[None]:
-        """Where a block cannot be left to Spark either, it is told why it has no nodes."""
+        """Where a block cannot be left to Spark either, it is given the reason why it has no nodes."""
         try:
             yield
         except NotPlannedError:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from pyspark.sql.types import LongType
 
-from windrow.algebra.rewriting.time_windows_as_sql import TICKS, told_sessions
+from windrow.algebra.rewriting.time_windows_as_sql import TICKS, sessions_of_alias
 from windrow.plan.columns import ROWS, Column
 from windrow.plan.nodes import Node, Session
 from windrow.plan.reader.block_rows import renamed
@@ -21,7 +21,7 @@ __all__ = ["session_lengths", "sessions"]
 
 def session_lengths(select: Select) -> tuple[int, int | None] | None:
     """The gap and the longest duration of a block that SESSION becomes."""
-    return told_sessions(select.source[0].alias) if len(select.source) == 1 else None
+    return sessions_of_alias(select.source[0].alias) if len(select.source) == 1 else None
 
 
 def sessions(

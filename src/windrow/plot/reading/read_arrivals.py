@@ -66,7 +66,7 @@ def read_arrivals(stream: Stream, options: Options) -> ArrivalScene:
     is_number = scale.kind == "bigint"
     unit = f", {scale.unit.lower()}s" if is_number else ""
     x = Axis(
-        arrival.told if came is not None else "number of the entry",
+        arrival.time_column if came is not None else "number of the entry",
         is_time(kind),
         isinstance(kind, T.IntegralType),
     )

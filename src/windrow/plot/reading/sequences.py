@@ -39,7 +39,7 @@ _COUNT = "__drawn_count"
 _NO_VALUE = "NULL"
 _BEFORE = 8  # what share of the rows is drawn before the first window or match
 _APART = 120
-"""So many rows side by side can be told from each other."""
+"""So many rows side by side can be distinguished."""
 _WORDS = 110
 
 

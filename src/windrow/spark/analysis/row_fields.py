@@ -15,10 +15,10 @@ from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 
 from windrow.algebra.names import QUALIFIED, ROW, shown_field, twin
 
-__all__ = ["as_variable", "row_type", "shown", "shown_type", "told_apart"]
+__all__ = ["as_variable", "row_type", "shown", "shown_type", "with_distinct_names"]
 
 
-def told_apart(rows: DataFrame) -> DataFrame:
+def with_distinct_names(rows: DataFrame) -> DataFrame:
     """The rows, with unique names for fields that share one."""
     kind = row_type(rows)
     count = Counter(field.name.lower() for field in kind)
@@ -44,15 +44,17 @@ def as_variable(row: Column, fields: Iterable[str], name: str) -> list[Column]:
     names = list(fields)
     if all(shown_field(field) == field for field in names):
         return [row.alias(name)]
-    parts = [row.getField(field).alias(told) for field in names if (told := shown_field(field)) is not None]
+    parts = [
+        row.getField(field).alias(renamed) for field in names if (renamed := shown_field(field)) is not None
+    ]
     variable = F.when(row.isNotNull(), F.struct(*parts)).alias(name)
     return [variable, *([row.alias(QUALIFIED + name)] if len(parts) < len(names) else [])]
 
 
 def shown(value: Column, kind: DataType) -> Column:
     """A row, or an array of rows, with the users' names of its fields."""
-    told = shown_type(kind)
-    return value if told == kind else value.cast(told)
+    renamed = shown_type(kind)
+    return value if renamed == kind else value.cast(renamed)
 
 
 def shown_type(kind: DataType) -> DataType:

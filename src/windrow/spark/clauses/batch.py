@@ -287,7 +287,7 @@ class WindowStage(KeyedRows):
         return tuple(name for name in keyed.columns if name in types or name in given) or (keyed.columns[0],)
 
     def plan(self, types: Mapping[str, DataType]) -> window_plan.WindowPlan:
-        """What the kernel is told."""
+        """The plan of the kernel."""
         columns = {name: arrow_of(kind) for name, kind in types.items()}
         aggregates = {
             call.name: arrow_of(self.analyzer.aggregate(call)) for call, _ in self.draft.kernel_aggregates

@@ -180,7 +180,7 @@ class MatchTypes:
         return self.run(query, scope)
 
     def run(self, query: SqlText, scope: DataFrame) -> DataFrame:
-        """Run SQL over the rows, its errors told in terms of the clause."""
+        """Run SQL over the rows, with errors in terms of the clause."""
         try:
             return self.gateway.sql(query, {_SCOPE: scope})
         except WindrowError as error:
@@ -334,7 +334,7 @@ class MatchStage(KeyedRows):
         return wide.schema[item.name].dataType
 
     def plan(self, result: StructType) -> MatchPlan:
-        """What the kernel is told."""
+        """The plan of the kernel."""
         draft, clause = self.draft, self.match.clause
         target = clause.skip.target
         measures: list[Measure] = [*draft.values, *(MatchNumber(name) for name in draft.numbers)]
@@ -364,7 +364,7 @@ class MatchStage(KeyedRows):
             yield item.name, self.spec(item, arrow_of(self.analyzer.aggregate(item, scope)))
 
     def spec(self, item: AggregateLeaf, kind: pa.DataType) -> Aggregate:
-        """An aggregate as the kernel is told."""
+        """An aggregate of the kernel's plan."""
         return Aggregate(item.function, item.column, kind, item.ignores_nulls, ansi=self.analyzer.ansi)
 
     def result(self, types: Mapping[str, DataType]) -> StructType:

@@ -249,8 +249,8 @@ def _connect_tree(node: Any) -> ColumnTree:
             return ColumnCall(node._name, _connect_trees(node._args))
         case "CastExpression":
             kind = node._data_type
-            told = kind if isinstance(kind, str) else kind.simpleString()
-            return Cast(_connect_tree(node._expr), told, "try" in str(node._eval_mode).lower())
+            type_text = kind if isinstance(kind, str) else kind.simpleString()
+            return Cast(_connect_tree(node._expr), type_text, "try" in str(node._eval_mode).lower())
         case "CaseWhen":
             branches = [(_connect_tree(when), _connect_tree(value)) for when, value in node._branches]
             otherwise = node._else_value

@@ -94,7 +94,7 @@ class Given:
     ----------
     rows
         The new rows.
-    tell
+    find_until
         Returns the watermark of the output, in its ticks: no later micro-batch emits a row below it. It may
         run a Spark job.
     are_few
@@ -102,7 +102,7 @@ class Given:
     """
 
     rows: DataFrame
-    tell: Callable[[], int]
+    find_until: Callable[[], int]
     are_few: bool
     _until: int | None = field(default=None, init=False)
 
@@ -110,7 +110,7 @@ class Given:
     def until(self) -> int:
         """The watermark of the output."""
         if self._until is None:
-            self._until = self.tell()
+            self._until = self.find_until()
         return self._until
 
 

@@ -52,7 +52,7 @@ class _Log:
     rows: list[pa.Table] = field(default_factory=list)
     rejected: list[pa.Table] = field(default_factory=list)
     watermark: list[tuple[int, int]] = field(default_factory=list)
-    told: list[tuple[int, str]] = field(default_factory=list)
+    punctuations: list[tuple[int, str]] = field(default_factory=list)
     first: int | None = None
 
 
@@ -111,10 +111,10 @@ class NamedStreamEntry:
         if self._has_told or definition.ordering.future is not None:
             return
         at, rowtime = self._position, definition.rowtime
-        told = ahead_warning(self.name, at.watermark, at.ptime, rowtime.nanoseconds, rowtime.shown)
-        if told is not None:
+        punctuations = ahead_warning(self.name, at.watermark, at.ptime, rowtime.nanoseconds, rowtime.shown)
+        if punctuations is not None:
             self._has_told = True
-            warnings.warn(told, RuntimeWarning, stacklevel=2)
+            warnings.warn(punctuations, RuntimeWarning, stacklevel=2)
 
     def as_arrived(self) -> Stream:
         """The stream as a log that says when its entries came, rows below an estimate among them."""
@@ -129,7 +129,7 @@ class NamedStreamEntry:
             if batch.rejected.num_rows:
                 log.rejected.append(batch.rejected)
             log.watermark += batch.watermarks
-            log.told += batch.punctuations
+            log.punctuations += batch.punctuations
             if log.first is None:
                 log.first = batch.entries.column(PTIME)[0].as_py()
             log.position = position
@@ -139,14 +139,14 @@ class NamedStreamEntry:
         rows = stored.select(*columns, F.col(AT).alias(ROWTIME), F.col(PTIME).alias(ARRIVED), BEFORE)
         ends = None if log.first is None else (log.first, log.position.ptime)
         known = replace(stream, late=self._refused(log.rejected))
-        return arrived(known, rows, before_end(stream.scale, log.watermark), ends, log.told)
+        return arrived(known, rows, before_end(stream.scale, log.watermark), ends, log.punctuations)
 
     @property
     def promised(self) -> frozenset[str]:
         """The patterns that have been promised so far, by producers or by the stream, but for its domain."""
         scale = self._position.watermark
-        told = frozenset(chain(scale.shared, *scale.patterns.values()))
-        return told - {*self.stream.definition.domain}
+        punctuations = frozenset(chain(scale.shared, *scale.patterns.values()))
+        return punctuations - {*self.stream.definition.domain}
 
     def recorded_within(self, ticks: int) -> DataFrame:
         """The rows that came no further below the greatest rowtime before them than so many ticks."""

@@ -14,7 +14,7 @@ from pyspark.sql.types import StructType
 
 from windrow.algebra.time_scale import TimeScale
 from windrow.algebra.watermarks import Steps, of_producers
-from windrow.spark.arrow import told_of
+from windrow.spark.arrow import pattern_schema
 from windrow.spark.errors import raising, translate
 from windrow.spark.logs.admitted_rows import PROMISED
 from windrow.streams.entries import PATTERN, REASONS
@@ -75,7 +75,7 @@ class StreamArrivals:
         The same with `IS_LATE`, which costs more.
     rowtime
         The unit of rowtimes and bounds.
-    told
+    time_column
         The name of the column with the processing times.
     scale
         The unit of processing times; None if they are neither times nor numbers, or are not a column of the
@@ -95,7 +95,7 @@ class StreamArrivals:
     entries: DataFrame
     judged: DataFrame
     rowtime: TimeScale
-    told: str
+    time_column: str
     scale: TimeScale | None = None
     known: tuple[Steps, tuple[int, int] | None] | None = None
     patterns: DataFrame | None = None
@@ -114,7 +114,7 @@ class StreamArrivals:
             rows = found.select(PTIME, PRODUCER, PATTERN).collect()
         except PySparkException as error:
             raise translate(error) from None
-        columns = told_of(self.columns)
+        columns = pattern_schema(self.columns)
         known = {text: pattern_of(text, columns).to_json() for _, _, text in rows if text is not None}
         return tuple(shared_since([(at, name, known.get(text)) for at, name, text in rows], columns))
 

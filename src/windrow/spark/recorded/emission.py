@@ -501,7 +501,7 @@ class Emitted:
         inner = shown.frame.select(*columns, ENTER, LEAVE).toDF(*columns_of(names), ENTER, LEAVE)
         return replace(shown, frame=inner, names=names)
 
-    def told(
+    def emitted(
         self,
         envelope: str,
         *,

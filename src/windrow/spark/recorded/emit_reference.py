@@ -125,7 +125,7 @@ def _promised(
     )
     found = [[query.timed.lineage != ()] * len(instants) for _ in range(examples.num_rows)]
     for _, name, own in query.closing_columns(kinds, columns):
-        punctuations, lines = query.promised.told(name), query.promised.lines(name)
+        punctuations, lines = query.promised.punctuations(name), query.promised.lines(name)
         rows = _placed(examples, own, lines)
         for row, known in enumerate(rows):
             for number, tick in enumerate(instants):

@@ -97,8 +97,8 @@ def partition_keys(gateway: Gateway, stream: Stream, item: WindowedStream) -> tu
                 hint="use a field of it, or cast it to a type with an order",
             )
     if item.on is not None and item.distance is not None:
-        told = "the distance of RANGE … ON must be greater than zero"
-        wrong = raising("INVALID_WINDOW_SIZE", told, "", *_place(item.distance))
+        message = "the distance of RANGE … ON must be greater than zero"
+        wrong = raising("INVALID_WINDOW_SIZE", message, "", *_place(item.distance))
         rows = rows.withColumn(
             _LIMIT,
             F.when(

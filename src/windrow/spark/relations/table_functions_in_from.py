@@ -143,7 +143,7 @@ class TableFunctions:
         keys = _group_by(tokens, window.call.tokens[1])
         if keys is None or window.kind == "SESSION":
             return
-        telling = window.names[1:] if window.kind == "CUMULATE" else window.names
+        identifying = window.names[1:] if window.kind == "CUMULATE" else window.names
         found: dict[str, str] = {}
         for start, stop in tokens.split(*keys):
             qualified = stop - start == 3 and tokens.is_symbol(start + 1, ".") and tokens[start].is_name
@@ -151,7 +151,7 @@ class TableFunctions:
                 continue
             if (qualified or stop - start == 1) and tokens[stop - 1].is_name:
                 found[tokens[stop - 1].name.lower()] = f"{quoted(alias)}." if qualified else ""
-        prefix = next((found[name] for name in telling if name in found), None)
+        prefix = next((found[name] for name in identifying if name in found), None)
         parent = tokens.parent[window.call.tokens[0]]
         inside = range(parent + 1, tokens.partner[parent] if parent >= 0 else len(tokens))
         read = {tokens[at].name.lower() for at in inside if tokens[at].is_name}

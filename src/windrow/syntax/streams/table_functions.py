@@ -248,9 +248,9 @@ def _bound(tokens: TokenList, call: FunctionCall, kind: str) -> dict[str, Argume
     for place, argument in enumerate(call.arguments):
         if argument.name is None:
             if place >= len(parameters) or any(each.name for each in call.arguments[:place]):
-                told = "too many arguments" if place >= len(parameters) else "an argument without its name"
+                message = "too many arguments" if place >= len(parameters) else "an argument without its name"
                 hint = "names follow positions" if place < len(parameters) else f"write {_SHAPES[kind]}"
-                raise _wrong(tokens, argument.tokens[0], f"{kind} is given {told}", hint)
+                raise _wrong(tokens, argument.tokens[0], f"{kind} is given {message}", hint)
             name = parameters[place]
         else:
             name = _OTHER_NAMES.get(argument.name, argument.name)

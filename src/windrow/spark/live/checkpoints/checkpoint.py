@@ -79,7 +79,7 @@ class CommittedBatch:
         The instants that parts of the query have reached, by name.
     moves
         For a query with EMIT: the changes of each stream's watermark, with their processing times.
-    told
+    punctuations
         For a query with EMIT that needs them: the punctuations of each stream, with their processing times.
     sides
         The files of each side output.
@@ -94,7 +94,7 @@ class CommittedBatch:
     chunks: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     marks: Mapping[str, int] = field(default_factory=dict)
     moves: Mapping[str, list[tuple[int, int]]] = field(default_factory=dict)
-    told: Mapping[str, list[tuple[int, str]]] = field(default_factory=dict)
+    punctuations: Mapping[str, list[tuple[int, str]]] = field(default_factory=dict)
     sides: Mapping[str, Listing] = field(default_factory=dict)
 
 
@@ -270,7 +270,7 @@ class Checkpoint:
             "chunks": {name: dict(chunks) for name, chunks in whole.chunks.items()},
             "marks": dict(whole.marks),
             "moves": dict(whole.moves),
-            "told": dict(whole.told),
+            "told": dict(whole.punctuations),
             "sides": {name: listing.to_json() for name, listing in sides.items()},
             "seals": {name: self._checksums[name] for name in _chunk_files(whole)},
             "files": checksums,
@@ -351,12 +351,12 @@ class Checkpoint:
         for name, listing in sides.items():
             self.sides[name].check(listing)
         positions = {name: Position.from_json(text) for name, text in meta["clocks"].items()}
-        told = {name: meta[name] for name in ("frontier", "origin", "rows", "counts", "chunks", "marks")}
+        stored = {name: meta[name] for name in ("frontier", "origin", "rows", "counts", "chunks", "marks")}
         moves = {name: [(at, mark) for at, mark in steps] for name, steps in meta["moves"].items()}
         self._checksums |= {file: tuple(known) for file, known in meta["seals"].items()}
-        promised = {name: [(at, text) for at, text in one] for name, one in meta.get("told", {}).items()}
+        punctuations = {name: [(at, text) for at, text in one] for name, one in meta.get("told", {}).items()}
         self._known[number] = CommittedBatch(
-            number, positions, **told, moves=moves, told=promised, sides=sides
+            number, positions, **stored, moves=moves, punctuations=punctuations, sides=sides
         )
         return self._known[number]
 

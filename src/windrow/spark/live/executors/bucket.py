@@ -1,6 +1,6 @@
-"""One bucket of a query: what it holds, and what it gives for a micro-batch.
+"""One bucket of a query: its state, and its output of a micro-batch.
 
-It is written to a store as chunks, as the driver writes what it holds to files; a bucket that is in memory
+It is written to a store as chunks, as the driver writes its state to files; a bucket that is in memory
 still is not read again, if what is stored is what it was.
 """
 
@@ -55,7 +55,7 @@ class _Bucket:
     late, rejected
         As of :class:`BucketAccount`.
     state
-        What it holds.
+        Its state.
     """
 
     token: str
@@ -91,7 +91,7 @@ def _remember(life: str, bucket: _Bucket) -> None:
 def advanced(task: BucketTask, store: Store, packets: Iterable[Packet]) -> Iterator[Packet]:
     """What a bucket gives for the packets of a micro-batch.
 
-    First an account, then rows that are late, then what :meth:`.state.TimedRows.step` gives.
+    First an account, then rows that are late, then what :meth:`.bucket_state.BucketState.step` returns.
 
     Raises
     ------
@@ -99,37 +99,37 @@ def advanced(task: BucketTask, store: Store, packets: Iterable[Packet]) -> Itera
         ``CHECKPOINT_OF_ANOTHER_QUERY``.
     """
     life, bucket = _read(task, store)
-    _KNOWN.pop(life, None)  # what it holds changes now: if this fails, it is read again
+    _KNOWN.pop(life, None)  # its state changes now: if this fails, it is read again
     notes, rows = list[dict[str, Any]](), list[tuple[dict[str, Any], bytes]]()
-    for note, data in packets:
-        told = json.loads(note)
+    for text, data in packets:
+        note = json.loads(text)
         if data is None:
-            notes.append(told)
+            notes.append(note)
         else:
-            rows.append((told, data))
+            rows.append((note, data))
     before = _said_before(task, bucket, notes)
-    now = max([bucket.now + 1, *(told["ptime"] for told in notes)])
+    now = max([bucket.now + 1, *(note["ptime"] for note in notes)])
     moment, account = Moment(bucket.number + 1, now, bucket.said), BucketAccount(now)
     late: list[Packet] = []
-    for told, data in sorted(rows, key=lambda one: (one[0]["side"], one[0]["order"], one[0]["place"])):
-        side = told["side"]
+    for note, data in sorted(rows, key=lambda one: (one[0]["side"], one[0]["order"], one[0]["place"])):
+        side = note["side"]
         place = task.sides[side].stream
         stream = task.streams[place]
-        found = _judged(stream, bucket.state, from_bytes(data), before[place, json.dumps(told["order"])])
+        found = _judged(stream, bucket.state, from_bytes(data), before[place, json.dumps(note["order"])])
         wrong = [found.late, bucket.state.take(side, found.admitted, moment)]
         if task.sides[side].is_first:
             _count(bucket, account, place, found.decision)
             for some in (one for one in wrong if one is not None):
                 account.apart[place] = account.apart.get(place, 0) + some.num_rows
-                note = json.dumps({"kind": "late", "stream": place})
-                late.append((note, to_bytes(_apart(stream, some))))
+                kind = json.dumps({"kind": "late", "stream": place})
+                late.append((kind, to_bytes(_apart(stream, some))))
     changed = bucket.state.step(moment, account)
     kept = bucket.state.keep(store, moment.number)
     after = replace(bucket, token=uuid.uuid4().hex, number=moment.number, now=now)
     store.keep(_text(task, life, after, kept))
     _remember(life, after)
     account.late, account.rejected, account.said = after.late, after.rejected, shown(after.said)
-    after.state.tell(account)
+    after.state.report(account)
     yield account.note, None
     yield from late
     for start in range(0, 0 if changed is None else changed.num_rows, _ROWS_AT_ONCE):
@@ -147,9 +147,9 @@ def _said_before(
     before = {}
     for place in range(len(task.streams)):
         said = bucket.said.get(place, Said())
-        for told in sorted((one for one in notes if one["stream"] == place), key=lambda one: one["order"]):
-            before[place, json.dumps(told["order"])] = said
-            said = said.then(BatchPart(told["seen"], told["promised"], told["highest"]))
+        for note in sorted((one for one in notes if one["stream"] == place), key=lambda one: one["order"]):
+            before[place, json.dumps(note["order"])] = said
+            said = said.then(BatchPart(note["seen"], note["promised"], note["highest"]))
         bucket.said[place] = said
     return before
 
@@ -198,34 +198,36 @@ def _count(bucket: _Bucket, account: BucketAccount, place: int, decision: npt.ND
 
 
 def _read(task: BucketTask, store: Store) -> tuple[str, _Bucket]:
-    """What is stored, or a bucket that holds nothing; with its name."""
+    """What is stored, or a bucket without state; with its name."""
     text = store.text()
     if text is None:
         said = {place: Said() for place in range(len(task.streams))}
         return uuid.uuid4().hex, _Bucket("", 0, said, 0, {}, {}, task.work.begin(task))
-    told = json.loads(text)
-    _refuse_another(task, told)
-    known = _KNOWN.get(told["life"])
-    if known is not None and known.token == told["token"]:
-        return told["life"], known
-    late, rejected = ({int(at): count for at, count in told[name].items()} for name in ("late", "rejected"))
-    said = {int(place): Said(*one) for place, one in told["said"].items()}
-    state = task.work.again(task, told["held"], store)
-    return told["life"], _Bucket(told["token"], told["number"], said, told["now"], late, rejected, state)
+    stored = json.loads(text)
+    _refuse_another(task, stored)
+    known = _KNOWN.get(stored["life"])
+    if known is not None and known.token == stored["token"]:
+        return stored["life"], known
+    late, rejected = ({int(at): count for at, count in stored[name].items()} for name in ("late", "rejected"))
+    said = {int(place): Said(*one) for place, one in stored["said"].items()}
+    state = task.work.again(task, stored["held"], store)
+    return stored["life"], _Bucket(
+        stored["token"], stored["number"], said, stored["now"], late, rejected, state
+    )
 
 
-def _refuse_another(task: BucketTask, told: Mapping[str, Any]) -> None:
-    if told["query"] != task.query:
+def _refuse_another(task: BucketTask, stored: Mapping[str, Any]) -> None:
+    if stored["query"] != task.query:
         raise InputError(
             "the checkpoint is of another query",
             condition="CHECKPOINT_OF_ANOTHER_QUERY",
             hint="start a changed query with a checkpoint of its own",
         )
-    if told["buckets"] != len(task.buckets):
+    if stored["buckets"] != len(task.buckets):
         raise InputError(
-            f"the checkpoint is of {told['buckets']} buckets, and the query has {len(task.buckets)}",
+            f"the checkpoint is of {stored['buckets']} buckets, and the query has {len(task.buckets)}",
             condition="CHECKPOINT_OF_OTHER_BUCKETS",
-            hint=f"SET spark.windrow.live.buckets = {told['buckets']}, or begin anew with another checkpoint",
+            hint=f"SET spark.windrow.live.buckets = {stored['buckets']}, or start with a new checkpoint",
         )
 
 

@@ -1,4 +1,4 @@
-"""What a bucket tells of itself after a micro-batch."""
+"""The account of a bucket after a micro-batch."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ class BucketAccount:
         The time of the micro-batch, in microseconds.
     came, used, late, rejected
         How many rows came in it, how many were used, and of the rows so far how many are below an estimate,
-        and below a promise, by the number of their stream.
+        and below a bound, by the number of their stream.
     for_groups
         Of the rows so far, those that are late for a group.
     apart
-        How many rows of each stream it gives as late ones.
+        How many rows of each stream it emits as late ones.
     waiting, oldest_waiting
         Of each stream the rows that wait, and the first rowtime among them.
     retained, oldest, size
-        Of each side the rows that it holds, the first rowtime among them, and the bytes that are stored.
+        Of each side the rows that it retains, the first rowtime among them, and the bytes that are stored.
     groups, stored
-        What operators hold in place of rows, and the bytes of it that are stored.
+        What operators retain in place of rows, and the bytes of it that are stored.
     said
         What each stream has said, as of :class:`windrow.streams.admission.parts.Said`.
     """
@@ -61,10 +61,10 @@ class BucketAccount:
     @staticmethod
     def read(note: str) -> BucketAccount | None:
         """The account in a note; None of one that has another."""
-        told = json.loads(note)
-        if told.pop("kind") != "account":
+        stored = json.loads(note)
+        if stored.pop("kind") != "account":
             return None
-        return BucketAccount(**{name: _by_number(values) for name, values in told.items()})
+        return BucketAccount(**{name: _by_number(values) for name, values in stored.items()})
 
 
 def shown(said: Mapping[int, Said]) -> dict[int, tuple[int, int, bool]]:

@@ -1,4 +1,4 @@
-"""What a bucket holds, and where it is kept between micro-batches."""
+"""The state of a bucket, and where it is stored between micro-batches."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = [
 
 _CARRY = "carry"
 FEWEST = 10_000
-"""So many rows are taken again after a restart rather than writing anew what operators hold."""
+"""So many rows are taken again after a restart rather than writing the state of operators anew."""
 
 
 class Store(Protocol):
@@ -60,7 +60,7 @@ class Moment:
 
 
 class BucketState(Protocol):
-    """What a bucket holds, and what it does with the rows of a micro-batch."""
+    """The state of a bucket, and what it does with the rows of a micro-batch."""
 
     takes_late: bool
     """Whether rows are in that are only below an estimate."""
@@ -79,10 +79,10 @@ class BucketState(Protocol):
         """What is given for the micro-batch, once all rows have been taken in."""
 
     def keep(self, store: Store, number: int) -> dict[str, Any]:
-        """Store what is new, drop what has gone, and tell what is needed to read it again."""
+        """Store what is new, drop what has gone, and return what is needed to read it again."""
 
-    def tell(self, account: BucketAccount) -> None:
-        """Say what is held."""
+    def report(self, account: BucketAccount) -> None:
+        """Report the state."""
 
 
 @dataclass
@@ -125,7 +125,7 @@ class StoredChunks:
 
 @dataclass
 class BucketWindow:
-    """Rows that are held, in chunks of a store.
+    """Retained rows, in chunks of a store.
 
     Attributes
     ----------
@@ -160,14 +160,14 @@ class BucketWindow:
 
 @dataclass(frozen=True)
 class Carry:
-    """What operators hold, as it is stored in place of the rows that it is made of.
+    """The state of operators, as it is stored in place of the rows that it is made of.
 
     Attributes
     ----------
     number
         Of the micro-batch after which it was stored.
     at
-        Up to which instant it holds rows.
+        Up to which instant it has rows.
     rows
         How many rows and groups it is.
     size
@@ -186,7 +186,7 @@ class Carry:
 
     @staticmethod
     def written(store: Store, last: Carry | None, number: int, at: int, rows: int, state: object) -> Carry:
-        """What operators hold, stored in place of the last."""
+        """The state of operators, stored in place of the last."""
         data = to_bytes(stored(state))
         store.write(_CARRY, number, data)
         if last is not None:

@@ -41,7 +41,7 @@ _OPERATORS = "operators"
 
 @dataclass(frozen=True)
 class _InAll:
-    """What all buckets keep: the rows of streams that wait, those of sides, and what operators hold."""
+    """The state of all buckets: buffered rows of streams, retained rows of sides, and of operators."""
 
     waiting: Mapping[str, RetainedRowsOf]
     windows: Mapping[str, RetainedRowsOf]
@@ -109,7 +109,7 @@ class ExecutorSteps(Steps):
         for place, name, _ in self._graph.streams:
             positions[name] = self._position(place, accounts, before.positions.get(name))
         self._tell_late(self._late_rows(batch, accounts), number)
-        rows = [told for note, told in zip(notes, data, strict=True) if is_of_rows(note)]
+        rows = [one for note, one in zip(notes, data, strict=True) if is_of_rows(note)]
         given = self._given(batch, rows, number)
         came = _came(accounts)
         known = before.counts

@@ -1,4 +1,4 @@
-"""What tasks are told of a live query: its streams, what is read of them, and what is made of that."""
+"""What tasks know of a live query: its streams, what is read of them, and what is computed of that."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class TaskStream:
     name
         As the session knows it.
     number
-        By which its entries are told from those of others.
+        By which its entries are distinguished from those of others.
     ordering
         What a row says of later ones.
     ticks
@@ -72,10 +72,10 @@ class Work(Protocol):
     """What is made of the rows of a bucket."""
 
     def begin(self, task: BucketTask) -> BucketState:
-        """A bucket that holds nothing."""
+        """A bucket without state."""
 
-    def again(self, task: BucketTask, told: Mapping[str, Any], store: Store) -> BucketState:
-        """What a bucket held, by what :meth:`.retained.TimedRows.keep` has told."""
+    def again(self, task: BucketTask, stored: Mapping[str, Any], store: Store) -> BucketState:
+        """The state of a bucket, by what :meth:`.bucket_state.BucketState.keep` returned."""
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ class BucketClause:
     schema
         The columns of rows that wait for the watermark.
     rowtimes
-        Those of retained rows that hold rowtimes.
+        The columns of retained rows with rowtimes.
     """
 
     kernel: ClauseKernel
@@ -51,14 +51,14 @@ class BucketClause:
         rows = ClauseRows(KeptRows(()), KeptRows(self.kernel.growing.partition))
         return ClauseInBucket(task, self, rows)
 
-    def again(self, task: BucketTask, told: Mapping[str, Any], store: Store) -> ClauseInBucket:
+    def again(self, task: BucketTask, stored: Mapping[str, Any], store: Store) -> ClauseInBucket:
         """What was retained."""
         state = self.begin(task)
-        found = {name: state.chunks[name].read(store, chunks) for name, chunks in told["chunks"].items()}
+        found = {name: state.chunks[name].read(store, chunks) for name, chunks in stored["chunks"].items()}
         waits, kept = (
             KeptRows.read(rows.key, found[name], found[f"{name}{GONE}"]) for name, rows in state.named()
         )
-        state.rows, state.frontier = ClauseRows(waits, kept), told["frontier"]
+        state.rows, state.frontier = ClauseRows(waits, kept), stored["frontier"]
         return state
 
 
@@ -102,9 +102,9 @@ class ClauseInBucket:
 
     def take(self, side: int, rows: pa.Table, moment: Moment) -> pa.Table | None:  # noqa: ARG002 - of others
         """Take in rows of the stream."""
-        told = self.task.sides[side]
-        columns = {name: rows.column(own) for name, own in told.columns.items()}
-        columns[ROWTIME] = rows.column(self.task.streams[told.stream].rowtime)
+        read = self.task.sides[side]
+        columns = {name: rows.column(own) for name, own in read.columns.items()}
+        columns[ROWTIME] = rows.column(self.task.streams[read.stream].rowtime)
         table = pa.table({name: columns[name] for name in self.work.schema.names})
         self.admitted.append(table.cast(self.work.schema))
         return None
@@ -133,7 +133,7 @@ class ClauseInBucket:
         }
         return {"frontier": self.frontier, "chunks": stored}
 
-    def tell(self, account: BucketAccount) -> None:
+    def report(self, account: BucketAccount) -> None:
         """Say what is retained."""
         waits, kept = self.rows.waits, self.rows.kept
         (side,) = self.task.sides

@@ -20,7 +20,7 @@ from windrow.spark.live.executors.emitting import Emits, Judge
 from windrow.spark.live.executors.over import Endings, endings_of
 from windrow.spark.live.executors.packets import Graph, Side, numbered
 from windrow.spark.live.executors.programs import Key, keys_of, shown_keys, with_tables
-from windrow.spark.live.executors.unpacking import AsGiven, told
+from windrow.spark.live.executors.unpacking import Unchanged, outputs
 from windrow.spark.live.micro_batches.late_for_groups import judging
 from windrow.spark.live.micro_batches.steps import entries_of, in_one, inside
 from windrow.spark.live.operators.emit_program import MARK, EmitProgram, EmitSource
@@ -88,16 +88,19 @@ class EmitGraph(Graph):
             for source in self._program.sources
         ]
         frame = in_one(entries_of(self.streams, frames))
-        return self._told(frame, columns, self._work)
+        return self._with_task(frame, columns, self._work)
 
     def changes(self, packets: DataFrame) -> DataFrame:
-        """What is told, from packets."""
-        read, sql = in_worker(lambda batches, _: told(AsGiven(), batches), self.plan.text), self._told_schema
+        """The output, from packets."""
+        read, sql = (
+            in_worker(lambda batches, _: outputs(Unchanged(), batches), self.plan.text),
+            self._output_schema,
+        )
         return map_in_arrow(packets, read, numbered(sql)).toDF(*sql.names)
 
     def changes_of(self, tables: Sequence[pa.Table]) -> pa.Table:
         """The same of the rows of packets, in memory."""
-        return pa.concat_tables(tables or [in_memory(self._told_schema).empty_table()])
+        return pa.concat_tables(tables or [in_memory(self._output_schema).empty_table()])
 
     # -- what it is made of ----------------------------------------------------------------------------
 
@@ -106,8 +109,8 @@ class EmitGraph(Graph):
         return EmittedFlow(self._gateway, self.plan, self.envelope, _NO_FILES)
 
     @cached_property
-    def _told_schema(self) -> StructType:
-        return self.plan.query.told(self.envelope).schema
+    def _output_schema(self) -> StructType:
+        return self.plan.query.emitted(self.envelope).schema
 
     @property
     def _program(self) -> EmitProgram:
@@ -131,19 +134,19 @@ class EmitGraph(Graph):
 
     @cached_property
     def _holds(self) -> bool:
-        """Whether anything is held from one micro-batch to the next."""
+        """Whether there is state between micro-batches."""
         program = self._program
         is_told_again = program.complete is not None or program.groups is not None
         return is_told_again or not undivided(program.program)
 
     @property
     def _keeps_rows(self) -> bool:
-        """Whether rows are kept until no change is made of them, not what operators hold in their place."""
+        """Whether rows are retained until they change nothing, not the state of operators in their place."""
         return self._holds and self.plan.query.timed.unbounded is None and not self._program.forgets
 
     @cached_property
     def _endings(self) -> dict[str, Endings | None]:
-        """When rows of each stream are over, where rows are kept; None where that is not told in memory."""
+        """When rows of each stream are over, where rows are retained; None where memory does not say."""
         names = [name for _, name, _ in self.streams] if self._keeps_rows else []
         return {name: endings_of(self.plan, self._conditions, name) for name in names}
 

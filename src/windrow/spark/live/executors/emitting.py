@@ -72,10 +72,10 @@ class Emits:
     judges
         Of each stream what says which of its rows are late for groups.
     holds
-        Whether anything is held from one micro-batch to the next.
+        Whether there is state between micro-batches.
     endings
-        Of each stream when rows are over, where rows are kept until then; none where what operators hold is
-        stored in place of rows.
+        Of each stream when rows are over, where rows are retained until then; none where the state of
+        operators is stored in place of rows.
     """
 
     program: EmitProgram
@@ -90,18 +90,22 @@ class Emits:
         kept = [BucketWindow(f"rows-{at}", _nothing(schema)) for at, schema in enumerate(self.schemas)]
         return Emitting(task, self, kept, BucketWindow(_MARKS, _nothing(_MARK_SCHEMA)))
 
-    def again(self, task: BucketTask, told: Mapping[str, Any], store: Store) -> Emitting:
+    def again(self, task: BucketTask, stored: Mapping[str, Any], store: Store) -> Emitting:
         """What was retained."""
         state = self.begin(task)
         for one, schema, chunks in zip(
-            [*state.kept, state.marks], [*self.schemas, _MARK_SCHEMA], told["chunks"], strict=True
+            [*state.kept, state.marks], [*self.schemas, _MARK_SCHEMA], stored["chunks"], strict=True
         ):
             one.state = _nothing(schema)
             for chunk, (_, rows) in one.read(store, chunks).items():
                 one.state = _with(one.state, rows, chunk)
-        state.frontier, state.origin, state.for_groups = told["frontier"], told["origin"], told["for_groups"]
-        if told["carried"] is not None:
-            state.carried = Carry(**told["carried"])
+        state.frontier, state.origin, state.for_groups = (
+            stored["frontier"],
+            stored["origin"],
+            stored["for_groups"],
+        )
+        if stored["carried"] is not None:
+            state.carried = Carry(**stored["carried"])
             state.run.restore(state.carried.read(store))
         since = None if state.carried is None else state.carried.at
         state.again(since)
@@ -110,7 +114,7 @@ class Emits:
 
 @dataclass
 class Emitting:
-    """What a bucket holds of a query.
+    """The state of a query in a bucket.
 
     Attributes
     ----------
@@ -170,14 +174,14 @@ class Emitting:
 
     def take(self, side: int, rows: pa.Table, moment: Moment) -> pa.Table | None:
         """Take in rows of a source; those that are late for a group are given back."""
-        told, schema = self.task.sides[side], self.work.schemas[side]
-        stream = self.task.streams[told.stream]
+        read, schema = self.task.sides[side], self.work.schemas[side]
+        stream = self.task.streams[read.stream]
         arrived = pa.array(np.full(rows.num_rows, moment.now))
-        columns = {name: rows.column(own) for name, own in told.columns.items()}
+        columns = {name: rows.column(own) for name, own in read.columns.items()}
         columns |= {ROWTIME: rows.column(stream.rowtime), ARRIVED: arrived, BEFORE: rows.column(BEFORE)}
         table = pa.table({name: columns[name] for name in schema.names}).cast(schema).combine_chunks()
         self.came[side].append(table)
-        return self._late_for_groups(stream.name, rows, table) if told.is_first else None
+        return self._late_for_groups(stream.name, rows, table) if read.is_first else None
 
     def _late_for_groups(self, name: str, entries: pa.Table, rows: pa.Table) -> pa.Table | None:
         """Those of the rows, as they came."""
@@ -209,7 +213,7 @@ class Emitting:
         return {name: self.known.get(name, []) for name in streams}
 
     def step(self, moment: Moment, account: BucketAccount) -> pa.Table | None:
-        """What is told by the time of the micro-batch."""
+        """What is emitted by the time of the micro-batch."""
         came, self.came = self.came, [[] for _ in self.kept]
         late, self.late = self.late, 0
         rows = [
@@ -219,7 +223,7 @@ class Emitting:
         self._move(moment)
         self.origin = moment.now if self.origin is None else self.origin
         try:
-            told = self.advance(rows, (self.frontier, moment.now))
+            changes = self.advance(rows, (self.frontier, moment.now))
         except UnmatchedError as error:
             raise unstable(error) from None
         self.frontier = moment.now
@@ -229,10 +233,10 @@ class Emitting:
                 one.state = _with(one.state, table, moment.number * PER_STEP)
         account.used -= late
         self._let_go()
-        return told
+        return changes
 
     def again(self, since: int | None) -> None:
-        """Let operators hold what they held, by the rows that have come after a processing time."""
+        """Restore the state of operators, by the rows that have come after a processing time."""
         self.known, self._taken = self.all_known(), 0
         if self.frontier is not None and since != self.frontier:
             self.advance([one.state.retained.rows for one in self.kept], (since, self.frontier))
@@ -308,7 +312,7 @@ class Emitting:
     # -- what is stored --------------------------------------------------------------------------------
 
     def keep(self, store: Store, number: int) -> dict[str, Any]:
-        """Store what is new; now and then what operators hold in place of rows."""
+        """Store what is new; now and then the state of operators in place of rows."""
         came = sum(len(one.state.retained) for one in self.kept)
         if self.frontier is not None and not self.work.endings and Carry.is_due(self.carried, came):
             self._carry(store, self.frontier, number)
@@ -331,8 +335,8 @@ class Emitting:
             one.state = replace(one.state, retained=retained.where(np.zeros(len(retained), bool)))
         self._forget_marks(None)
 
-    def tell(self, account: BucketAccount) -> None:
-        """Say what is held."""
+    def report(self, account: BucketAccount) -> None:
+        """Report the state."""
         account.groups, account.for_groups = self.run.retained, self.for_groups
         account.stored = 0 if self.carried is None else self.carried.size
         for at, one in enumerate(self.kept):

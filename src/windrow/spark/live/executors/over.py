@@ -86,7 +86,7 @@ class Endings:
 
 
 def endings_of(plan: EmittedPlan, conditions: WatermarkConditions, name: str) -> Endings | None:
-    """When rows of a stream are over; None where the watermark alone does not tell."""
+    """When rows of a stream are over; None where the watermark alone does not decide."""
     scales = {None if (timed := one.timed) is None else timed.rowtime for one in plan.query.streams.values()}
     groupings_of = _of_sessions if plan.has_sessions else _of_rowtimes
     groupings = groupings_of(plan, conditions, name)

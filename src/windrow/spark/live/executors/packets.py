@@ -80,7 +80,7 @@ class Graph:
     envelope: str
 
     is_timed: ClassVar[bool] = False
-    """Whether it is told by processing time."""
+    """Whether it is emitted by processing time."""
 
     @property
     @abstractmethod
@@ -94,7 +94,7 @@ class Graph:
 
     @abstractmethod
     def entries(self, frames: Mapping[str, DataFrame] | None = None) -> tuple[DataFrame, BucketTask]:
-        """The entries with what is computed of each, and what tasks are told of them.
+        """The entries with what is computed of each, and what tasks know of them.
 
         Parameters
         ----------
@@ -146,10 +146,10 @@ class Graph:
         known = self.plan.catalog.streams
         return [(at, name, known[name]) for at, name in enumerate(sorted(self.plan.streams))]
 
-    def _told(
+    def _with_task(
         self, frame: DataFrame, columns: Sequence[Mapping[str, str]], work: Work
     ) -> tuple[DataFrame, BucketTask]:
-        """The columns of entries that tasks read, and what they are told.
+        """The columns of entries that tasks read, and the task that reads them.
 
         Parameters
         ----------
@@ -189,8 +189,8 @@ class Graph:
 
     @property
     def _identity(self) -> str:
-        told = json.dumps(self.plan.fingerprint(), sort_keys=True)
-        return hashlib.sha256(told.encode()).hexdigest()
+        text = json.dumps(self.plan.fingerprint(), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()
 
 
 def numbered(schema: StructType) -> StructType:

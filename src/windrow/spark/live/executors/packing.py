@@ -75,13 +75,13 @@ def pack(task: BucketTask, batches: Iterable[pa.RecordBatch], number: int) -> It
                 for packet in _packed(task, place, rows, known, order, counted):
                     counted += 1
                     yield packet
-    told = [
+    notes_of = [
         json.dumps({"stream": place, "order": json.loads(order), "ptime": one.ptime, **asdict(one.said)})
         for (place, order), one in read.items()
     ]
-    if told:
-        buckets = np.repeat(np.array(task.buckets, np.int32), len(told))
-        notes = pa.array(told * len(task.buckets), pa.string())
+    if notes_of:
+        buckets = np.repeat(np.array(task.buckets, np.int32), len(notes_of))
+        notes = pa.array(notes_of * len(task.buckets), pa.string())
         yield _packets(buckets, notes, pa.nulls(len(notes), pa.binary()))
 
 
@@ -144,9 +144,9 @@ def _packed(
     for at, side in enumerate(task.sides):
         if side.stream != place:
             continue
-        told = {name: entries.column(name) for name in _travelling(task, side)}
+        columns = {name: entries.column(name) for name in _travelling(task, side)}
         said = {SEEN: seen} if bounds is None else {SEEN: seen, PROMISED: promised}
-        table = pa.table({**told, **said})
+        table = pa.table({**columns, **said})
         rows = table if is_row.all() else table.filter(pa.array(is_row))
         note = json.dumps({"side": at, "order": order, "place": counted})
         buckets, data = [], []

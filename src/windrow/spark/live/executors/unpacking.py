@@ -20,7 +20,7 @@ from windrow.spark.live.executors.windowed import EARLIER
 from windrow.spark.live.operators.envelopes import enveloped, inserted
 from windrow.spark.relations.varying import columns_of
 
-__all__ = ["AsGiven", "Shape", "is_of_rows", "late_rows", "rows_of_groups", "told"]
+__all__ = ["Shape", "Unchanged", "is_of_rows", "late_rows", "outputs", "rows_of_groups"]
 
 _TOLD_NOW = Times(EARLIER + 1, NEVER)
 
@@ -78,7 +78,7 @@ class Shape:
 
 
 @dataclass(frozen=True)
-class AsGiven:
+class Unchanged:
     """Rows that are shown as they are."""
 
     is_packed = True
@@ -92,11 +92,11 @@ _STREAMS = {"ISTREAM": 1, "DSTREAM": -1, "RSTREAM": 1}
 """The changes of which a stream's rows are, those that enter or those that leave."""
 
 _FIRST = {"op": 2, **dict.fromkeys(_STREAMS, 1)}
-"""Where the columns of the query begin in what is shown, where that is not the first."""
+"""Where the columns of the query begin in the output, where that is not the first."""
 
 
-def told(shape: Shape | AsGiven, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """What is shown of all rows of a task, under names of ours."""
+def outputs(shape: Shape | Unchanged, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The output of all rows of a task, under internal names."""
     tables = list(_of_kind("rows", batches) if shape.is_packed else map(_table, batches))
     if tables:
         shown = shape.of(pa.concat_tables(tables))
@@ -123,8 +123,8 @@ def late_rows(place: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Reco
 def _of_kind(kind: str, batches: Iterable[pa.RecordBatch], stream: int | None = None) -> Iterator[pa.Table]:
     for batch in batches:
         for note, data in zip(batch.column(NOTE).to_pylist(), batch.column(DATA).to_pylist(), strict=True):
-            told_of = json.loads(note)
-            if told_of["kind"] == kind and told_of.get("stream") == stream:
+            pattern_schema = json.loads(note)
+            if pattern_schema["kind"] == kind and pattern_schema.get("stream") == stream:
                 yield from_bytes(data)
 
 

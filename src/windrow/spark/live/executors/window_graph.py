@@ -16,7 +16,7 @@ from windrow.plan.columns import ROWS
 from windrow.spark.live.executors.bucket_task import BucketTask
 from windrow.spark.live.executors.packets import Graph, Side, numbered
 from windrow.spark.live.executors.programs import Key, keys_of, shown_keys, with_tables
-from windrow.spark.live.executors.unpacking import Shape, rows_of_groups, told
+from windrow.spark.live.executors.unpacking import Shape, outputs, rows_of_groups
 from windrow.spark.live.executors.windowed import BucketWindows, OverWindows
 from windrow.spark.live.micro_batches.steps import STREAM, entries_of, in_one, inside
 from windrow.spark.live.micro_batches.windowed_columns import StageColumns
@@ -113,7 +113,7 @@ class WindowGraph(Graph):
         if over is not None:
             over = replace(over, program=with_tables(over.program))
         work = BucketWindows(self.stage.block, self.stage.passes_on, over)
-        return self._told(frame, [sides[side.name] for side in self.stage.sides], work)
+        return self._with_task(frame, [sides[side.name] for side in self.stage.sides], work)
 
     def changes(self, packets: DataFrame) -> DataFrame:
         """What changes, from packets: of a relation in the form of an envelope, of a stream its rows."""
@@ -122,7 +122,7 @@ class WindowGraph(Graph):
             rows = self._after(packets)
         result = shape.schema(self.stage.result)
         made = map_in_arrow(
-            rows, in_worker(lambda batches, _: told(shape, batches), self.plan.text), numbered(result)
+            rows, in_worker(lambda batches, _: outputs(shape, batches), self.plan.text), numbered(result)
         ).toDF(*result.names)
         if shape.form is not None:
             return made

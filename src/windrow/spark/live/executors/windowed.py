@@ -34,7 +34,7 @@ from windrow.streams.entries import FOREVER
 __all__ = ["EARLIER", "BucketWindows", "OverWindows", "Windowed"]
 
 EARLIER = -NEVER
-"""When rows enter that a micro-batch before has told of."""
+"""When rows enter that an earlier micro-batch has emitted."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +73,7 @@ class BucketWindows:
     block
         That; its windows are the task's sides.
     passes_on
-        Whether rows are given as they are at their rowtimes, and no window holds them.
+        Whether rows are emitted unchanged at their rowtimes, and no window retains them.
     plan
         Operators that take what enters and leaves the windows, in place of the block's; None for those.
     """
@@ -83,25 +83,25 @@ class BucketWindows:
     plan: OverWindows | None = None
 
     def begin(self, task: BucketTask) -> Windowed:
-        """Windows that hold nothing."""
+        """Windows without state."""
         kept = [BucketWindow(side.name, InputState.nothing(side)) for side in self.block.inputs]
         return Windowed(task, self, kept, self.block.going_on())
 
-    def again(self, task: BucketTask, told: Mapping[str, Any], store: Store) -> Windowed:
+    def again(self, task: BucketTask, stored: Mapping[str, Any], store: Store) -> Windowed:
         """What windows retained."""
-        state, frontier = self.begin(task), told["frontier"]
+        state, frontier = self.begin(task), stored["frontier"]
         # of rows that are given as they are, those at the frontier have been, too
         reached = frontier + 1 if self.passes_on and frontier not in (None, FOREVER) else frontier
-        for one, side, chunks in zip(state.kept, self.block.inputs, told["chunks"], strict=True):
+        for one, side, chunks in zip(state.kept, self.block.inputs, stored["chunks"], strict=True):
             read = one.read(store, chunks)
             rows = {chunk: count for chunk, (count, _) in read.items()}
             one.state = InputState.read(side, rows, (table for _, table in read.values()), reached)
-        state.frontier, state.origin = frontier, told["origin"]
+        state.frontier, state.origin = frontier, stored["origin"]
         if state.run is not None and frontier is not None:
             state.rows_of_block(Times(None, frontier))
         if state.groups is not None and frontier is not None:
-            if told["carried"] is not None:
-                state.carried = Carry(**told["carried"])
+            if stored["carried"] is not None:
+                state.carried = Carry(**stored["carried"])
                 state.groups.restore(state.carried.read(store))
             since = None if state.carried is None else state.carried.at
             if since is None or since < frontier:
@@ -111,7 +111,7 @@ class BucketWindows:
 
 @dataclass
 class Windowed:
-    """What the windows of a bucket hold.
+    """The state of the windows of a bucket.
 
     Attributes
     ----------
@@ -148,8 +148,8 @@ class Windowed:
 
     def take(self, side: int, rows: pa.Table, moment: Moment) -> pa.Table | None:  # noqa: ARG002 - of others
         """Take in rows of a window, as it keeps them."""
-        told, block = self.task.sides[side], self.work.block.inputs[side]
-        stream = self.task.streams[told.stream]
+        read, block = self.task.sides[side], self.work.block.inputs[side]
+        stream = self.task.streams[read.stream]
         ticks = rows.column(stream.rowtime)
         if stream.ticks > 1:
             if (np.abs(ticks.to_numpy()) > 2**62 // stream.ticks).any():
@@ -157,7 +157,7 @@ class Windowed:
                     "a rowtime is too large for the time scale of the query", condition="ROWTIME_OVERFLOW"
                 )
             ticks = pc.multiply_checked(ticks, stream.ticks)
-        columns = [rows.column(told.columns[name]) for name in block.schema.names[:-1]]
+        columns = [rows.column(read.columns[name]) for name in block.schema.names[:-1]]
         table = pa.table([*columns, ticks], names=block.schema.names).cast(block.schema)
         self.came[side].append(table)
         return None
@@ -201,7 +201,7 @@ class Windowed:
         return list(zip(self.kept, self.work.block.inputs, strict=True))
 
     def rows_of_block(self, times: Times) -> pa.Table:
-        """What is made of what enters and leaves; groups and operators hold what they hold after it."""
+        """What changes by what enters and leaves; updates the state of groups and operators."""
         retained = [one.state.retained for one in self.kept]
         if self.work.plan is not None:
             assert self.run is not None
@@ -243,15 +243,15 @@ class Windowed:
         return {"frontier": self.frontier, "origin": self.origin, "chunks": chunks, "carried": carried}
 
     def _carry(self, store: Store, groups: Operated, frontier: int, number: int) -> None:
-        """Store what groups hold in place of the rows that they are made of, where these are more."""
+        """Store the state of groups in place of the rows that they are made of, where these are more."""
         (own,) = self.kept
         retained = own.state.retained
         if Carry.is_due(self.carried, len(retained)):
             self.carried = Carry.written(store, self.carried, number, frontier, groups.retained, groups.state)
             own.state = replace(own.state, retained=retained.where(np.zeros(len(retained), bool)))
 
-    def tell(self, account: BucketAccount) -> None:
-        """Say what windows hold."""
+    def report(self, account: BucketAccount) -> None:
+        """Report the state of windows."""
         account.groups = 0 if self.groups is None else self.groups.retained
         account.stored = 0 if self.carried is None else self.carried.size
         sides = zip(self.task.sides, self.work.block.inputs, self.kept, strict=True)

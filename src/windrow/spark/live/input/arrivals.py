@@ -54,7 +54,7 @@ class Arrivals:
     `late` has the columns of the stream, `ROWTIME`, `PRODUCER`, `VIOLATED` and `REASON`. It includes
     quarantined bounds, with any values in the stream's columns. `position` is the stream's position after the
     micro-batch, with its watermark, and `count` the number of arrived rows without duplicates. For streams
-    whose rows have processing times, `watermarks` are the changes of the watermark and `told` the
+    whose rows have processing times, `watermarks` are the changes of the watermark and `punctuations` the
     punctuations, each with its processing time, and `below` are the admitted rows below the watermark before
     them, with `PRODUCER`.
     """
@@ -64,7 +64,7 @@ class Arrivals:
     position: Position
     count: int
     watermarks: Watermarks = ()
-    told: Punctuations = ()
+    punctuations: Punctuations = ()
     below: DataFrame | None = None
 
 
@@ -83,7 +83,7 @@ class _Judged:
     position: Position
     came: pa.Table | None = None
     watermarks: Watermarks = ()
-    told: Punctuations = ()
+    punctuations: Punctuations = ()
     bounds: pa.Table | None = None
 
     def late(self, is_late: npt.NDArray[np.bool_]) -> pa.Table:
@@ -183,8 +183,8 @@ def arrivals(
         under = numbered.where(F.col(ROWTIME) < F.col(BEFORE))
         under = under.select(*map(quoted, stream.columns), ROWTIME, *ties, PRODUCER)
     count = ~np.isin(judged.decision, _NOT_AGAIN)
-    watermarks, promised = _moved(source, judged, before, now), _promised(source, judged, before, now)
-    return Arrivals(ours, late, judged.position, int(count.sum()), watermarks, promised, under)
+    watermarks, punctuations = _moved(source, judged, before, now), _promised(source, judged, before, now)
+    return Arrivals(ours, late, judged.position, int(count.sum()), watermarks, punctuations, under)
 
 
 _NOT_AGAIN = (Decision.DUPLICATE, Decision.FENCED)
@@ -205,7 +205,9 @@ def _moved(source: LiveSource, judged: _Judged, before: Position, now: int) -> W
 def _promised(source: LiveSource, judged: _Judged, before: Position, now: int) -> Punctuations:
     """The punctuations of the stream, each with its processing time."""
     return (
-        judged.told if source.identity else new_punctuations(now, before.watermark, judged.position.watermark)
+        judged.punctuations
+        if source.identity
+        else new_punctuations(now, before.watermark, judged.position.watermark)
     )
 
 
@@ -218,7 +220,7 @@ class Came:
     position: Position
     count: int
     watermarks: Watermarks = ()
-    told: Punctuations = ()
+    punctuations: Punctuations = ()
     below: pa.Table | None = None
 
 
@@ -283,9 +285,9 @@ def came(
         order = (PTIME, PRODUCER, SEQUENCE)
         chosen |= {tie: rows.column(name) for name, tie in zip(order, stream.ties, strict=True)}
     count = ~np.isin(judged.decision, _NOT_AGAIN)
-    watermarks, promised = _moved(source, judged, before, now), _promised(source, judged, before, now)
+    watermarks, punctuations = _moved(source, judged, before, now), _promised(source, judged, before, now)
     below = under if timed and under.num_rows else None
-    return Came(pa.table(chosen), late, judged.position, int(count.sum()), watermarks, promised, below)
+    return Came(pa.table(chosen), late, judged.position, int(count.sum()), watermarks, punctuations, below)
 
 
 def _beside(batch: DataFrame, rows: pa.Table) -> DataFrame:
@@ -301,8 +303,8 @@ def _rows_for_patterns(batch: DataFrame, control: pa.Table, position: Position) 
     """The columns of the entries' rows that punctuations refer to, in their order; None if there are none."""
     if PATTERN not in control.column_names or not needs_rows(position, control):
         return None
-    promised = chain(position.watermark.shared, *position.watermark.patterns.values())
-    texts = {*control.column(PATTERN).drop_null().to_pylist(), *promised}
+    punctuations = chain(position.watermark.shared, *position.watermark.patterns.values())
+    texts = {*control.column(PATTERN).drop_null().to_pylist(), *punctuations}
     names = sorted({name for text in texts for name in _names_in(text)} & {*batch.columns})
     return batch.select(PLACE, *map(quoted, names)).toArrow().sort_by(PLACE).drop_columns(PLACE)
 

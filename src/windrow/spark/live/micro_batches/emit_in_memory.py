@@ -85,7 +85,7 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
 
     @cached_property
     def _told_schema(self) -> StructType:
-        return self._query.query.told(self._envelope).schema
+        return self._query.query.emitted(self._envelope).schema
 
     @cached_property
     def _first_flow(self) -> EmittedFlow | None:
@@ -131,7 +131,7 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
         known, self._known_last = self._known_before(before), None  # a step that fails leaves half of itself
         rows = {name: _with(retained, come.found[name].rows, number) for name, retained in known.rows.items()}
         if promises:
-            known.flow.promise({name: one.told for name, one in come.found.items()})
+            known.flow.promise({name: one.punctuations for name, one in come.found.items()})
         given, used, frontier = 0, -judged.count, before.frontier
         if until is not None and origin is not None and (frontier is None or until > frontier):
             used += sum(int(_entering(state.retained, frontier, until).sum()) for state in rows.values())
@@ -285,7 +285,7 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
         rows = {name: self._state(before, name) for _, name, _ in self.streams()}
         assert self._first_flow is not None
         flow = self._first_flow.emptied()
-        flow.promise(before.told)
+        flow.promise(before.punctuations)
         carried = Carried.of(before)
         if carried is not None:
             flow.restore(carried.read(self._checkpoint))

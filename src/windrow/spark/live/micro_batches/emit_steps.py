@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from windrow.algebra.watermarks import Steps as Marks
-from windrow.spark.arrow import told_of
+from windrow.spark.arrow import pattern_schema
 from windrow.spark.collected import few, frame_of_few
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
@@ -129,7 +129,7 @@ class EmittedSteps(Steps):
         taken = self._entering(rows, before.frontier, until)
         due, given, frontier = before.counts.get("due"), 0, before.frontier
         if until is not None and origin is not None and (frontier is None or until > frontier):
-            changes = any(found.count or found.watermarks or found.told for found in came.values())
+            changes = any(found.count or found.watermarks or found.punctuations for found in came.values())
             waited = before.counts.get("rows_held", 0) or before.counts.get("marks_held", 0)
             if changes or waited or (due is not None and due <= until):
                 known = {
@@ -234,17 +234,21 @@ class EmittedSteps(Steps):
         if frontier is not None:
             back_to = self._back_to(done.oldest, frontier)
             marks = {name: _pruned(steps, back_to) for name, steps in marks.items()}
-            schemas = {name: told_of(stream_kinds(self._plan.catalog.streams[name])) for name in promises}
+            schemas = {
+                name: pattern_schema(stream_kinds(self._plan.catalog.streams[name])) for name in promises
+            }
             promises = {name: folded(told, back_to, schemas[name]) for name, told in promises.items()}
         return CommittedBatch(
-            done.number, positions, frontier, origin, {}, counts, moves=marks, told=promises
+            done.number, positions, frontier, origin, {}, counts, moves=marks, punctuations=promises
         )
 
     def _told_since(self, before: CommittedBatch, came: Mapping[str, Arrivals | Came]) -> dict[str, Promises]:
         """What streams have promised by patterns, and when, where that is asked for."""
         if not self._query.asks_promises:
             return {}
-        return {name: [*before.told.get(name, []), *found.told] for name, found in came.items()}
+        return {
+            name: [*before.punctuations.get(name, []), *found.punctuations] for name, found in came.items()
+        }
 
     @property
     def _sources_of_time(self) -> list[int]:
@@ -323,7 +327,7 @@ class EmittedSteps(Steps):
         gateway = Gateway(self._spark, self._query.gateway.parameters)
         bound = self._query.rowtime_until(gateway, marks, until)
         if changes is None:
-            changes = self._query.query.told(self._envelope).limit(0)
+            changes = self._query.query.emitted(self._envelope).limit(0)
         with gateway.translated():
             rows = self._query.as_stream(changes)
             return self._sink.insert(rows, bound, before.counts.get("rows_given", 0))

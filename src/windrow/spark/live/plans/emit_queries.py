@@ -316,7 +316,7 @@ class EmittedPlan(LivePlan):
 
     def shown(self) -> DataFrame:
         """No rows, of the columns that the query shows."""
-        return (self.query.told(self.told_as) if self.told_as is not None else self.query.at(0)).limit(0)
+        return (self.query.emitted(self.told_as) if self.told_as is not None else self.query.at(0)).limit(0)
 
     def evaluate(
         self,
@@ -351,7 +351,7 @@ class EmittedPlan(LivePlan):
                 shown = replace(shown, frame=frame_of_few(gateway.spark, table, shown.frame.schema))
             due = _next(shown.frame, until) if table is None else _next_of(table, until)
         first = None if since is None else since + 1
-        return Evaluated(query.told(envelope, since=first, shown=shown), due)
+        return Evaluated(query.emitted(envelope, since=first, shown=shown), due)
 
     def query_over(
         self, gateway: Gateway, known: Mapping[str, KnownWatermarks], span: tuple[int, int]
