@@ -218,7 +218,7 @@ class LiveRelation(Relation):
     ) -> None:
         self._live, self._explained, self._gateway = live, plan, live.gateway
         self._is_plan, self._ordered = False, None
-        self._names = list(result.columns if isinstance(result, DataFrame) else result.shown)
+        self._names = list(result.columns if isinstance(result, DataFrame) else result.visible_names)
         self._schema: T.StructType = (
             result.schema
             if isinstance(result, DataFrame)

@@ -290,8 +290,8 @@ def plan_of(
         skip=skip[0],
         targets=frozenset(skip[1]),
         all_rows=options.get("all_rows", False),
-        empty_shown=options.get("empty_shown", True),
-        unmatched_shown=options.get("unmatched_shown", False),
+        shows_empty=options.get("shows_empty", True),
+        with_unmatched=options.get("with_unmatched", False),
         outputs=(("x", "x"),),
         measures=measures,
         running=RUNNING if reads_names else (),
@@ -333,7 +333,7 @@ def clause_of(tree: Tree, conditions: dict[int, str], skip: tuple[str, set[int]]
         (lambda row: row["p"],), (), tree,
         {label: (CONDITIONS | ASKED_CONDITIONS | NUMBERED)[name][1] for label, name in conditions.items()},
         None, skip[0], frozenset(skip[1]),
-        options["all_rows"], options["empty_shown"], options["unmatched_shown"],
+        options["all_rows"], options["shows_empty"], options["with_unmatched"],
     )  # fmt: skip
 
 

@@ -325,7 +325,7 @@ def matches_agree_in_steps(
     plan = limited(
         plan_of(
             tree, conditions, skip,
-            all_rows=shown != "one", empty_shown=shown != "omit", unmatched_shown=shown == "unmatched",
+            all_rows=shown != "one", shows_empty=shown != "omit", with_unmatched=shown == "unmatched",
         ),
         within,
     )  # fmt: skip

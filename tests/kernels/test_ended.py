@@ -152,7 +152,7 @@ def test_windows_of_partitions_that_end(clause: str, table: Table, data: st.Data
     st.none() | st.integers(0, 4), st.data(),
 )  # fmt: skip
 def test_matches_of_partitions_that_end(tree, conditions, rows, skip, shown, within, data):
-    plan = plan_of(tree, conditions, skip, all_rows=shown != "one", unmatched_shown=shown == "unmatched")
+    plan = plan_of(tree, conditions, skip, all_rows=shown != "one", with_unmatched=shown == "unmatched")
     plan = limited(plan, within)
     table, bounds = table_of(rows)
     counts = np.diff(bounds)

@@ -70,8 +70,8 @@ from windrow.kernels.window_plan import Number, Operation
 def test_the_machine_gives_the_rows_of_the_reference(tree, conditions, rows, skip, shown):
     options = {
         "all_rows": shown != "one",
-        "empty_shown": shown != "omit",
-        "unmatched_shown": shown == "unmatched",
+        "shows_empty": shown != "omit",
+        "with_unmatched": shown == "unmatched",
     }
     table, bounds = table_of(rows)
     plan = plan_of(tree, conditions, skip, **options)
@@ -166,8 +166,8 @@ def test_all_matches_durations_and_frames_give_the_rows_of_the_reference(
     framed = isinstance(area, PatternFrame)
     options = {
         "all_rows": shown != "one" and not framed,
-        "empty_shown": shown != "omit",
-        "unmatched_shown": shown == "unmatched",
+        "shows_empty": shown != "omit",
+        "with_unmatched": shown == "unmatched",
     }
     table, bounds = table_of(rows)
     plan = replace(

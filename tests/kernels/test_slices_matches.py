@@ -69,7 +69,7 @@ def in_slices(plan, table, cuts):
 def test_slices_give_the_matches_of_the_whole(tree, conditions, values, cuts, shown, every):
     assume(longest(tree) is not None)
     assume(not (shown == "unmatched" and every))
-    options = {"all_rows": shown != "one", "unmatched_shown": shown == "unmatched"}
+    options = {"all_rows": shown != "one", "with_unmatched": shown == "unmatched"}
     plan = plan_without_numbers(tree, conditions, ("next", set()), options, every=every)
     table, bounds = table_of([values])
     whole = [row for batch in match_recognize(plan, table, bounds) for row in batch.to_pylist()]
@@ -160,8 +160,8 @@ def followed_slices_agree(tree, conditions, rows, skip, kind, frame, cuts, guess
     else:
         plan = plan_of(
             tree, conditions, ("past last", set()) if "every" in kind else skip,
-            all_rows=kind in ("all", "omit", "unmatched"), empty_shown=kind != "omit",
-            unmatched_shown=kind == "unmatched",
+            all_rows=kind in ("all", "omit", "unmatched"), shows_empty=kind != "omit",
+            with_unmatched=kind == "unmatched",
         )  # fmt: skip
         plan = replace(
             plan, every="every" in kind, duration=Duration("t", "due") if "in time" in kind else None

@@ -155,7 +155,7 @@ def test_windows_of_buckets_are_those_of_the_whole_log(clause, table, data):
 )
 def test_matches_of_buckets_are_those_of_the_whole_log(tree, conditions, rows, shown, limit, data):
     within = data.draw(st.integers(0, 2))
-    plan = plan_of(tree, conditions, all_rows=shown != "one", unmatched_shown=shown == "unmatched")
+    plan = plan_of(tree, conditions, all_rows=shown != "one", with_unmatched=shown == "unmatched")
     plan = limited(plan, within if limit == "within" else None)
     if limit == "duration":
         plan = replace(plan, duration=Duration("t", "due"))

@@ -46,7 +46,7 @@ def orders(spark, tmp_path):
 def clock(folder):
     stream = NamedStream.open(folder)
     ticks = stream.position().watermark.value
-    return None if ticks is None else stream.definition.rowtime.shown(ticks)[11:16]
+    return None if ticks is None else stream.definition.rowtime.formatted(ticks)[11:16]
 
 
 def test_the_worked_example_of_the_reference_in_sql(spark, orders):

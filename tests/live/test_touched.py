@@ -181,7 +181,7 @@ limits = st.sampled_from(["within", "duration", "all matches", "none"])
 @given(patterns, DEFINED, many, st.sampled_from(["one", "all", "unmatched"]), limits, st.data())
 def test_matches_over_the_partitions_touched(tree, conditions, rows, shown, limit, data):
     within = data.draw(st.integers(0, 2))
-    plan = plan_of(tree, conditions, all_rows=shown != "one", unmatched_shown=shown == "unmatched")
+    plan = plan_of(tree, conditions, all_rows=shown != "one", with_unmatched=shown == "unmatched")
     plan = limited(plan, within if limit == "within" else None)
     if limit == "duration":
         plan = replace(plan, duration=Duration("t", "due"))

@@ -34,7 +34,7 @@ def _clause(item: BoundMatch, names: dict[str, str]) -> Lines:
     else:
         yield "order by", "nothing: the rows are in an arbitrary order, the same throughout the query"
     kinds = {(True, False): "with empty matches", (False, False): "without empty matches"}
-    also = kinds.get((clause.empty_shown, clause.unmatched_shown), "with empty matches and unmatched rows")
+    also = kinds.get((clause.shows_empty, clause.with_unmatched), "with empty matches and unmatched rows")
     if clause.frame is None:
         yield "output", f"all rows of a match, {also}" if clause.all_rows else "one row a match"
     else:

@@ -92,7 +92,7 @@ class Definitions:
 
         def read(leaf: Leaf) -> Name:
             source, field = self.read(leaf, label)
-            replaced[leaf.range] = beside[leaf.range] = self.text_of(leaf, self.shown(source, field))
+            replaced[leaf.range] = beside[leaf.range] = self.text_of(leaf, self.source_text(source, field))
             if source.variable.side == "row" and source.variable.shift:
                 beside[leaf.range] = f"{neighbour(source.variable.shift)}.{quoted(field)}"
             if source.is_classifier:
@@ -108,7 +108,7 @@ class Definitions:
             value = parse_expression(self.tokens, *argument, inner, deeply=True, alone=alone)
             there = self.there(leaf, label)
             at = (-1 - len(made), -1 - len(made))
-            made[at] = SqlText.of(self.shown(*there))
+            made[at] = SqlText.of(self.source_text(*there))
             around = {
                 (leaf.range[0], argument[0]): f"CASE WHEN {made[at].render()} THEN (",
                 (argument[1], leaf.range[1]): ") END",
@@ -156,12 +156,12 @@ class Definitions:
         members = self.match.members_of(leaf.variable)
         return self.at_row(leaf, members, label), self.rows.argument(SqlText.of("TRUE"))
 
-    def stands_alone(self, query: Range, leaves: Sequence[Leaf], shown: Mapping[Range, str]) -> bool:
+    def stands_alone(self, query: Range, leaves: Sequence[Leaf], source_text: Mapping[Range, str]) -> bool:
         """Whether a subquery reads no row of the match but by these leaves."""
         missing = {}
         for leaf in leaves:
             if query[0] < leaf.range[0] < query[1]:
-                text, sources = SqlText.of(shown[leaf.range]), list(self.sources.values())
+                text, sources = SqlText.of(source_text[leaf.range]), list(self.sources.values())
                 (kind,) = self.analyzer.types_of([text], self.rows.arguments, sources)
                 missing[leaf.range] = f"CAST(NULL AS {kind})"
         return self.analyzer.stands_alone(self.match.replace(query, missing))
@@ -273,18 +273,19 @@ class Definitions:
         self.of_spark[source.variable.name] = ()
         return source
 
-    def text_of(self, leaf: Leaf, shown: str) -> str:
+    def text_of(self, leaf: Leaf, source_text: str) -> str:
         """What a leaf is, for Spark, of what is read for it."""
         if isinstance(leaf, Aggregation) and leaf.keeps_nulls and leaf.filter is not None:
-            return f"{shown}.value"
+            return f"{source_text}.value"
         if not isinstance(leaf, Navigated) or leaf.argument is not None or not _is_far(leaf):
-            return shown
+            return source_text
         members = self.match.members_of(leaf.variable)
         known = [name for at, name in enumerate(self.match.labels) if members is None or at in members]
         names = f"array({', '.join(map(literal, known))})"
-        places = f"filter(sequence(0, size({shown}) - 1), __at -> array_contains({names}, {shown}[__at]))"
+        is_known = f"array_contains({names}, {source_text}[__at])"
+        places = f"filter(sequence(0, size({source_text}) - 1), __at -> {is_known})"
         nth = str(leaf.offset) if leaf.from_first else f"size({places}) - {leaf.offset + 1}"
-        return f"get({shown}, get({places}, {nth}) + {leaf.shift})"
+        return f"get({source_text}, get({places}, {nth}) + {leaf.shift})"
 
     def at_row(self, leaf: Navigated, members: frozenset[int] | None, label: int) -> ConditionSource:
         """The row that a navigation finds: the one that is tried, or one that a register holds."""
@@ -362,7 +363,7 @@ class Definitions:
             self.registers.append(replace(wanted, offset=offset))
         return len(self.registers) - 1
 
-    def shown(self, source: ConditionSource, field: str) -> str:
+    def source_text(self, source: ConditionSource, field: str) -> str:
         """A source's field or argument as text for Spark."""
         if source.variable.is_there:
             return field if self.rows.is_argument(field) else f"{ROW}.{quoted(field)}"
@@ -392,14 +393,17 @@ class Definitions:
         later, earlier = (first, row) if falls else (row, first)
         whole, difference, left, right = _WITHIN
         texts = {
-            left: SqlText.of(self.shown(later, field)),
-            right: SqlText.of(self.shown(earlier, field)),
+            left: SqlText.of(self.source_text(later, field)),
+            right: SqlText.of(self.source_text(earlier, field)),
             at: self.length() or SqlText(),
         }
         limit: expressions.Expression = expressions.Opaque((), at)
         if clause.within.reads_row:
             of_row = self.rows.argument(texts[at])
-            texts[at], limit = SqlText.of(self.shown(first, of_row)), Name((first.variable.name, of_row), at)
+            texts[at], limit = (
+                SqlText.of(self.source_text(first, of_row)),
+                Name((first.variable.name, of_row), at),
+            )
         texts[difference] = SqlText.of(texts[left], " - ", texts[right])
         sign = "<=" if clause.inclusive else "<"
         texts[whole] = SqlText.of("(", texts[difference], f") {sign} (", texts[at], ")")

@@ -24,7 +24,7 @@ from windrow.spark.logs.arrived import nothing_arrived
 from windrow.spark.logs.session_streams import Stream
 from windrow.spark.recorded.emission import Emitted, Materialization, common_ptime
 from windrow.spark.recorded.emission_plan import PlanReading, read_plan
-from windrow.spark.recorded.emit_reference import shown_by_definition
+from windrow.spark.recorded.emit_reference import emitted_by_definition
 from windrow.syntax.cql_clauses import TO_STREAM, window_at
 from windrow.syntax.mistakes import unsupported_statement
 from windrow.syntax.nodes import Range
@@ -274,7 +274,7 @@ def _query(
     place = (tokens.sql, span)
     scale = common_ptime([stream.timed for stream in used.values() if stream.timed], place)
     how = _how(gateway, tokens, emission, scale, used)
-    return Emitted(gateway, used, execution, timed, reading, how, place, shown_by_definition)
+    return Emitted(gateway, used, execution, timed, reading, how, place, emitted_by_definition)
 
 
 def _timed(

@@ -192,7 +192,7 @@ def _run_query(
     plan = explain_continuous(gateway, query, runner.plans)
     if as_live is not None and view is None and (is_endless or asked_for_plan):
         plan = f"{plan}\n\n{how_live(as_live)}"
-    names = tuple(result.columns if isinstance(result, DataFrame) else result.shown)
+    names = tuple(result.columns if isinstance(result, DataFrame) else result.visible_names)
     as_live = None if as_live is None else replace(as_live, names=names)
     if as_live is not None and is_endless and view is None and not asked_for_plan:
         return LiveRelation(as_live, result, plan)
@@ -202,7 +202,7 @@ def _run_query(
         _remember_view(gateway, catalog, tokens, view, result)
         if not isinstance(result, DataFrame):
             catalog.definitions[view.name.lower()] = CatalogDefinition(
-                reader, query, tuple(view.columns or result.shown)
+                reader, query, tuple(view.columns or result.visible_names)
             )
             show_endless(gateway, catalog, view.name)
         return _nothing(gateway)
@@ -395,7 +395,7 @@ def _piece(tokens: TokenList, start: int, stop: int) -> SqlText:
 def _remember_view(
     gateway: Gateway, catalog: Catalog, tokens: TokenList, view: View, result: Varying | Stream | DataFrame
 ) -> None:
-    names = result.columns if isinstance(result, DataFrame) else list(result.shown)
+    names = result.columns if isinstance(result, DataFrame) else list(result.visible_names)
     if not is_free(gateway, catalog, tokens, view, names):
         return
     catalog.forget(view.name)

@@ -95,7 +95,7 @@ class TimeWindow:
             for value, name in zip(values, self.names, strict=True)
         ]
 
-    def shown(self, start: str, end: str) -> str:
+    def column_list(self, start: str, end: str) -> str:
         """The same as a list."""
         return ", ".join(self.columns(start, end))
 
@@ -132,17 +132,17 @@ def windowed(window: TimeWindow, rows: SqlText) -> SqlText:
         return _sessions(window, timed)
     if window.kind == "TUMBLE":
         start = window.floor(TICKS)
-        shown = window.shown(start, f"{start} + {window.lengths['dur']}L")
-        return SqlText.of(f"SELECT * EXCEPT ({TICKS}), {shown} FROM (", timed, ") ", _mark(window))
+        listed = window.column_list(start, f"{start} + {window.lengths['dur']}L")
+        return SqlText.of(f"SELECT * EXCEPT ({TICKS}), {listed} FROM (", timed, ") ", _mark(window))
     if window.kind == "HOP":
         starts, end = _hops(window), f"{_START} + {window.lengths['dur']}L"
         start = _START
     else:
         starts, start = _ends(window), window.floor(TICKS)
         end = _START
-    shown = window.shown(start, end)
+    listed = window.column_list(start, end)
     dealt = SqlText.of(f"SELECT *, explode({starts}) AS {_START} FROM (", timed, ")")
-    return SqlText.of(f"SELECT * EXCEPT ({TICKS}, {_START}), {shown} FROM (", dealt, ") ", _mark(window))
+    return SqlText.of(f"SELECT * EXCEPT ({TICKS}, {_START}), {listed} FROM (", dealt, ") ", _mark(window))
 
 
 def _mark(window: TimeWindow) -> str:
@@ -184,8 +184,8 @@ def _sessions(window: TimeWindow, timed: SqlText) -> SqlText:
         begin = f"min({TICKS}) {of}"
         last = f"max({TICKS}) {of} + {gap}L"
         inner = ", ".join((TICKS, _BREAK, _NUMBER))
-        shown = window.shown(begin, last)
-        return SqlText.of(f"SELECT * EXCEPT ({inner}), {shown} FROM (", numbered, ") ", _mark(window))
+        listed = window.column_list(begin, last)
+        return SqlText.of(f"SELECT * EXCEPT ({inner}), {listed} FROM (", numbered, ") ", _mark(window))
     # within a run of rows without a gap, a row begins a session where the last one has reached its length
     begins = (
         f"aggregate(array_sort(collect_list({TICKS})), CAST(array() AS ARRAY<BIGINT>), (begins, t) -> "
@@ -208,4 +208,6 @@ def _sessions(window: TimeWindow, timed: SqlText) -> SqlText:
     last = f"least(max({TICKS}) {of} + {gap}L, {_BEGIN} + {longest}L)"
     inner = ", ".join((TICKS, _BREAK, _NUMBER, _BEGIN))
     lasting = f"AS {_LASTING}{gap}_{longest}"
-    return SqlText.of(f"SELECT * EXCEPT ({inner}), {window.shown(_BEGIN, last)} FROM (", begun, ") ", lasting)
+    return SqlText.of(
+        f"SELECT * EXCEPT ({inner}), {window.column_list(_BEGIN, last)} FROM (", begun, ") ", lasting
+    )

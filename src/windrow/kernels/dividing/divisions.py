@@ -45,7 +45,7 @@ class _Origins:
 def divisions(
     program: Program,
     leaves: Mapping[int, pa.Schema],
-    shown: Collection[str] | None,
+    visible: Collection[str] | None,
     missing: Mapping[int, pa.Schema] | None = None,
 ) -> list[Division]:
     """All divisions.
@@ -54,7 +54,7 @@ def divisions(
     ----------
     leaves
         The leaves at which rows come, and their columns.
-    shown
+    visible
         The columns of the output of which one has to be the division's: then equal rows that are given come
         from one part. None where that does not matter.
     missing
@@ -71,10 +71,10 @@ def divisions(
         origins.columns[node.leaf] = {**_of_node(node, sides), **_of_windows(node, origins)}
         if not _is_of_each_row(node):
             keyed.append([_meeting(sides, key) for key in node.operator.keys])
-    if shown is not None:
+    if visible is not None:
         (output,) = program.outputs
         given = _of_fragment(output, origins)
-        keyed.append([given.get(name, _NONE) for name in shown])
+        keyed.append([given.get(name, _NONE) for name in visible])
     found = [dict(one) for one in dict.fromkeys(frozenset(one.items()) for one in _chosen(keyed, {}))]
     return [one for one in found if len({_type(leaves[leaf], column) for leaf, column in one.items()}) <= 1]
 

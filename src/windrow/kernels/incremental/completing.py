@@ -70,10 +70,10 @@ class Completing:
         output = [moves.unknown]
         moving = moves.changed(self.retained, times)
         self.retained.remove(moves.places)
-        shown, leave = np.maximum(_ints(moving, ENTER), since_when(moving)), _ints(moving, LEAVE)
-        output.append(_shown(moving.select(self.schema.names), shown, leave, times))
+        since, leave = np.maximum(_ints(moving, ENTER), since_when(moving)), _ints(moving, LEAVE)
+        output.append(_timed_rows(moving.select(self.schema.names), since, leave, times))
         output += self._completed(since_when, times, near)
-        self.retained.add(moving.filter(pa.array((shown >= times.until) & (leave >= times.until))))
+        self.retained.add(moving.filter(pa.array((since >= times.until) & (leave >= times.until))))
         return pa.concat_tables([part.cast(schema) for part in output])
 
     def _completed(
@@ -87,7 +87,7 @@ class Completing:
             if now.any():
                 since = np.maximum(since[now], (times.since or 0) - 1)
                 leave = np.full(len(since), NEVER)
-                output.append(_shown(rows.take(pa.array(slots[now])), since, leave, times))
+                output.append(_timed_rows(rows.take(pa.array(slots[now])), since, leave, times))
                 gone.append(places[now])
         self.retained.remove(np.concatenate(gone))
         return output
@@ -103,10 +103,10 @@ class Completing:
         yield self.retained.rows(places), np.arange(len(places)), places
 
 
-def _shown(rows: pa.Table, shown: Ints, leave: Ints, times: Times) -> pa.Table:
+def _timed_rows(rows: pa.Table, since: Ints, leave: Ints, times: Times) -> pa.Table:
     """Those of the rows that are shown or leave in a step."""
-    changed = times.changed(shown, leave)
-    enter, leave = times.clipped(shown[changed], leave[changed])
+    changed = times.changed(since, leave)
+    enter, leave = times.clipped(since[changed], leave[changed])
     rows = rows.filter(pa.array(changed))
     return rows.append_column(ENTER, pa.array(enter)).append_column(LEAVE, pa.array(leave))
 

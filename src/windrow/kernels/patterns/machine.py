@@ -234,12 +234,12 @@ def run(
                             if answer == 0:
                                 continue
                         before = c_threads[thread, 1]
-                        shown = -1 - label if y[at] else label
+                        signed = -1 - label if y[at] else label
                         node = np.int64(-1)
-                        bucket = (before * 31 + shown) & mask
+                        bucket = (before * 31 + signed) & mask
                         if every and k_stamp[bucket] == stamp:
                             node = k_head[bucket]
-                            while node >= 0 and not (n_before[node] == before and n_label[node] == shown):
+                            while node >= 0 and not (n_before[node] == before and n_label[node] == signed):
                                 node = n_next[node]
                         elif every:
                             k_stamp[bucket], k_head[bucket] = stamp, -1
@@ -248,7 +248,7 @@ def run(
                                 n_before, n_label = grown(n_before), grown(n_label)
                                 if every:
                                     n_next = grown(n_next)
-                            n_before[nodes], n_label[nodes] = before, shown
+                            n_before[nodes], n_label[nodes] = before, signed
                             node = np.int64(nodes)
                             nodes += 1
                             if every:

@@ -89,12 +89,12 @@ def _given(plan: MatchPlan, written: Written, may_be_free: Array) -> tuple[Given
     if not plan.all_rows:
         point = np.where(is_empty, -1, last)
         return Given(every, point, matches.start), is_empty.astype(np.int32)
-    shown = np.flatnonzero(~matches.excluded)
-    parts = [(written.match[shown], shown, written.row[shown], 0)]
-    if plan.empty_shown:
+    rows_out = np.flatnonzero(~matches.excluded)
+    parts = [(written.match[rows_out], rows_out, written.row[rows_out], 0)]
+    if plan.shows_empty:
         empty = every[is_empty]
         parts.append((empty, np.full(len(empty), -1), matches.start[empty], 1))
-    if plan.unmatched_shown:
+    if plan.with_unmatched:
         free = may_be_free.copy()
         free[written.row] = False
         free[matches.start[is_empty]] = False
@@ -102,7 +102,7 @@ def _given(plan: MatchPlan, written: Written, may_be_free: Array) -> tuple[Given
         parts.append((np.full(len(rows), -1), np.full(len(rows), -1), rows, 2))
     match, point, row = (np.concatenate([part[at] for part in parts]) for at in range(3))
     state = np.concatenate([np.full(len(part[0]), part[3], np.int32) for part in parts])
-    if plan.empty_shown or plan.unmatched_shown:
+    if plan.shows_empty or plan.with_unmatched:
         start = np.where(match >= 0, matches.start[np.maximum(match, 0)] if len(every) else 0, row)
         order = np.lexsort((row, match, start))
         match, point, row, state = match[order], point[order], row[order], state[order]

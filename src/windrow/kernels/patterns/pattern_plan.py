@@ -210,8 +210,8 @@ class MatchPlan:
     skip: str
     targets: frozenset[int]
     all_rows: bool
-    empty_shown: bool
-    unmatched_shown: bool
+    shows_empty: bool
+    with_unmatched: bool
     outputs: tuple[tuple[str, str], ...]
     measures: tuple[Measure, ...]
     running: tuple[tuple[str, Aggregate], ...]

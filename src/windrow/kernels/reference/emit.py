@@ -65,8 +65,8 @@ def emitted(states: Sequence[State], *, delay: int | None = None, watermark: boo
         complete, and then nothing of it is waiting.
     """
     if delay is None:
-        shown = [(state.at, _complete(state) if watermark else state.rows) for state in states]
-        return _differences(shown)
+        states_out = [(state.at, _complete(state) if watermark else state.rows) for state in states]
+        return _differences(states_out)
     changes: list[Change] = []
     groups = {group for state in states for group, _ in state.rows}
     for group in groups:
@@ -78,11 +78,11 @@ def _complete(state: State) -> Counter[tuple[Group, Row]]:
     return Counter({key: count for key, count in state.rows.items() if key[0] in state.complete})
 
 
-def _differences(shown: Sequence[tuple[int, Counter[tuple[Group, Row]]]]) -> list[Change]:
+def _differences(states_out: Sequence[tuple[int, Counter[tuple[Group, Row]]]]) -> list[Change]:
     """What changes from one to the next; deletions come before insertions."""
     changes: list[Change] = []
     before: Counter[tuple[Group, Row]] = Counter()
-    for at, rows in shown:
+    for at, rows in states_out:
         found = [
             Change(at, group, row, rows[group, row] - before[group, row])
             for group, row in dict.fromkeys([*before, *rows])
@@ -95,13 +95,13 @@ def _differences(shown: Sequence[tuple[int, Counter[tuple[Group, Row]]]]) -> lis
 
 def _delayed(states: Sequence[State], group: Group, delay: int, watermark: bool) -> list[Change]:
     """The changes of one group: a delay begins with the first change that has not been emitted."""
-    shown: list[tuple[int, Counter[tuple[Group, Row]]]] = []
+    states_out: list[tuple[int, Counter[tuple[Group, Row]]]] = []
     current: Counter[tuple[Group, Row]] = Counter()
     due: int | None = None
     was_complete = False
     for state in states:
         if due is not None and due < state.at:
-            shown.append((due, current))
+            states_out.append((due, current))
             due = None
         rows = Counter({key: count for key, count in state.rows.items() if key[0] == group})
         if rows != current and due is None:
@@ -110,11 +110,11 @@ def _delayed(states: Sequence[State], group: Group, delay: int, watermark: bool)
         becomes_complete = watermark and not was_complete and group in state.complete
         was_complete = was_complete or group in state.complete
         if due is not None and (becomes_complete or due == state.at):
-            shown.append((state.at, current))
+            states_out.append((state.at, current))
             due = None
     if due is not None:
-        shown.append((due, current))
-    return _differences(shown)
+        states_out.append((due, current))
+    return _differences(states_out)
 
 
 def watermarks_before(rowtimes: Sequence[int], lag: int) -> list[int | None]:

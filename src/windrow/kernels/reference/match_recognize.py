@@ -109,8 +109,8 @@ class Clause:
     skip: str
     targets: frozenset[int]
     all_rows: bool
-    empty_shown: bool
-    unmatched_shown: bool
+    shows_empty: bool
+    with_unmatched: bool
     every: bool = False
     in_time: Callable[[Row, Row], Any] | None = None
     frame: Frame | None = None
@@ -314,7 +314,7 @@ def _given(rows: Sequence[Row], matches: list[_Match], clause: Clause) -> Iterat
         covered |= {row for row, _ in match.taken} or {match.start}
         count = len(match.taken)
         if not match.taken:
-            if clause.empty_shown:
+            if clause.shows_empty:
                 yield Given(rows[match.start], 1, number, rows, (), 0)
         elif clause.all_rows:
             for reached, (row, _) in enumerate(match.taken, 1):
@@ -322,6 +322,6 @@ def _given(rows: Sequence[Row], matches: list[_Match], clause: Clause) -> Iterat
                     yield Given(rows[row], 0, number, rows, match.taken, reached)
         else:
             yield Given(rows[match.start], 0, number, rows, match.taken, count)
-    if clause.unmatched_shown:
+    if clause.with_unmatched:
         for row in sorted(set(range(len(rows))) - covered):
             yield Given(rows[row], 2, None, rows, (), 0)

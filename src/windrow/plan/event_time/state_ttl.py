@@ -17,7 +17,7 @@ from windrow.algebra.time_scale import TimeScale
 from windrow.plan.columns import ROWS, Column, Expression
 from windrow.plan.nodes import Aggregate, Session
 from windrow.plan.reader.read_over import AT
-from windrow.plan.shown import Shown, passing, with_columns
+from windrow.plan.visible import VisibleColumns, passing, with_columns
 from windrow.syntax.sqltext import RelationText, SqlText
 
 __all__ = ["TTL_BOUNDS", "with_ttl"]
@@ -27,7 +27,7 @@ TTL_BOUNDS = ("__of_begin", "__of_end")
 
 
 def with_ttl(
-    node: Aggregate, time: str, length: int, fresh: Callable[[int], list[str]], shown: Shown
+    node: Aggregate, time: str, length: int, fresh: Callable[[int], list[str]], visible: VisibleColumns
 ) -> Aggregate:
     """Groups with one more key: the time at which their state expires.
 
@@ -41,7 +41,7 @@ def with_ttl(
         Makes ids of columns.
     """
     inside = node.input
-    rows = shown.showing(inside.input, [time])
+    rows = visible.showing(inside.input, [time])
     kinds = {column.id: column.type for column in rows.columns}
     kind = kinds[time].simpleString()
     scale = TimeScale.of(kind, "NANOSECOND")

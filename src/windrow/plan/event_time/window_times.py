@@ -27,8 +27,8 @@ def window_of(node: TimeWindows | Session, time: Column, *, by_ids: bool = False
         rows, kind, added = node.input, "SESSION", node.bounds
         lengths = {"gap": node.gap} if node.longest is None else {"gap": node.gap, "maxdur": node.longest}
     names = {column.id: column.id if by_ids else column.name for column in rows.columns}
-    shown = added[0].type.simpleString() if isinstance(node, Session) else time.type.simpleString()
-    scale = TimeScale.of(shown, "NANOSECOND")
+    time_type = added[0].type.simpleString() if isinstance(node, Session) else time.type.simpleString()
+    scale = TimeScale.of(time_type, "NANOSECOND")
     assert scale is not None
     of_time = time.type.simpleString()
     return TimeWindow(

@@ -45,7 +45,7 @@ def generated(statement: StatementText, rows: BlockRows, item: FromItem) -> Bloc
     if len(names) != len(fields):
         raise NotPlannedError("other names for the columns than there are columns", item.source)
     ids = statement.fresh(len(fields))
-    made = [Column(own, shown, one.dataType) for own, shown, one in zip(ids, names, fields, strict=True)]
+    made = [Column(own, name, one.dataType) for own, name, one in zip(ids, names, fields, strict=True)]
     own = [f"{ROWS}.{column.id}" for column in rows.node.columns]
     whole = SqlText.of(", ".join(own), ", ", called, f" AS ({', '.join(ids)})")
     outputs = (*passed(rows.node.columns), *((column, Expression(whole, column.type)) for column in made))

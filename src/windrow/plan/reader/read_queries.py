@@ -23,7 +23,7 @@ from windrow.plan.reader.pieces import (
 )
 from windrow.plan.reader.read_over import named_in, over_of, with_windows
 from windrow.plan.reader.reader_state import KnownNames, ReaderState
-from windrow.plan.reader.select import each, shown_names
+from windrow.plan.reader.select import each, visible_names
 from windrow.plan.reader.sessions import session_lengths, sessions
 from windrow.plan.reader.sources import from_where, relation_of
 from windrow.plan.reader.statement_text import Analyser, NotPlannedError, StatementText
@@ -110,9 +110,9 @@ class QueryReader:
         node, keys, _ = self._with_keys(shape, items)
         if keys or bounds != (0, None):
             node = self._sorted(node, keys, (order or 0, stop), bounds)
-        shown = names or [column.name for column in node.columns]
-        ids = [column.id for column in node.columns[: len(shown)]]
-        return renamed(self.statement, node, shown, "rows given", ids)
+        visible = names or [column.name for column in node.columns]
+        ids = [column.id for column in node.columns[: len(visible)]]
+        return renamed(self.statement, node, visible, "rows given", ids)
 
     def relation(self, query: Query) -> Node:
         """The plan of a relation in a statement, of which order does not matter.
@@ -180,9 +180,9 @@ class QueryReader:
         if isinstance(shape, OrderedBlock):
             bounds = self._bounds(shape)
             first = shape.order[0].expression[0] - 2 if shape.order else _head(shape)
-            node, keys, shown = self._with_keys(shape.query, shape.order)
+            node, keys, visible = self._with_keys(shape.query, shape.order)
             node = self._sorted(node, keys, (first, _tail(shape)), bounds)
-            columns = node.columns[:shown]
+            columns = node.columns[:visible]
             names, ids = [one.name for one in columns], [one.id for one in columns]
             return renamed(self.statement, node, names, "columns", ids)
         return self._set(shape) if isinstance(shape, SetShape) else self._with_keys(shape, [])[0]
@@ -247,7 +247,7 @@ class QueryReader:
             rows = filtered(self.statement, rows, conditions, "WHERE")
         hidden = []
         if not select.distinct and items:
-            hidden = self._hidden(select, items, shown_names(self.statement, select, rows))
+            hidden = self._hidden(select, items, visible_names(self.statement, select, rows))
         node: Node = each(self.statement, select, rows, [item.expression for item in hidden])
         node = self._distinct(node) if select.distinct else self._timed(select, node)
         return node, *self._keys(node, items, hidden)
@@ -262,15 +262,15 @@ class QueryReader:
         self, select: Select, items: Sequence[OrderItem], node_of: Callable[[Select], Node]
     ) -> tuple[Node, list[SortKey], int]:
         """A block with what ORDER BY computes of its rows after its own columns."""
-        shown = [self._group_name(item) for item in select.items]
-        hidden = [] if select.distinct else self._hidden(select, items, shown)
+        visible = [self._group_name(item) for item in select.items]
+        hidden = [] if select.distinct else self._hidden(select, items, visible)
         node = node_of(replace(select, items=(*select.items, *(item.expression for item in hidden))))
         node = self._distinct(node) if select.distinct else node
         return node, *self._keys(node, items, hidden)
 
-    def _hidden(self, select: Select, items: Sequence[OrderItem], shown: Sequence[str]) -> list[OrderItem]:
+    def _hidden(self, select: Select, items: Sequence[OrderItem], visible: Sequence[str]) -> list[OrderItem]:
         """The elements of ORDER BY that are none of the columns."""
-        hidden = [item for item in items if self._place_of(shown, item) is None]
+        hidden = [item for item in items if self._place_of(visible, item) is None]
         for item in hidden:
             self._refuse_renamed(select, item.expression)
         return hidden

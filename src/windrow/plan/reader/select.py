@@ -18,7 +18,7 @@ from windrow.syntax.queries import Select
 from windrow.syntax.select_list import without_alias
 from windrow.syntax.sqltext import SqlText, quoted
 
-__all__ = ["each", "listed", "shown_names", "sources_of"]
+__all__ = ["each", "listed", "sources_of", "visible_names"]
 
 
 def each(statement: StatementText, select: Select, rows: BlockRows, further: Sequence[Range]) -> Project:
@@ -154,7 +154,7 @@ def _fields(statement: StatementText, item: Range, rows: BlockRows) -> list[tupl
     return [(column, one.name) for one in kind.fields] if column and isinstance(kind, StructType) else []
 
 
-def shown_names(statement: StatementText, select: Select, rows: BlockRows) -> tuple[str, ...]:
+def visible_names(statement: StatementText, select: Select, rows: BlockRows) -> tuple[str, ...]:
     """The names of the columns that SELECT gives."""
     scope = rows.scope(statement.prefix(select.items[0][0]))
     found = statement.analyser.schema(scope.select(listed(statement, select, rows)), rows.node.columns)
@@ -185,6 +185,6 @@ def sources_of(statement: StatementText, item: Range, rows: BlockRows) -> list[s
     start, _ = item
     is_bare_star = tokens.is_symbol(start, "*")
     alias = None if is_bare_star else tokens[start].name.lower()
-    shown = [part for part in rows.parts if alias in (None, part.alias.lower())]
-    left_out = _left_out(statement, item, shown)
-    return [column for part in shown for column in part.columns if column not in left_out]
+    visible = [part for part in rows.parts if alias in (None, part.alias.lower())]
+    left_out = _left_out(statement, item, visible)
+    return [column for part in visible for column in part.columns if column not in left_out]

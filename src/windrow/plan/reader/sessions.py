@@ -61,8 +61,8 @@ def sessions(
     by = tuple(columns[key.lower()] for key in keys)
     label = f"SESSION by {', '.join(keys)}" if keys else "SESSION"
     node = Session(rows, by, columns[TICKS], gap, longest, text, bounds, label)
-    shown = [column for column in node.columns if column.name != TICKS]
-    return renamed(statement, node, [one.name for one in shown], "columns", [one.id for one in shown])
+    visible = [column for column in node.columns if column.name != TICKS]
+    return renamed(statement, node, [one.name for one in visible], "columns", [one.id for one in visible])
 
 
 def _inside(statement: StatementText, select: Select) -> Select:

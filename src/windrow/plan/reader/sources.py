@@ -110,7 +110,7 @@ def relation_of(reading: ReaderState, item: FromItem) -> BlockRows:
     if len(names) != len(node.columns):
         raise NotPlannedError("other names for the columns than there are columns", item.source)
     if not isinstance(node, Scan | StreamWindow | Input) or any(
-        shown != column.name for shown, column in zip(names, node.columns, strict=True)
+        name != column.name for name, column in zip(names, node.columns, strict=True)
     ):
         node = renamed(reading.statement, node, names, "columns")
     alias = item.alias or f"__t{reading.statement.numbers[0]}"
@@ -196,7 +196,7 @@ def _view(reading: ReaderState, name: str, view: PlannedView, query: StreamQuery
         node = inside.query(parse_query(reader.tokens, reader.after_with(start, stop), stop))
     except (NotPlannedError, UnknownShapeError) as found:
         raise NotPlannedError(f"view {name}, with {found}", source) from None
-    columns = [column.named(shown) for column, shown in zip(node.columns, view.names, strict=True)]
+    columns = [column.named(name) for column, name in zip(node.columns, view.names, strict=True)]
     return renamed(reading.statement, node, [column.name for column in columns], "columns")
 
 

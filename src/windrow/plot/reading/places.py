@@ -28,6 +28,6 @@ def as_place(column: str, kind: T.DataType) -> Column | None:
     if isinstance(kind, T.DateType):
         return F.expr(f"CAST(unix_date({column}) AS DOUBLE) * 86400000")
     if is_time(kind):
-        shown = f"CAST({column} AS TIMESTAMP_NTZ)"
-        return F.expr(f"CAST({_CLOCK.of_column(shown, 'timestamp_ntz', 'MICROSECOND')} AS DOUBLE) / 1000")
+        local = f"CAST({column} AS TIMESTAMP_NTZ)"
+        return F.expr(f"CAST({_CLOCK.of_column(local, 'timestamp_ntz', 'MICROSECOND')} AS DOUBLE) / 1000")
     return None

@@ -64,7 +64,7 @@ def _read(relation: Varying, options: Options, key: tuple[str, ...], title: str)
     by = [name for name in relation.names if name.lower() in lower] if key else _words(relation, numeric)
     rows = relation.frame.select(
         _joined(relation, by).alias("key"),
-        _joined(relation, list(relation.names)).alias("shown"),
+        _joined(relation, list(relation.names)).alias("text"),
         _joined(relation, [name for name in relation.names if name not in by]).alias("rest"),
         _amount(relation, value).alias("amount"),
         _place(relation, ENTER).alias("enter"),
@@ -73,11 +73,11 @@ def _read(relation: Varying, options: Options, key: tuple[str, ...], title: str)
     )
     gateway = Gateway(relation.frame.sparkSession)
     with gateway.translated():
-        found = rows.orderBy("at", "shown").limit(options.rows).collect()
+        found = rows.orderBy("at", "text").limit(options.rows).collect()
         count = relation.frame.count()
         first, last = _ends(relation)
     intervals = tuple(
-        Interval(row["key"], row["shown"], row["rest"], row["enter"], row["leave"], row["amount"])
+        Interval(row["key"], row["text"], row["rest"], row["enter"], row["leave"], row["amount"])
         for row in found
     )
     y = None

@@ -19,7 +19,7 @@ from pyspark.sql.types import ArrayType, DataType, LongType, StructField, Struct
 
 from windrow.algebra.bound_statement import BoundStatement
 from windrow.algebra.match_node import Match
-from windrow.algebra.names import QUALIFIED, ROW, shown_field
+from windrow.algebra.names import QUALIFIED, ROW, visible_field
 from windrow.algebra.physical import Hoisted, PlanDraft, field_of
 from windrow.algebra.window_node import Window
 from windrow.errors import NotSupportedError, WindrowError
@@ -39,7 +39,7 @@ from windrow.rules.kernel_plan import (
 from windrow.spark.analysis.analyzer import SparkAnalyzer
 from windrow.spark.analysis.keyed_rows import KeyedRows, arrow_of, travelling_schema
 from windrow.spark.analysis.plan_tree import choice_of, optimized_tree
-from windrow.spark.analysis.row_fields import as_variable, shown
+from windrow.spark.analysis.row_fields import as_variable, with_visible_names
 from windrow.spark.arrow import decode
 from windrow.spark.clauses.join_plan import POSITION, add_positions
 from windrow.spark.clauses.matching import BoundMatch, bind_match, build_match
@@ -325,10 +325,10 @@ class WindowStage(KeyedRows):
         out = []
         for name, columns in self.draft.fields:
             if name in came:
-                out.append(shown(came.pop(name), result[name].dataType).alias(name))
+                out.append(with_visible_names(came.pop(name), result[name].dataType).alias(name))
             else:
                 fields = [
-                    came.pop(flat(name, field)).alias(shown_field(field) or field) for field, _ in columns
+                    came.pop(flat(name, field)).alias(visible_field(field) or field) for field, _ in columns
                 ]
                 out.append(F.struct(*fields).alias(name))
         return [*out, *came.values()]

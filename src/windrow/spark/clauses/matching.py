@@ -348,7 +348,7 @@ class MatchStage(KeyedRows):
         return MatchPlan(
             self.match.program, self.match.labels, draft.conditions, draft.registers, clause.skip.kind,
             self.match.members[target] if target is not None else frozenset(),
-            clause.all_rows, clause.empty_shown, clause.unmatched_shown,
+            clause.all_rows, clause.shows_empty, clause.with_unmatched,
             tuple((f"__f{number}", column) for number, column in outputs), tuple(measures),
             tuple(self.running()), schema,
             self.analyzer.ansi, self.match.sql, (clause.skip.span.start, clause.skip.span.stop),
@@ -426,7 +426,7 @@ def selected(bound: BoundMatch, given: DataFrame) -> DataFrame:
     measures = []
     for name, text in draft.texts:
         whole = SqlText.of("(", text, ")")
-        if match.clause.unmatched_shown and name not in match.functions:
+        if match.clause.with_unmatched and name not in match.functions:
             whole = SqlText.of(f"CASE WHEN {STATE} < 2 THEN ", whole, " END")
         measures.append(SqlText.of(whole, f" AS {quoted(name)}"))
     split = len(draft.before)
@@ -443,6 +443,6 @@ def given_as_is(bound: BoundMatch, result: StructType) -> dict[str, str]:
     values = {quoted(name): value for name, value in draft.scope} | dict(draft.scope)
     for name, text in draft.texts:
         written = text.render().strip("() ")
-        if not match.clause.unmatched_shown or name in match.functions:
+        if not match.clause.with_unmatched or name in match.functions:
             found[name] = values.get(written, written)
     return {name: value for name, value in found.items() if value in result.names}

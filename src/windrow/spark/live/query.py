@@ -142,8 +142,8 @@ class LiveQuery:
         line = f'<div><b>{status}</b> <span style="opacity:.75">{html.escape(text)}</span></div>'
         if failure is None:
             return line
-        shown = getattr(failure, "_repr_html_", None)
-        return line + (shown() if shown is not None else f"<pre>{html.escape(str(failure))}</pre>")
+        rendered = getattr(failure, "_repr_html_", None)
+        return line + (rendered() if rendered is not None else f"<pre>{html.escape(str(failure))}</pre>")
 
     @property
     def progress(self) -> dict[str, Any]:

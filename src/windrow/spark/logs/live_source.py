@@ -41,14 +41,14 @@ class FileColumns:
     ----------
     schema
         The schema of the reader.
-    shown
+    visible
         The columns of the stream.
     rowtime, producer, bound
         The columns with these; None without.
     """
 
     schema: StructType
-    shown: tuple[str, ...]
+    visible: tuple[str, ...]
     rowtime: str
     producer: str | None
     bound: str | None

@@ -111,10 +111,10 @@ class NamedStreamEntry:
         if self._has_told or definition.ordering.future is not None:
             return
         at, rowtime = self._position, definition.rowtime
-        punctuations = ahead_warning(self.name, at.watermark, at.ptime, rowtime.nanoseconds, rowtime.shown)
-        if punctuations is not None:
+        warning = ahead_warning(self.name, at.watermark, at.ptime, rowtime.nanoseconds, rowtime.formatted)
+        if warning is not None:
             self._has_told = True
-            warnings.warn(punctuations, RuntimeWarning, stacklevel=2)
+            warnings.warn(warning, RuntimeWarning, stacklevel=2)
 
     def as_arrived(self) -> Stream:
         """The stream as a log that says when its entries came, rows below an estimate among them."""
@@ -184,7 +184,7 @@ class NamedStreamEntry:
     def _stream(self) -> Stream:
         definition = self.stream.definition
         columns = tuple(definition.columns.names)
-        rows = self._frame(self._rows, definition.stored).select(*self._shown())
+        rows = self._frame(self._rows, definition.stored).select(*self._columns())
         late = self._refused(self._late)
         at = self._position.watermark.at
         return Stream(
@@ -199,7 +199,7 @@ class NamedStreamEntry:
             live=self._live,
         )
 
-    def _shown(self) -> list[Column]:
+    def _columns(self) -> list[Column]:
         """The columns of its rows, with their rowtimes and ties."""
         names = self.stream.definition.columns.names
         ties = [F.col(name).alias(tie) for tie, name in _TIES.items()]
@@ -210,7 +210,7 @@ class NamedStreamEntry:
         if not tables:
             return None
         broken = F.nullif(F.col(_VIOLATED), F.lit(NO_BOUND))
-        return self._frame(tables, tables[0].schema).select(*self._shown(), broken.alias(PROMISED), REASON)
+        return self._frame(tables, tables[0].schema).select(*self._columns(), broken.alias(PROMISED), REASON)
 
     def _frame(self, tables: list[pa.Table], schema: pa.Schema) -> DataFrame:
         whole = pa.concat_tables([schema.empty_table(), *tables])

@@ -240,7 +240,7 @@ class Stream:
         )
 
     @property
-    def shown(self) -> tuple[str, ...]:
+    def visible_names(self) -> tuple[str, ...]:
         """The columns of queries."""
         return self.columns
 
@@ -254,9 +254,9 @@ class Stream:
     def df(self, *, ordered: bool = False) -> DataFrame:
         """The rows with their rowtimes, `ordered` by these or not."""
         name = "rowtime" if "rowtime" not in {column.lower() for column in self.columns} else "_rowtime"
-        shown = F.expr(self.scale.to_column(ROWTIME)).alias(name)
+        instant = F.expr(self.scale.to_column(ROWTIME)).alias(name)
         frame = self.frame.orderBy(ROWTIME, *self.ties) if ordered else self.frame
-        return frame.select(shown, *map(quoted, self.columns))
+        return frame.select(instant, *map(quoted, self.columns))
 
     def late_rows(self) -> DataFrame | None:
         """The late rows as a table, with their rowtime, the violated bound, and the producer."""

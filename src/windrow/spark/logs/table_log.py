@@ -278,7 +278,7 @@ def _arrivals(
     # the unit does not matter for numbers
     scale = TimeScale.of(entries.schema[ARRIVED].dataType.simpleString(), "NANOSECOND")
     missing = F.lit(None).cast("bigint")
-    shown = [
+    own = [
         F.col(ARRIVED).alias(CAME),
         (missing if scale is None else _ticks(scale)).alias(PTIME),
         (F.col(SENDER).cast("string") if log.producer is not None else F.lit("")).alias(PRODUCER),
@@ -287,7 +287,7 @@ def _arrivals(
     ]
 
     def part(some: DataFrame, *, is_late: bool) -> DataFrame:
-        return some.select(*shown, F.lit(is_late).alias(IS_LATE))
+        return some.select(*own, F.lit(is_late).alias(IS_LATE))
 
     if rows is None or late is None:
         judged = part(entries, is_late=False)
@@ -295,11 +295,11 @@ def _arrivals(
         others = entries.where(F.col(ROWTIME).isNull())
         judged = part(rows, is_late=False).unionByName(part(late, is_late=True))
         judged = judged.unionByName(part(others, is_late=False))
-    arrivals = StreamArrivals(entries.select(*shown), judged, rowtime, log.ptime, scale)
+    arrivals = StreamArrivals(entries.select(*own), judged, rowtime, log.ptime, scale)
     pattern, columns = patterns_in
     if pattern is None:
         return arrivals
-    patterns = entries.select(*shown[1:3], F.col(quoted(pattern)).alias(PATTERN))
+    patterns = entries.select(*own[1:3], F.col(quoted(pattern)).alias(PATTERN))
     return replace(arrivals, patterns=patterns, columns=entries.select(*map(quoted, columns)).schema)
 
 

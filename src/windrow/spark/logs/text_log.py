@@ -213,7 +213,7 @@ def of_text_log(
     with gateway.translated():
         frame = frame.selectExpr(*made, ROWTIME, SEQUENCE)
         late = late.selectExpr(*made, ROWTIME, SEQUENCE, PROMISED) if late is not None else None
-    shown = tuple(name for name in frame.columns if name not in (ROWTIME, SEQUENCE))
+    names = tuple(name for name in frame.columns if name not in (ROWTIME, SEQUENCE))
     # a row is a bound for later rows, as a heartbeat is
     came: list[tuple[int, int | None, int | None, bool]]
     came = [(line, instant, instant, False) for instant, _, line in log.rows]
@@ -224,7 +224,7 @@ def of_text_log(
     judged = gateway.spark.createDataFrame(came, schema).withColumns({PRODUCER: F.lit(""), PTIME: unknown})
     beats = tuple(instant for instant, _ in log.beats)
     arrivals = StreamArrivals(judged.drop(IS_LATE), judged, scale, "line")
-    return Stream(frame, shown, scale, (SEQUENCE,), beats, rowtime, late=late, arrivals=arrivals)
+    return Stream(frame, names, scale, (SEQUENCE,), beats, rowtime, late=late, arrivals=arrivals)
 
 
 def _guessed(values: list[str | None]) -> str:

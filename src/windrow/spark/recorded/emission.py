@@ -251,8 +251,8 @@ class Emitted:
     def at(self, tick: int) -> DataFrame:
         """The table at an instant of processing time."""
         if self.how.delay is not None:
-            frame = self.shown.at(tick)
-            return _without_hidden(frame, self.shown.names)
+            frame = self.emitted_rows.at(tick)
+            return _without_hidden(frame, self.emitted_rows.names)
         frame = self.raw_at(tick)
         if self.how.watermark:
             frame = self._complete_at(frame, tick)
@@ -298,11 +298,11 @@ class Emitted:
         mark = value_at(self.watermark, tick)
         if mark is None:
             return F.lit(False)
-        shown = self._rowtime.to_column(f"{mark}L")
+        at_mark = self._rowtime.to_column(f"{mark}L")
         by_origin: dict[int, Column] = {}
         for each in self.timed.complete:
             below = F.coalesce(
-                F.expr(f"{quoted(each.column)} < {each.mapped.replace('{t}', shown)}"), F.lit(False)
+                F.expr(f"{quoted(each.column)} < {each.mapped.replace('{t}', at_mark)}"), F.lit(False)
             )
             by_origin[each.origin] = by_origin.get(each.origin, F.lit(False)) | below
         whole = F.lit(bool(by_origin))
@@ -324,10 +324,10 @@ class Emitted:
         return found
 
     def closing_columns(
-        self, shown: StructType, columns: Mapping[str, str]
+        self, visible: StructType, columns: Mapping[str, str]
     ) -> list[tuple[int, str, ColumnPairs]]:
         """The columns of the streams that close the query's rows, as for :func:`closing_columns_of`."""
-        return closing_columns_of(self.timed, self.streams, shown, columns)
+        return closing_columns_of(self.timed, self.streams, visible, columns)
 
     def _with_promised(self, frame: DataFrame, columns: Mapping[str, str]) -> tuple[DataFrame, Column]:
         """Rows, and when punctuation made them complete; `columns` are the query's in the frame."""
@@ -387,7 +387,7 @@ class Emitted:
         return found.renamed(tuple(column.name for column in plan.columns))
 
     @cached_property
-    def shown(self) -> Varying:
+    def emitted_rows(self) -> Varying:
         """The emitted rows, as a time-varying relation."""
         if self.execution == "reference" or self.timed.calls_own:
             return self.by_definition(self)
@@ -461,11 +461,11 @@ class Emitted:
 
         `columns` are SQL in which ``{t}`` is the watermark, with the type of the column.
         """
-        shown = self._rowtime.to_column("mark")
+        at_mark = self._rowtime.to_column("mark")
         listed = []
         for number, (mapped, kind) in enumerate(columns):
             scale = _scale_of(kind)
-            ticks = scale.of_column(f"({mapped.replace('{t}', shown)})", scale.kind, scale.unit)
+            ticks = scale.of_column(f"({mapped.replace('{t}', at_mark)})", scale.kind, scale.unit)
             listed.append(f"{ticks} AS mapped{number}")
         return listed
 
@@ -485,21 +485,21 @@ class Emitted:
         lines.append(f"emitted {', '.join([emitted, *waits])}")
         return "\n".join([*lines, "plan", *(f"  {line}" for line in self.timed.lines)])
 
-    def changes(self, envelope: str, shown: Varying | None = None) -> Varying:
-        """The relation whose changelog in an envelope is that of the query; `shown` are the emitted rows."""
-        shown = self.shown if shown is None else shown
+    def changes(self, envelope: str, emitted_rows: Varying | None = None) -> Varying:
+        """The relation whose changelog in an envelope is that of the query."""
+        emitted_rows = self.emitted_rows if emitted_rows is None else emitted_rows
         if self.how.until is not None:
             until = F.lit(self.how.until)
-            frame = shown.frame.where(F.col(ENTER) <= until)
+            frame = emitted_rows.frame.where(F.col(ENTER) <= until)
             left = F.when(F.col(LEAVE) > until, F.lit(NEVER)).otherwise(F.col(LEAVE))
-            shown = replace(shown, frame=frame.withColumn(LEAVE, left))
+            emitted_rows = replace(emitted_rows, frame=frame.withColumn(LEAVE, left))
         if envelope == "one-sql":
-            return shown
-        visible = [place for place, name in enumerate(shown.names) if not name.startswith(HIDDEN)]
-        columns = [shown.columns[place] for place in visible]
-        names = tuple(shown.names[place] for place in visible)
-        inner = shown.frame.select(*columns, ENTER, LEAVE).toDF(*columns_of(names), ENTER, LEAVE)
-        return replace(shown, frame=inner, names=names)
+            return emitted_rows
+        visible = [place for place, name in enumerate(emitted_rows.names) if not name.startswith(HIDDEN)]
+        columns = [emitted_rows.columns[place] for place in visible]
+        names = tuple(emitted_rows.names[place] for place in visible)
+        inner = emitted_rows.frame.select(*columns, ENTER, LEAVE).toDF(*columns_of(names), ENTER, LEAVE)
+        return replace(emitted_rows, frame=inner, names=names)
 
     def emitted(
         self,
@@ -508,7 +508,7 @@ class Emitted:
         ordered: bool = False,
         since: int | None = None,
         key: Sequence[tuple[str, Span | None]] = (),
-        shown: Varying | None = None,
+        emitted_rows: Varying | None = None,
     ) -> DataFrame:
         """The changelog in an envelope: ``"one-sql"``, or one of
         :func:`windrow.spark.relations.changelog.changelog`.
@@ -519,14 +519,14 @@ class Emitted:
             As there.
         since
             The first processing time whose changes are returned; None for all.
-        shown
+        emitted_rows
             The emitted rows, if they have been computed.
         """
-        shown = self.changes(envelope, shown)
+        emitted_rows = self.changes(envelope, emitted_rows)
         if envelope != "one-sql":
-            return changelog(replace(shown, since=since), envelope, key=key, ordered=ordered)
-        groups = self.keys(shown) if self.timed.counts else None
-        return one_sql(shown, groups, ordered=ordered, since=since)
+            return changelog(replace(emitted_rows, since=since), envelope, key=key, ordered=ordered)
+        groups = self.keys(emitted_rows) if self.timed.counts else None
+        return one_sql(emitted_rows, groups, ordered=ordered, since=since)
 
 
 class _Windows:

@@ -24,12 +24,12 @@ from windrow.spark.recorded.promised_over import ColumnPairs
 from windrow.spark.relations.snapshots import frame_of, keys_of
 from windrow.spark.relations.varying import AT, Varying, columns_of
 
-__all__ = ["shown_by_definition"]
+__all__ = ["emitted_by_definition"]
 
 _AT_ONCE = 32
 
 
-def shown_by_definition(query: Emitted) -> Varying:
+def emitted_by_definition(query: Emitted) -> Varying:
     """The rows that a query with EMIT has emitted, with their times and the added columns."""
     instants = _instants(query)
     schema = query.schema

@@ -185,20 +185,20 @@ def folded(punctuations: Promises, since: int, columns: pa.Schema) -> Promises:
 
 
 def closing_columns_of(
-    timed: Timed, streams: Mapping[str, Stream], shown: StructType, columns: Mapping[str, str]
+    timed: Timed, streams: Mapping[str, Stream], visible: StructType, columns: Mapping[str, str]
 ) -> list[tuple[int, str, ColumnPairs]]:
     """The columns of a query's streams that close its rows, as (place, stream, columns).
 
     Parameters
     ----------
-    shown
+    visible
         The columns of the rows.
     columns
         The names of the query's columns there, by name in lower case.
     """
     of_place = {each.place: each.stream for each in timed.occurrences}
     return [
-        (at, of_place[at], _closing_columns(timed.lineage, at, streams[of_place[at]], shown, columns))
+        (at, of_place[at], _closing_columns(timed.lineage, at, streams[of_place[at]], visible, columns))
         for at in timed.places
     ]
 
@@ -207,14 +207,14 @@ def _closing_columns(
     lineage: Iterable[tuple[str, Lineage]],
     place: int,
     stream: Stream,
-    shown: StructType,
+    visible: StructType,
     columns: Mapping[str, str],
 ) -> ColumnPairs:
     found = {}
     for name, own in lineage:
         for at, column in own:
             inner = columns[name.lower()]
-            if at == place and stream.frame.schema[column].dataType == shown[inner].dataType:
+            if at == place and stream.frame.schema[column].dataType == visible[inner].dataType:
                 found[column] = inner
     return found
 

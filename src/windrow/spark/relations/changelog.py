@@ -70,8 +70,8 @@ def changelog(
     changes = relation.changes()
     rows = [F.col(column) for column in relation.columns]
     if envelope == "diff":
-        shown = changes.orderBy(AT, DIFF) if ordered else changes
-        return shown.select(*rows, DIFF, relation.shown_time()).toDF(*relation.names, "_diff", "_at")
+        visible = changes.orderBy(AT, DIFF) if ordered else changes
+        return visible.select(*rows, DIFF, relation.instant_column()).toDF(*relation.names, "_diff", "_at")
     copies = changes.withColumn("__copy", F.explode(F.array_repeat(F.lit(0), F.abs(DIFF).cast("int"))))
     if key:
         copies = _with_updates(copies, keys, relation.columns)
@@ -81,10 +81,10 @@ def changelog(
     if envelope == "delta":
         kind = _word(["delete", "update_preimage", "update_postimage", "insert"], updates=bool(key))
         ours = ("_change_type", "_commit_version", "_commit_timestamp")
-        return copies.select(*rows, kind, AT, relation.shown_time()).toDF(*relation.names, *ours)
+        return copies.select(*rows, kind, AT, relation.instant_column()).toDF(*relation.names, *ours)
     if envelope == "op":
         kind = _word(["-D", "-U", "+U", "+I"], updates=bool(key))
-        return copies.select(kind, relation.shown_time(), *rows).toDF("_op", "_at", *relation.names)
+        return copies.select(kind, relation.instant_column(), *rows).toDF("_op", "_at", *relation.names)
     return _as_cql(copies, relation.columns, relation.scale)
 
 
@@ -97,8 +97,8 @@ def as_cql(changes: DataFrame, columns: Sequence[str], scale: TimeScale) -> Data
 def _as_cql(copies: DataFrame, columns: Sequence[str], scale: TimeScale) -> DataFrame:
     kind = F.when(F.col(DIFF) > 0, "+").otherwise("-")
     values = [F.coalesce(F.col(column).cast("string"), F.lit("")) for column in columns]
-    shown = F.expr(scale.to_column(AT))
-    return copies.select(shown, kind, F.concat_ws(",", *values)).toDF("timestamp", "kind", "tuple")
+    visible = F.expr(scale.to_column(AT))
+    return copies.select(visible, kind, F.concat_ws(",", *values)).toDF("timestamp", "kind", "tuple")
 
 
 def _word(words: list[str], *, updates: bool) -> Column:
@@ -199,5 +199,5 @@ def one_sql(
     ]
     own = [F.col(column) for _, column in visible]
     names = [name for name, _ in visible]
-    undo, ptime = F.col(DIFF) < 0, relation.shown_time()
+    undo, ptime = F.col(DIFF) < 0, relation.instant_column()
     return numbered.select(*own, undo, ptime, "__version").toDF(*names, "undo", "ptime", "ver")

@@ -82,10 +82,10 @@ def _by_spark(bags: Bags, node: plan.Aggregate, rows: BagRows) -> BagRows:
     keys = [SqlText.of(", (", columns[source], f") AS {source}") for source in computed]
     text = inside.scope.select(SqlText.of(f"{ROWS}.*", *keys))
     pieces = _pieces(bags, bags.gateway.sql(text, {ROWS: rows.frame}), sources, node.at)
-    shown = [SqlText.of(f"{ROWS}.{source} AS {column.id}") for column, source in node.keys]
-    shown += [SqlText.of(one.call.text, f" AS {one.column.id}") for one in node.calls]
+    outputs = [SqlText.of(f"{ROWS}.{source} AS {column.id}") for column, source in node.keys]
+    outputs += [SqlText.of(one.call.text, f" AS {one.column.id}") for one in node.calls]
     by = ", ".join([*(f"{ROWS}.{source}" for source in sources), plan.TIMES])
-    listed = SqlText.join(", ", [*shown, SqlText.of(plan.TIMES)])
+    listed = SqlText.join(", ", [*outputs, SqlText.of(plan.TIMES)])
     found = bags.gateway.sql(SqlText.of(inside.scope.select(listed), f" GROUP BY {by}"), {ROWS: pieces})
     return BagRows(found, varies=True)
 

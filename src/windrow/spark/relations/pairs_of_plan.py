@@ -155,7 +155,7 @@ def _beside_table(bags: Bags, node: plan.Join, left: BagRows, right: BagRows) ->
     mine = tuple(part for part in node.scope.parts if not known >= set(part.columns))
     theirs = [part for part in node.scope.parts if part.columns and known >= set(part.columns)]
     alias = theirs[0].alias if theirs else _RIGHT
-    shown = [
+    named = [
         f"{column} AS {quoted(name)}"
         for part in theirs
         for column, name in zip(part.columns, part.names, strict=True)
@@ -169,7 +169,7 @@ def _beside_table(bags: Bags, node: plan.Join, left: BagRows, right: BagRows) ->
         node.scope.prefix,
         f"SELECT {listed}, {plan.TIMES} FROM ",
         Scope(mine).rows(),
-        f" {_SPARK_JOINS[node.kind]} (SELECT {', '.join([*right.columns, *shown])} FROM ",
+        f" {_SPARK_JOINS[node.kind]} (SELECT {', '.join([*right.columns, *named])} FROM ",
         RelationText(_RIGHT),
         f") AS {quoted(alias)}",
         on,

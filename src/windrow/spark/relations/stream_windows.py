@@ -63,8 +63,8 @@ def windowed(gateway: Gateway, stream: Stream, item: WindowedStream, sizes: Size
     lasting = made.where(F.col(ENTER) < F.col(LEAVE))
     # a row that enters at the instant at which another leaves has a later rowtime
     moved = sizes.slide is not None or (window.row_slide or 1) > 1
-    shown = None if moved or stream.rowtime is None else stream.columns.index(stream.rowtime)
-    net_by = None if shown is None else frozenset({columns_of(stream.columns)[shown]})
+    visible = None if moved or stream.rowtime is None else stream.columns.index(stream.rowtime)
+    net_by = None if visible is None else frozenset({columns_of(stream.columns)[visible]})
     return Varying.of(lasting, stream.scale, [stream], instants.distinct(), net_by=net_by)
 
 

@@ -357,5 +357,5 @@ def windows_by_definition(gateway: Gateway, window: TimeWindow, rows: DataFrame)
         for place, name in enumerate(("__start", "__end")):
             dealt = dealt.append_column(name, [[bound[place] for bound in bounds]])
         frame = gateway.spark.createDataFrame(dealt, schema)
-    shown = window.columns("__start", "__end")
-    return frame.selectExpr(*names, *shown).toDF(*rows.columns, *window.names)
+    listed = window.columns("__start", "__end")
+    return frame.selectExpr(*names, *listed).toDF(*rows.columns, *window.names)

@@ -74,7 +74,7 @@ class Varying:
         return Varying(inner, names, scale, changes, tuple(streams), net_by)
 
     @property
-    def shown(self) -> tuple[str, ...]:
+    def visible_names(self) -> tuple[str, ...]:
         """The names of the columns in queries."""
         return self.names
 
@@ -157,7 +157,7 @@ class Varying:
         net = changes.groupBy(*self.columns, AT).agg(F.sum(DIFF).alias(DIFF))
         return net.where(F.col(DIFF) != 0)
 
-    def shown_time(self) -> Column:
+    def instant_column(self) -> Column:
         """The instants of changes as values of the rowtime's type."""
         return F.expr(self.scale.to_column(AT))
 

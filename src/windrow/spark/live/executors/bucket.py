@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from windrow.errors import InputError
 from windrow.spark.live.executors.as_bytes import from_bytes, to_bytes
-from windrow.spark.live.executors.bucket_account import BucketAccount, shown
+from windrow.spark.live.executors.bucket_account import BucketAccount, as_data
 from windrow.spark.live.executors.bucket_state import BucketState, Moment, Store
 from windrow.spark.live.executors.bucket_task import BucketTask, TaskStream
 from windrow.spark.live.executors.packing import PROMISED, SEEN
@@ -128,7 +128,7 @@ def advanced(task: BucketTask, store: Store, packets: Iterable[Packet]) -> Itera
     after = replace(bucket, token=uuid.uuid4().hex, number=moment.number, now=now)
     store.keep(_text(task, life, after, kept))
     _remember(life, after)
-    account.late, account.rejected, account.said = after.late, after.rejected, shown(after.said)
+    account.late, account.rejected, account.said = after.late, after.rejected, as_data(after.said)
     after.state.report(account)
     yield account.note, None
     yield from late
@@ -239,7 +239,7 @@ def _text(task: BucketTask, life: str, bucket: _Bucket, state: Mapping[str, Any]
             "life": life,
             "token": bucket.token,
             "number": bucket.number,
-            "said": shown(bucket.said),
+            "said": as_data(bucket.said),
             "now": bucket.now,
             "late": bucket.late,
             "rejected": bucket.rejected,

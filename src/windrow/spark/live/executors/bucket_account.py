@@ -9,7 +9,7 @@ from typing import Any
 
 from windrow.streams.admission.parts import Said
 
-__all__ = ["BucketAccount", "shown"]
+__all__ = ["BucketAccount", "as_data"]
 
 
 @dataclass
@@ -67,7 +67,7 @@ class BucketAccount:
         return BucketAccount(**{name: _by_number(values) for name, values in stored.items()})
 
 
-def shown(said: Mapping[int, Said]) -> dict[int, tuple[int, int, bool]]:
+def as_data(said: Mapping[int, Said]) -> dict[int, tuple[int, int, bool]]:
     """What streams have said, as data."""
     return {place: (one.seen, one.promised, one.started) for place, one in said.items()}
 

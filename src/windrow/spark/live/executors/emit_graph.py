@@ -19,7 +19,7 @@ from windrow.spark.live.executors.bucket_task import BucketTask
 from windrow.spark.live.executors.emitting import Emits, Judge
 from windrow.spark.live.executors.over import Endings, endings_of
 from windrow.spark.live.executors.packets import Graph, Side, numbered
-from windrow.spark.live.executors.programs import Key, keys_of, shown_keys, with_tables
+from windrow.spark.live.executors.programs import Key, key_labels, keys_of, with_tables
 from windrow.spark.live.executors.unpacking import Unchanged, outputs
 from windrow.spark.live.micro_batches.late_for_groups import judging
 from windrow.spark.live.micro_batches.steps import entries_of, in_one, inside
@@ -70,7 +70,7 @@ class EmitGraph(Graph):
         """The streams where they stand in the query."""
         pairs = zip(self._program.sources, self._keys, strict=True)
         return [
-            Side(f"rows-{at}", one.stream, key, shown_keys(key, {name: name for name in one.reads}))
+            Side(f"rows-{at}", one.stream, key, key_labels(key, {name: name for name in one.reads}))
             for at, (one, key) in enumerate(pairs)
         ]
 
@@ -200,13 +200,13 @@ class EmitGraph(Graph):
             for source in sources
         }
         if program.groups is not None:
-            shown = program.groups
+            output = program.groups
         elif program.envelope == "one-sql":
-            shown = program.columns
+            output = program.columns
         else:
-            shown = tuple(column for _, column in program.kept)
+            output = tuple(column for _, column in program.kept)
         marked = dict.fromkeys(leaves, pa.schema([(MARK, pa.int64())]))
-        found = keys_of(program.program, leaves, shown, marked)
+        found = keys_of(program.program, leaves, output, marked)
         is_of_each = undivided(program.program) and program.program.beginning is None
         if not any(found) and is_of_each and program.groups is None:
             return tuple(source.reads for source in sources)

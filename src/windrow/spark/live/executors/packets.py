@@ -51,14 +51,14 @@ class Side:
     key
         The columns of what is kept, or what is computed of these, by which rows are divided; none where one
         bucket has all of them.
-    shown
+    labels
         The same as a user knows them.
     """
 
     name: str
     stream: str
     key: Key
-    shown: tuple[str, ...]
+    labels: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -162,9 +162,9 @@ class Graph:
             assert live is not None
             bound = inside(at, BOUND) if BOUND in live.given else None
             ticks = stream.scale.nanoseconds // own.nanoseconds
-            shown = {column: inside(at, column) for column in stream.columns}
+            visible = {column: inside(at, column) for column in stream.columns}
             of_time = inside(at, ROWTIME), inside(at, PTIME)
-            streams.append(TaskStream(name, at, live.ordering, ticks, *of_time, bound, shown))
+            streams.append(TaskStream(name, at, live.ordering, ticks, *of_time, bound, visible))
         places, seen, sides = {name: at for at, name, _ in self.streams}, set[int](), []
         for side, kept in zip(self.sides, columns, strict=True):
             place = places[side.stream]

@@ -12,7 +12,7 @@ from windrow.kernels.dividing import DerivedKey, divisions
 from windrow.kernels.incremental import Fragment, Program
 from windrow.spark.live.operators.lookups import LookUp, SmallTable
 
-__all__ = ["Key", "keys_of", "shown_keys", "with_tables"]
+__all__ = ["Key", "key_labels", "keys_of", "with_tables"]
 
 Key = tuple[str | DerivedKey, ...]
 """The columns by which rows are divided."""
@@ -40,7 +40,7 @@ def _with_table(step: ComputedStep) -> ComputedStep:
 def keys_of(
     program: Program,
     leaves: Mapping[int, pa.Schema],
-    shown: Collection[str],
+    output: Collection[str],
     missing: Mapping[int, pa.Schema],
 ) -> tuple[Key, ...]:
     """Of each leaf the columns by which all divisions have it that have all leaves; none where none has.
@@ -48,13 +48,13 @@ def keys_of(
     Columns that are computed are taken where no division does without. Where rows of a table come at the
     beginning, one bucket has these. The arguments are those of :func:`divisions`.
     """
-    found = divisions(program, leaves, shown, missing) if program.beginning is None else []
+    found = divisions(program, leaves, output, missing) if program.beginning is None else []
     whole = [one for one in found if one.keys() == leaves.keys()]
     plain = [one for one in whole if not any(isinstance(column, DerivedKey) for column in one.values())]
     return tuple(tuple(dict.fromkeys(one[leaf] for one in plain or whole)) for leaf in leaves)
 
 
-def shown_keys(key: Key, names: Mapping[str, str]) -> tuple[str, ...]:
+def key_labels(key: Key, names: Mapping[str, str]) -> tuple[str, ...]:
     """The columns as a user knows them, where they have these names; others are computed."""
-    shown = [None if isinstance(one, DerivedKey) else names.get(one) for one in key]
-    return tuple(dict.fromkeys(one or "what is computed" for one in shown))
+    labels = [None if isinstance(one, DerivedKey) else names.get(one) for one in key]
+    return tuple(dict.fromkeys(one or "what is computed" for one in labels))

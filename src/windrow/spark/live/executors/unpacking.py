@@ -68,9 +68,9 @@ class Shape:
         """The names and types of what is shown, where those of the query's columns are these."""
         kinds = {name: arrow_type(field.dataType) for name, field in zip(self.chosen, result, strict=True)}
         times = [(name, pa.int64()) for name in (ENTER, LEAVE)]
-        shown = self.of(pa.schema([*kinds.items(), *times]).empty_table())
+        made = self.of(pa.schema([*kinds.items(), *times]).empty_table())
         first, schema = _FIRST.get(self.form or "", 0), StructType()
-        for at, field in enumerate(shown.schema):
+        for at, field in enumerate(made.schema):
             is_own = first <= at < first + len(result)
             kind = result[at - first].dataType if is_own else from_arrow_type(field.type, True)
             schema = schema.add(field.name, kind)
@@ -99,8 +99,8 @@ def outputs(shape: Shape | Unchanged, batches: Iterable[pa.RecordBatch]) -> Iter
     """The output of all rows of a task, under internal names."""
     tables = list(_of_kind("rows", batches) if shape.is_packed else map(_table, batches))
     if tables:
-        shown = shape.of(pa.concat_tables(tables))
-        yield from _numbered(shown).to_batches()
+        made = shape.of(pa.concat_tables(tables))
+        yield from _numbered(made).to_batches()
 
 
 def is_of_rows(note: str) -> bool:

@@ -410,8 +410,8 @@ def _entries(
         distinct = pc.unique(texts).drop_null().to_pylist()
         patterns = {text: pattern_of(text, rows.schema) for text in distinct}
         known = {text: pattern.to_json() for text, pattern in patterns.items()}
-        shown = pa.array([known.get(text) for text in texts.to_pylist()], pa.string()).take(pa.array(which))
-        patterns_of = shown if has_pattern.any() else None
+        made = pa.array([known.get(text) for text in texts.to_pylist()], pa.string()).take(pa.array(which))
+        patterns_of = made if has_pattern.any() else None
         instants = {text: _instant_of(pattern, stream) for text, pattern in patterns.items()}
         of_each = np.array([instants.get(text, 0) for text in texts.to_pylist()], np.int64)
         at = np.where(entries.kind == EntryKind.PATTERN, of_each[which], entries.at)

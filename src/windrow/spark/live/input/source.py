@@ -79,7 +79,7 @@ def live_stream(
     log.refuse_unknown((log.producer, log.bound, log.punctuation), frame.columns)
     bound = None if log.bound is None else found[log.bound.lower()]
     pattern = None if log.punctuation is None else found[log.punctuation.lower()]
-    shown = tuple(name for name in plain.columns if name not in (bound, pattern))
+    names = tuple(name for name in plain.columns if name not in (bound, pattern))
 
     def ticks(name: str) -> Column:
         return F.expr(scale.of_column(quoted(found[name.lower()]), scale.kind, scale.unit))
@@ -88,7 +88,7 @@ def live_stream(
     if log.producer is not None:
         producer = F.coalesce(F.col(quoted(found[log.producer.lower()])).cast("string"), F.lit(""))
     columns = (
-        *(F.col(quoted(name)) for name in shown),
+        *(F.col(quoted(name)) for name in names),
         ticks(log.rowtime).alias(ROWTIME),
         producer.alias(PRODUCER),
         F.unix_micros(F.current_timestamp()).alias(PTIME),
@@ -103,7 +103,7 @@ def live_stream(
         ordering = Ordering.unordered() if bound is not None else Ordering.ordered()
     if future is not None:
         ordering = replace(ordering, future=Future(future, scale.nanoseconds))
-    empty = plain.frame.select(*map(quoted, shown), ROWTIME).withColumns(
+    empty = plain.frame.select(*map(quoted, names), ROWTIME).withColumns(
         {STEP: F.lit(0).cast("bigint"), PLACE: F.lit(0).cast("bigint")}
     )
     said = ((PRODUCER, log.producer), (BOUND, bound), (PATTERN, pattern))
@@ -111,8 +111,8 @@ def live_stream(
     said_by = None if log.producer is None else found[log.producer.lower()]
     files = None
     if pattern is None and is_of_files(frame):
-        files = FileColumns(frame.schema, shown, found[log.rowtime.lower()], said_by, bound)
+        files = FileColumns(frame.schema, names, found[log.rowtime.lower()], said_by, bound)
     live = LiveSource(
         frame.select(*columns), columns, ordering, idle, on_late=log.on_late, given=given, files=files
     )
-    return replace(plain, frame=empty, columns=shown, ties=(STEP, PLACE), live=live)
+    return replace(plain, frame=empty, columns=names, ties=(STEP, PLACE), live=live)

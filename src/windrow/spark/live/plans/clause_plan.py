@@ -521,7 +521,7 @@ class SequenceView:
         return self.plan.text
 
     @property
-    def shown(self) -> str:
+    def label(self) -> str:
         """How users know it: by its name, or the query in brackets that it is."""
         span = self.plan.span
         is_apart = self.name.startswith(APART)
@@ -540,7 +540,7 @@ class SequenceView:
 
     def windows(self) -> dict[str, str]:
         """What is kept for its clauses, and those of the views that it reads."""
-        return self.plan.windows(f".{self.name.lower()}", f"{self.shown}: ")
+        return self.plan.windows(f".{self.name.lower()}", f"{self.label}: ")
 
     def ends(self) -> dict[str, Ends]:
         """What ends the partitions of its clauses, and of those that it follows, by their keys."""

@@ -344,14 +344,14 @@ class EmittedPlan(LivePlan):
         """
         since, until = span
         query = self.query_over(gateway, known, (origin, until))
-        shown, due = query.shown, None
+        shown, due = query.emitted_rows, None
         if query.how.delay is not None:
             table = few(shown.frame)
             if table is not None:
                 shown = replace(shown, frame=frame_of_few(gateway.spark, table, shown.frame.schema))
             due = _next(shown.frame, until) if table is None else _next_of(table, until)
         first = None if since is None else since + 1
-        return Evaluated(query.emitted(envelope, since=first, shown=shown), due)
+        return Evaluated(query.emitted(envelope, since=first, emitted_rows=shown), due)
 
     def query_over(
         self, gateway: Gateway, known: Mapping[str, KnownWatermarks], span: tuple[int, int]

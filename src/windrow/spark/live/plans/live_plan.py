@@ -438,7 +438,7 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
         for item in live_windows(self.catalog, self.query):
             window, name = item.window, item.source if isinstance(item.source, str) else "a stream"
             view = self.catalog.sequences.get(name.lower())
-            name = name if view is None else view.shown
+            name = name if view is None else view.label
             if window.is_unbounded:
                 told = f"a length of time would bound it: [RANGE 1 HOUR]{self._or_promises(item)}"
                 if self._is_promised(item):
@@ -492,7 +492,7 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
         found = _windows(self.catalog, self.query, self.text)
         for name in sequences_of(self.catalog, self.query):
             view = self.catalog.sequences[name]
-            found |= {f"window.{name}.waiting": f"{view.shown}, waiting", **view.windows()}
+            found |= {f"window.{name}.waiting": f"{view.label}, waiting", **view.windows()}
         return found
 
 

@@ -194,8 +194,8 @@ def timed_state_of(
         holds = bool(bounds) and bounds.get(name) == min(bounds.values())
         rows.append(StateRow("stream", name, bound=bound, holds=holds))
         rows += producers_of(name, batch.positions.get(name), scale, zone, holds=holds)
-        shown = StateRow("rows", name, why=why).showing(retained.get(name, RetainedRowsOf()), scale, zone)
-        rows.append(shown)
+        made = StateRow("rows", name, why=why).showing(retained.get(name, RetainedRowsOf()), scale, zone)
+        rows.append(made)
     if operators is not None:
         rows.append(StateRow("operators", "", rows=operators.rows, bytes=operators.bytes, why=why))
     return QueryState(tuple(rows))

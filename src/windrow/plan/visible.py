@@ -22,10 +22,10 @@ from windrow.plan.nodes import (
 )
 from windrow.syntax.sqltext import SqlText
 
-__all__ = ["Shown", "chosen", "over_rows", "passing", "with_columns"]
+__all__ = ["VisibleColumns", "chosen", "over_rows", "passing", "with_columns"]
 
 
-class Shown:
+class VisibleColumns:
     """Shows columns of nodes.
 
     Parameters
@@ -77,7 +77,7 @@ class Shown:
         again = [(Column(one, own[one].name, own[one].type), own[one]) for one in missing if one in own]
         if not again:
             return made
-        known = [(one, Expression(_text(shown.id), shown.type, shown.id)) for one, shown in again]
+        known = [(one, Expression(_text(visible.id), visible.type, visible.id)) for one, visible in again]
         outputs = (*_passed(made.columns), *known)
         return Project(made, Scope(), outputs, _listed(outputs), "columns")
 
@@ -135,24 +135,24 @@ def passing(node: Project, inner: Node, ids: Collection[str]) -> Project:
     return replace(node, input=inner, outputs=(*node.outputs, *also), listed=listed)
 
 
-def over_rows(node: TimeWindows, rows: Node, shown: Sequence[str] = ()) -> TimeWindows:
+def over_rows(node: TimeWindows, rows: Node, visible: Sequence[str] = ()) -> TimeWindows:
     """The windows of time of other rows, which have the columns of those before, and show these too."""
     before = [column.id for column in node.rows.columns]
-    rows = chosen(rows, [*before, *shown])
-    spelled = _spelled(node.spelled, node.rows, rows, shown)
+    rows = chosen(rows, [*before, *visible])
+    spelled = _spelled(node.spelled, node.rows, rows, visible)
     own = [column.id for column in node.spelled.columns]
-    order = [*own[: len(before)], *shown, *own[len(before) :]]
+    order = [*own[: len(before)], *visible, *own[len(before) :]]
     return replace(node, rows=rows, spelled=chosen(spelled, order))
 
 
-def _spelled(node: Node, old: Node, rows: Node, shown: Sequence[str]) -> Node:
+def _spelled(node: Node, old: Node, rows: Node, visible: Sequence[str]) -> Node:
     """What is spelled in other nodes over some rows, over other ones."""
     if node is old:
         return rows
     if isinstance(node, Project):
-        return passing(node, _spelled(node.input, old, rows, shown), shown)
+        return passing(node, _spelled(node.input, old, rows, visible), visible)
     assert isinstance(node, Filter | Over | Session), node
-    return replace(node, input=_spelled(node.input, old, rows, shown))
+    return replace(node, input=_spelled(node.input, old, rows, visible))
 
 
 def _further(node: Pieces, inner: Node, ids: Sequence[str]) -> Pieces:
