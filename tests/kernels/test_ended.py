@@ -186,7 +186,7 @@ def test_tasks_end_the_partitions_of_their_cells():
     closed.add_region({key: closed.lines[key].point(b"a")})
     fragment = GrowingFragment(growing, Layout(2), NOTHING_KNOWN, Ended({key: key}, closed))
     fragment = pickle.loads(pickle.dumps(fragment))
-    messages = list(fragment.run(list(fragment.pack(placed.to_batches(), 0, are_kept=False))))
+    messages = list(fragment.run(list(fragment.pack(placed.to_batches(), 0, are_retained=False))))
     given_ = [row["__aggregate0"] for one in unpacked(messages, MessageKind.ROWS) for row in one.to_pylist()]
     kept = [row[key] for one in unpacked(messages, MessageKind.RIGHT) for row in one.to_pylist()]
     assert (sorted(given_), kept) == ([1, 2, 3], ["b", "b", "b"])

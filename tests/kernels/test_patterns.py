@@ -242,7 +242,7 @@ def test_so_far_they_are_found_at_all_rows_at_once_too(tree, conditions, rows, s
     plan = plan_of(tree, conditions, (skip, set()))
     machine = find_matches(plan, table, bounds, so_far)
     at_once = find_matches(replace(plan, tree=tree), table, bounds, so_far)
-    for name in ("partition", "start", "length", "labels", "excluded", "kept"):
+    for name in ("partition", "start", "length", "labels", "excluded", "undecided_from"):
         np.testing.assert_array_equal(getattr(machine, name), getattr(at_once, name))
 
 
@@ -299,7 +299,7 @@ def test_matches_that_are_final_stay_as_more_rows_come(tree, conditions, rows, d
     early = find_matches(
         plan, table.slice(0, cut), np.array([0, cut]), replace(so_far, complete=np.array([False]))
     )
-    late = find_matches(plan, table, bounds, replace(SoFar.whole(bounds), begin=early.kept))
+    late = find_matches(plan, table, bounds, replace(SoFar.whole(bounds), begin=early.undecided_from))
     starts, lengths = [*early.start, *late.start], [*early.length, *late.length]
     assert (starts, lengths) == (list(whole.start), list(whole.length))
     assert [*early.labels, *late.labels] == list(whole.labels)
@@ -331,7 +331,7 @@ def test_all_matches_leave_as_they_are_complete_and_durations_as_the_bound_passe
     plan = replace(plan_of(tree, conditions), every=True)
     whole = words(find_matches(plan, table, bounds))
     early = find_matches(plan, table.slice(0, cut), some, replace(SoFar.whole(some), complete=more))
-    kept = int(early.kept[0])
+    kept = int(early.undecided_from[0])
     assert sorted(words(early)) == sorted(
         word for word in whole if word[0] + len(word) - 1 <= cut and word[0] < cut
     )
@@ -344,7 +344,7 @@ def test_all_matches_leave_as_they_are_complete_and_durations_as_the_bound_passe
     bound = data.draw(st.sampled_from([None, *range(times(rows)[cut - 1], times(rows)[cut] + 1)]))
     so_far = replace(SoFar.whole(some), complete=more, bound=bound)
     early = find_matches(plan, table.slice(0, cut), some, so_far)
-    kept = int(early.kept[0])
+    kept = int(early.undecided_from[0])
     late = find_matches(plan, table.slice(kept), np.array([0, len(rows) - kept]))
     assert words(early) + words(late, kept) == words(find_matches(plan, table, bounds))
     if bound is not None:  # a first row whose time is over holds nothing

@@ -127,7 +127,7 @@ def check(operator, meaning, inputs, output_schema, *, in_order=False, exact=Tru
         else:
             assert Counter(given_) == Counter(meant.passed), "complete"
             assert Counter(given_) <= Counter(final), "safe"
-        assert carry.retained == meant.kept, "minimal"
+        assert carry.retained == meant.retained, "minimal"
         if possible:
             wanted = [meant.is_promised(row) for row in possible]
             found = told.matches(table).tolist()
@@ -310,7 +310,7 @@ def test_a_group_whose_aggregates_need_its_rows_keeps_them(stream, names):
         meant = definition.group(given_, names, spread)
         closed = [definition.closed(given_, definition.only(row, names)) for row in given_.rows]
         members = closed.count(False)
-        return definition.Meaning(meant.passed, (*meant.kept, members), meant.is_promised)
+        return definition.Meaning(meant.passed, (*meant.retained, members), meant.is_promised)
 
     check(Group(tuple((name, name) for name in names), spreads), meaning, [stream], schema)
 
@@ -464,7 +464,7 @@ def test_window(stream, length):
         given_ += [tuple(row.values()) for row in step.rows.to_pylist()]
         meant = definition.window(pieces.so_far(number + 1), "a", length)
         assert Counter(given_) == Counter(meant.passed)
-        assert carry.retained == meant.kept
+        assert carry.retained == meant.retained
         possible = [*definition.possible(stream.universe)]
         table = pa.Table.from_pylist(possible, stream.schema)
         wanted = [meant.is_promised(row) for row in possible]

@@ -236,8 +236,8 @@ class Reader:
             return None
         after, parent = ctes[-1].item[1], tokens.parent[index]
         stop = tokens.partner[parent] if parent >= 0 else len(tokens)
-        kept = [cte for cte in self._used(ctes, (after, stop)) if not self._is_stream(cte)]
-        return None if len(kept) == len(ctes) else (self._with_text(kept), after)
+        remaining = [cte for cte in self._used(ctes, (after, stop)) if not self._is_stream(cte)]
+        return None if len(remaining) == len(ctes) else (self._with_text(remaining), after)
 
     def _is_stream(self, cte: Cte) -> bool:
         return parse_to_stream(self.tokens, *cte.body) is not None

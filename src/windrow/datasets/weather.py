@@ -127,12 +127,12 @@ def _batch(station: Ints, day: Ints, elements: tuple[str, ...], missing: float) 
     values = _values(station[:, None], day[None, :])
     shape = (len(station), len(day), len(elements))
     val = np.empty(shape, dtype=np.int32)
-    kept = np.empty(shape, dtype=np.bool_)
+    present = np.empty(shape, dtype=np.bool_)
     for i, element in enumerate(elements):
         val[:, :, i] = values[element]
         code = ELEMENTS.index(element)
-        kept[:, :, i] = _noise(station[:, None], _GAP + code, day[None, :]) >= int(missing * 2**32)
-    at = np.nonzero(kept)
+        present[:, :, i] = _noise(station[:, None], _GAP + code, day[None, :]) >= int(missing * 2**32)
+    at = np.nonzero(present)
     names = pa.array([f"XWM{number + 1:08d}" for number in station], pa.string())
     return pa.RecordBatch.from_arrays(
         [

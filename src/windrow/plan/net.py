@@ -30,13 +30,13 @@ def net_by(
             return net_by(node.input, given, is_net)
         case Project():
             inside = net_by(node.input, given, is_net)
-            kept: dict[str, str] = {}
+            unchanged: dict[str, str] = {}
             for column, one in node.outputs:
                 if one.column is not None:
-                    kept.setdefault(one.column, column.id)
-            if inside is None or not inside <= kept.keys():
+                    unchanged.setdefault(one.column, column.id)
+            if inside is None or not inside <= unchanged.keys():
                 return None
-            return frozenset(kept[column] for column in inside)
+            return frozenset(unchanged[column] for column in inside)
         case TimeWindows():
             # a row changes its session at an instant
             return None if node.kind == "SESSION" else net_by(node.spelled, given, is_net)

@@ -126,9 +126,9 @@ def with_columns(
 def passing(node: Project, inner: Node, ids: Collection[str]) -> Project:
     """A projection over another input that passes on columns of that too."""
     also = _passed(column for column in inner.columns if column.id in ids)
-    kept = len(node.input.columns)
-    if node.outputs[:kept] == _passed(node.input.columns):  # it only adds columns, and so it does then
-        outputs = (*_passed(inner.columns), *node.outputs[kept:])
+    count = len(node.input.columns)
+    if node.outputs[:count] == _passed(node.input.columns):  # it only adds columns, and so it does then
+        outputs = (*_passed(inner.columns), *node.outputs[count:])
         if {column.id for column, _ in outputs} == {column.id for column, _ in (*node.outputs, *also)}:
             return replace(node, input=inner, outputs=outputs, listed=_listed(outputs))
     listed = SqlText.of(node.listed, *(f", {_text(column.id).render()}" for column, _ in also))

@@ -156,7 +156,7 @@ class Measures:
         """The columns of the result before and after the measures, with the columns that hold them."""
         fields = self.analyzer.fields
         if self.match.clause.frame is not None:
-            return tuple(self.kept(list(fields))), ()
+            return tuple(self.passed_on(list(fields))), ()
         keys: list[str] = []
         named: list[tuple[str, str]] = []
         for key, name in zip(self.match.partition_by, self.match.clause.key_names, strict=True):
@@ -182,9 +182,9 @@ class Measures:
             for name, field in named
             if mentioned is None or name.lower() in mentioned
         )
-        return before, tuple(self.kept(rest))
+        return before, tuple(self.passed_on(rest))
 
-    def kept(self, names: list[str]) -> list[tuple[str, str]]:
+    def passed_on(self, names: list[str]) -> list[tuple[str, str]]:
         """Those of the fields that the query may read, with their columns."""
         mentioned = self.match.mentioned
         return [

@@ -122,8 +122,8 @@ class RowValues:
 
     def is_for_kernel(self, leaf: Aggregation, argument: SqlText) -> bool:
         """Whether the kernel takes values of this type, or Spark would not, as the order of rows counts."""
-        kept = leaf.function in ("count_star", "first", "last", "any_value") or leaf.nth is not None
-        return kept or self.analyzer.kernel_supports(leaf.function, argument, self.arguments)
+        is_supported = leaf.function in ("count_star", "first", "last", "any_value") or leaf.nth is not None
+        return is_supported or self.analyzer.kernel_supports(leaf.function, argument, self.arguments)
 
     def collected(self, leaf: Aggregation) -> tuple[str, SqlText, dict[Range, tuple[str, ...]]]:
         """What Spark aggregates, in a struct for each row: its column, its text, and what parts are of one.

@@ -282,16 +282,16 @@ def _refuse_changed(checkpoint: Path, script: list[str]) -> None:
         ``PIPELINE_DIFFERS``, ``CHECKPOINT_VERSION``.
     """
     try:
-        kept = json.loads((checkpoint / _SCRIPT).read_text(encoding="utf-8"))
+        stored = json.loads((checkpoint / _SCRIPT).read_text(encoding="utf-8"))
     except FileNotFoundError:
         return
-    if kept["version"] != _VERSION:
+    if stored["version"] != _VERSION:
         raise InputError(
-            f"the checkpoint has version {kept['version']}, this version of Windrow reads {_VERSION}",
+            f"the checkpoint has version {stored['version']}, this version of Windrow reads {_VERSION}",
             condition="CHECKPOINT_VERSION",
             hint="go on with the version of Windrow that wrote it, or start with another checkpoint",
         )
-    was = kept["statements"]
+    was = stored["statements"]
     for number, (old, new) in enumerate(itertools.zip_longest(was, script), 1):
         if old == new:
             continue

@@ -26,26 +26,26 @@ class GrowingFragment:
     frontier: Frontier | None
     ended: Ended | None = None
 
-    def pack(self, batches: Batches, task: int, *, are_kept: bool) -> Iterator[pa.RecordBatch]:
+    def pack(self, batches: Batches, task: int, *, are_retained: bool) -> Iterator[pa.RecordBatch]:
         """Rows that came, or were kept, as chunks of cells."""
-        kind = MessageKind.RIGHT if are_kept else MessageKind.ROWS
+        kind = MessageKind.RIGHT if are_retained else MessageKind.ROWS
         growing = self.growing
         return pack(batches, self.layout, growing.partition, growing.order, None, task, kind)
 
     def run(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         """Of each cell a message with what is given, and one with the rows to keep (`Kind.RIGHT`)."""
-        for cell, came, kept in _cells(batches):
+        for cell, came, retained in _cells(batches):
             if came is None:
-                assert kept is not None
-                came = kept.slice(0, 0)
+                assert retained is not None
+                came = retained.slice(0, 0)
                 for key in self.growing.order:
                     if key.column not in came.column_names:
                         came = came.append_column(key.column, pa.nulls(0))
-            given, kept = advance(self.growing, kept, came, self.frontier, self.ended)
+            given, retained = advance(self.growing, retained, came, self.frontier, self.ended)
             yield message(
                 cell, MessageKind.ROWS, 0, written(pa.Table.from_batches(given, self.growing.plan.result))
             )
-            yield message(cell, MessageKind.RIGHT, 0, written(kept))
+            yield message(cell, MessageKind.RIGHT, 0, written(retained))
 
 
 def unpacked(batches: Batches, kind: MessageKind) -> Iterator[pa.RecordBatch]:
@@ -65,8 +65,8 @@ def _cells(batches: Batches) -> Iterator[tuple[int, pa.Table | None, pa.Table | 
             by_kind = found.setdefault(cell, {MessageKind.ROWS: [], MessageKind.RIGHT: []})
             by_kind[kind].append((number, chunk.as_buffer()))
     for cell, by_kind in found.items():
-        came, kept = (
+        came, retained = (
             unpack(chunk for _, chunk in sorted(by_kind[kind], key=lambda one: one[0]))
             for kind in (MessageKind.ROWS, MessageKind.RIGHT)
         )
-        yield cell, came, kept
+        yield cell, came, retained

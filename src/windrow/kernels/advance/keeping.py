@@ -57,7 +57,7 @@ def _windows(plan: WindowPlan, frontier: Frontier) -> tuple[str, str]:
         given = "when the next one begins"
     else:
         given = "when its last row has come, and the rows beside that are known"
-    return given, _kept(plan, frontier)
+    return given, _retention(plan, frontier)
 
 
 def _is_given_at_end(plan: WindowPlan, frontier: Frontier) -> bool:
@@ -66,7 +66,7 @@ def _is_given_at_end(plan: WindowPlan, frontier: Frontier) -> bool:
     return plan.tumbling and plan.has_label and not bounded
 
 
-def _kept(plan: WindowPlan, frontier: Frontier) -> str:
+def _retention(plan: WindowPlan, frontier: Frontier) -> str:
     if plan.has_label:
         if rows_before(plan) is not None:
             return f"the last {_plural(rows_before(plan) or 0)} of each partition, and windows that are open"

@@ -82,14 +82,14 @@ def settle(plan: MatchPlan, suffix: Suffix, frontier: Frontier | None) -> Settle
     matches = find_matches(plan, suffix.table, bounds, so_far)
     written = Written(matches, suffix.table)
     counts, row = np.diff(bounds), np.arange(suffix.table.num_rows)
-    settled = row < np.repeat(matches.kept, counts)
+    settled = row < np.repeat(matches.undecided_from, counts)
     is_taken = suffix.state & TAKEN > 0
     free = settled & ~suffix.is_done
     if plan.frame is None:
         free &= ~is_taken
     is_taken[written.row] = True
     is_taken[matches.start[matches.length == 0]] = True
-    needed = np.maximum(np.minimum(matches.kept, end) - before, first)
+    needed = np.maximum(np.minimum(matches.undecided_from, end) - before, first)
     count = suffix.given + np.bincount(matches.partition, minlength=len(first))
     state = settled * DONE + is_taken * TAKEN + (row < np.repeat(limit, counts)) * SEARCHED
     return Settled(matches, free, end if is_closed else needed, state, count)

@@ -10,7 +10,7 @@ import pyarrow as pa
 from windrow.kernels.advance.ended import Ended
 from windrow.kernels.advance.frontier import Frontier
 from windrow.kernels.advance.matches import advance_matches
-from windrow.kernels.advance.suffix import kept_rows, suffix_of
+from windrow.kernels.advance.suffix import retained_rows, suffix_of
 from windrow.kernels.advance.windows import advance_windows
 from windrow.kernels.patterns.pattern_plan import MatchPlan
 from windrow.kernels.sorting import SortKey
@@ -41,7 +41,7 @@ class Growing:
 
 def advance(
     growing: Growing,
-    kept: pa.Table | None,
+    retained: pa.Table | None,
     came: pa.Table,
     frontier: Frontier | None,
     ended: Ended | None = None,
@@ -52,7 +52,7 @@ def advance(
     ----------
     growing
         The clause.
-    kept
+    retained
         The rows that the step before kept, with columns that are passing as they are now; None before the
         first.
     came
@@ -66,7 +66,7 @@ def advance(
     -------
     given
         With ``plan.result`` as schema.
-    kept
+    retained
         The rows to keep, with the columns of :data:`windrow.kernels.advance.CARRIED`.
 
     Raises
@@ -75,7 +75,7 @@ def advance(
         As :func:`windrow.kernels.window_by.window_by` and
         :func:`windrow.kernels.patterns.match_recognize.match_recognize` over the whole sequence.
     """
-    over, open_ = _apart(kept, came, None if frontier is None else ended)
+    over, open_ = _apart(retained, came, None if frontier is None else ended)
     if over is None:
         return _advanced(growing, *open_, frontier)
     given, _ = _advanced(growing, *over, None)
@@ -86,41 +86,41 @@ def advance(
 _Rows: TypeAlias = "tuple[pa.Table | None, pa.Table]"
 
 
-def _apart(kept: pa.Table | None, came: pa.Table, ended: Ended | None) -> tuple[_Rows | None, _Rows]:
+def _apart(retained: pa.Table | None, came: pa.Table, ended: Ended | None) -> tuple[_Rows | None, _Rows]:
     """The rows kept and come of partitions that have ended, None if there are none, and of all others."""
     if ended is None:
-        return None, (kept, came)
+        return None, (retained, came)
     is_over = ended.rows(came)
-    was_over = None if kept is None else ended.rows(kept)
+    was_over = None if retained is None else ended.rows(retained)
     if not is_over.any() and (was_over is None or not was_over.any()):
-        return None, (kept, came)
+        return None, (retained, came)
 
     def chosen(over: bool) -> _Rows:
-        old = None if kept is None else kept.filter(pa.array(was_over == over))
+        old = None if retained is None else retained.filter(pa.array(was_over == over))
         return old, came.filter(pa.array(is_over == over))
 
     return chosen(True), chosen(False)
 
 
 def _advanced(
-    growing: Growing, kept: pa.Table | None, came: pa.Table, frontier: Frontier | None
+    growing: Growing, retained: pa.Table | None, came: pa.Table, frontier: Frontier | None
 ) -> tuple[list[pa.RecordBatch], pa.Table]:
     """As :func:`advance`, where no partition ends before others."""
     read = (*growing.carried, *growing.passing)
     columns = list(dict.fromkeys((*read, *(key.column for key in growing.order))))
-    kept = None if kept is None else _plain(kept)
-    suffix = suffix_of(kept, _plain(came.select(columns)), growing.partition, growing.order, read)
+    retained = None if retained is None else _plain(retained)
+    suffix = suffix_of(retained, _plain(came.select(columns)), growing.partition, growing.order, read)
     plan = growing.plan
     if not suffix.table.num_rows:
-        kept = kept_rows(suffix, suffix.bounds[:-1], suffix.state, suffix.given)
-        return [], kept.drop_columns(list(growing.passing))
+        retained = retained_rows(suffix, suffix.bounds[:-1], suffix.state, suffix.given)
+        return [], retained.drop_columns(list(growing.passing))
     if isinstance(plan, MatchPlan):
         given, settled = advance_matches(plan, suffix, frontier)
         needed, state, count = settled.needed, settled.state, settled.given
     else:
         given, needed, state = advance_windows(plan, suffix, frontier)
         count = suffix.given
-    return given, kept_rows(suffix, needed, state, count).drop_columns(list(growing.passing))
+    return given, retained_rows(suffix, needed, state, count).drop_columns(list(growing.passing))
 
 
 def _plain(rows: pa.Table) -> pa.Table:

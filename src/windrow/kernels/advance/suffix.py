@@ -21,7 +21,7 @@ __all__ = [
     "TAKEN",
     "CountedRows",
     "Suffix",
-    "kept_rows",
+    "retained_rows",
     "suffix_of",
 ]
 
@@ -86,7 +86,7 @@ class CountedRows(PairRows):
 
 
 def suffix_of(
-    kept: pa.Table | None,
+    retained: pa.Table | None,
     came: pa.Table,
     partition: tuple[str, ...],
     order: tuple[SortKey, ...],
@@ -99,11 +99,11 @@ def suffix_of(
     for field in CARRIED:
         came = came.append_column(field, pa.nulls(came.num_rows, field.type))
     whole = came
-    if kept is not None:
+    if retained is not None:
         for field in came.schema:
-            if field.name not in kept.column_names:
-                kept = kept.append_column(field, pa.nulls(kept.num_rows, field.type))
-        whole = pa.concat_tables([kept.select(came.column_names).cast(came.schema), came])
+            if field.name not in retained.column_names:
+                retained = retained.append_column(field, pa.nulls(retained.num_rows, field.type))
+        whole = pa.concat_tables([retained.select(came.column_names).cast(came.schema), came])
     whole = whole.combine_chunks()
     placed, bounds = sorted_partitions(whole, partition, (SortKey(AT, nulls_first=False), *order))
     whole = whole.select([*columns, *CARRIED.names])
@@ -117,7 +117,7 @@ def suffix_of(
     return Suffix(whole.drop_columns(CARRIED.names), bounds, counted, state.astype(np.int8), given[first])
 
 
-def kept_rows(suffix: Suffix, needed: Array, state: Array, given: Array) -> pa.Table:
+def retained_rows(suffix: Suffix, needed: Array, state: Array, given: Array) -> pa.Table:
     """The rows from these of each partition on, with what is carried on them.
 
     Parameters

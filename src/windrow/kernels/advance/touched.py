@@ -20,7 +20,7 @@ from windrow.kernels.window_plan import WindowPlan
 
 __all__ = ["Changed", "changed", "moves_by_time"]
 
-_KEPT = "__kept"
+_RETAINED = "__retained"
 
 
 def moves_by_time(plan: WindowPlan | MatchPlan, frontier: Frontier | None) -> bool:
@@ -65,31 +65,31 @@ class Changed:
 
 def changed(
     growing: Growing,
-    kept: pa.Table | None,
+    retained: pa.Table | None,
     came: pa.Table,
     frontier: Frontier | None,
     ended: Ended | None = None,
 ) -> Changed:
     """As :func:`windrow.kernels.advance.advance`, computed from the changes of the retained rows.
 
-    `kept` has all rows of each partition of which it has any.
+    `retained` has all rows of each partition of which it has any.
     """
-    if kept is None:
+    if retained is None:
         given, left = advance(growing, None, came, frontier, ended)
         return Changed(given, np.zeros(0, bool), left)
-    places = pa.array(np.arange(kept.num_rows))
-    growing = replace(growing, columns=(*growing.columns, _KEPT))
+    places = pa.array(np.arange(retained.num_rows))
+    growing = replace(growing, columns=(*growing.columns, _RETAINED))
     given, left = advance(
         growing,
-        kept.append_column(_KEPT, places),
-        came.append_column(_KEPT, pa.nulls(came.num_rows, places.type)),
+        retained.append_column(_RETAINED, places),
+        came.append_column(_RETAINED, pa.nulls(came.num_rows, places.type)),
         frontier,
         ended,
     )
-    was_kept = left.column(_KEPT).is_valid().to_numpy()
-    place = left.column(_KEPT).fill_null(0).to_numpy()
-    for name in CARRIED.names if kept.num_rows else ():
-        was_kept &= left.column(name).to_numpy() == kept.column(name).to_numpy()[place]
-    stays = np.zeros(kept.num_rows, bool)
-    stays[place[was_kept]] = True
-    return Changed(given, stays, left.drop_columns(_KEPT).filter(pa.array(~was_kept)))
+    was_retained = left.column(_RETAINED).is_valid().to_numpy()
+    place = left.column(_RETAINED).fill_null(0).to_numpy()
+    for name in CARRIED.names if retained.num_rows else ():
+        was_retained &= left.column(name).to_numpy() == retained.column(name).to_numpy()[place]
+    stays = np.zeros(retained.num_rows, bool)
+    stays[place[was_retained]] = True
+    return Changed(given, stays, left.drop_columns(_RETAINED).filter(pa.array(~was_retained)))

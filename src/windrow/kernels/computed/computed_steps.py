@@ -114,9 +114,9 @@ def only(made: Computed, names: Sequence[str]) -> Computed:
                 needed |= step.condition.reads
                 steps.append(step)
             case ComputedColumns():
-                kept = {number: value for number, value in step.values.items() if number in needed}
-                needed = frozenset[int]().union(*(value.reads for value in kept.values()))
-                steps.append(ComputedColumns(kept))
+                used = {number: value for number, value in step.values.items() if number in needed}
+                needed = frozenset[int]().union(*(value.reads for value in used.values()))
+                steps.append(ComputedColumns(used))
             case _:
                 raise TypeError(step)
     columns = {number: name for number, name in made.columns.items() if number in needed}

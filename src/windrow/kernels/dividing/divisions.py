@@ -139,8 +139,8 @@ def _derived(way: Way, column: pa.Field) -> _Columns:
 def _of_node(node: Node, sides: Sequence[Mapping[str, _Columns]]) -> dict[str, _Columns]:
     """Of the columns that an operator gives; of groups the keys alone are columns of rows."""
     found = {}
-    kept = node.operator.keys if node.operator.aggregates else node.result.names
-    for name in kept:
+    names = node.operator.keys if node.operator.aggregates else node.result.names
+    for name in names:
         having = [known for side, known in zip(node.sides, sides, strict=True) if name in side.schema.names]
         if having and all(name in known for known in having):
             found[name] = _NONE.union(*(known[name] for known in having))

@@ -44,6 +44,6 @@ def netted(changes: pa.Table) -> pa.Table:
     )
     place = np.zeros(len(count), np.int64)
     place[group[::-1]] = np.arange(len(group))[::-1]
-    kept = np.flatnonzero(count)
-    net = changes.select(keys).take(pa.array(place[kept]))
-    return net.append_column(DIFF, pa.array(count[kept]))
+    nonzero = np.flatnonzero(count)
+    net = changes.select(keys).take(pa.array(place[nonzero]))
+    return net.append_column(DIFF, pa.array(count[nonzero]))

@@ -36,22 +36,22 @@ def merging(
     number
         Of the step.
     """
-    kept, merges, made = list(chunks), dict[int, int](), number * PER_STEP
-    while len(tail := _tail(kept)) >= _FAN:
+    remaining, merges, made = list(chunks), dict[int, int](), number * PER_STEP
+    while len(tail := _tail(remaining)) >= _FAN:
         made += 1
         merges = {chunk: made if into in tail else into for chunk, into in merges.items()}
         merges |= dict.fromkeys(tail, made)
         rows = sum(alive.get(chunk, 0) for chunk, into in merges.items() if into == made)
-        kept = [*kept[: -len(tail)], (made, rows)]
-    return kept, merges
+        remaining = [*remaining[: -len(tail)], (made, rows)]
+    return remaining, merges
 
 
-def _tail(kept: Sequence[tuple[int, int]]) -> list[int]:
+def _tail(remaining: Sequence[tuple[int, int]]) -> list[int]:
     """The last chunks, as far as they are no larger than the last of all."""
-    if not kept:
+    if not remaining:
         return []
-    last = _level(kept[-1][1])
-    return [chunk for chunk, _ in takewhile(lambda one: _level(one[1]) <= last, reversed(kept))]
+    last = _level(remaining[-1][1])
+    return [chunk for chunk, _ in takewhile(lambda one: _level(one[1]) <= last, reversed(remaining))]
 
 
 def _level(rows: int) -> int:

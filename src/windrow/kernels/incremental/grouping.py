@@ -168,13 +168,13 @@ class RunningGroups(Operated):
             raise MismatchError  # what has left is not what came
         leave = np.append(enter[1:], NEVER)
         leave[np.append(events.first[1:], len(events.group)) - 1] = NEVER
-        kept = count > 0
-        chosen = pa.array(np.flatnonzero(kept))
+        is_present = count > 0
+        chosen = pa.array(np.flatnonzero(is_present))
         row, since, until, output = merged(
-            events.group[kept],
-            events.group[kept],
-            enter[kept],
-            leave[kept],
+            events.group[is_present],
+            events.group[is_present],
+            enter[is_present],
+            leave[is_present],
             [value.take(chosen) for value in values],
         )
         keys = groups.take(pa.array(row))

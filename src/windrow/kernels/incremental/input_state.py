@@ -99,13 +99,13 @@ class InputState:
     def merged(self, number: int) -> tuple[InputState, dict[int, pa.Table]]:
         """As it is to be stored after a micro-batch, and the chunks that are new."""
         alive = _counted(np.concatenate([self.retained.chunk[self.retained.alive], self.of]))
-        kept = [(chunk, rows) for chunk, rows in self.chunks.items() if chunk in alive]
-        kept, merges = merging(kept, alive, number)
-        state = replace(self, chunks=dict(kept))
+        remaining = [(chunk, rows) for chunk, rows in self.chunks.items() if chunk in alive]
+        remaining, merges = merging(remaining, alive, number)
+        state = replace(self, chunks=dict(remaining))
         if merges:
             retained = replace(self.retained, chunk=_renumbered(self.retained.chunk, merges))
             state = replace(state, retained=retained, of=_renumbered(self.of, merges))
-        new = [chunk for chunk, _ in kept if chunk // PER_STEP == number]
+        new = [chunk for chunk, _ in remaining if chunk // PER_STEP == number]
         return state, {chunk: state.rows_of(chunk) for chunk in new}
 
     def rows_of(self, chunk: int) -> pa.Table:

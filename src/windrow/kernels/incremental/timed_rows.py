@@ -102,8 +102,8 @@ class TimedRows:
     def at(self, frontier: int) -> TimedRows:
         """The rows retained at a frontier; the table is only made anew when an eighth of it has left."""
         there = replace(self, reached=frontier)
-        kept = there.alive
-        return there.where(kept) if _SPARE * int(kept.sum()) < (_SPARE - 1) * len(kept) else there
+        mask = there.alive
+        return there.where(mask) if _SPARE * int(mask.sum()) < (_SPARE - 1) * len(mask) else there
 
     def with_rows(self, more: TimedRows) -> TimedRows:
         """These rows, and then more."""
@@ -117,12 +117,12 @@ class TimedRows:
         )
         return TimedRows(rows, enter, leave, chunk, marks, self.reached)
 
-    def where(self, kept: Bools) -> TimedRows:
+    def where(self, mask: Bools) -> TimedRows:
         """Some of the rows."""
-        marks = {key: mark[kept] for key, mark in self.marks.items()}
-        rows = self.rows.filter(pa.array(kept)).combine_chunks()
-        times = self.enter[kept], self.leave[kept]
-        return TimedRows(rows, *times, self.chunk[kept], marks, self.reached)
+        marks = {key: mark[mask] for key, mark in self.marks.items()}
+        rows = self.rows.filter(pa.array(mask)).combine_chunks()
+        times = self.enter[mask], self.leave[mask]
+        return TimedRows(rows, *times, self.chunk[mask], marks, self.reached)
 
     def pushed(self, places: Ints, leave: Ints) -> TimedRows:
         """The same with other instants at which the rows at these places leave."""

@@ -54,12 +54,12 @@ def upserts(changes: pa.Table, key: Sequence[str]) -> Became:
     diff, group = net.column(DIFF).to_numpy(), net.column(_KEY).to_numpy()
     come = np.bincount(group, np.maximum(diff, 0), count)[group]
     gone = np.bincount(group, np.maximum(-diff, 0), count)[group]
-    kept = np.flatnonzero((diff > 0) | (come == 0))
-    twice = np.flatnonzero((come[kept] > 1) | (gone[kept] > 1))
+    changed = np.flatnonzero((diff > 0) | (come == 0))
+    twice = np.flatnonzero((come[changed] > 1) | (gone[changed] > 1))
     return Became(
-        net.select(columns).take(pa.array(kept)),
-        last[group[kept]],
-        diff[kept] > 0,
-        gone[kept] > 0,
+        net.select(columns).take(pa.array(changed)),
+        last[group[changed]],
+        diff[changed] > 0,
+        gone[changed] > 0,
         int(twice[0]) if len(twice) else None,
     )

@@ -70,7 +70,7 @@ class Matches:
         bool: which of these rows are not put out.
     low, high
         int64, one a match: the rows ``low : high`` are those that it may read.
-    kept
+    undecided_from
         int64, one a partition: the first row that is still needed where more rows may come; the matches
         before are final.
     before
@@ -85,7 +85,7 @@ class Matches:
     excluded: Array
     low: Array
     high: Array
-    kept: Array
+    undecided_from: Array
     before: Array
 
 
@@ -212,14 +212,16 @@ def _search(plan: MatchPlan, rows: _MatchRows, so_far: SoFar | None) -> _Found:
     )  # fmt: skip
     may_compile = not plan.running and plan.answers is None
     answer = _found(others, rows, arguments, may_compile=may_compile)
-    found, labels, kept, status, place, registers = answer
+    found, labels, undecided_from, status, place, registers = answer
     partition, start, length, origin = (np.ascontiguousarray(found[:, at]) for at in range(4))
     low, high = bounds[partition], bounds[partition + 1]
     if plan.frame is not None:
         low, high = origin, limits[origin]
     excluded = labels < 0
     labels = np.where(excluded, -1 - labels, labels)
-    matches = Matches(partition, start, length, origin, labels, excluded, low, high, kept, so_far.given)
+    matches = Matches(
+        partition, start, length, origin, labels, excluded, low, high, undecided_from, so_far.given
+    )
     return _Found(matches, int(status), int(place), registers)
 
 
@@ -234,7 +236,7 @@ def _at_once(plan: MatchPlan, tree: Tree, holds: Array, bounds: Array, so_far: S
     partition = np.searchsorted(bounds, found.start, side="right") - 1
     return Matches(
         partition, found.start, found.length, found.start, found.labels, found.excluded,
-        bounds[partition], bounds[partition + 1], found.kept, so_far.given,
+        bounds[partition], bounds[partition + 1], found.undecided_from, so_far.given,
     )  # fmt: skip
 
 

@@ -126,7 +126,7 @@ def run(
 
     Returns
     -------
-    found, labels, kept, status, place, registers
+    found, labels, undecided_from, status, place, registers
         Of each match its partition, its first row, how many rows it has, and the row from which it was
         searched for: int64, (matches, 4); the rows' labels one match after the other, int32, negative and
         one less where the row is excluded. Of each partition the first row that is still needed if it is
@@ -141,7 +141,7 @@ def run(
     matches = 0
     m_labels = np.empty(1024, np.int32)
     written: Any = 0
-    kept = np.empty(len(bounds) - 1, np.int64)
+    undecided_from = np.empty(len(bounds) - 1, np.int64)
     # what threads have taken: nodes with the one before and the label
     n_before, n_label = np.empty(1024, np.int64), np.empty(1024, np.int32)
     n_next = np.empty(1024 if every else 0, np.int64)  # in the bucket of nodes made at this row
@@ -165,7 +165,7 @@ def run(
         until = end if framed else beyond
         resume = begin[partition]
         number = given[partition] + 1
-        kept[partition] = until
+        undecided_from[partition] = until
         while resume < until:
             stop = limits[resume] if limited else beyond
             low, high = (resume, stop) if framed else (first, end)
@@ -173,7 +173,7 @@ def run(
             if not decided:
                 stop = beyond
                 if resume >= stop:
-                    kept[partition] = resume
+                    undecided_from[partition] = resume
                     break
             if anchored and not opening[resume]:
                 resume += 1
@@ -228,7 +228,7 @@ def run(
                             answer = condition(label, row, d_registers[sources], low, high, data)  # noqa: F821
                             if answer < 0:
                                 return (
-                                    found[:matches], m_labels[:written], kept, 3 + label, row,
+                                    found[:matches], m_labels[:written], undecided_from, 3 + label, row,
                                     d_registers[sources].copy(),
                                 )  # fmt: skip
                             if answer == 0:
@@ -382,7 +382,7 @@ def run(
                         position += 1
             if limited and not framed:
                 if (current and not decided) or waiting >= 0:
-                    kept[partition] = resume
+                    undecided_from[partition] = resume
                     break
             elif not complete[partition] and not (framed and decided):
                 open_from = waiting
@@ -393,10 +393,10 @@ def run(
                             open_from = start
                         break
                 if framed and (open_from >= 0 or (best_start < 0 and not anchored)):
-                    kept[partition] = resume
+                    undecided_from[partition] = resume
                     break
                 if open_from >= 0 and (best_start < 0 or open_from <= best_start):
-                    kept[partition] = open_from
+                    undecided_from[partition] = open_from
                     break
             if best_start < 0:
                 if not (limited or anchored):
@@ -439,11 +439,11 @@ def run(
                             break
                 if target <= 0:
                     return (
-                        found[:matches], m_labels[: written + length], kept, 1 if target < 0 else 2,
+                        found[:matches], m_labels[: written + length], undecided_from, 1 if target < 0 else 2,
                         best_start, np.empty(0, np.int64),
                     )  # fmt: skip
                 resume = best_start + target
             written += length
     return (
-        found[:matches], m_labels[:written], kept, 0, np.int64(-1), np.empty(0, np.int64),
+        found[:matches], m_labels[:written], undecided_from, 0, np.int64(-1), np.empty(0, np.int64),
     )  # fmt: skip

@@ -71,14 +71,14 @@ class Meaning:
     ----------
     passed
         The rows, as tuples in the order of the output's columns; of `sort` in order.
-    kept
+    retained
         How many rows each of its inputs has in its state.
     is_promised
         Whether a row of the output will not come (again).
     """
 
     passed: list[Tuple]
-    kept: tuple[int, ...]
+    retained: tuple[int, ...]
     is_promised: Callable[[Row], bool]
 
 
@@ -106,9 +106,9 @@ def promised(row: Row, patterns: Iterable[Pattern]) -> bool:
     return any(matches(row, pattern) for pattern in patterns)
 
 
-def still_promised(row: Row, patterns: Iterable[Pattern], kept: Sequence[Row]) -> bool:
+def still_promised(row: Row, patterns: Iterable[Pattern], retained: Sequence[Row]) -> bool:
     """Whether some pattern has the row, and none of the rows that are kept."""
-    free = (pattern for pattern in patterns if not any(matches(one, pattern) for one in kept))
+    free = (pattern for pattern in patterns if not any(matches(one, pattern) for one in retained))
     return promised(row, free)
 
 
@@ -349,13 +349,13 @@ def join(left: SoFar, right: SoFar, on: Sequence[tuple[str, str]], kind: str) ->
     def open_rows(mine: SoFar, own: Sequence[str], other: SoFar, partner: Sequence[str]) -> list[Row]:
         return [row for row in mine.rows if not is_done(other, [row[name] for name in own], partner)]
 
-    kept_left = open_rows(left, left_keys, right, right_keys)
-    kept_right = open_rows(right, right_keys, left, left_keys)
+    retained_left = open_rows(left, left_keys, right, right_keys)
+    retained_right = open_rows(right, right_keys, left, left_keys)
     alone_left = [row for row in left.rows if not any(match(row, other) for other in right.rows)]
     alone_right = [row for row in right.rows if not any(match(other, row) for other in left.rows)]
     if kind in ("semi", "anti"):
-        kept_left = [row for row in kept_left if any(row is other for other in alone_left)]
-        keys = different(only(row, right_keys) for row in kept_right)
+        retained_left = [row for row in retained_left if any(row is other for other in alone_left)]
+        keys = different(only(row, right_keys) for row in retained_right)
         lone = [tupled(row) for row in left.rows if any(row is other for other in alone_left)]
         done = [
             tupled(row) for row in alone_left if is_done(right, [row[name] for name in left_keys], right_keys)
@@ -367,14 +367,14 @@ def join(left: SoFar, right: SoFar, on: Sequence[tuple[str, str]], kind: str) ->
         ]
 
         def is_promised(row: Row) -> bool:
-            found = still_promised(row, left.patterns, kept_left)
+            found = still_promised(row, left.patterns, retained_left)
             if kind == "anti" or found:
                 return found
             key = {other: row[one] for one, other in on}
             return still_promised(key, of_keys, keys)
 
         return Meaning(
-            list(paired.elements()) if kind == "semi" else done, (len(kept_left), len(keys)), is_promised
+            list(paired.elements()) if kind == "semi" else done, (len(retained_left), len(keys)), is_promised
         )
     pairs = [{**one, **other} for one in left.rows for other in right.rows if match(one, other)]
     no_left, no_right = dict.fromkeys(left.universe), dict.fromkeys(right.universe)
@@ -391,28 +391,30 @@ def join(left: SoFar, right: SoFar, on: Sequence[tuple[str, str]], kind: str) ->
             if is_done(left, [row[name] for name in right_keys], left_keys)
         ]
 
-    def is_told(row: Row, mine: SoFar, kept: Sequence[Row], *, may_be_missing: bool) -> bool:
+    def is_told(row: Row, mine: SoFar, retained: Sequence[Row], *, may_be_missing: bool) -> bool:
         own = only(row, mine.universe)
         if may_be_missing and all(value is None for value in own.values()):
             return False
-        return still_promised(own, mine.patterns, kept)
+        return still_promised(own, mine.patterns, retained)
 
     is_over = closed(left, {}) and closed(right, {})
 
     def is_promised_pair(row: Row) -> bool:
         if is_over:
             return True
-        return is_told(row, left, kept_left, may_be_missing=kind in ("right", "full")) or is_told(
-            row, right, kept_right, may_be_missing=kind in ("left", "full")
+        return is_told(row, left, retained_left, may_be_missing=kind in ("right", "full")) or is_told(
+            row, right, retained_right, may_be_missing=kind in ("left", "full")
         )
 
-    return Meaning([tupled(row) for row in pairs], (len(kept_left), len(kept_right)), is_promised_pair)
+    return Meaning(
+        [tupled(row) for row in pairs], (len(retained_left), len(retained_right)), is_promised_pair
+    )
 
 
 def set_operator(left: SoFar, right: SoFar, operator: str) -> Meaning:
     """UNION, INTERSECT, EXCEPT and their ALL forms over inputs with the same columns.
 
-    `kept` counts different rows, of both sides together.
+    `retained` counts different rows, of both sides together.
     """
     one, other = (Counter(tupled(row) for row in given.rows) for given in (left, right))
     rows = {tupled(row): row for given in (left, right) for row in given.rows}
@@ -435,7 +437,7 @@ def set_operator(left: SoFar, right: SoFar, operator: str) -> Meaning:
                 return max(one[key] - other[key], 0) if closed_right[key] else 0
         raise AssertionError(operator)
 
-    def is_kept(key: Tuple) -> bool:
+    def is_retained(key: Tuple) -> bool:
         may_left, may_right = not closed_left[key], not closed_right[key]
         match operator:
             case "union all":
@@ -460,7 +462,7 @@ def set_operator(left: SoFar, right: SoFar, operator: str) -> Meaning:
 
     return Meaning(
         [key for key in rows for _ in range(copies(key))],
-        (sum(map(is_kept, rows)),),
+        (sum(map(is_retained, rows)),),
         lambda row: promised(row, left.patterns) and promised(row, right.patterns),
     )
 
@@ -474,16 +476,16 @@ def window(given: SoFar, rowtime: str, length: int) -> Meaning:
     """
     times = [row[rowtime] for row in given.possible if not promised(row, given.patterns)]
     reached = min((time for time in times if time is not None), default=None)
-    changes, kept = [], []
+    changes, retained = [], []
     for row in given.rows:
         leaves = row[rowtime] + length
         changes.append((*tupled(row), 1, row[rowtime]))
         if reached is None or leaves < reached:
             changes.append((*tupled(row), -1, leaves))
         else:
-            kept.append(row)
+            retained.append(row)
     return Meaning(
         changes,
-        (len(kept),),
-        lambda row: still_promised(row, given.patterns, kept),
+        (len(retained),),
+        lambda row: still_promised(row, given.patterns, retained),
     )

@@ -272,11 +272,11 @@ class WindowStage(KeyedRows):
                 scope = scope.withColumn(item.name, item.column)
         sorting = {*self.partition, *(key.column for key in self.order)}
         given = {IS_LABEL, given_position(Side.START), given_position(Side.END)}
-        kept = [quoted(name) for name in self.rows.columns if name in sorting | given]
-        kept += [item.name for item in self.draft.hoisted if item.column is not None]
+        passed = [quoted(name) for name in self.rows.columns if name in sorting | given]
+        passed += [item.name for item in self.draft.hoisted if item.column is not None]
         texts = [item for item in self.draft.hoisted if item.column is None]
         items = SqlText.join(
-            ", ", [*map(SqlText.of, kept), *(SqlText.of(item.text, f" AS {item.name}") for item in texts)]
+            ", ", [*map(SqlText.of, passed), *(SqlText.of(item.text, f" AS {item.name}") for item in texts)]
         )
         query = SqlText.of(self.window.prefix, "SELECT ", items, " FROM ", RelationText("scope"))
         return self.gateway.sql(query, {"scope": scope})

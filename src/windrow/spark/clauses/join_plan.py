@@ -107,7 +107,7 @@ class _JoinPlan:
         self.gateway, self.window, self.draft = gateway, window, draft
         self.numbered, self.keys, self.may_be = numbered, keys, may_be
 
-    def run(self, kept: Sequence[str]) -> DataFrame:
+    def run(self, passed: Sequence[str]) -> DataFrame:
         labels = self.labels()
         found = labels.select(*self.columns("l"), F.lit(True).alias(IS_LABEL))
         start, end = self.draft.search(Side.START), self.draft.search(Side.END)
@@ -122,7 +122,7 @@ class _JoinPlan:
         columns = [name for name in found.columns if name in {IS_LABEL, *sought}]
         on = self.same_partition("l") & (F.col(POSITION) == F.col("__l_n"))
         return self.numbered.join(found, on, "left").select(
-            *kept,
+            *passed,
             *(
                 F.coalesce(F.col(name), F.lit(False)).alias(name) if name == IS_LABEL else name
                 for name in columns

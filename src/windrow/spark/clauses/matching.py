@@ -320,8 +320,8 @@ class MatchStage(KeyedRows):
         if needs_positions(self.draft):
             scope = beside(self.match, self.draft, self.analyzer.row, scope)
         sorting = {*self.partition, *(key.column for key in self.order)}
-        kept = [SqlText.of(quoted(name)) for name in [*self.rows.columns, POSITION] if name in sorting]
-        items = [*kept, *(SqlText.of(item.text, f" AS {item.name}") for item in self.draft.hoisted)]
+        passed = [SqlText.of(quoted(name)) for name in [*self.rows.columns, POSITION] if name in sorting]
+        items = [*passed, *(SqlText.of(item.text, f" AS {item.name}") for item in self.draft.hoisted)]
         query = SqlText.of(
             self.match.prefix, "SELECT ", SqlText.join(", ", items), " FROM ", RelationText(_SCOPE)
         )

@@ -46,9 +46,9 @@ def aggregate_in_spark(
         inside = whole.get(name, name)
         carried.append(f"any_value({quoted(inside)}) AS {quoted('__kept_' + name)}")
     results = SqlText.join(", ", (SqlText.of(call.text, f" AS {quoted(call.name)}") for call in calls))
-    kept = "".join(f"{item}, " for item in carried)
+    passed = "".join(f"{item}, " for item in carried)
     query = SqlText.of(
-        window.prefix, "SELECT ", kept, results, " FROM ", RelationText("exploded"), " GROUP BY __number"
+        window.prefix, "SELECT ", passed, results, " FROM ", RelationText("exploded"), " GROUP BY __number"
     )
     frame = gateway.sql(query, {"exploded": exploded})
     for name in keys:

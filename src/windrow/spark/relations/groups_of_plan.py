@@ -197,11 +197,11 @@ def _frames_of_a_block(node: plan.Over) -> list[plan.Over | plan.Project]:
 
 def _extends(node: plan.Project) -> bool:
     """Whether a projection only adds columns."""
-    kept = [column.id for column in node.input.columns]
+    ids = [column.id for column in node.input.columns]
     return (
-        [one.column for _, one in node.outputs[: len(kept)]]
-        == kept
-        == [column.id for column, _ in node.outputs[: len(kept)]]
+        [one.column for _, one in node.outputs[: len(ids)]]
+        == ids
+        == [column.id for column, _ in node.outputs[: len(ids)]]
     )
 
 

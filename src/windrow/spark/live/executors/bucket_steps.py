@@ -33,7 +33,7 @@ __all__ = ["ExecutorSteps"]
 _SMALL = 1 << 16
 """Bytes of a packet that comes to the driver with its note."""
 
-_KEPT = "kept."
+_STATE = "kept."
 """What the names of counts begin with that are of what is kept."""
 _OF_EACH = ("rows", "bytes", "oldest")
 _OPERATORS = "operators"
@@ -113,7 +113,7 @@ class ExecutorSteps(Steps):
         given = self._given(batch, rows, number)
         came = _came(accounts)
         known = before.counts
-        kept = {name: count for name, count in known.items() if name.startswith(_KEPT)}
+        counts_before = {name: count for name, count in known.items() if name.startswith(_STATE)}
         now = max((one.now for one in accounts), default=known.get("now", 0))
         counts = {
             "now": now,
@@ -123,7 +123,7 @@ class ExecutorSteps(Steps):
             "rows_used": known.get("rows_used", 0) + sum(one.used for one in accounts),
             "rows_given": known.get("rows_given", 0) + given,
             BUCKETS: self._graph.buckets,
-            **(self._kept(accounts) if accounts else kept),
+            **(self._state_counts(accounts) if accounts else counts_before),
         }
         frontier = now if self._graph.is_timed else self._frontier(positions)
         step = CommittedBatch(number, positions, frontier, None, {}, counts)
@@ -156,18 +156,18 @@ class ExecutorSteps(Steps):
         step = self._checkpoint.last()
         state = self._state(step)
         if isinstance(self._plan, EmittedPlan):
-            kept = {side.stream: state.windows[side.name] for side in self._graph.sides}
-            return timed_state_of(self._plan, step, kept, self._plan.keeps, state.operators)
+            windows = {side.stream: state.windows[side.name] for side in self._graph.sides}
+            return timed_state_of(self._plan, step, windows, self._plan.keeps, state.operators)
         return state_of(self._plan, step, state.waiting, state.windows, on_one_scale=True)
 
     def _state(self, step: CommittedBatch) -> _InAll:
-        def kept(name: str) -> RetainedRowsOf:
-            rows, size, oldest = (step.counts.get(f"{_KEPT}{what}.{name}") for what in _OF_EACH)
+        def retained(name: str) -> RetainedRowsOf:
+            rows, size, oldest = (step.counts.get(f"{_STATE}{what}.{name}") for what in _OF_EACH)
             return RetainedRowsOf(rows or 0, size, oldest)
 
-        waiting = {name: kept(f"stream.{name}") for _, name, _ in self._graph.streams}
-        windows = {side.name: kept(side.name) for side in self._graph.sides}
-        return _InAll(waiting, windows, kept(_OPERATORS))
+        waiting = {name: retained(f"stream.{name}") for _, name, _ in self._graph.streams}
+        windows = {side.name: retained(side.name) for side in self._graph.sides}
+        return _InAll(waiting, windows, retained(_OPERATORS))
 
     def _position(self, place: int, known: Sequence[BucketAccount], before: Position | None) -> Position:
         """What the entries of a stream say of later ones."""
@@ -198,7 +198,7 @@ class ExecutorSteps(Steps):
             found[name] = self._graph.late(batch, place) if has_some else None
         return found
 
-    def _kept(self, accounts: Sequence[BucketAccount]) -> dict[str, int]:
+    def _state_counts(self, accounts: Sequence[BucketAccount]) -> dict[str, int]:
         """What is kept in all buckets, by name."""
         found: dict[str, int] = {}
 
@@ -206,7 +206,7 @@ class ExecutorSteps(Steps):
             firsts = [one for one in oldest if one is not None]
             values = (sum(rows), size, min(firsts, default=None))
             own = zip(_OF_EACH, values, strict=True)
-            found.update({f"{_KEPT}{what}.{name}": value for what, value in own if value is not None})
+            found.update({f"{_STATE}{what}.{name}": value for what, value in own if value is not None})
 
         for place, name, _ in self._graph.streams:
             waiting = (one.waiting.get(place, 0) for one in accounts)

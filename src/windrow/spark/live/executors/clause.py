@@ -22,7 +22,7 @@ from windrow.spark.logs.session_streams import ROWTIME
 
 __all__ = ["BucketClause", "ClauseInBucket"]
 
-_WAITS, _KEPT = "waits", "kept"
+_WAITS, _RETAINED = "waits", "kept"
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +93,7 @@ class ClauseInBucket:
 
     def named(self) -> tuple[tuple[str, KeptRows], ...]:
         """What is retained, by the names under which it is stored."""
-        return (_WAITS, self.rows.waits), (_KEPT, self.rows.kept)
+        return (_WAITS, self.rows.waits), (_RETAINED, self.rows.kept)
 
     @property
     def size(self) -> int:
@@ -140,7 +140,7 @@ class ClauseInBucket:
         firsts = [pc.min(rows.column(ROWTIME)).as_py() for rows in waits.tables(ROWTIME)]
         account.waiting[side.stream] = len(waits)
         account.oldest_waiting[side.stream] = min((one for one in firsts if one is not None), default=None)
-        size = sum(self.chunks[name].size for name in (_KEPT, f"{_KEPT}{GONE}"))
+        size = sum(self.chunks[name].size for name in (_RETAINED, f"{_RETAINED}{GONE}"))
         rowtimes = self.work.rowtimes
         found = retained_of(kept.tables(*rowtimes), size, self.work.kernel.scale, rowtimes)
         account.retained[0], account.oldest[0], account.size[0] = found.rows, found.oldest, size

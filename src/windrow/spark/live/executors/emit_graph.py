@@ -159,18 +159,18 @@ class EmitGraph(Graph):
 
     @cached_property
     def _work(self) -> Emits:
-        schemas = tuple(map(self._kept_of, self._program.sources))
+        schemas = tuple(map(self._schema_of, self._program.sources))
         program = replace(self._program, program=with_tables(self._program.program))
         endings = {name: one for name, one in self._endings.items() if one is not None}
         return Emits(program, schemas, self._mapping, self._judges, self._holds, endings)
 
-    def _kept_of(self, source: EmitSource) -> pa.Schema:
-        """What is kept of rows; by the columns of sessions rows are over."""
+    def _schema_of(self, source: EmitSource) -> pa.Schema:
+        """The schema of retained rows; by the columns of sessions rows are over."""
         stream = self.plan.catalog.streams[source.stream]
-        kept = StructType([stream.frame.schema[name] for name in source.reads])
+        schema = StructType([stream.frame.schema[name] for name in source.reads])
         for name in (ROWTIME, ARRIVED, BEFORE):
-            kept = kept.add(name, LongType())
-        return in_memory(kept)
+            schema = schema.add(name, LongType())
+        return in_memory(schema)
 
     @cached_property
     def _judges(self) -> dict[str, tuple[Judge, ...]]:
@@ -194,9 +194,9 @@ class EmitGraph(Graph):
     def _keys(self) -> tuple[Key, ...]:
         """By which columns the rows of each source are divided; none where one bucket has all of them."""
         program, sources = self._program, self._program.sources
-        kept = {source.leaf: self._kept_of(source) for source in sources}
+        schemas = {source.leaf: self._schema_of(source) for source in sources}
         leaves = {
-            source.leaf: pa.schema([kept[source.leaf].field(name) for name in source.reads])
+            source.leaf: pa.schema([schemas[source.leaf].field(name) for name in source.reads])
             for source in sources
         }
         if program.groups is not None:

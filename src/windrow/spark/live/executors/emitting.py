@@ -87,14 +87,14 @@ class Emits:
 
     def begin(self, task: BucketTask) -> Emitting:
         """A query of which no row has come."""
-        kept = [BucketWindow(f"rows-{at}", _nothing(schema)) for at, schema in enumerate(self.schemas)]
-        return Emitting(task, self, kept, BucketWindow(_MARKS, _nothing(_MARK_SCHEMA)))
+        windows = [BucketWindow(f"rows-{at}", _nothing(schema)) for at, schema in enumerate(self.schemas)]
+        return Emitting(task, self, windows, BucketWindow(_MARKS, _nothing(_MARK_SCHEMA)))
 
     def again(self, task: BucketTask, stored: Mapping[str, Any], store: Store) -> Emitting:
         """What was retained."""
         state = self.begin(task)
         for one, schema, chunks in zip(
-            [*state.kept, state.marks], [*self.schemas, _MARK_SCHEMA], stored["chunks"], strict=True
+            [*state.windows, state.marks], [*self.schemas, _MARK_SCHEMA], stored["chunks"], strict=True
         ):
             one.state = _nothing(schema)
             for chunk, (_, rows) in one.read(store, chunks).items():
@@ -118,7 +118,7 @@ class Emitting:
 
     Attributes
     ----------
-    kept
+    windows
         The rows of each source that have come since operators were stored.
     marks
         Up to which rowtime streams were known, in time, since then.
@@ -134,7 +134,7 @@ class Emitting:
 
     task: BucketTask
     work: Emits
-    kept: list[BucketWindow]
+    windows: list[BucketWindow]
     marks: BucketWindow
     known: dict[str, Marks] = field(default_factory=dict)
     frontier: int | None = None
@@ -148,7 +148,7 @@ class Emitting:
     takes_late = True
 
     def __post_init__(self) -> None:
-        self.came = [[] for _ in self.kept]
+        self.came = [[] for _ in self.windows]
         mapping = None if self.work.mapping is None else Run(self.work.mapping, not_here)
 
         def mapped(steps: pa.Table) -> pa.Table:
@@ -156,7 +156,7 @@ class Emitting:
             (found,) = mapping.step({0: steps}, Times(None, 0))
             return found
 
-        self._left = [0 for _ in self.kept]  # how many rows were left when it was asked last
+        self._left = [0 for _ in self.windows]  # how many rows were left when it was asked last
         self._taken = 0  # how many rows operators have taken since they were made anew
         self.run = EmitRun(self.work.program, Run(self.work.program.program, not_here), mapped)
         self._judges = {
@@ -168,7 +168,7 @@ class Emitting:
     def size(self) -> int:
         """The bytes that are stored."""
         carried = 0 if self.carried is None else self.carried.size
-        return carried + sum(one.size for one in (*self.kept, self.marks))
+        return carried + sum(one.size for one in (*self.windows, self.marks))
 
     # -- a micro-batch ---------------------------------------------------------------------------------
 
@@ -214,7 +214,7 @@ class Emitting:
 
     def step(self, moment: Moment, account: BucketAccount) -> pa.Table | None:
         """What is emitted by the time of the micro-batch."""
-        came, self.came = self.came, [[] for _ in self.kept]
+        came, self.came = self.came, [[] for _ in self.windows]
         late, self.late = self.late, 0
         rows = [
             pa.concat_tables([schema.empty_table(), *tables]).combine_chunks()
@@ -227,7 +227,7 @@ class Emitting:
         except UnmatchedError as error:
             raise unstable(error) from None
         self.frontier = moment.now
-        for side, one, table in zip(self.task.sides, self.kept, rows, strict=True):
+        for side, one, table in zip(self.task.sides, self.windows, rows, strict=True):
             account.used += table.num_rows if side.is_first else 0
             if self.work.holds:
                 one.state = _with(one.state, table, moment.number * PER_STEP)
@@ -239,7 +239,7 @@ class Emitting:
         """Restore the state of operators, by the rows that have come after a processing time."""
         self.known, self._taken = self.all_known(), 0
         if self.frontier is not None and since != self.frontier:
-            self.advance([one.state.retained.rows for one in self.kept], (since, self.frontier))
+            self.advance([one.state.retained.rows for one in self.windows], (since, self.frontier))
 
     def _let_go(self) -> None:
         """Keep no rows of which no change is made any more; ask for that when they are twice as many."""
@@ -248,7 +248,7 @@ class Emitting:
         self.known = {name: steps[-1:] for name, steps in self.known.items()}
         if not watermark or not self.work.endings:
             return
-        for at, (side, one) in enumerate(zip(self.task.sides, self.kept, strict=True)):
+        for at, (side, one) in enumerate(zip(self.task.sides, self.windows, strict=True)):
             retained = one.state.retained
             if len(retained) >= max(2 * self._left[at], SETTLED_FROM):
                 over = self.work.endings[self.task.streams[side.stream].name].of(
@@ -256,9 +256,9 @@ class Emitting:
                 )
                 one.state = replace(one.state, retained=retained.where(~over))
                 self._left[at] = len(one.state.retained)
-        firsts = [pc.min(one.state.retained.rows.column(ARRIVED)).as_py() for one in self.kept]
+        firsts = [pc.min(one.state.retained.rows.column(ARRIVED)).as_py() for one in self.windows]
         self._forget_marks(min((first for first in firsts if first is not None), default=None))
-        if self._taken > 2 * sum(len(one.state.retained) for one in self.kept) + SPARE:
+        if self._taken > 2 * sum(len(one.state.retained) for one in self.windows) + SPARE:
             self.run.empty()
             self.again(None)
 
@@ -313,10 +313,10 @@ class Emitting:
 
     def keep(self, store: Store, number: int) -> dict[str, Any]:
         """Store what is new; now and then the state of operators in place of rows."""
-        came = sum(len(one.state.retained) for one in self.kept)
+        came = sum(len(one.state.retained) for one in self.windows)
         if self.frontier is not None and not self.work.endings and Carry.is_due(self.carried, came):
             self._carry(store, self.frontier, number)
-        chunks = [one.keep(store, number) for one in (*self.kept, self.marks)]
+        chunks = [one.keep(store, number) for one in (*self.windows, self.marks)]
         carried = None if self.carried is None else asdict(self.carried)
         return {
             "frontier": self.frontier,
@@ -330,7 +330,7 @@ class Emitting:
         if self.work.program.forgets:
             self.run.forget(self.reached(self.known))
         self.carried = Carry.written(store, self.carried, number, frontier, self.run.retained, self.run.state)
-        for one in self.kept:
+        for one in self.windows:
             retained = one.state.retained
             one.state = replace(one.state, retained=retained.where(np.zeros(len(retained), bool)))
         self._forget_marks(None)
@@ -339,7 +339,7 @@ class Emitting:
         """Report the state."""
         account.groups, account.for_groups = self.run.retained, self.for_groups
         account.stored = 0 if self.carried is None else self.carried.size
-        for at, one in enumerate(self.kept):
+        for at, one in enumerate(self.windows):
             rows = one.state.retained.rows
             account.retained[at] = rows.num_rows
             account.oldest[at] = pc.min(rows.column(ROWTIME)).as_py()

@@ -84,15 +84,15 @@ class BucketWindows:
 
     def begin(self, task: BucketTask) -> Windowed:
         """Windows without state."""
-        kept = [BucketWindow(side.name, InputState.nothing(side)) for side in self.block.inputs]
-        return Windowed(task, self, kept, self.block.going_on())
+        windows = [BucketWindow(side.name, InputState.nothing(side)) for side in self.block.inputs]
+        return Windowed(task, self, windows, self.block.going_on())
 
     def again(self, task: BucketTask, stored: Mapping[str, Any], store: Store) -> Windowed:
         """What windows retained."""
         state, frontier = self.begin(task), stored["frontier"]
         # of rows that are given as they are, those at the frontier have been, too
         reached = frontier + 1 if self.passes_on and frontier not in (None, FOREVER) else frontier
-        for one, side, chunks in zip(state.kept, self.block.inputs, stored["chunks"], strict=True):
+        for one, side, chunks in zip(state.windows, self.block.inputs, stored["chunks"], strict=True):
             read = one.read(store, chunks)
             rows = {chunk: count for chunk, (count, _) in read.items()}
             one.state = InputState.read(side, rows, (table for _, table in read.values()), reached)
@@ -115,7 +115,7 @@ class Windowed:
 
     Attributes
     ----------
-    kept
+    windows
         The rows of each window.
     groups
         What goes on with groups in place of rows.
@@ -127,7 +127,7 @@ class Windowed:
 
     task: BucketTask
     work: BucketWindows
-    kept: list[BucketWindow]
+    windows: list[BucketWindow]
     groups: Operated | None
     frontier: int | None = None
     origin: int | None = None
@@ -138,13 +138,13 @@ class Windowed:
     takes_late = False
 
     def __post_init__(self) -> None:
-        self.came = [[] for _ in self.kept]
+        self.came = [[] for _ in self.windows]
         self.run = None if self.work.plan is None else Run(self.work.plan.program, not_here)
 
     @property
     def size(self) -> int:
         """The bytes of what is stored of windows."""
-        return sum(one.size for one in self.kept)
+        return sum(one.size for one in self.windows)
 
     def take(self, side: int, rows: pa.Table, moment: Moment) -> pa.Table | None:  # noqa: ARG002 - of others
         """Take in rows of a window, as it keeps them."""
@@ -164,11 +164,11 @@ class Windowed:
 
     def step(self, moment: Moment, account: BucketAccount) -> pa.Table | None:
         """Rows with `ENTER` and `LEAVE`, of which those enter at `EARLIER` that were there before."""
-        came, self.came = self.came, [[] for _ in self.kept]
+        came, self.came = self.came, [[] for _ in self.windows]
         until = self.task.frontier(moment.said)
         if self.work.passes_on:
             return self._passed(came[0], account, moment.number, until)
-        for one, tables in zip(self.kept, came, strict=True):
+        for one, tables in zip(self.windows, came, strict=True):
             for table in tables:
                 one.state = one.state.with_arrivals(table, moment.number * PER_STEP)
         if until is None or (self.frontier is not None and until <= self.frontier):
@@ -178,10 +178,10 @@ class Windowed:
             return None
         waited, times = self._waiting, Times(self.frontier, until)
         inputs = self.work.block.inputs
-        for one, side in zip(self.kept, inputs, strict=True):
+        for one, side in zip(self.windows, inputs, strict=True):
             one.state = one.state.taken(side, times)
         rows = self.rows_of_block(times)
-        for one, side in zip(self.kept, inputs, strict=True):
+        for one, side in zip(self.windows, inputs, strict=True):
             one.state = one.state.after(side, times)
         self.frontier = until
         account.used = waited - self._waiting
@@ -198,11 +198,11 @@ class Windowed:
 
     @property
     def _sides(self) -> list[tuple[BucketWindow, WindowInput]]:
-        return list(zip(self.kept, self.work.block.inputs, strict=True))
+        return list(zip(self.windows, self.work.block.inputs, strict=True))
 
     def rows_of_block(self, times: Times) -> pa.Table:
         """What changes by what enters and leaves; updates the state of groups and operators."""
-        retained = [one.state.retained for one in self.kept]
+        retained = [one.state.retained for one in self.windows]
         if self.work.plan is not None:
             assert self.run is not None
             return self.work.plan.step(self.run, retained, times, self.origin)
@@ -213,7 +213,7 @@ class Windowed:
     ) -> pa.Table | None:
         """The rows that are given as they are: also those at the frontier, at which more may come."""
         (side,) = self.work.block.inputs
-        (own,) = self.kept
+        (own,) = self.windows
         rows = pa.concat_tables([side.schema.empty_table(), *came])
         if until is None:
             own.state = own.state.with_arrivals(rows, number * PER_STEP)
@@ -231,20 +231,20 @@ class Windowed:
     @property
     def _waiting(self) -> int:
         """How many rows wait, each once."""
-        pairs = zip(self.task.sides, self.kept, strict=True)
+        pairs = zip(self.task.sides, self.windows, strict=True)
         return sum(one.state.waiting.num_rows for side, one in pairs if side.is_first)
 
     def keep(self, store: Store, number: int) -> dict[str, Any]:
         """Store what is new after a step."""
         if self.groups is not None and self.frontier is not None:
             self._carry(store, self.groups, self.frontier, number)
-        chunks = [one.keep(store, number) for one in self.kept]
+        chunks = [one.keep(store, number) for one in self.windows]
         carried = None if self.carried is None else asdict(self.carried)
         return {"frontier": self.frontier, "origin": self.origin, "chunks": chunks, "carried": carried}
 
     def _carry(self, store: Store, groups: Operated, frontier: int, number: int) -> None:
         """Store the state of groups in place of the rows that they are made of, where these are more."""
-        (own,) = self.kept
+        (own,) = self.windows
         retained = own.state.retained
         if Carry.is_due(self.carried, len(retained)):
             self.carried = Carry.written(store, self.carried, number, frontier, groups.retained, groups.state)
@@ -254,7 +254,7 @@ class Windowed:
         """Report the state of windows."""
         account.groups = 0 if self.groups is None else self.groups.retained
         account.stored = 0 if self.carried is None else self.carried.size
-        sides = zip(self.task.sides, self.work.block.inputs, self.kept, strict=True)
+        sides = zip(self.task.sides, self.work.block.inputs, self.windows, strict=True)
         for at, (side, block, one) in enumerate(sides):
             rowtime, state = block.window.rowtime, one.state
             retained = state.retained

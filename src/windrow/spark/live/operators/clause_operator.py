@@ -306,9 +306,9 @@ class LiveClause:
             keyed, before = found.where(F.isnull(AT)).drop(*CARRIED.names), found.where(F.isnotnull(AT))
         cells = shuffled(gateway) if growing.partition else 1
         stage = GrowingFragment(growing, Layout(cells), self.kernel.reached(until), ended)
-        packed = map_in_arrow(keyed, _pack(stage, are_kept=False), MESSAGES)
+        packed = map_in_arrow(keyed, _pack(stage, are_retained=False), MESSAGES)
         if before is not None:
-            packed = packed.unionAll(map_in_arrow(before, _pack(stage, are_kept=True), MESSAGES))
+            packed = packed.unionAll(map_in_arrow(before, _pack(stage, are_retained=True), MESSAGES))
         stepped = map_in_arrow(to_shards(packed, cells), _step(stage), MESSAGES)
         stepped = stepped.persist(StorageLevel.DISK_ONLY)  # it is read twice: to give, and to keep
         span.cached.append(stepped)
@@ -490,9 +490,9 @@ def _waiting(name: str) -> str:
     return f"{name}.waiting"
 
 
-def _pack(stage: GrowingFragment, *, are_kept: bool) -> Callable[..., Iterator[pa.RecordBatch]]:
+def _pack(stage: GrowingFragment, *, are_retained: bool) -> Callable[..., Iterator[pa.RecordBatch]]:
     def pack(batches: Iterable[pa.RecordBatch], task: int) -> Iterator[pa.RecordBatch]:
-        return stage.pack(batches, task, are_kept=are_kept)
+        return stage.pack(batches, task, are_retained=are_retained)
 
     return in_worker(pack, stage.growing.plan.sql)
 
