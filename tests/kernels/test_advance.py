@@ -150,7 +150,7 @@ def answered(
     if kept is None:
         return None, table
     is_new = table.column(_PLACE).is_valid()
-    given_ = np.repeat(suffix.given, np.diff(suffix.bounds))
+    given_ = np.repeat(suffix.emitted, np.diff(suffix.bounds))
     for field, values in zip(CARRIED, (suffix.at, suffix.state, given_), strict=True):
         table = table.append_column(field, pa.array(values, field.type))
     return table.filter(pc.invert(is_new)), table.filter(is_new).drop_columns(CARRIED.names)

@@ -80,7 +80,7 @@ OUT = [(1, 4, None), (1, 5, None), (2, 2, 3), (1, 6, None)]
 
 @pytest.mark.parametrize("cuts", [(), (1,), (2, 5), (4,), (5, 6, 9), range(1, 11)])
 def test_patterns_in_a_column_hold_for_the_later_rows_of_their_producer(cuts):
-    live = LiveSource(None, (), Ordering.unordered(), given=frozenset({PRODUCER, BOUND, PATTERN}))
+    live = LiveSource(None, (), Ordering.unordered(), declared=frozenset({PRODUCER, BOUND, PATTERN}))
     scale = TimeScale("bigint", "MILLISECOND")
     known = Stream(None, ("at", "auction", "tags"), scale, ("t0", "t1"), live=live)
     names = [PRODUCER, ROWTIME, "auction", BOUND, PATTERN]

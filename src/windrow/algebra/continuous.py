@@ -172,7 +172,7 @@ class Reader:
         else:
             if start >= stop or parse_to_stream(tokens, start, stop) is not None:
                 span = tokens.span(start, stop)
-                raise _stream_given(tokens, span, f"{to_stream.kind} takes a relation")
+                raise _stream_provided(tokens, span, f"{to_stream.kind} takes a relation")
             query = self._query(prefix, self.text(start, stop), start, stop)
         self.refuse_bare_streams(query)
         if not query.varies:
@@ -278,7 +278,7 @@ class Reader:
             return None
         if to_stream:
             span = tokens.span(index, tokens.partner[index + 1] + 1)
-            raise _stream_given(tokens, span, "a relation stands in FROM")
+            raise _stream_provided(tokens, span, "a relation stands in FROM")
         if _calls_or_has_fields(tokens, index):
             return None
         name = tokens[index].name.lower()
@@ -356,10 +356,10 @@ class Reader:
             if cte is not None:
                 found = parse_to_stream(tokens, *cte.body)
                 if found is None:
-                    raise _relation_given(tokens, tokens[index].span, name)
+                    raise _relation_provided(tokens, tokens[index].span, name)
                 return self.stream(found), name
             if name.lower() in self.relations:
-                raise _relation_given(tokens, tokens[index].span, name)
+                raise _relation_provided(tokens, tokens[index].span, name)
             if name.lower() not in self.streams:
                 raise AnalysisError(
                     f"{name} is no stream",
@@ -377,7 +377,7 @@ class Reader:
             inside = (inside[0] + 1, inside[1] - 1)
         found = parse_to_stream(tokens, *inside)
         if found is None:
-            raise _relation_given(tokens, tokens.span(index, bracket), "this")
+            raise _relation_provided(tokens, tokens.span(index, bracket), "this")
         return self.stream(found), None
 
     def _changelog(self, index: int, stop: int) -> tuple[SqlText, int]:
@@ -388,7 +388,7 @@ class Reader:
         inside = self.read(index + 3, tokens.partner[index + 2])
         span = tokens.span(index, after)
         if isinstance(inside, StreamQuery):
-            raise _stream_given(tokens, span, "CHANGELOG OF takes a relation")
+            raise _stream_provided(tokens, span, "CHANGELOG OF takes a relation")
         prefix = self.with_list(index, inside.tokens)
         query = self._query(prefix, inside.text, *inside.tokens)
         if not query.varies:
@@ -417,7 +417,7 @@ class Reader:
 
     def _refuse_stream(self, index: int, what: str) -> None:
         if self.tokens[index].name.lower() in self.streams:
-            raise _stream_given(self.tokens, self.tokens[index].span, what)
+            raise _stream_provided(self.tokens, self.tokens[index].span, what)
 
     def refuse_bare_streams(self, query: Query) -> None:
         """Refuse a stream without a window in a query that varies.
@@ -442,7 +442,7 @@ class Reader:
                 and begins_relation(tokens, index)
                 and self._cte(tokens[index].name, index) is None
             ):
-                raise _stream_given(tokens, tokens[index].span, "a relation stands in FROM")
+                raise _stream_provided(tokens, tokens[index].span, "a relation stands in FROM")
 
     def after_with(self, start: int, stop: int) -> int:
         """The token after the WITH list that a statement may begin with."""
@@ -466,7 +466,7 @@ def _not_varying(tokens: TokenList, span: Span) -> AnalysisError:
     )
 
 
-def _relation_given(tokens: TokenList, span: Span, what: str) -> AnalysisError:
+def _relation_provided(tokens: TokenList, span: Span, what: str) -> AnalysisError:
     return AnalysisError(
         f"{what} is a relation, and a window is of a stream",
         condition="RELATION_WHERE_STREAM_IS_NEEDED",
@@ -476,7 +476,7 @@ def _relation_given(tokens: TokenList, span: Span, what: str) -> AnalysisError:
     )
 
 
-def _stream_given(tokens: TokenList, span: Span, what: str) -> AnalysisError:
+def _stream_provided(tokens: TokenList, span: Span, what: str) -> AnalysisError:
     return AnalysisError(
         f"{what}, and this is a stream",
         condition="STREAM_WHERE_RELATION_IS_NEEDED",

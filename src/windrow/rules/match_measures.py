@@ -152,7 +152,7 @@ class Measures:
 
     # -- the columns of the result -----------------------------------------------------------------
 
-    def given(self) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]:
+    def output_columns(self) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]:
         """The columns of the result before and after the measures, with the columns that hold them."""
         fields = self.analyzer.fields
         if self.match.clause.frame is not None:

@@ -38,7 +38,7 @@ def draft_match(match: Match, analyzer: MatchAnalyzer) -> MatchDraft:
     duration = define.duration()
     texts = tuple((item.name, measures.measure(item)) for item in match.measures)
     scope = tuple(measures.scope())
-    before, after = measures.given()
+    before, after = measures.output_columns()
     hoisted = tuple(rows.columns.hoisted.values())
     return MatchDraft(
         match, tuple(rows.arguments), tuple(define.sources.values()), hoisted,

@@ -75,7 +75,7 @@ class Gateway:
         self._reading: list[SqlText] = []
         self._read: list[SqlText] = []
         self.parameters = dict(parameters or {})
-        self.given: list[tuple[SqlText, dict[str, str]]] = []
+        self.sent: list[tuple[SqlText, dict[str, str]]] = []
         self.frames: dict[str, DataFrame] = {}
         self.plan_only = False
         self.prefers_live = False
@@ -123,16 +123,16 @@ class Gateway:
         WindrowError
             Spark's error, located in the user's text.
         """
-        given: dict[str, Any] = {key: {**self.frames, **(relations or {})}[key] for key in text.relations()}
+        frames: dict[str, Any] = {key: {**self.frames, **(relations or {})}[key] for key in text.relations()}
         arguments: dict[str, Any] = {"args": self.parameters} if self.parameters else {}
         if self.is_connect:
             # Connect analyses late, so views would have to outlive the DataFrame; it carries relations along
-            names = dict.fromkeys(given, _CONNECT_NAME)
+            names = dict.fromkeys(frames, _CONNECT_NAME)
             with self.translated(text, names):
-                frame = self.spark.sql(text.template(), **arguments, **given)
+                frame = self.spark.sql(text.template(), **arguments, **frames)
                 frame.schema  # noqa: B018 - an error of the text belongs here
             return frame
-        with self.views(given) as names, self.translated(text, names):
+        with self.views(frames) as names, self.translated(text, names):
             return self.spark.sql(text.render(names), **arguments)
 
     @contextmanager
@@ -157,12 +157,12 @@ class Gateway:
     ) -> Iterator[None]:
         """Raise Spark's errors as ours."""
         if text is not None:
-            self.given.append((text, dict(names or {})))
+            self.sent.append((text, dict(names or {})))
         with quiet():
             try:
                 yield
             except PySparkException as error:
-                translated = self._with_near_table(translate(error, text, names, self.given))
+                translated = self._with_near_table(translate(error, text, names, self.sent))
                 raise self.as_written(translated) from None
             except JavaError as error:
                 raise of_java(error) from None

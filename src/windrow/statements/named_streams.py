@@ -335,10 +335,10 @@ class _StreamRows:
             found[name] = found[name] & own if name in found else own
         return Pattern.of(found)
 
-    def _names(self, given: Sequence[tuple[str, Span]]) -> tuple[str, ...]:
+    def _names(self, named: Sequence[tuple[str, Span]]) -> tuple[str, ...]:
         """Columns that punctuations may name."""
-        names = tuple(self._known(name, span) for name, span in given)
-        for name, (_, span) in zip(names, given, strict=True):
+        names = tuple(self._known(name, span) for name, span in named)
+        for name, (_, span) in zip(names, named, strict=True):
             try:
                 line_of(self.columns.field(name).type)
             except WindrowError as error:
@@ -346,19 +346,19 @@ class _StreamRows:
                 raise
         return names
 
-    def _known(self, given: str, span: Span) -> str:
+    def _known(self, column: str, span: Span) -> str:
         known = {name.lower(): name for name in self.columns.names}
-        if given.lower() not in known:
+        if column.lower() not in known:
             raise AnalysisError(
-                f"stream {self.name} has no column {given}",
+                f"stream {self.name} has no column {column}",
                 condition="UNKNOWN_COLUMN",
                 sqlstate="42703",
                 sql=self.tokens.sql,
                 span=span,
-                hint=did_you_mean(given, self.columns.names)
+                hint=did_you_mean(column, self.columns.names)
                 or f"columns are {', '.join(self.columns.names)}",
             )
-        return str(known[given.lower()])
+        return str(known[column.lower()])
 
     def _place(self, operand: Range, name: str) -> Place:
         """The place of a value in the order of a column's."""
@@ -479,10 +479,10 @@ def _inserted(
     if isinstance(query, StreamRelation):  # which shows its rowtime first
         own = named.stream.definition.rowtime.column
         taken = columns_taken(named.stream, rows.columns[1:], columns, TextPlace(tokens.sql, place))
-        is_given = own in taken
-        columns = [*taken] if is_given else [own, *taken]
+        has_own = own in taken
+        columns = [*taken] if has_own else [own, *taken]
         numbered = rows.toDF(*(f"c{place}" for place in range(len(rows.columns))))
-        rows = numbered.select(*numbered.columns[1:]) if is_given else numbered
+        rows = numbered.select(*numbered.columns[1:]) if has_own else numbered
     if len(rows.columns) != len(columns):
         raise AnalysisError(
             f"rows have {len(rows.columns)} columns, and are inserted into {len(columns)}:"

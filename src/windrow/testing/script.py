@@ -117,7 +117,7 @@ class Script:
         streams = self.session._catalog.streams
         declared = streams[name.lower()]
         assert declared.live is not None
-        live = replace(declared.live, given=declared.live.given | {BOUND})
+        live = replace(declared.live, declared=declared.live.declared | {BOUND})
         streams[name.lower()] = replace(declared, live=live)
         found = {column.lower(): column for column in columns.names}
         producer = options.get("producer")

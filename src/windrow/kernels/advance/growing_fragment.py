@@ -41,9 +41,9 @@ class GrowingFragment:
                 for key in self.growing.order:
                     if key.column not in came.column_names:
                         came = came.append_column(key.column, pa.nulls(0))
-            given, retained = advance(self.growing, retained, came, self.frontier, self.ended)
+            emitted, retained = advance(self.growing, retained, came, self.frontier, self.ended)
             yield message(
-                cell, MessageKind.ROWS, 0, written(pa.Table.from_batches(given, self.growing.plan.result))
+                cell, MessageKind.ROWS, 0, written(pa.Table.from_batches(emitted, self.growing.plan.result))
             )
             yield message(cell, MessageKind.RIGHT, 0, written(retained))
 

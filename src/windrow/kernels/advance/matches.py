@@ -46,7 +46,7 @@ class Settled:
         int64, one a partition: the first row to keep.
     state
         What is settled about the rows, as `Suffix` has it.
-    given
+    emitted
         int64, one a partition: how many matches there have been.
     """
 
@@ -54,7 +54,7 @@ class Settled:
     free: Array
     needed: Array
     state: Array
-    given: Array
+    emitted: Array
 
 
 def advance_matches(
@@ -78,7 +78,7 @@ def settle(plan: MatchPlan, suffix: Suffix, frontier: Frontier | None) -> Settle
         alive = _alive(plan, suffix, limit, frontier)
     complete = np.full(len(first), is_closed)
     since = first + suffix.counts(suffix.state & SEARCHED > 0)
-    so_far = SoFar(begin, limit, alive, suffix.given, complete, since, _bound(plan, frontier))
+    so_far = SoFar(begin, limit, alive, suffix.emitted, complete, since, _bound(plan, frontier))
     matches = find_matches(plan, suffix.table, bounds, so_far)
     written = Written(matches, suffix.table)
     counts, row = np.diff(bounds), np.arange(suffix.table.num_rows)
@@ -90,7 +90,7 @@ def settle(plan: MatchPlan, suffix: Suffix, frontier: Frontier | None) -> Settle
     is_taken[written.row] = True
     is_taken[matches.start[matches.length == 0]] = True
     needed = np.maximum(np.minimum(matches.undecided_from, end) - before, first)
-    count = suffix.given + np.bincount(matches.partition, minlength=len(first))
+    count = suffix.emitted + np.bincount(matches.partition, minlength=len(first))
     state = settled * DONE + is_taken * TAKEN + (row < np.repeat(limit, counts)) * SEARCHED
     return Settled(matches, free, end if is_closed else needed, state, count)
 

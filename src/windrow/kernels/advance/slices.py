@@ -57,7 +57,7 @@ class Reached:
 class FollowedSlices:
     """What a slice gives, and leaves open: rows with `STATE`."""
 
-    given: pa.Table
+    emitted: pa.Table
     open: pa.Table
     matches: int
 
@@ -102,9 +102,9 @@ def follow(plan: MatchPlan, opened: pa.Table | None, rows: pa.Table, *, is_last:
         state = np.concatenate([opened.column(STATE).to_numpy().astype(np.int8), state])
         rows = pa.concat_tables([opened.drop_columns(STATE), rows]).combine_chunks()
     suffix = _suffix(rows, state)
-    given, settled = advance_matches(plan, suffix, None if is_last else _NOTHING_KNOWN)
-    (matches,) = settled.given
-    return FollowedSlices(pa.Table.from_batches(given, plan.result), _open(suffix, settled), int(matches))
+    emitted, settled = advance_matches(plan, suffix, None if is_last else _NOTHING_KNOWN)
+    (matches,) = settled.emitted
+    return FollowedSlices(pa.Table.from_batches(emitted, plan.result), _open(suffix, settled), int(matches))
 
 
 def settled_slices(reached: Mapping[int, Reached], slices: range) -> int:
@@ -129,13 +129,13 @@ def settled_slices(reached: Mapping[int, Reached], slices: range) -> int:
     return count
 
 
-def numbered(plan: MatchPlan, given: pa.Table, before: int) -> pa.Table:
+def numbered(plan: MatchPlan, emitted: pa.Table, before: int) -> pa.Table:
     """The rows with the numbers of matches of which so many are before."""
     for measure in plan.measures:
         if isinstance(measure, MatchNumber):
-            at = given.column_names.index(measure.name)
-            given = given.set_column(at, given.schema.field(at), pc.add(given.column(at), before))
-    return given
+            at = emitted.column_names.index(measure.name)
+            emitted = emitted.set_column(at, emitted.schema.field(at), pc.add(emitted.column(at), before))
+    return emitted
 
 
 def _suffix(rows: pa.Table, state: Array) -> Suffix:

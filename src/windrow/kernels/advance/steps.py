@@ -64,7 +64,7 @@ def advance(
 
     Returns
     -------
-    given
+    emitted
         With ``plan.result`` as schema.
     retained
         The rows to keep, with the columns of :data:`windrow.kernels.advance.CARRIED`.
@@ -78,9 +78,9 @@ def advance(
     over, open_ = _apart(retained, came, None if frontier is None else ended)
     if over is None:
         return _advanced(growing, *open_, frontier)
-    given, _ = _advanced(growing, *over, None)
+    emitted, _ = _advanced(growing, *over, None)
     further, left = _advanced(growing, *open_, frontier)
-    return given + further, left
+    return emitted + further, left
 
 
 _Rows: TypeAlias = "tuple[pa.Table | None, pa.Table]"
@@ -112,15 +112,15 @@ def _advanced(
     suffix = suffix_of(retained, _plain(came.select(columns)), growing.partition, growing.order, read)
     plan = growing.plan
     if not suffix.table.num_rows:
-        retained = retained_rows(suffix, suffix.bounds[:-1], suffix.state, suffix.given)
+        retained = retained_rows(suffix, suffix.bounds[:-1], suffix.state, suffix.emitted)
         return [], retained.drop_columns(list(growing.passing))
     if isinstance(plan, MatchPlan):
-        given, settled = advance_matches(plan, suffix, frontier)
-        needed, state, count = settled.needed, settled.state, settled.given
+        emitted, settled = advance_matches(plan, suffix, frontier)
+        needed, state, count = settled.needed, settled.state, settled.emitted
     else:
-        given, needed, state = advance_windows(plan, suffix, frontier)
-        count = suffix.given
-    return given, retained_rows(suffix, needed, state, count).drop_columns(list(growing.passing))
+        emitted, needed, state = advance_windows(plan, suffix, frontier)
+        count = suffix.emitted
+    return emitted, retained_rows(suffix, needed, state, count).drop_columns(list(growing.passing))
 
 
 def _plain(rows: pa.Table) -> pa.Table:

@@ -50,7 +50,7 @@ class Changed:
 
     Attributes
     ----------
-    given
+    emitted
         As of :func:`windrow.kernels.advance.advance`.
     stays
         bool: the rows kept before that are to be kept as they are.
@@ -58,7 +58,7 @@ class Changed:
         Those to keep besides, in the same form.
     """
 
-    given: list[pa.RecordBatch]
+    emitted: list[pa.RecordBatch]
     stays: npt.NDArray[np.bool_]
     rows: pa.Table
 
@@ -75,11 +75,11 @@ def changed(
     `retained` has all rows of each partition of which it has any.
     """
     if retained is None:
-        given, left = advance(growing, None, came, frontier, ended)
-        return Changed(given, np.zeros(0, bool), left)
+        emitted, left = advance(growing, None, came, frontier, ended)
+        return Changed(emitted, np.zeros(0, bool), left)
     places = pa.array(np.arange(retained.num_rows))
     growing = replace(growing, columns=(*growing.columns, _RETAINED))
-    given, left = advance(
+    emitted, left = advance(
         growing,
         retained.append_column(_RETAINED, places),
         came.append_column(_RETAINED, pa.nulls(came.num_rows, places.type)),
@@ -92,4 +92,4 @@ def changed(
         was_retained &= left.column(name).to_numpy() == retained.column(name).to_numpy()[place]
     stays = np.zeros(retained.num_rows, bool)
     stays[place[was_retained]] = True
-    return Changed(given, stays, left.drop_columns(_RETAINED).filter(pa.array(~was_retained)))
+    return Changed(emitted, stays, left.drop_columns(_RETAINED).filter(pa.array(~was_retained)))

@@ -58,8 +58,8 @@ def advance_windows(
     else:
         found, settled = _sliding(plan, may_be, windows)
     done = suffix.is_done | settled
-    given = list(results(plan, rows, only(plan, found)))
-    return given, _needed(plan, suffix, done, beside, frontier), done * DONE | taken
+    emitted = list(results(plan, rows, only(plan, found)))
+    return emitted, _needed(plan, suffix, done, beside, frontier), done * DONE | taken
 
 
 @dataclass(frozen=True)
@@ -185,18 +185,18 @@ def _tumbling_labels(
     final &= chosen.low <= begins[of[chosen.label]]
     blocked = np.append(0, np.cumsum(~final))
     before = blocked[np.searchsorted(of[chosen.label], of[chosen.label])]
-    given = chosen.take(np.flatnonzero(final & (blocked[1:] == before)))
-    reached = _reached(suffix, given)
+    emitted = chosen.take(np.flatnonzero(final & (blocked[1:] == before)))
+    reached = _reached(suffix, emitted)
     settled = may_be.copy()
     settled[windows.label[windows.open_start | ~_is_before(windows, suffix, reached)]] = False
-    return given, settled
+    return emitted, settled
 
 
-def _reached(suffix: Suffix, given: Windows | None = None) -> Array:
+def _reached(suffix: Suffix, emitted: Windows | None = None) -> Array:
     """The row of each partition after the windows that it was given, before and now."""
     taken = suffix.state & TAKEN > 0
-    if given is not None:
-        taken = taken | _covered(suffix, given)
+    if emitted is not None:
+        taken = taken | _covered(suffix, emitted)
     row = np.where(taken, np.arange(len(taken)) + 1, 0)
     reached: Array = suffix.bounds[:-1].copy()
     np.maximum.at(reached, np.repeat(np.arange(len(reached)), np.diff(suffix.bounds)), row)

@@ -73,8 +73,8 @@ def divisions(
             keyed.append([_meeting(sides, key) for key in node.operator.keys])
     if visible is not None:
         (output,) = program.outputs
-        given = _of_fragment(output, origins)
-        keyed.append([given.get(name, _NONE) for name in visible])
+        origins_of = _of_fragment(output, origins)
+        keyed.append([origins_of.get(name, _NONE) for name in visible])
     found = [dict(one) for one in dict.fromkeys(frozenset(one.items()) for one in _chosen(keyed, {}))]
     return [one for one in found if len({_type(leaves[leaf], column) for leaf, column in one.items()}) <= 1]
 

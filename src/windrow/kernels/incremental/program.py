@@ -230,17 +230,19 @@ class Run:
         for operated, retained in zip(self.operators, state, strict=True):
             operated.restore(retained)
 
-    def step(self, given: Mapping[int, pa.Table], times: Times, origin: int | None = None) -> list[pa.Table]:
+    def step(
+        self, incoming: Mapping[int, pa.Table], times: Times, origin: int | None = None
+    ) -> list[pa.Table]:
         """What changes in each output.
 
         Parameters
         ----------
-        given
+        incoming
             The rows of leaves that enter or leave in the micro-batch.
         origin
             In the first micro-batch, the first instant of the logs.
         """
-        tables, beginning = dict(given), self.program.beginning
+        tables, beginning = dict(incoming), self.program.beginning
         if beginning is not None and origin is not None:
             tables[beginning] = pa.table({ENTER: [origin], LEAVE: [NEVER]})
         for node, operated in zip(self.program.nodes, self.operators, strict=True):

@@ -101,7 +101,7 @@ class SoFar:
         int64: the row before which conditions know all that they read; it and those after are seen by NEXT.
     alive
         bool, for each row: whether a match that begins there may take rows to come.
-    given
+    emitted
         int64: how many matches there were before.
     complete
         bool: whether no more rows will come.
@@ -116,7 +116,7 @@ class SoFar:
     begin: Array
     limit: Array
     alive: Array
-    given: Array
+    emitted: Array
     complete: Array
     since: Array | None = None
     bound: Any = None
@@ -204,7 +204,7 @@ def _search(plan: MatchPlan, rows: _MatchRows, so_far: SoFar | None) -> _Found:
     limits = limits_of(plan, rows, bounds, None if is_whole else so_far.complete, so_far.bound)
     arguments = (
         plan.program.op, plan.program.x, plan.program.y, bounds,
-        so_far.begin, so_far.limit, so_far.alive, so_far.given, so_far.complete,
+        so_far.begin, so_far.limit, so_far.alive, so_far.emitted, so_far.complete,
         matrix, _opening(plan, matrix), dependent, _updates(plan), np.int64(machine.SKIPS[plan.skip]),
         np.array([label in plan.targets for label in range(len(plan.labels))]),
         np.int64(_mode(plan)), limits, so_far.begin if so_far.since is None else so_far.since,
@@ -220,7 +220,7 @@ def _search(plan: MatchPlan, rows: _MatchRows, so_far: SoFar | None) -> _Found:
     excluded = labels < 0
     labels = np.where(excluded, -1 - labels, labels)
     matches = Matches(
-        partition, start, length, origin, labels, excluded, low, high, undecided_from, so_far.given
+        partition, start, length, origin, labels, excluded, low, high, undecided_from, so_far.emitted
     )
     return _Found(matches, int(status), int(place), registers)
 
@@ -236,7 +236,7 @@ def _at_once(plan: MatchPlan, tree: Tree, holds: Array, bounds: Array, so_far: S
     partition = np.searchsorted(bounds, found.start, side="right") - 1
     return Matches(
         partition, found.start, found.length, found.start, found.labels, found.excluded,
-        bounds[partition], bounds[partition + 1], found.undecided_from, so_far.given,
+        bounds[partition], bounds[partition + 1], found.undecided_from, so_far.emitted,
     )  # fmt: skip
 
 

@@ -67,7 +67,7 @@ def run(
     begin: Any,
     limit: Any,
     alive: Any,
-    given: Any,
+    emitted: Any,
     complete: Any,
     holds: Any,
     opening: Any,
@@ -93,7 +93,7 @@ def run(
         int64, (partitions,): the search is over the rows ``begin[p] : limit[p]``; those beside them are seen.
     alive
         bool, (rows,): whether a match that begins at the row may take rows to come.
-    given
+    emitted
         int64, (partitions,): how many matches a partition has had before.
     complete
         bool, (partitions,): whether no more rows of a partition will come.
@@ -164,7 +164,7 @@ def run(
         beyond = limit[partition]
         until = end if framed else beyond
         resume = begin[partition]
-        number = given[partition] + 1
+        number = emitted[partition] + 1
         undecided_from[partition] = until
         while resume < until:
             stop = limits[resume] if limited else beyond

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.kernels.patterns.execution import asked_for, find_matches
-from windrow.kernels.patterns.measures import Given, Written, measured
+from windrow.kernels.patterns.measures import OutputRows, Written, measured
 from windrow.kernels.patterns.pattern_plan import STATE, MatchPlan
 
 __all__ = ["match_recognize", "rows_of_matches"]
@@ -53,10 +53,10 @@ def rows_of_matches(plan: MatchPlan, written: Written, may_be_free: Array) -> It
     Over frames it is a row for each of those.
     """
     table = written.table
-    given, state = _given(plan, written, may_be_free)
-    for at in range(0, len(given.row), _ROWS_PER_BATCH):
+    output, state = _output_rows(plan, written, may_be_free)
+    for at in range(0, len(output.row), _ROWS_PER_BATCH):
         part = slice(at, at + _ROWS_PER_BATCH)
-        some = Given(given.match[part], given.point[part], given.row[part])
+        some = OutputRows(output.match[part], output.point[part], output.row[part])
         rows = pa.array(some.row)
         columns = [table.column(column).take(rows) for _, column in plan.outputs]
         columns += [measured(plan, measure, written, some) for measure in plan.measures]
@@ -71,7 +71,7 @@ def rows_of_matches(plan: MatchPlan, written: Written, may_be_free: Array) -> It
         yield from pa.table(dict(zip(names, plain, strict=True)), plan.result).combine_chunks().to_batches()
 
 
-def _given(plan: MatchPlan, written: Written, may_be_free: Array) -> tuple[Given, Array]:
+def _output_rows(plan: MatchPlan, written: Written, may_be_free: Array) -> tuple[OutputRows, Array]:
     """The rows of the result, and of which kind each is."""
     matches = written.matches
     every = np.arange(len(matches.start))
@@ -85,10 +85,10 @@ def _given(plan: MatchPlan, written: Written, may_be_free: Array) -> tuple[Given
         state = np.full(len(match), 2, np.int32)
         state[matches.origin] = is_empty
         rows = np.flatnonzero(may_be_free)
-        return Given(match[rows], point[rows], rows), state[rows]
+        return OutputRows(match[rows], point[rows], rows), state[rows]
     if not plan.all_rows:
         point = np.where(is_empty, -1, last)
-        return Given(every, point, matches.start), is_empty.astype(np.int32)
+        return OutputRows(every, point, matches.start), is_empty.astype(np.int32)
     rows_out = np.flatnonzero(~matches.excluded)
     parts = [(written.match[rows_out], rows_out, written.row[rows_out], 0)]
     if plan.shows_empty:
@@ -106,4 +106,4 @@ def _given(plan: MatchPlan, written: Written, may_be_free: Array) -> tuple[Given
         start = np.where(match >= 0, matches.start[np.maximum(match, 0)] if len(every) else 0, row)
         order = np.lexsort((row, match, start))
         match, point, row, state = match[order], point[order], row[order], state[order]
-    return Given(match, point, row), state
+    return OutputRows(match, point, row), state

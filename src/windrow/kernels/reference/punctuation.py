@@ -118,10 +118,10 @@ def possible(universe: Universe) -> Iterable[Row]:
         yield dict(zip(universe, values, strict=True))
 
 
-def closed(given: SoFar, known: Row) -> bool:
+def closed(so_far: SoFar, known: Row) -> bool:
     """Whether every possible row with these values in these columns is promised not to come."""
-    rest = {name: [known[name]] if name in known else own for name, own in given.universe.items()}
-    return all(promised(row, given.patterns) for row in possible(rest))
+    rest = {name: [known[name]] if name in known else own for name, own in so_far.universe.items()}
+    return all(promised(row, so_far.patterns) for row in possible(rest))
 
 
 def tupled(row: Row, names: Iterable[str] | None = None) -> Tuple:
@@ -139,50 +139,50 @@ def different(rows: Iterable[Row]) -> list[Row]:
     return list({tupled(row): row for row in reversed([*rows])}.values())[::-1]
 
 
-def select(given: SoFar, qualifies: Callable[[Row], bool]) -> Meaning:
+def select(so_far: SoFar, qualifies: Callable[[Row], bool]) -> Meaning:
     """WHERE: all that qualify; all punctuations; nothing."""
     return Meaning(
-        [tupled(row) for row in given.rows if qualifies(row)],
+        [tupled(row) for row in so_far.rows if qualifies(row)],
         (0,),
-        lambda row: promised(row, given.patterns),
+        lambda row: promised(row, so_far.patterns),
     )
 
 
-def project(given: SoFar, names: Sequence[str]) -> Meaning:
+def project(so_far: SoFar, names: Sequence[str]) -> Meaning:
     """Some columns: all rows; what every row that becomes this one is promised not to do; nothing."""
     return Meaning(
-        [tupled(row, names) for row in given.rows], (0,), lambda row: closed(given, only(row, names))
+        [tupled(row, names) for row in so_far.rows], (0,), lambda row: closed(so_far, only(row, names))
     )
 
 
-def computed(given: SoFar, names: Sequence[str], made: Mapping[str, Callable[[Row], Any]]) -> Meaning:
+def computed(so_far: SoFar, names: Sequence[str], made: Mapping[str, Callable[[Row], Any]]) -> Meaning:
     """Expressions: all rows, with what is computed of each; rows that only promised ones become; nothing."""
 
     def becomes(row: Row) -> Row:
         return {**only(row, names), **{name: value(row) for name, value in made.items()}}
 
-    open_ = {tupled(becomes(row)) for row in given.possible if not promised(row, given.patterns)}
-    return Meaning([tupled(becomes(row)) for row in given.rows], (0,), lambda row: tupled(row) not in open_)
+    open_ = {tupled(becomes(row)) for row in so_far.possible if not promised(row, so_far.patterns)}
+    return Meaning([tupled(becomes(row)) for row in so_far.rows], (0,), lambda row: tupled(row) not in open_)
 
 
-def distinct(given: SoFar) -> Meaning:
+def distinct(so_far: SoFar) -> Meaning:
     """DISTINCT: the first of each; all punctuations; the rows that match none."""
-    seen = different(given.rows)
+    seen = different(so_far.rows)
     return Meaning(
         [tupled(row) for row in seen],
-        (sum(not promised(row, given.patterns) for row in seen),),
-        lambda row: promised(row, given.patterns),
+        (sum(not promised(row, so_far.patterns) for row in seen),),
+        lambda row: promised(row, so_far.patterns),
     )
 
 
 def group(
-    given: SoFar, names: Sequence[str], aggregated: Callable[[Sequence[Row]], Mapping[str, Any]]
+    so_far: SoFar, names: Sequence[str], aggregated: Callable[[Sequence[Row]], Mapping[str, Any]]
 ) -> Meaning:
     """GROUP BY: the groups whose every possible member is promised not to come; those; the other groups."""
     members: dict[Tuple, list[Row]] = {} if names else {(): []}
-    for row in given.rows:
+    for row in so_far.rows:
         members.setdefault(tupled(row, names), []).append(row)
-    is_closed = {key: closed(given, only(rows[0], names) if rows else {}) for key, rows in members.items()}
+    is_closed = {key: closed(so_far, only(rows[0], names) if rows else {}) for key, rows in members.items()}
     return Meaning(
         [
             (*key, *map(canonical, aggregated(rows).values()))
@@ -190,7 +190,7 @@ def group(
             if is_closed[key]
         ],
         (sum(not is_closed[key] and bool(rows) for key, rows in members.items()),),
-        lambda row: closed(given, only(row, names)),
+        lambda row: closed(so_far, only(row, names)),
     )
 
 
@@ -217,26 +217,26 @@ def in_order(keys: Sequence[Key], one: Row, other: Row) -> int:
     return 0
 
 
-def sort(given: SoFar, keys: Sequence[Key]) -> Meaning:
+def sort(so_far: SoFar, keys: Sequence[Key]) -> Meaning:
     """ORDER BY: the rows of `Initial` in order; that prefix; the rest.
 
     `Initial` is the part of what is promised of which no possible row that is not promised comes before: the
     patterns so far, cut where a pattern reaches beyond.
     """
-    open_ = [row for row in given.possible if not promised(row, given.patterns)]
+    open_ = [row for row in so_far.possible if not promised(row, so_far.patterns)]
 
     def is_initial(row: Row) -> bool:
-        return promised(row, given.patterns) and not any(in_order(keys, other, row) < 0 for other in open_)
+        return promised(row, so_far.patterns) and not any(in_order(keys, other, row) < 0 for other in open_)
 
     passed = sorted(
-        (row for row in given.rows if is_initial(row)),
+        (row for row in so_far.rows if is_initial(row)),
         key=functools.cmp_to_key(functools.partial(in_order, keys)),
     )
-    return Meaning([tupled(row) for row in passed], (len(given.rows) - len(passed),), is_initial)
+    return Meaning([tupled(row) for row in passed], (len(so_far.rows) - len(passed),), is_initial)
 
 
 def over(
-    given: SoFar,
+    so_far: SoFar,
     names: Sequence[str],
     keys: Sequence[Key],
     computed: Callable[[Sequence[Row]], Sequence[Mapping[str, Any]]],
@@ -249,16 +249,16 @@ def over(
     What is promised holds of the output when no row that waits matches it. Kept are the rows that wait, and,
     of a partition that is open, the last `reach` of the others, or all.
     """
-    open_ = [row for row in given.possible if not promised(row, given.patterns)]
+    open_ = [row for row in so_far.possible if not promised(row, so_far.patterns)]
 
     def is_ready(row: Row) -> bool:
         if not looks_back:
-            return closed(given, only(row, names))
+            return closed(so_far, only(row, names))
         own = [other for other in open_ if tupled(other, names) == tupled(row, names)]
         return not any(in_order(keys, other, row) <= 0 for other in own)
 
     members: dict[Tuple, list[Row]] = {}
-    for row in given.rows:
+    for row in so_far.rows:
         members.setdefault(tupled(row, names), []).append(row)
     passed: list[Tuple] = []
     waiting: list[Row] = []
@@ -272,16 +272,16 @@ def over(
             if is_known
         ]
         waiting += [row for row, is_known in zip(rows, ready, strict=True) if not is_known]
-        if looks_back and not closed(given, only(rows[0], names)):
+        if looks_back and not closed(so_far, only(rows[0], names)):
             before += sum(ready) if reach is None else min(sum(ready), reach)
     return Meaning(
         passed,
         (len(waiting), before),
-        lambda row: still_promised(only(row, given.universe), given.patterns, waiting),
+        lambda row: still_promised(only(row, so_far.universe), so_far.patterns, waiting),
     )
 
 
-def session(given: SoFar, names: Sequence[str], time: str, gap: int, longest: int | None = None) -> Meaning:
+def session(so_far: SoFar, names: Sequence[str], time: str, gap: int, longest: int | None = None) -> Meaning:
     """SESSION: the rows of sessions into which no row can come, with their begin and end; the others.
 
     With a longest duration a session has no row that long after its first, and ends then at the latest: what
@@ -289,9 +289,9 @@ def session(given: SoFar, names: Sequence[str], time: str, gap: int, longest: in
     session comes that begins or ends before those that are open or may begin; the least value of the universe
     stands for all before it.
     """
-    open_ = [row for row in given.possible if not promised(row, given.patterns)]
+    open_ = [row for row in so_far.possible if not promised(row, so_far.patterns)]
     members: dict[Tuple, list[Row]] = {}
-    for row in given.rows:
+    for row in so_far.rows:
         members.setdefault(tupled(row, names), []).append(row)
     shortest = gap if longest is None else min(gap, longest)
     passed: list[Tuple] = []
@@ -318,14 +318,14 @@ def session(given: SoFar, names: Sequence[str], time: str, gap: int, longest: in
                 ends.append(end)
             else:
                 passed += [(*tupled(row), begin, end) for row in members_of]
-    is_known = bool(open_) and min(row[time] for row in open_) > min(given.universe[time])
+    is_known = bool(open_) and min(row[time] for row in open_) > min(so_far.universe[time])
 
     def is_promised(row: Row) -> bool:
         if is_known and row["begin"] is not None and row["begin"] < min(begins):
             return True
         if is_known and row["end"] is not None and row["end"] < min(ends):
             return True
-        return still_promised(only(row, given.universe), given.patterns, waiting)
+        return still_promised(only(row, so_far.universe), so_far.patterns, waiting)
 
     return Meaning(passed, (len(waiting),), is_promised)
 
@@ -343,8 +343,8 @@ def join(left: SoFar, right: SoFar, on: Sequence[tuple[str, str]], kind: str) ->
     def match(one: Row, other: Row) -> bool:
         return all(holds(one[name], "=", other[partner]) for name, partner in on)
 
-    def is_done(given: SoFar, values: Sequence[Any], names: Sequence[str]) -> bool:
-        return None in values or closed(given, dict(zip(names, values, strict=True)))
+    def is_done(so_far: SoFar, values: Sequence[Any], names: Sequence[str]) -> bool:
+        return None in values or closed(so_far, dict(zip(names, values, strict=True)))
 
     def open_rows(mine: SoFar, own: Sequence[str], other: SoFar, partner: Sequence[str]) -> list[Row]:
         return [row for row in mine.rows if not is_done(other, [row[name] for name in own], partner)]
@@ -416,8 +416,8 @@ def set_operator(left: SoFar, right: SoFar, operator: str) -> Meaning:
 
     `retained` counts different rows, of both sides together.
     """
-    one, other = (Counter(tupled(row) for row in given.rows) for given in (left, right))
-    rows = {tupled(row): row for given in (left, right) for row in given.rows}
+    one, other = (Counter(tupled(row) for row in so_far.rows) for so_far in (left, right))
+    rows = {tupled(row): row for so_far in (left, right) for row in so_far.rows}
     closed_left = {key: promised(row, left.patterns) for key, row in rows.items()}
     closed_right = {key: promised(row, right.patterns) for key, row in rows.items()}
 
@@ -467,17 +467,17 @@ def set_operator(left: SoFar, right: SoFar, operator: str) -> Meaning:
     )
 
 
-def window(given: SoFar, rowtime: str, length: int) -> Meaning:
+def window(so_far: SoFar, rowtime: str, length: int) -> Meaning:
     """The changelog of a window of the last `length` ticks: (row, diff, instant).
 
     A row enters when it comes, and has left when no row of a rowtime before that of its leaving, or at it,
     can come. It is kept until then; what is promised of the rows holds of their changes when no kept row
     matches.
     """
-    times = [row[rowtime] for row in given.possible if not promised(row, given.patterns)]
+    times = [row[rowtime] for row in so_far.possible if not promised(row, so_far.patterns)]
     reached = min((time for time in times if time is not None), default=None)
     changes, retained = [], []
-    for row in given.rows:
+    for row in so_far.rows:
         leaves = row[rowtime] + length
         changes.append((*tupled(row), 1, row[rowtime]))
         if reached is None or leaves < reached:
@@ -487,5 +487,5 @@ def window(given: SoFar, rowtime: str, length: int) -> Meaning:
     return Meaning(
         changes,
         (len(retained),),
-        lambda row: still_promised(row, given.patterns, retained),
+        lambda row: still_promised(row, so_far.patterns, retained),
     )

@@ -53,7 +53,7 @@ def follow(fragment: Fragment, inbox: Inbox, shards: range) -> Iterator[pa.Recor
         else:
             as_guessed = is_last or (guessed is not None and found.leaves(guessed))
             reached = matches.Reached(True, as_guessed, found.matches)
-            yield message(inbox.shard, MessageKind.FOUND, inbox.shard, written(found.given))
+            yield message(inbox.shard, MessageKind.FOUND, inbox.shard, written(found.emitted))
             yield message(inbox.shard, MessageKind.OPEN, inbox.shard, written(found.open))
     for shard in shards:
         yield message(shard, MessageKind.SUMMARY, inbox.shard, pickle.dumps(reached))
@@ -92,5 +92,5 @@ def emit(fragment: Fragment, batches: Batches) -> Iterator[pa.RecordBatch]:
             output = pa.ipc.open_stream(found).read_all()
         else:
             (opened,) = inbox.open().values() or (None,)
-            output = matches.follow(fragment.matches, opened, inbox.own(), is_last=True).given
+            output = matches.follow(fragment.matches, opened, inbox.own(), is_last=True).emitted
         yield from matches.numbered(fragment.matches, output, before).to_batches()

@@ -131,8 +131,8 @@ class QueryReader:
             raise NotPlannedError(what, query.tokens, "write the name of its relation before it") from None
 
     def _relation(self, query: Query) -> Node:
-        given = self.statement.reader.after_with(*query.tokens) if query.items is None else query.items[0]
-        self._reading.outside = frozenset({self.tokens.parent[given]})
+        start = self.statement.reader.after_with(*query.tokens) if query.items is None else query.items[0]
+        self._reading.outside = frozenset({self.tokens.parent[start]})
         if query.items is not None:
             return self.query(parse_select(self.tokens, query.items, *query.rest))
         start, stop = query.tokens
@@ -421,8 +421,8 @@ class QueryReader:
         tokens, renamed = self.tokens, set()
         aliases = {source.alias.lower() for source in select.source if source.alias}
         for item in select.items:
-            given = parse_expression(tokens, *without_alias(tokens, item))
-            path = [part.lower() for part in given.parts] if isinstance(given, Name) else [""]
+            item_tree = parse_expression(tokens, *without_alias(tokens, item))
+            path = [part.lower() for part in item_tree.parts] if isinstance(item_tree, Name) else [""]
             name = alias_of(tokens, item) or path[-1]
             if path[-1] != name or not (len(path) == 1 or (len(path) == 2 and path[0] in aliases)):
                 renamed.add(name)

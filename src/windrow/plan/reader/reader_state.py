@@ -9,7 +9,7 @@ from typing import Protocol
 from pyspark.sql.types import StructField, StructType
 
 from windrow.algebra.continuous import Continuous, Reader
-from windrow.algebra.continuous import Input as Given
+from windrow.algebra.continuous import Input as QueryInput
 from windrow.plan.nodes import Node
 from windrow.plan.reader.block_rows import BlockRows
 from windrow.plan.reader.statement_text import StatementText
@@ -44,7 +44,7 @@ class KnownNames(Protocol):
     def view(self, name: str) -> PlannedView | None:
         """The view of this name, if it is one of a stream."""
 
-    def given(self, item: Given) -> tuple[Sequence[StructField], bool] | None:
+    def fields_of(self, item: QueryInput) -> tuple[Sequence[StructField], bool] | None:
         """The columns of what is there when the query is run, and whether it varies; None for others."""
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from pyspark.sql.types import StructType
 
-from windrow.algebra.continuous import Input as Given
+from windrow.algebra.continuous import Input as QueryInput
 from windrow.algebra.continuous import StreamQuery, WindowedStream
 from windrow.plan.columns import ROWS, Column, Part
 from windrow.plan.nodes import Input, Node, Scan, StreamWindow
@@ -149,11 +149,11 @@ def _named_query(reading: ReaderState, cte: Cte, source: Range) -> Node:
     return renamed(reading.statement, node, names, "columns")
 
 
-def input_of(reading: ReaderState, item: Given, source: Range) -> Node:
+def input_of(reading: ReaderState, item: QueryInput, source: Range) -> Node:
     """A relation that is given, a stream, with or without a window, or a view of one."""
-    given = reading.known.given(item)
-    if given is not None:
-        fields, varies = given
+    known = reading.known.fields_of(item)
+    if known is not None:
+        fields, varies = known
         ids = reading.statement.fresh(len(fields))
         columns = tuple(Column(own, one.name, one.dataType) for own, one in zip(ids, fields, strict=True))
         return Input(item.key, columns, varies, reading.statement.written(source), source)

@@ -31,8 +31,8 @@ from windrow.rules.kernel_plan import (
     IS_LABEL,
     ROWS,
     flat,
-    given_position,
     is_flat,
+    joined_position,
     kernel_plan,
     needs_join,
 )
@@ -87,7 +87,7 @@ class Made:
     rows: DataFrame
     stage: Fragment
     result: StructType
-    given: DataFrame
+    output: DataFrame
 
 
 Bound = BoundWindow | BoundMatch
@@ -112,10 +112,10 @@ def _straight(gateway: Gateway, frame: DataFrame, bound: Bound) -> DataFrame | N
     made = bound.made if isinstance(bound, BoundWindow) else None
     if made is None or made.stage.layout.shards == 1 or len(set(frame.columns)) < len(frame.columns):
         return None
-    plan, given = optimized_tree(gateway, frame), optimized_tree(gateway, made.given)
+    plan, below = optimized_tree(gateway, frame), optimized_tree(gateway, made.output)
     choice = None if plan is None or plan.name != "Project" else choice_of(plan)
     # by the numbers that Spark gives to columns, the rows can only be those of this window
-    if choice is None or given is None or choice.below.output != given.output:
+    if choice is None or below is None or choice.below.output != below.output:
         return None
     if any(field is not None for _, field in choice.columns):
         return None
@@ -239,17 +239,17 @@ class WindowStage(KeyedRows):
         column = pa.field(key.name, arrow_of(key.dataType), may_be_null)
         coded, halo = only_put_out(plan, read), halo_for(plan, layout, self.order[0], column)
         stage = Fragment(plan, self.partition, self.order, read, coded, layout, scan, halo)
-        given = run_fragment(keyed, stage, travelling_schema(result))
-        self.bound.made = Made(keyed, stage, travelling_schema(result), given)
-        return self.finished(given, result)
+        output = run_fragment(keyed, stage, travelling_schema(result))
+        self.bound.made = Made(keyed, stage, travelling_schema(result), output)
+        return self.finished(output, result)
 
     def types(self, wide: DataFrame) -> dict[str, DataType]:
         """The types of the hoisted columns."""
         return {item.name: self.plain_type(item, wide) for item in self.draft.hoisted}
 
-    def finished(self, given: DataFrame, result: StructType) -> DataFrame:
+    def finished(self, output: DataFrame, result: StructType) -> DataFrame:
         """The windows as the statement reads them, from what the kernel gives."""
-        windows = given.select(*self.outputs(result))
+        windows = output.select(*self.outputs(result))
         if self.draft.spark_aggregates:
             keys = [name for name in windows.columns if name != ROWS]
             windows = aggregate_in_spark(
@@ -271,8 +271,8 @@ class WindowStage(KeyedRows):
             if item.column is not None:
                 scope = scope.withColumn(item.name, item.column)
         sorting = {*self.partition, *(key.column for key in self.order)}
-        given = {IS_LABEL, given_position(Side.START), given_position(Side.END)}
-        passed = [quoted(name) for name in self.rows.columns if name in sorting | given]
+        joined = {IS_LABEL, joined_position(Side.START), joined_position(Side.END)}
+        passed = [quoted(name) for name in self.rows.columns if name in sorting | joined]
         passed += [item.name for item in self.draft.hoisted if item.column is not None]
         texts = [item for item in self.draft.hoisted if item.column is None]
         items = SqlText.join(
@@ -283,8 +283,8 @@ class WindowStage(KeyedRows):
 
     def read(self, keyed: DataFrame, types: Mapping[str, DataType]) -> tuple[str, ...]:
         """The columns that the kernel reads, which are all but those of keys alone."""
-        given = {IS_LABEL, given_position(Side.START), given_position(Side.END)}
-        return tuple(name for name in keyed.columns if name in types or name in given) or (keyed.columns[0],)
+        joined = {IS_LABEL, joined_position(Side.START), joined_position(Side.END)}
+        return tuple(name for name in keyed.columns if name in types or name in joined) or (keyed.columns[0],)
 
     def plan(self, types: Mapping[str, DataType]) -> window_plan.WindowPlan:
         """The plan of the kernel."""

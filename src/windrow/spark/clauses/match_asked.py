@@ -124,8 +124,8 @@ class _Rounds:
         schema = StructType([StructField(name, kind) for name, kind in kinds.items()])
         travelling = StructType([*travelling_schema(schema).fields, StructField(_NUMBER, LongType())])
         frame = frame_of_few(self.gateway.spark, numbered, travelling)
-        given = {name: decode(F.col(name), kind) for name, kind in kinds.items()}
-        scope = self.scope(item, frame.select(_NUMBER, *_scope(self.draft, item, given)))
+        columns = {name: decode(F.col(name), kind) for name, kind in kinds.items()}
+        scope = self.scope(item, frame.select(_NUMBER, *_scope(self.draft, item, columns)))
         query = SqlText.of(
             self.draft.match.prefix, f"SELECT {_NUMBER}, (", item.text, f") AS {ANSWER} FROM ",
             RelationText("scope"),
@@ -136,16 +136,16 @@ class _Rounds:
         known = self.tables.get(item.number)
         self.tables[item.number] = found if known is None else pa.concat_tables([known, found])
 
-    def scope(self, item: AskedCondition, given: DataFrame) -> DataFrame:
+    def scope(self, item: AskedCondition, frame: DataFrame) -> DataFrame:
         """The variables of a condition, aggregates that the kernel does not have among them."""
-        calls = calls_of_spark(leaf for leaf in self.draft.running if leaf.name in given.columns)
-        given = aggregate_lists(calls, self.draft.match.prefix, given, self.run)
+        calls = calls_of_spark(leaf for leaf in self.draft.running if leaf.name in frame.columns)
+        frame = aggregate_lists(calls, self.draft.match.prefix, frame, self.run)
         for value in item.reads:
             if value.column.column in calls:
-                given = given.withColumn(
+                frame = frame.withColumn(
                     value.variable, F.struct(F.col(value.column.column).alias(value.field))
                 )
-        return given
+        return frame
 
     def refuse_costly(self) -> None:
         """Refuse what would go on for long."""
@@ -168,7 +168,7 @@ def _kind(column: str, types: Mapping[str, DataType]) -> DataType:
     return {LABELS: StringType(), NUMBERS: LongType()}.get(column) or types[column]
 
 
-def _scope(draft: MatchDraft, item: AskedCondition, given: Mapping[str, Column]) -> list[Column]:
+def _scope(draft: MatchDraft, item: AskedCondition, decoded: Mapping[str, Column]) -> list[Column]:
     """The variables of a condition as structs, and the columns of the row that is tried.
 
     Lists of which Spark is to compute aggregates stand under their names.
@@ -176,7 +176,7 @@ def _scope(draft: MatchDraft, item: AskedCondition, given: Mapping[str, Column])
     lists = calls_of_spark(draft.running)
     fields: dict[str, list[Column]] = {}
     columns = []
-    for value, (_, column) in zip(item.reads, given.items(), strict=True):
+    for value, (_, column) in zip(item.reads, decoded.items(), strict=True):
         if value.column.column in lists:
             columns.append(column.alias(value.column.column))
             continue

@@ -287,8 +287,8 @@ class MatchStage(KeyedRows):
         halo = halo_for(plan, layout, self.order[0], key)
         read = tuple(name for name in keyed.columns if name in types) or (keyed.columns[0],)
         stage = Fragment(plan, self.partition, self.order, read, frozenset(), layout, scan, halo)
-        given = run_fragment(keyed, stage, travelling_schema(result))
-        return self.finished(given, result)
+        output = run_fragment(keyed, stage, travelling_schema(result))
+        return self.finished(output, result)
 
     def answers(self, plan: MatchPlan, keyed: DataFrame, types: Mapping[str, DataType]) -> Answers:
         """What Spark finds of the conditions that it evaluates, by jobs that are run now."""
@@ -307,10 +307,10 @@ class MatchStage(KeyedRows):
         """The types of the hoisted columns."""
         return {item.name: self.plain_type(item, wide) for item in self.draft.hoisted}
 
-    def finished(self, given: DataFrame, result: StructType) -> DataFrame:
+    def finished(self, output: DataFrame, result: StructType) -> DataFrame:
         """The rows as the statement reads them, from what the kernel gives."""
         came = [decode(F.col(item.name), item.dataType).alias(item.name) for item in result.fields]
-        return selected(self.bound, given.select(*came))
+        return selected(self.bound, output.select(*came))
 
     def wide(self) -> DataFrame:
         """The keys and the hoisted columns: all that the kernel reads, and nothing else."""
@@ -415,12 +415,12 @@ def result_types(gateway: Gateway, bound: BoundMatch) -> StructType:
     return stage.result({item.name: stage.plain_type(item, wide) for item in bound.draft.hoisted})
 
 
-def selected(bound: BoundMatch, given: DataFrame) -> DataFrame:
+def selected(bound: BoundMatch, frame: DataFrame) -> DataFrame:
     """The result: keys, measures and other columns, over what the kernel gives."""
     match, draft = bound.match, bound.draft
     calls = calls_of_spark(draft.aggregates)
-    given = aggregate_lists(calls, match.prefix, given, bound.analyzer.run)
-    scope = given.select(*given.columns, *(F.col(value).alias(name) for name, value in draft.scope))
+    frame = aggregate_lists(calls, match.prefix, frame, bound.analyzer.run)
+    scope = frame.select(*frame.columns, *(F.col(value).alias(name) for name, value in draft.scope))
     names = [name for name, _ in (*draft.before, *draft.after)]
     columns = [SqlText.of(f"__f{number} AS {quoted(name)}") for number, name in enumerate(names)]
     measures = []
@@ -435,7 +435,7 @@ def selected(bound: BoundMatch, given: DataFrame) -> DataFrame:
     return bound.analyzer.run(query, scope).drop(STATE)
 
 
-def given_as_is(bound: BoundMatch, result: StructType) -> dict[str, str]:
+def unchanged_columns(bound: BoundMatch, result: StructType) -> dict[str, str]:
     """The columns that a clause gives which the kernel gives as they are, with its names for them."""
     match, draft = bound.match, bound.draft
     names = [name for name, _ in (*draft.before, *draft.after)]

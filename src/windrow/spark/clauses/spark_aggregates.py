@@ -59,7 +59,7 @@ def aggregate_in_spark(
 def aggregate_lists(
     calls: Mapping[str, SqlText],
     prefix: SqlText,
-    given: DataFrame,
+    frame: DataFrame,
     run: Callable[[SqlText, DataFrame], DataFrame],
 ) -> DataFrame:
     """Rows with lists, with aggregates of these in place of them, by their names.
@@ -67,9 +67,9 @@ def aggregate_lists(
     `run` evaluates SQL over a relation.
     """
     if not calls:
-        return given
-    others = [name for name in given.columns if name not in calls]
-    numbered = given.withColumn("__number", F.monotonically_increasing_id())
+        return frame
+    others = [name for name in frame.columns if name not in calls]
+    numbered = frame.withColumn("__number", F.monotonically_increasing_id())
     elements = F.explode_outer(F.arrays_zip(*calls)).alias(ELEMENT)
     exploded = numbered.select("__number", *others, elements)
     items = [SqlText.of(f"any_value({quoted(name)}) AS {quoted(name)}") for name in others]

@@ -14,9 +14,9 @@ _SIZE = re.compile(r"sizeInBytes=([0-9.]+(?:E[+-]?[0-9]+)?) ?([KMGTPE]?)i?B")
 _UNITS = {unit: 1024**power for power, unit in enumerate(["", "K", "M", "G", "T", "P", "E"])}
 
 
-def of_connect(given: object) -> bool:
+def of_connect(untyped: object) -> bool:
     """Whether a session, a DataFrame, a Column or a query is one of Spark Connect."""
-    return type(given).__module__.startswith("pyspark.sql.connect")
+    return type(untyped).__module__.startswith("pyspark.sql.connect")
 
 
 def explained_by_connect(frame: DataFrame, mode: str) -> str:

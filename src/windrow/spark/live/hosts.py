@@ -122,16 +122,16 @@ def _is_for_executors(
 
 
 def _on_driver(plan: LivePlan, sink: Sink | IntoStream, folder: Path, envelope: str, on_late: str) -> Steps:
-    given = sink, folder, envelope, on_late
+    arguments = sink, folder, envelope, on_late
     if isinstance(plan, BlockingPlan):
-        return BlockingSteps(plan, *given)
+        return BlockingSteps(plan, *arguments)
     if isinstance(plan, EmittedPlan):
-        return EmittedInMemory(plan, *given)
+        return EmittedInMemory(plan, *arguments)
     assert isinstance(plan, RowtimePlan)
     if isinstance(plan, SequencePlan):
-        return ClauseSteps(plan, *given) if is_one_clause(plan) else ClausesSteps(plan, *given)
+        return ClauseSteps(plan, *arguments) if is_one_clause(plan) else ClausesSteps(plan, *arguments)
     if plan.stage is None:
-        return Steps(plan, *given)
+        return Steps(plan, *arguments)
     if isinstance(plan, ContinuousPlan) and plan.follows:
-        return FollowingSteps(plan, plan.stage, *given)
-    return StagedSteps(plan, plan.stage, *given)
+        return FollowingSteps(plan, plan.stage, *arguments)
+    return StagedSteps(plan, plan.stage, *arguments)

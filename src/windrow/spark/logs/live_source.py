@@ -89,7 +89,7 @@ class LiveSource:
         The patterns that no row of a named stream ever matches.
     on_late
         What happens to late rows in every query: ``"keep"`` or ``"fail"``.
-    given
+    declared
         Those of `PRODUCER`, `BOUND` and `PATTERN` that the source has. Without them there is one producer,
         with the empty name, and there are no bounds and no punctuations.
     files
@@ -103,13 +103,13 @@ class LiveSource:
     identity: str = ""
     domain: tuple[str, ...] = ()
     on_late: str = "keep"
-    given: frozenset[str] = frozenset({PRODUCER, BOUND})
+    declared: frozenset[str] = frozenset({PRODUCER, BOUND})
     files: FileColumns | None = None
 
     @property
     def has_patterns(self) -> bool:
         """Whether entries may have punctuations."""
-        return bool(self.identity) or PATTERN in self.given
+        return bool(self.identity) or PATTERN in self.declared
 
     @property
     def start(self) -> Position:

@@ -16,7 +16,7 @@ from windrow.spark.collected import frame_of_few
 from windrow.spark.logs.session_streams import Stream
 from windrow.streams import FOREVER
 
-__all__ = ["Coming", "Given", "InstantSpan", "MicroBatch", "RetainedRows", "upwards"]
+__all__ = ["Coming", "InstantSpan", "MicroBatch", "PartOutput", "RetainedRows", "upwards"]
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class InstantSpan:
 
 
 @dataclass
-class Given:
+class PartOutput:
     """The output of a part of a live query in a micro-batch.
 
     Attributes
@@ -119,16 +119,16 @@ class Coming:
     """The new rows of a stream in a micro-batch, with `ROWTIME` and the columns that order ties."""
 
     stream: Stream
-    given: Given
+    output: PartOutput
 
     @property
     def rows(self) -> DataFrame:
         """The rows."""
-        return self.given.rows
+        return self.output.rows
 
     def until(self, scale: TimeScale) -> int:
         """The watermark, in ticks of a time scale."""
-        return upwards(self.given.until, self.stream.scale, scale)
+        return upwards(self.output.until, self.stream.scale, scale)
 
 
 class MicroBatch(Protocol):

@@ -209,7 +209,7 @@ class _Known:
     def view(self, name: str) -> None:
         """None, as views are expanded already."""
 
-    def given(self, item: Input) -> tuple[Sequence[StructField], bool]:
+    def fields_of(self, item: Input) -> tuple[Sequence[StructField], bool]:
         """The columns of a relation, and whether it is time-varying."""
         assert isinstance(item, NamedRelation)
         return self.frame(item).schema.fields, item.name.lower() in self.varying

@@ -133,11 +133,11 @@ def in_sessions(bags: Bags, node: plan.Session, rows: BagRows) -> BagRows:
 
 def _beside_others(bags: Bags, node: plan.Pieces, rows_of: RowsOf) -> BagRows:
     """The result of a text that Spark evaluates over several relations, in the same pieces of time."""
-    given = {key: bags.varying(rows_of(one)) for key, one in node.beside}
+    inputs = {key: bags.varying(rows_of(one)) for key, one in node.beside}
     if node.input is not None:
-        given[ROWS] = bags.varying(rows_of(node.input))
-    pieces = _timeline(bags, [one.frame for one in given.values()])
-    relations = {key: _cut(bags, one.frame, pieces) for key, one in given.items()}
+        inputs[ROWS] = bags.varying(rows_of(node.input))
+    pieces = _timeline(bags, [one.frame for one in inputs.values()])
+    relations = {key: _cut(bags, one.frame, pieces) for key, one in inputs.items()}
     relations.setdefault(ROWS, pieces)
     names = [column.id for column in node.columns]
     return BagRows(bags.gateway.sql(node.text, relations).toDF(*names, ENTER, LEAVE), varies=True)

@@ -163,8 +163,10 @@ def _beside_table(bags: Bags, node: plan.Join, left: BagRows, right: BagRows) ->
     conditions = [SqlText.of(f"{ROWS}.{one} = {quoted(alias)}.{other}") for one, other in node.keys]
     conditions += [SqlText.of("(", one.text, ")") for one in node.conditions]
     on = SqlText.of(" ON ", SqlText.join(" AND ", conditions)) if conditions else SqlText()
-    given = [] if node.kind in ("semi", "anti") else [f"{quoted(alias)}.{column}" for column in right.columns]
-    listed = ", ".join([*(f"{ROWS}.{column}" for column in left.columns), *given])
+    right_columns = (
+        [] if node.kind in ("semi", "anti") else [f"{quoted(alias)}.{column}" for column in right.columns]
+    )
+    listed = ", ".join([*(f"{ROWS}.{column}" for column in left.columns), *right_columns])
     text = SqlText.of(
         node.scope.prefix,
         f"SELECT {listed}, {plan.TIMES} FROM ",

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
 from windrow.algebra.continuous import ChangelogOf, Query, Reader
-from windrow.algebra.continuous import Input as Given
+from windrow.algebra.continuous import Input as QueryInput
 from windrow.algebra.rewriting.time_windows_as_sql import last_instant
 from windrow.algebra.time_scale import TimeScale
 from windrow.kernels.zset.grouped import is_compared
@@ -69,7 +69,7 @@ def plan_of(
     NotPlannedError, UnknownShapeError
         Names a part that has no node.
     """
-    return QueryReader(reader, SparkAnalyser(gateway), _Given(inputs, tables)).relation(query)
+    return QueryReader(reader, SparkAnalyser(gateway), _Inputs(inputs, tables)).relation(query)
 
 
 def why_not_in_steps(node: plan.Node) -> Reason | None:
@@ -123,7 +123,7 @@ def relation_of_plan(
 
 
 @dataclass(frozen=True)
-class _Given:
+class _Inputs:
     """The relations of names in a query whose inputs are all known."""
 
     inputs: Mapping[str, Varying]
@@ -135,7 +135,7 @@ class _Given:
     def view(self, name: str) -> None:
         """None: views are relations by now."""
 
-    def given(self, item: Given) -> tuple[Sequence[StructField], bool]:
+    def fields_of(self, item: QueryInput) -> tuple[Sequence[StructField], bool]:
         """The columns of an input, and whether it is time-varying."""
         if isinstance(item, ChangelogOf):
             return self.tables[item.key].schema.fields, False
@@ -161,7 +161,7 @@ class _Lowering:
     def net_by(self, node: plan.Node) -> frozenset[str] | None:
         """The columns by which no row follows an equal one."""
 
-        def given(one: plan.Input) -> frozenset[str] | None:
+        def input_net_by(one: plan.Input) -> frozenset[str] | None:
             found = self.bags.inputs[one.key].net_by if one.varies else None
             ids = dict(zip(columns_of(_ids(one)), _ids(one), strict=True))
             return None if found is None else frozenset(ids[column] for column in found)
@@ -170,7 +170,7 @@ class _Lowering:
             kinds = [arrow_type(call.column.type) for call in one.calls]
             return self.groups.get(id(one)) is not None and all(kind and is_compared(kind) for kind in kinds)
 
-        return net_by(node, given, is_net)
+        return net_by(node, input_net_by, is_net)
 
     def _made(self, node: plan.Node) -> BagRows:
         bags = self.bags
@@ -180,7 +180,7 @@ class _Lowering:
             case plan.Input():
                 if not node.varies:
                     return BagRows(self.tables[node.key].toDF(*_ids(node)), varies=False)
-                return BagRows(self._given(node, bags.inputs[node.key]), varies=True)
+                return BagRows(self._input_frame(node, bags.inputs[node.key]), varies=True)
             case plan.Filter():
                 rows = self.rows_of(node.input)
                 text = node.scope.select(SqlText.of(f"{ROWS}.*"), [one.text for one in node.conditions])
@@ -214,7 +214,7 @@ class _Lowering:
                 return in_sessions(bags, node, self.rows_of(node.input))
         raise AssertionError(node)
 
-    def _given(self, node: plan.Input, varying: Varying) -> DataFrame:
+    def _input_frame(self, node: plan.Input, varying: Varying) -> DataFrame:
         """The rows of an input, of which a plan need not read all columns."""
         columns = varying.columns
         if len(node.columns) < len(columns):

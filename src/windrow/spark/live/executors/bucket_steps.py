@@ -110,7 +110,7 @@ class ExecutorSteps(Steps):
             positions[name] = self._position(place, accounts, before.positions.get(name))
         self._tell_late(self._late_rows(batch, accounts), number)
         rows = [one for note, one in zip(notes, data, strict=True) if is_of_rows(note)]
-        given = self._given(batch, rows, number)
+        emitted = self._emit(batch, rows, number)
         came = _came(accounts)
         known = before.counts
         counts_before = {name: count for name, count in known.items() if name.startswith(_STATE)}
@@ -121,7 +121,7 @@ class ExecutorSteps(Steps):
             "rows_in": known.get("rows_in", 0) + came,
             "rows_late": self._late_in_all(positions, accounts) if accounts else known.get("rows_late", 0),
             "rows_used": known.get("rows_used", 0) + sum(one.used for one in accounts),
-            "rows_given": known.get("rows_given", 0) + given,
+            "rows_given": known.get("rows_given", 0) + emitted,
             BUCKETS: self._graph.buckets,
             **(self._state_counts(accounts) if accounts else counts_before),
         }
@@ -132,7 +132,7 @@ class ExecutorSteps(Steps):
         self.progress = {
             "batch": number,
             "came": came,
-            "given": given,
+            "given": emitted,
             "frontier": step.frontier,
             **self._counted(step, sum(one.rows for one in state.waiting.values())),
             "rows_in_windows": sum(one.rows for one in (*state.windows.values(), state.operators)),
@@ -140,7 +140,7 @@ class ExecutorSteps(Steps):
             "buckets": len(accounts),
         }
 
-    def _given(self, batch: DataFrame, rows: Sequence[bytes | None], number: int) -> int:
+    def _emit(self, batch: DataFrame, rows: Sequence[bytes | None], number: int) -> int:
         """Hand what changes to the sink; in memory where all packets with rows are here."""
         tables = [from_bytes(data) for data in rows if data is not None]
         if len(tables) == len(rows) and isinstance(self._target, TableSink) and takes_tables(self._target):

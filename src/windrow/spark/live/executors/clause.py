@@ -120,8 +120,8 @@ class ClauseInBucket:
             return None
         self.frontier, account.used = until, due.num_rows
         keyed, moves = keyed_by(self.run, due), kernel.moves_by_time(until)
-        given, self.rows = self.rows.advanced(kernel, keyed, until, moment.number, moves=moves)
-        return given
+        output, self.rows = self.rows.advanced(kernel, keyed, until, moment.number, moves=moves)
+        return output
 
     def keep(self, store: Store, number: int) -> dict[str, Any]:
         """Store what is new."""

@@ -160,7 +160,7 @@ class Graph:
         for at, name, stream in self.streams:
             live = stream.live
             assert live is not None
-            bound = inside(at, BOUND) if BOUND in live.given else None
+            bound = inside(at, BOUND) if BOUND in live.declared else None
             ticks = stream.scale.nanoseconds // own.nanoseconds
             visible = {column: inside(at, column) for column in stream.columns}
             of_time = inside(at, ROWTIME), inside(at, PTIME)

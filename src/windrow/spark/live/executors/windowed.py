@@ -219,14 +219,14 @@ class Windowed:
             own.state = own.state.with_arrivals(rows, number * PER_STEP)
             return None
         waited, chunk = own.state.waiting.num_rows + rows.num_rows, number * PER_STEP
-        left, given = own.state.passing(side, rows, chunk, until if until == FOREVER else until + 1)
+        left, passed = own.state.passing(side, rows, chunk, until if until == FOREVER else until + 1)
         own.state, self.frontier = left, until
         account.used = waited - left.waiting.num_rows
         if side.passes is not None:
-            given = given.filter(given.column(side.passes))
-        at = given.column(side.window.rowtime)
-        leave = pa.array(np.full(given.num_rows, NEVER))
-        return given.append_column(ENTER, at).append_column(LEAVE, leave)
+            passed = passed.filter(passed.column(side.passes))
+        at = passed.column(side.window.rowtime)
+        leave = pa.array(np.full(passed.num_rows, NEVER))
+        return passed.append_column(ENTER, at).append_column(LEAVE, leave)
 
     @property
     def _waiting(self) -> int:

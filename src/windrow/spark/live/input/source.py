@@ -107,12 +107,12 @@ def live_stream(
         {STEP: F.lit(0).cast("bigint"), PLACE: F.lit(0).cast("bigint")}
     )
     said = ((PRODUCER, log.producer), (BOUND, bound), (PATTERN, pattern))
-    given = frozenset(name for name, column in said if column is not None)
+    declared = frozenset(name for name, column in said if column is not None)
     said_by = None if log.producer is None else found[log.producer.lower()]
     files = None
     if pattern is None and is_of_files(frame):
         files = FileColumns(frame.schema, names, found[log.rowtime.lower()], said_by, bound)
     live = LiveSource(
-        frame.select(*columns), columns, ordering, idle, on_late=log.on_late, given=given, files=files
+        frame.select(*columns), columns, ordering, idle, on_late=log.on_late, declared=declared, files=files
     )
     return replace(plain, frame=empty, columns=names, ties=(STEP, PLACE), live=live)

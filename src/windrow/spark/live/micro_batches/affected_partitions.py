@@ -49,7 +49,7 @@ def step_of(
     places = kept.all() if moves else _touched(growing, kept, came, ended, over)
     found = changed(growing, kept.rows(places), came, frontier, ended)
     left = kept.without(_chosen(places, ~found.stays)).with_rows(found.rows, number)
-    return pa.Table.from_batches(found.given, growing.plan.result), left
+    return pa.Table.from_batches(found.emitted, growing.plan.result), left
 
 
 def first_open(kept: KeptRows, rowtime: str) -> pa.Scalar | None:

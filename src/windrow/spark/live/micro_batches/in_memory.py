@@ -293,7 +293,10 @@ class InMemorySteps(Steps):
         """The columns that are the same in all rows."""
         streams = [(at, stream.live) for at, _, stream in self.streams() if stream.live is not None]
         constant = [
-            inside(at, name) for at, live in streams for name in (PRODUCER, BOUND) if name not in live.given
+            inside(at, name)
+            for at, live in streams
+            for name in (PRODUCER, BOUND)
+            if name not in live.declared
         ]
         alone = len(streams) == 1 and streams[0][1].idle is None
         return [*constant, STREAM] if alone else constant

@@ -54,14 +54,14 @@ from windrow.spark.analysis.keyed_rows import arrow_of, travelling_schema
 from windrow.spark.arrow import contains
 from windrow.spark.clauses.batch import Bound, BoundWindow, WindowStage, bind_clause
 from windrow.spark.clauses.join_plan import POSITION
-from windrow.spark.clauses.matching import BoundMatch, MatchStage, MatchTypes, given_as_is
+from windrow.spark.clauses.matching import BoundMatch, MatchStage, MatchTypes, unchanged_columns
 from windrow.spark.collected import frame_of_few
 from windrow.spark.errors import raising
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.operators.pairs_by_spark import Pairs
 from windrow.spark.live.operators.rising_columns import rises, says_missing
 from windrow.spark.logs.clause_view import Feed
-from windrow.spark.logs.micro_batch import Given, InstantSpan, RetainedRows
+from windrow.spark.logs.micro_batch import InstantSpan, PartOutput, RetainedRows
 from windrow.spark.runtime.interpreter import map_in_arrow
 from windrow.spark.tasks.exchange import MESSAGES, in_worker
 from windrow.spark.tasks.layout import shuffled
@@ -175,7 +175,7 @@ class LiveClause:
         *,
         are_few: bool,
         ended: Ended | None = None,
-    ) -> Given:
+    ) -> PartOutput:
         """The windows or matches that are final in a step.
 
         Parameters
@@ -202,7 +202,7 @@ class LiveClause:
         else:
             given, kept, tell = self._by_tasks(gateway, keyed, span, until, name, ended)
         span.keep[name] = kept
-        return Given(stage.finished(given, self.result), tell, are_few)
+        return PartOutput(stage.finished(given, self.result), tell, are_few)
 
     def _by_driver(
         self,
@@ -383,7 +383,7 @@ def bind_live(
     fixed = frozenset(item.name for item in hoisted if says_missing(item))
     sources = _sources(bound, stage, rows, keyed)
     whole = stage.finished(gateway.spark.createDataFrame([], travelling_schema(result)), result).schema
-    as_is = _given_as_is(stage, result)
+    as_is = _unchanged_columns(stage, result)
     own = {item.name for item in hoisted if is_field(item) and field_of(item) in times}
     if isinstance(stage, MatchStage):
         own = _of_matches(stage.plan(result), own)
@@ -424,13 +424,13 @@ def stage_of(gateway: Gateway, bound: Bound, rows: DataFrame) -> WindowStage | M
     return WindowStage(gateway, BoundWindow(bound.window, bound.draft, analyzer), analyzer.rows)
 
 
-def _given_as_is(stage: WindowStage | MatchStage, result: StructType) -> dict[str, str]:
+def _unchanged_columns(stage: WindowStage | MatchStage, result: StructType) -> dict[str, str]:
     """Which columns and fields of what a clause gives the kernel gives as they are, with its names for them.
 
     Of windows these are fields of the label row.
     """
     if isinstance(stage, MatchStage):
-        return given_as_is(stage.bound, result)
+        return unchanged_columns(stage.bound, result)
     return {
         f"{name}.{field}": column
         for name, columns in stage.draft.fields

@@ -18,7 +18,7 @@ from windrow.algebra.time_scale import TimeScale
 from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.plans.runner import LiveRunner, reads, sequences_of
-from windrow.spark.logs.micro_batch import Coming, Given, InstantSpan, RetainedRows, upwards
+from windrow.spark.logs.micro_batch import Coming, InstantSpan, PartOutput, RetainedRows, upwards
 from windrow.spark.logs.session_streams import ROWTIME, Stream
 from windrow.spark.recorded.continuous_queries import Result
 from windrow.syntax.tokens import TokenList
@@ -80,7 +80,7 @@ class Cascade:
         origin, mark = self._on(scale).origin, f"{_UNTIL}{path}"
         since = span.marks.get(mark)
         moves = until > (origin if since is None else since)
-        are_few = span.are_few and all(one.given.are_few for one in coming.values())
+        are_few = span.are_few and all(one.output.are_few for one in coming.values())
         arrived = {}
         for name, one in coming.items():
             key = f"window{path}.{name}.waiting"
@@ -108,14 +108,16 @@ class Cascade:
             reader = Reader(self.tokens, frozenset(), frozenset())
             runner = LiveRunner(self.gateway, self.catalog, reader, self.execution, own)
             came = runner.arriving(name, stream.scale)
-            return Coming(came, Given(came.frame, lambda: own.until, self.span.are_few and not came.sources))
+            return Coming(
+                came, PartOutput(came.frame, lambda: own.until, self.span.are_few and not came.sources)
+            )
         assert isinstance(definition.query, StreamQuery)
         result, until = self.result(definition.query, definition.reader, f".{name}")
         if result is None:
-            return Coming(stream, Given(stream.frame.limit(0), lambda: until, are_few=True))
+            return Coming(stream, PartOutput(stream.frame.limit(0), lambda: until, are_few=True))
         assert isinstance(result, Stream)
         made = result.renamed(definition.names)
-        return Coming(made, Given(made.frame, lambda: until, are_few=False))
+        return Coming(made, PartOutput(made.frame, lambda: until, are_few=False))
 
     def _on(self, scale: TimeScale) -> InstantSpan:
         """The step on a clock of which the query's is the same or a finer one."""

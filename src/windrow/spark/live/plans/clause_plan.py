@@ -50,7 +50,7 @@ from windrow.spark.live.plans.runner import live_streams, sequences_of, views_of
 from windrow.spark.live.reading.beside import LiveRelationNode, beside
 from windrow.spark.live.reading.origins import origin_of
 from windrow.spark.logs.clause_view import ClauseSource, Ends, Feed, Unbounded
-from windrow.spark.logs.micro_batch import Coming, Given, InstantSpan, MicroBatch
+from windrow.spark.logs.micro_batch import Coming, InstantSpan, MicroBatch, PartOutput
 from windrow.spark.logs.session_streams import ROWTIME, Stream
 from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import SqlText, quoted
@@ -355,13 +355,13 @@ class SequencePlan(RowtimePlan):
     def _cascade(self, gateway: Gateway, span: InstantSpan) -> Cascade:
         return Cascade(gateway, self.catalog, self.execution, span, self.scale, self.tokens)
 
-    def given(self, batch: MicroBatch, path: str) -> Given:
+    def given(self, batch: MicroBatch, path: str) -> PartOutput:
         """What is final in a step of a query; rows are kept under names after a path."""
         gateway = Gateway(self.gateway.spark, self.gateway.parameters)
-        given: dict[str, Given] = {}
+        given: dict[str, PartOutput] = {}
         for name in self.read:
             one = batch.coming(name)
-            given[name] = one.given
+            given[name] = one.output
             gateway.frames[name] = one.rows.select(*map(quoted, one.stream.columns))
         for clause in self.clauses:
             key = clause.clause.key
@@ -378,7 +378,7 @@ class SequencePlan(RowtimePlan):
         with explained([one.bound for one in self.clauses]):
             rows = gateway.sql(self.statement.text)
         ends = [given[key] for key in self.statement.text.relations()]
-        return Given(rows, lambda: min(one.until for one in ends), all(one.are_few for one in ends))
+        return PartOutput(rows, lambda: min(one.until for one in ends), all(one.are_few for one in ends))
 
     def as_stream(self, rows: DataFrame | None, names: tuple[str, ...]) -> Stream:
         """The rows that the query gives, None for none, as a stream whose columns have these names."""

@@ -14,7 +14,7 @@ from functools import cached_property
 from pyspark.sql.types import StructField, StructType
 
 from windrow.algebra.continuous import Continuous, Reader, StreamQuery
-from windrow.algebra.continuous import Input as Given
+from windrow.algebra.continuous import Input as QueryInput
 from windrow.algebra.names import ROW
 from windrow.errors import AnalysisError, NotSupportedError, Span, WindrowError
 from windrow.plan import nodes as plan
@@ -278,7 +278,7 @@ class _Known:
     def view(self, name: str) -> None:
         """None: views are relations."""
 
-    def given(self, item: Given) -> tuple[Sequence[StructField], bool] | None:
+    def fields_of(self, item: QueryInput) -> tuple[Sequence[StructField], bool] | None:
         """The columns of what is no stream, which varies."""
         found = self.others.get(item.key)
         return None if found is None else (found.fields, True)

@@ -141,14 +141,14 @@ class IntoStream(Receiver):
         if rowtime.column not in columns:
             columns = (*columns, rowtime.column)
         else:
-            given = table.column(columns.index(rowtime.column))
-            if given.null_count:
+            rowtimes = table.column(columns.index(rowtime.column))
+            if rowtimes.null_count:
                 raise InputError(
                     f"a row has NULL as its rowtime {rowtime.column}",
                     condition="NULL_ROWTIME",
                     hint=f"leave {rowtime.column} out of the query: it is the rowtime of each row",
                 )
-            if not pc.all(pc.fill_null(pc.equal(given, instants), False), min_count=0).as_py():
+            if not pc.all(pc.fill_null(pc.equal(rowtimes, instants), False), min_count=0).as_py():
                 raise InputError(
                     f"a row has another value as its {rowtime.column} than its rowtime",
                     condition="ROWTIME_DIFFERS",
