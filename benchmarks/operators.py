@@ -62,13 +62,13 @@ def _steps(name: str, kept: int) -> list[float]:
     for first in range(0, kept, _AT_ONCE):
         keys = np.arange(first, min(first + _AT_ONCE, kept))
         changes = [_rows(schemas[0], keys, at), *(None for _ in schemas[1:])]
-        operator.step(changes, Times(at or None, at + 1))
+        operator.advance(changes, Times(at or None, at + 1))
         at += 1
     drawn, found = np.random.default_rng(1), []
     for _ in range(_STEPS):
         keys = drawn.integers(0, 2 * kept, _ROWS)
         began = time.perf_counter()
-        operator.step([_rows(schema, keys, at) for schema in schemas], Times(at, at + 1))
+        operator.advance([_rows(schema, keys, at) for schema in schemas], Times(at, at + 1))
         found.append(time.perf_counter() - began)
         at += 1
     return found

@@ -83,7 +83,7 @@ def growing_of(plan: WindowPlan, rows: pa.Table) -> tuple[Growing, pa.Table]:
     return Growing(plan, keys, (SortKey(_PLACE),), columns), rows.append_column(_PLACE, pa.array(place))
 
 
-def in_steps(
+def in_micro_batches(
     growing: Growing,
     rows: pa.Table,
     step_of: np.ndarray,
@@ -208,7 +208,7 @@ def windows_agree_in_steps(
     step_of = data.draw(steps_of(rows))
     shuffled = np.array(data.draw(st.permutations(range(rows.num_rows))), np.int64)
     known = frontiers(sql, table, rows, step_of, data.draw(st.integers(0, 1)))
-    found = in_steps(growing, placed, step_of, shuffled, known, None if elsewhere is None else plan)
+    found = in_micro_batches(growing, placed, step_of, shuffled, known, None if elsewhere is None else plan)
     assert sorted(_key(row) for batch in found for row in rows_given(batch)) == sorted(
         map(_key, unsliced(plan, rows))
     ), sql

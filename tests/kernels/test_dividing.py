@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from windrow.kernels.aggregates import Aggregate
-from windrow.kernels.computed.computed_steps import Choice, Computed, ComputedColumns
+from windrow.kernels.computed.computed_operations import Choice, Computed, ComputedColumns
 from windrow.kernels.computed.computed_values import Applied, ComputedColumn
 from windrow.kernels.dividing import divisions, undivided
 from windrow.kernels.incremental import Fragment, Node, Program

@@ -46,7 +46,7 @@ def told_at_instants(operated, schema, rows, cuts, shown):
     """What is there at each instant by what the steps tell, of which nothing leaves that is not there."""
     there, found = Counter(), {}
     for times in steps(cuts):
-        told = operated.step([table(schema, in_step(rows, times))], times).to_pylist()
+        told = operated.advance([table(schema, in_step(rows, times))], times).to_pylist()
         changes = []
         for row in told:
             if times.since is None or row[ENTER] >= times.since:
@@ -173,9 +173,9 @@ def test_groups_go_on_as_if_all_their_rows_were_looked_at_again(rows, cuts, stay
 def test_groups_notice_what_leaves_without_having_come(other):
     operator, result = grouped("rows", "sum")
     operated = stepwise(operator, (VALUES,), result)
-    operated.step([table(VALUES, [("a", None, 1, None, None, 0, NEVER)])], Times(None, 3))
+    operated.advance([table(VALUES, [("a", None, 1, None, None, 0, NEVER)])], Times(None, 3))
     with pytest.raises(UnmatchedError):
-        operated.step([table(VALUES, [(*other, 2, 4)])], Times(3, 6))
+        operated.advance([table(VALUES, [(*other, 2, 4)])], Times(3, 6))
 
 
 @pytest.mark.parametrize("kind", [pa.int8(), pa.int16(), pa.int32(), pa.date32(), pa.timestamp("us")])
@@ -201,8 +201,8 @@ def test_times_at_either_end_of_all_are_in_no_windows_that_wrap_round(kind, at):
     operated = stepwise(operator, (TIMED,), pa.schema([*TIMED, *ADDED, *TIMES]))
     given = [(None, t, i, 0, NEVER) for i, t in enumerate([at, 0, -(at // 4) * 3])]
     if kind == "SESSION" and at < 0:
-        found = operated.step([table(TIMED, given)], Times(None, 3))
+        found = operated.advance([table(TIMED, given)], Times(None, 3))
         assert found.column("begin").to_pylist() == [t for _, t, *_ in given]
     else:
         with pytest.raises(ExecutionError if kind == "SESSION" else UnmatchedError):
-            operated.step([table(TIMED, given)], Times(None, 3))
+            operated.advance([table(TIMED, given)], Times(None, 3))

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from windrow.kernels.incremental import Completing
-from windrow.kernels.punctuated.step import Promises
+from windrow.kernels.punctuated.delta import Promises
 from windrow.kernels.sorting import SortKey
 from windrow.kernels.stored import StoredError, from_stored, stored
 from windrow.kernels.trace import Trace

@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.live.buckets import in_buckets
-from tests.live.stepping import in_steps, law, rows_of
+from tests.live.stepping import in_micro_batches, law, rows_of
 from tests.live.test_executors import declared, on_executors, one_producer, put, session, small, written
 from tests.live.test_law import LAGS, ORDER, admitted, row, sequences, table
 from windrow import Memory, Session
@@ -76,7 +76,7 @@ def on_driver(spark, plan, folder, log, cuts):
         part = table(log[round(low * len(log)) : round(high * len(log))])
         return {name: spark.createDataFrame(part).select(*stream.live.columns)}
 
-    tables, progress = in_steps(plan, folder, cuts, set(), frames)
+    tables, progress = in_micro_batches(plan, folder, cuts, set(), frames)
     return [rows_of([one]) for one in tables], progress
 
 

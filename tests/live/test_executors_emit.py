@@ -129,7 +129,9 @@ def on_driver(spark, plan, folder, batches, kills, envelope):
         return of
 
     count = len(next(iter(batches.values())))
-    return playing.in_steps(plan, folder / "checkpoint", [*map(frames, range(count))], kills, envelope)
+    return playing.in_micro_batches(
+        plan, folder / "checkpoint", [*map(frames, range(count))], kills, envelope
+    )
 
 
 def on_executors(spark, plan, logs, cuts, parts, count, forget, again, envelope):

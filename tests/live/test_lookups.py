@@ -7,7 +7,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from windrow.kernels.computed.computed_steps import Computed
+from windrow.kernels.computed.computed_operations import Computed
 from windrow.kernels.computed.computed_values import ComputedRows
 from windrow.kernels.incremental import Fragment, Program
 from windrow.kernels.zset.relation import ENTER

@@ -9,12 +9,12 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Hashable, Iterable, Sequence
 
-__all__ = ["Steps", "held_back", "of_producers", "value_at"]
+__all__ = ["WatermarkHistory", "least_watermark", "of_producers", "value_at"]
 
-Steps = list[tuple[int, int]]
+WatermarkHistory = list[tuple[int, int]]
 
 
-def of_producers(entries: Iterable[tuple[int, Hashable, int | None]]) -> Steps:
+def of_producers(entries: Iterable[tuple[int, Hashable, int | None]]) -> WatermarkHistory:
     """The watermark of a log: the least that its producers have promised, of those that have come so far.
 
     Parameters
@@ -27,7 +27,7 @@ def of_producers(entries: Iterable[tuple[int, Hashable, int | None]]) -> Steps:
     [(1, 5), (4, 6)]
     """
     promised: dict[Hashable, int | None] = {}
-    steps: Steps = []
+    history: WatermarkHistory = []
     waiting = sorted(entries, key=lambda entry: entry[0])
     for number, (ptime, producer, bound) in enumerate(waiting):
         before = promised.get(producer)
@@ -36,29 +36,29 @@ def of_producers(entries: Iterable[tuple[int, Hashable, int | None]]) -> Steps:
             continue
         known = [value for value in promised.values() if value is not None]
         # who has come and promised nothing holds the others back
-        if len(known) == len(promised) and (not steps or min(known) > steps[-1][1]):
-            steps.append((ptime, min(known)))
-    return steps
+        if len(known) == len(promised) and (not history or min(known) > history[-1][1]):
+            history.append((ptime, min(known)))
+    return history
 
 
-def held_back(watermarks: Sequence[Steps]) -> Steps:
+def least_watermark(watermarks: Sequence[WatermarkHistory]) -> WatermarkHistory:
     """The watermark of what is made of several logs: the least, from when all are known.
 
-    >>> held_back([[(1, 5), (3, 8)], [(2, 6)]])
+    >>> least_watermark([[(1, 5), (3, 8)], [(2, 6)]])
     [(2, 5), (3, 6)]
     """
     if len(watermarks) == 1:
         return watermarks[0]
-    steps: Steps = []
+    history: WatermarkHistory = []
     for ptime in sorted({ptime for watermark in watermarks for ptime, _ in watermark}):
         values = [value_at(watermark, ptime) for watermark in watermarks]
         known = [value for value in values if value is not None]
-        if known and len(known) == len(values) and (not steps or min(known) > steps[-1][1]):
-            steps.append((ptime, min(known)))
-    return steps
+        if known and len(known) == len(values) and (not history or min(known) > history[-1][1]):
+            history.append((ptime, min(known)))
+    return history
 
 
-def value_at(watermark: Steps, ptime: int) -> int | None:
+def value_at(watermark: WatermarkHistory, ptime: int) -> int | None:
     """The watermark at a processing time, entries of which count; None before it is known."""
-    place = bisect_right(watermark, ptime, key=lambda step: step[0])
+    place = bisect_right(watermark, ptime, key=lambda entry: entry[0])
     return watermark[place - 1][1] if place else None

@@ -116,10 +116,12 @@ def _batches(
         )
     first_day = (start - _EPOCH).days
     day = np.arange(first_day, first_day + days, dtype=np.int64)
-    step = max(1, _ROWS_PER_GROUP // max(1, days * len(elements)))
+    at_once = max(1, _ROWS_PER_GROUP // max(1, days * len(elements)))
     return (
-        _batch(np.arange(first, min(first + step, stations), dtype=np.int64), day, tuple(elements), missing)
-        for first in range(0, stations, step)
+        _batch(
+            np.arange(first, min(first + at_once, stations), dtype=np.int64), day, tuple(elements), missing
+        )
+        for first in range(0, stations, at_once)
     )
 
 

@@ -78,13 +78,15 @@ class Shared:
         """
         first, last = self.places or (0.0, 0.0)
         seen = (last - first) * _SEEN / self.width
-        steps = _steps(sequence) or [step for other in self.sequences for step in _steps(other)]
-        if not steps:
+        distances = _distances(sequence) or [
+            distance for other in self.sequences for distance in _distances(other)
+        ]
+        if not distances:
             return seen or _SHARE
-        return min(_SHARE * median(steps), max(_SHARE * min(steps), seen))
+        return min(_SHARE * median(distances), max(_SHARE * min(distances), seen))
 
 
-def _steps(sequence: Drawn) -> list[float]:
+def _distances(sequence: Drawn) -> list[float]:
     """The distances between rows."""
     return [later.x - one.x for one, later in pairwise(sequence.rows) if later.x > one.x]
 

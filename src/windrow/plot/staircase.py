@@ -91,15 +91,15 @@ def draw_staircase(scene: VaryingScene, width: int | None = None) -> Picture:
 
 def _counted(scene: VaryingScene) -> tuple[Interval, ...]:
     """How many rows there are, from one change to the next."""
-    steps: dict[float, int] = {}
+    changes: dict[float, int] = {}
     for interval in scene.intervals:
-        steps[interval.enter] = steps.get(interval.enter, 0) + 1
+        changes[interval.enter] = changes.get(interval.enter, 0) + 1
         if interval.leave is not None:
-            steps[interval.leave] = steps.get(interval.leave, 0) - 1
-    places = sorted(place for place, by in steps.items() if by)
+            changes[interval.leave] = changes.get(interval.leave, 0) - 1
+    places = sorted(place for place, by in changes.items() if by)
     counted, rows = [], 0
     for at, later in zip(places, [*places[1:], None], strict=False):
-        rows += steps[at]
+        rows += changes[at]
         counted.append(Interval("", f"{rows:,} rows", "", at, later, float(rows)))
     return tuple(counted)
 

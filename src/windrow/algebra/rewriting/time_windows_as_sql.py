@@ -76,7 +76,7 @@ class TimeWindow:
     keys: tuple[str, ...] = ()
 
     @property
-    def step(self) -> int:
+    def hop(self) -> int:
         """What windows begin at multiples of."""
         return self.lengths["hopsize" if self.kind == "HOP" else "dur"]
 
@@ -84,7 +84,7 @@ class TimeWindow:
         """SQL for the last begin of a window that is not after an instant."""
         offset = self.lengths.get("offset", 0)
         moved = f"{ticks} - {offset}L" if offset else ticks
-        return f"({ticks} - pmod({moved}, {self.step}L))"
+        return f"({ticks} - pmod({moved}, {self.hop}L))"
 
     def columns(self, start: str, end: str) -> list[str]:
         """SQL for the columns that are added, from ticks."""
@@ -153,7 +153,7 @@ def _mark(window: TimeWindow) -> str:
 
 def _hops(window: TimeWindow) -> str:
     """The begins of the windows that an instant is in, as an array."""
-    hop, length = window.step, window.lengths["dur"]
+    hop, length = window.hop, window.lengths["dur"]
     last = window.floor(TICKS)
     most = -(-length // hop)
     begins = f"transform(sequence(0, {most - 1}), i -> {last} - i * {hop}L)"

@@ -12,11 +12,11 @@ over tables, which a task can call for the partitions that it has, or the driver
 promised of all that later steps give (:mod:`.bounds`): by it, one sequence follows another.
 """
 
+from windrow.kernels.advance.advancing import Frontier, Growing, advance
 from windrow.kernels.advance.bounds import least_open
 from windrow.kernels.advance.ended import Ended
 from windrow.kernels.advance.growing_fragment import GrowingFragment, unpacked
 from windrow.kernels.advance.keeping import holds, keeping
-from windrow.kernels.advance.steps import Frontier, Growing, advance
 from windrow.kernels.advance.suffix import AT, CARRIED, DONE, STATE
 from windrow.kernels.advance.touched import Changed, changed, moves_by_time
 

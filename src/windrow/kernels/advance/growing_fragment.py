@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from windrow.kernels.advance.steps import Ended, Frontier, Growing, advance
+from windrow.kernels.advance.advancing import Ended, Frontier, Growing, advance
 from windrow.kernels.packing.chunks import pack, unpack, written
 from windrow.kernels.packing.messages import CELL, CHUNK, KIND, NUMBER, MessageKind, message
 from windrow.kernels.packing.shards import Layout

@@ -8,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from windrow.kernels.advance.advancing import Growing, advance
 from windrow.kernels.advance.ended import Ended
 from windrow.kernels.advance.frontier import Frontier
 from windrow.kernels.advance.matches import limits_of
 from windrow.kernels.advance.starts import bounding, rows_before
-from windrow.kernels.advance.steps import Growing, advance
 from windrow.kernels.advance.suffix import CARRIED
 from windrow.kernels.advance.timeouts import may_time_out
 from windrow.kernels.patterns.pattern_plan import MatchPlan

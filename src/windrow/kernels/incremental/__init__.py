@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from windrow.kernels.incremental.block import Block, WindowInput
 from windrow.kernels.incremental.changes import changes, netted
-from windrow.kernels.incremental.chunking import PER_STEP, SMALLEST, merging
+from windrow.kernels.incremental.chunking import PER_MICRO_BATCH, SMALLEST, merging
 from windrow.kernels.incremental.completing import Completing, first_above
 from windrow.kernels.incremental.grouping import goes_on
 from windrow.kernels.incremental.input_state import InputState
@@ -22,7 +22,7 @@ from windrow.kernels.incremental.versions import Versions
 from windrow.kernels.incremental.windows import Window
 
 __all__ = [
-    "PER_STEP",
+    "PER_MICRO_BATCH",
     "SMALLEST",
     "Became",
     "Block",

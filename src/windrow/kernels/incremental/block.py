@@ -107,5 +107,5 @@ class Block:
         if self.aggregates is None:
             return rows_of(first, times, list(dict.fromkeys(self.chosen)), passes)
         if groups is not None:
-            return groups.step([rows_of(first, times, self.inputs[0].schema.names, passes)], times)
+            return groups.advance([rows_of(first, times, self.inputs[0].schema.names, passes)], times)
         return group(first, times, self.key, self.aggregates, passes)

@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from itertools import takewhile
 from typing import TypeAlias
 
-__all__ = ["PER_STEP", "SMALLEST", "Chunks", "merging"]
+__all__ = ["PER_MICRO_BATCH", "SMALLEST", "Chunks", "merging"]
 
 Chunks: TypeAlias = Mapping[int, int]
 """The numbers of chunks, in the order in which they came, and how many rows are in each."""
 
-PER_STEP = 1000
+PER_MICRO_BATCH = 1000
 """So many chunks may be numbered in a step: from so many times the number of the step on."""
 SMALLEST = 512
 """Chunks with no more rows than this are of one size."""
@@ -36,7 +36,7 @@ def merging(
     number
         Of the step.
     """
-    remaining, merges, made = list(chunks), dict[int, int](), number * PER_STEP
+    remaining, merges, made = list(chunks), dict[int, int](), number * PER_MICRO_BATCH
     while len(tail := _tail(remaining)) >= _FAN:
         made += 1
         merges = {chunk: made if into in tail else into for chunk, into in merges.items()}

@@ -44,7 +44,7 @@ class Completing:
         """How many retained rows have been looked at so far."""
         return self.retained.looked_at
 
-    def step(
+    def advance(
         self,
         changes: pa.Table | None,
         since_when: Callable[[pa.Table], Ints],

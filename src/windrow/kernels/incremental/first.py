@@ -25,9 +25,9 @@ def is_bounded(operator: Keyed, *, appends: bool) -> bool:
 class FirstRows(Operated):
     """Of each key no more rows are retained than are requested: those behind them never come before them."""
 
-    def step(self, changes: list[pa.Table | None], times: Times) -> pa.Table:
+    def advance(self, changes: list[pa.Table | None], times: Times) -> pa.Table:
         """As :meth:`Operated.step`."""
-        output = super().step(changes, times)
+        output = super().advance(changes, times)
         first, (trace,), (come,) = self.operator.first, self.sides, changes
         assert first is not None
         assert first.limit is not None

@@ -87,7 +87,7 @@ class RunningGroups(Operated):
         for aggregate in self.aggregates:
             aggregate.forget(places[gone])
 
-    def step(self, changes: list[pa.Table | None], times: Times) -> pa.Table:
+    def advance(self, changes: list[pa.Table | None], times: Times) -> pa.Table:
         """As :meth:`Operated.step`."""
         rows, *others = changes
         come = [other for other in others if other is not None and other.num_rows]
@@ -159,7 +159,7 @@ class RunningGroups(Operated):
         if (count < 0).any():
             raise MismatchError
         self.groups.values[events.places[events.group], 0] = count
-        values = [aggregate.step(events) for aggregate in self.aggregates]
+        values = [aggregate.advance(events) for aggregate in self.aggregates]
         gone = events.places[self.groups.values[events.places, 0] == 0]
         if any(
             isinstance(each, Added) and each.numbers is not None and each.numbers.values[gone].any()

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow.kernels.incremental.block import WindowInput
-from windrow.kernels.incremental.chunking import PER_STEP, Chunks, merging
+from windrow.kernels.incremental.chunking import PER_MICRO_BATCH, Chunks, merging
 from windrow.kernels.incremental.timed_rows import TimedRows, Times
 
 __all__ = ["InputState"]
@@ -105,7 +105,7 @@ class InputState:
         if merges:
             retained = replace(self.retained, chunk=_renumbered(self.retained.chunk, merges))
             state = replace(state, retained=retained, of=_renumbered(self.of, merges))
-        new = [chunk for chunk, _ in remaining if chunk // PER_STEP == number]
+        new = [chunk for chunk, _ in remaining if chunk // PER_MICRO_BATCH == number]
         return state, {chunk: state.rows_of(chunk) for chunk in new}
 
     def rows_of(self, chunk: int) -> pa.Table:

@@ -176,7 +176,7 @@ class Operated:
         for trace in (*self.sides, *([] if self.emitted is None else [self.emitted])):
             trace.remove(trace.where(is_over))
 
-    def step(self, changes: list[pa.Table | None], times: Times) -> pa.Table:
+    def advance(self, changes: list[pa.Table | None], times: Times) -> pa.Table:
         """What changes by changes of its sides: rows with `ENTER` and `LEAVE`.
 
         Raises

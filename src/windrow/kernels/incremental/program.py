@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from windrow.kernels.computed.computed_steps import Computed
+from windrow.kernels.computed.computed_operations import Computed
 from windrow.kernels.incremental.operated import Operated
 from windrow.kernels.incremental.stepwise import stepwise
 from windrow.kernels.incremental.timed import FixedWindows
@@ -230,7 +230,7 @@ class Run:
         for operated, retained in zip(self.operators, state, strict=True):
             operated.restore(retained)
 
-    def step(
+    def advance(
         self, incoming: Mapping[int, pa.Table], times: Times, origin: int | None = None
     ) -> list[pa.Table]:
         """What changes in each output.
@@ -248,7 +248,7 @@ class Run:
         for node, operated in zip(self.program.nodes, self.operators, strict=True):
             changes = [side.rows(tables, self.otherwise) for side in node.sides]
             if any(change.num_rows for change in changes):
-                tables[node.leaf] = operated.step(list(changes), times)
+                tables[node.leaf] = operated.advance(list(changes), times)
         return [output.rows(tables, self.otherwise) for output in self.program.outputs]
 
 

@@ -75,7 +75,7 @@ class Events:
 class Running(Protocol):
     """An aggregate of groups."""
 
-    def step(self, events: Events) -> pa.Array:
+    def advance(self, events: Events) -> pa.Array:
         """Its value in each piece."""
 
     def forget(self, places: Ints) -> None:
@@ -98,7 +98,7 @@ class Added:
     kind: pa.DataType
     numbers: Numbers | None = None
 
-    def step(self, events: Events) -> pa.Array:
+    def advance(self, events: Events) -> pa.Array:
         """As :meth:`Running.step`."""
         changes = None
         for leaves in (False, True):
@@ -232,7 +232,7 @@ class Distinct:
     def __post_init__(self) -> None:
         self.values = _Values(self.kind)
 
-    def step(self, events: Events) -> pa.Array:
+    def advance(self, events: Events) -> pa.Array:
         """As :meth:`Running.step`."""
         assert self.spec.argument is not None
         column = events.rows.column(self.spec.argument).combine_chunks()
@@ -279,7 +279,7 @@ class Extreme:
     def __post_init__(self) -> None:
         self.values = _Values(pa.int64())
 
-    def step(self, events: Events) -> pa.Array:
+    def advance(self, events: Events) -> pa.Array:
         """As :meth:`Running.step`."""
         assert self.spec.argument is not None
         column = events.rows.column(self.spec.argument).combine_chunks()
@@ -401,7 +401,7 @@ class Merged:
     kind: pa.DataType
     states: Trace | None = None
 
-    def step(self, events: Events) -> pa.Array:
+    def advance(self, events: Events) -> pa.Array:
         """As :meth:`Running.step`."""
         if events.leaves.any():
             raise MismatchError

@@ -20,7 +20,7 @@ __all__ = ["FixedWindows", "Sessions"]
 class FixedWindows(Operated):
     """TUMBLE, HOP and CUMULATE: the windows of a row depend on nothing but the row, so none is retained."""
 
-    def step(self, changes: list[pa.Table | None], times: Times) -> pa.Table:  # noqa: ARG002
+    def advance(self, changes: list[pa.Table | None], times: Times) -> pa.Table:  # noqa: ARG002
         """As :meth:`Operated.step`."""
         (rows,) = changes
         made = [self.result.empty_table()]
@@ -38,12 +38,12 @@ class FixedWindows(Operated):
 class Sessions(Operated):
     """SESSION: all rows of a key are retained, and those within reach of a new one looked at again."""
 
-    def step(self, changes: list[pa.Table | None], times: Times) -> pa.Table:
+    def advance(self, changes: list[pa.Table | None], times: Times) -> pa.Table:
         """As :meth:`Operated.step`."""
         assert self.operator.windows is not None
         (rows,) = changes
         timed = None if rows is None else with_time(rows, self.operator.windows.time)
-        return super().step([timed], times)
+        return super().advance([timed], times)
 
     def _near(self, rows: pa.Table, times: Times) -> pa.Table:
         windows = self.operator.windows

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from windrow.kernels.punctuated.step import Delta, Promises, renamed
+from windrow.kernels.punctuated.delta import Delta, Promises, renamed
 from windrow.punctuations import Closing, lines_of
 
 __all__ = ["Filter", "FilterCarry", "Project", "ProjectCarry"]

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from windrow.kernels.aggregates import FUNCTIONS, Aggregate, aggregate
 from windrow.kernels.aggregates.spec import Partial
-from windrow.kernels.punctuated.step import Delta, Promises, renamed
+from windrow.kernels.punctuated.delta import Delta, Promises, renamed
 from windrow.kernels.sorting import sorted_partitions
 from windrow.kernels.trace import Trace
 from windrow.punctuations import Closing, lines_of

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow.kernels.punctuated.step import Delta, Promises, renamed
+from windrow.kernels.punctuated.delta import Delta, Promises, renamed
 from windrow.kernels.punctuated.watch import Watched
 from windrow.kernels.sorting import sorted_partitions
 from windrow.punctuations import Closing, Pattern, lines_of

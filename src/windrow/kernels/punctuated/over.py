@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from windrow.kernels.punctuated.delta import Delta, Promises
 from windrow.kernels.punctuated.prefix import Prefixes, different
-from windrow.kernels.punctuated.step import Delta, Promises
 from windrow.kernels.punctuated.watch import Watched
 from windrow.kernels.sorting import SortKey, sorted_partitions
 from windrow.kernels.trace import Trace

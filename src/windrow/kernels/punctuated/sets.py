@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from windrow.kernels.punctuated.step import Delta, Promises
+from windrow.kernels.punctuated.delta import Delta, Promises
 from windrow.kernels.sorting import sorted_partitions
 from windrow.kernels.trace import Trace
 from windrow.punctuations import Cover, lines_of

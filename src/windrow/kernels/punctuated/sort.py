@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from windrow.kernels.punctuated.delta import Delta, Promises
 from windrow.kernels.punctuated.prefix import prefix
-from windrow.kernels.punctuated.step import Delta, Promises
 from windrow.kernels.sorting import SortKey, sorted_partitions
 from windrow.kernels.trace import Trace
 from windrow.punctuations import Closing, Cover, Pattern, lines_of

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from windrow.kernels.punctuated.step import Delta, Promises
+from windrow.kernels.punctuated.delta import Delta, Promises
 from windrow.kernels.punctuated.watch import Watched
 from windrow.punctuations import Closing, lines_of
 from windrow.punctuations.lines import Place

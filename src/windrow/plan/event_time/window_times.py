@@ -52,7 +52,7 @@ def mapped(window: TimeWindow, watermark: str) -> dict[str, str]:
     start = window.floor(ticks)
     length = window.lengths["dur"]
     if window.kind == "HOP":
-        start = f"({window.floor(f'({ticks} - {length}L)')} + {window.step}L)"
+        start = f"({window.floor(f'({ticks} - {length}L)')} + {window.hop}L)"
     end = f"{start} + {length}L"
     if window.kind == "CUMULATE":
         step = window.lengths["step"]

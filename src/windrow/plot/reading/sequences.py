@@ -183,11 +183,11 @@ def read_sequences(
 def _touch(axis: Sequence[Sequence[float]]) -> bool:
     """Whether many rows would lie upon their neighbours along an axis, and would not by their positions."""
     places = [place for own in axis for place in own]
-    steps = [later - one for own in axis for one, later in pairwise(own)]
-    if not steps or max(map(len, axis)) > _APART:
+    distances = [later - one for own in axis for one, later in pairwise(own)]
+    if not distances or max(map(len, axis)) > _APART:
         return False
     least = (max(places) - min(places)) / _APART
-    return sum(step < least for step in steps) * 4 > len(steps)
+    return sum(distance < least for distance in distances) * 4 > len(distances)
 
 
 def in_a_line(text: str) -> str:

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from windrow.algebra.time_scale import TimeScale
-from windrow.algebra.watermarks import Steps
+from windrow.algebra.watermarks import WatermarkHistory
 from windrow.spark.logs.session_streams import (
     ARRIVED,
     CAME,
@@ -41,7 +41,7 @@ PTIMES = TimeScale("timestamp", "MICROSECOND")
 def arrived(
     stream: Stream,
     rows: DataFrame,
-    watermark: Steps,
+    watermark: WatermarkHistory,
     ends: tuple[int, int] | None,
     promised: Sequence[tuple[int, str]] = (),
 ) -> Stream:
@@ -72,9 +72,9 @@ def arrived(
         nothing.alias(PROMISE),
     )
     if watermark:
-        steps = rows.sparkSession.createDataFrame(watermark, f"{PTIME} bigint, {PROMISE} bigint")
+        history = rows.sparkSession.createDataFrame(watermark, f"{PTIME} bigint, {PROMISE} bigint")
         when = F.expr(PTIMES.to_column(PTIME)).alias(CAME)
-        bounds = steps.select(when, PTIME, F.lit("").alias(PRODUCER), nothing.alias(ROWTIME), PROMISE)
+        bounds = history.select(when, PTIME, F.lit("").alias(PRODUCER), nothing.alias(ROWTIME), PROMISE)
         came = came.unionByName(bounds)
     judged = came.withColumn(IS_LATE, F.lit(False))
     arrivals = StreamArrivals(came, judged, stream.scale, "ptime", PTIMES, (watermark, ends))
@@ -83,7 +83,7 @@ def arrived(
     return replace(stream, frame=frame, ties=(ARRIVED,), arrivals=arrivals)
 
 
-def before_end(scale: TimeScale, watermark: Steps) -> Steps:
+def before_end(scale: TimeScale, watermark: WatermarkHistory) -> WatermarkHistory:
     """A watermark limited to values for which arithmetic with times does not overflow."""
     end = _ENDS.get(scale.kind, _END)
     return [(at, min(mark, end)) for at, mark in watermark]

@@ -17,11 +17,11 @@ from windrow.streams.entries import GENERATION, KIND, PATTERN, SEQUENCE
 __all__ = [
     "BOUND",
     "LOGGED",
+    "MICRO_BATCH",
     "NUMBER",
     "PLACE",
     "PRODUCER",
     "PTIME",
-    "STEP",
     "FileColumns",
     "LiveSource",
 ]
@@ -29,7 +29,7 @@ __all__ = [
 PRODUCER, PTIME, BOUND = "__producer", "__ptime", "__bound"
 LOGGED = (KIND, GENERATION, SEQUENCE, NUMBER, PATTERN)
 """Further columns of an entry of a named stream: its kind, lease and number, file, and punctuation."""
-STEP, PLACE = "__step", "__place"
+MICRO_BATCH, PLACE = "__step", "__place"
 """The columns that order the rows of a stream by arrival: the micro-batch, and the position in it."""
 
 

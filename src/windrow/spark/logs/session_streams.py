@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from windrow.algebra.time_scale import TimeScale
-from windrow.algebra.watermarks import Steps, of_producers
+from windrow.algebra.watermarks import WatermarkHistory, of_producers
 from windrow.spark.arrow import pattern_schema
 from windrow.spark.errors import raising, translate
 from windrow.spark.logs.admitted_rows import PROMISED
@@ -97,7 +97,7 @@ class StreamArrivals:
     rowtime: TimeScale
     time_column: str
     scale: TimeScale | None = None
-    known: tuple[Steps, tuple[int, int] | None] | None = None
+    known: tuple[WatermarkHistory, tuple[int, int] | None] | None = None
     patterns: DataFrame | None = None
     columns: StructType | None = None
     promised: Punctuations | None = None
@@ -136,7 +136,7 @@ class StreamArrivals:
         return ARRIVED if self.known is not None else scale.of_column(ARRIVED, scale.kind, scale.unit)
 
     @cached_property
-    def watermark(self) -> Steps:
+    def watermark(self) -> WatermarkHistory:
         """The changes of the watermark, with their processing times."""
         if self.known is not None:
             return self.known[0]

@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructField, StructType
 
 from windrow.algebra.time_scale import NEVER, TimeScale
-from windrow.algebra.watermarks import Steps, held_back, value_at
+from windrow.algebra.watermarks import WatermarkHistory, least_watermark, value_at
 from windrow.errors import AnalysisError, Span
 from windrow.kernels.zset.relation import COMPLETE, ENTER, LEAVE
 from windrow.plan import nodes
@@ -119,11 +119,11 @@ class Emitted:
         return (min(first for first, _ in found), max(last for _, last in found)) if found else None
 
     @cached_property
-    def watermark(self) -> Steps:
+    def watermark(self) -> WatermarkHistory:
         """The watermark of the query's rows."""
         return self.watermark_of(self.timed.streams)
 
-    def watermark_of(self, names: Iterable[str]) -> Steps:
+    def watermark_of(self, names: Iterable[str]) -> WatermarkHistory:
         """The combined watermark of these streams."""
         arrivals = [self._arrivals[name] for name in names]
         scales = {arrival.rowtime for arrival in arrivals}
@@ -135,7 +135,7 @@ class Emitted:
                 span=self.place[1],
                 hint="create the streams with rowtimes of one type",
             )
-        return held_back([arrival.watermark for arrival in arrivals])
+        return least_watermark([arrival.watermark for arrival in arrivals])
 
     # -- arrived rows ----------------------------------------------------------------------------------
 
@@ -189,8 +189,8 @@ class Emitted:
         if BEFORE in self.streams[name].frame.columns:
             parts, names = [F.col(BEFORE)], names - {name}
         if names:
-            steps = self.watermark_of(names)
-            at, values = [at + 1 for at, _ in steps], [value for _, value in steps]
+            history = self.watermark_of(names)
+            at, values = [at + 1 for at, _ in history], [value for _, value in history]
             parts.append(looked_up(self.gateway.spark, ENTER, at, values))
         every = reduce(and_, (part.isNotNull() for part in parts))
         known = parts[0] if len(parts) == 1 else F.when(every, F.least(*parts))
@@ -444,15 +444,17 @@ class Emitted:
         scale = _scale_of(kind.simpleString())
         return F.expr(scale.of_column(column, scale.kind, scale.unit))
 
-    def mapped(self, columns: Sequence[tuple[str, str]], watermark: Steps) -> list[list[tuple[int, int]]]:
+    def mapped(
+        self, columns: Sequence[tuple[str, str]], watermark: WatermarkHistory
+    ) -> list[list[tuple[int, int]]]:
         """The values of a watermark in columns of event time, in ticks, with their times, in order."""
         if not watermark:
             return [[] for _ in columns]
         at, marks = zip(*sorted(watermark), strict=True)
-        steps = self.gateway.spark.createDataFrame(pa.table({"at": at, "mark": marks}))
+        history = self.gateway.spark.createDataFrame(pa.table({"at": at, "mark": marks}))
         with self.gateway.translated():
             found = sorted(
-                steps.selectExpr("at", *self.mapping(columns)).collect(), key=lambda row: row["at"]
+                history.selectExpr("at", *self.mapping(columns)).collect(), key=lambda row: row["at"]
             )
         return [[(row[f"mapped{number}"], row["at"]) for row in found] for number in range(len(columns))]
 

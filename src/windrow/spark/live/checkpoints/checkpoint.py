@@ -352,7 +352,7 @@ class Checkpoint:
             self.sides[name].check(listing)
         positions = {name: Position.from_json(text) for name, text in meta["clocks"].items()}
         stored = {name: meta[name] for name in ("frontier", "origin", "rows", "counts", "chunks", "marks")}
-        moves = {name: [(at, mark) for at, mark in steps] for name, steps in meta["moves"].items()}
+        moves = {name: [(at, mark) for at, mark in history] for name, history in meta["moves"].items()}
         self._checksums |= {file: tuple(known) for file, known in meta["seals"].items()}
         punctuations = {name: [(at, text) for at, text in one] for name, one in meta.get("told", {}).items()}
         self._known[number] = CommittedBatch(

@@ -91,7 +91,7 @@ def _remember(life: str, bucket: _Bucket) -> None:
 def advanced(task: BucketTask, store: Store, packets: Iterable[Packet]) -> Iterator[Packet]:
     """What a bucket gives for the packets of a micro-batch.
 
-    First an account, then rows that are late, then what :meth:`.bucket_state.BucketState.step` returns.
+    First an account, then rows that are late, then what :meth:`.bucket_state.BucketState.process` returns.
 
     Raises
     ------
@@ -123,7 +123,7 @@ def advanced(task: BucketTask, store: Store, packets: Iterable[Packet]) -> Itera
                 account.apart[place] = account.apart.get(place, 0) + some.num_rows
                 kind = json.dumps({"kind": "late", "stream": place})
                 late.append((kind, to_bytes(_apart(stream, some))))
-    changed = bucket.state.step(moment, account)
+    changed = bucket.state.process(moment, account)
     chunks = bucket.state.keep(store, moment.number)
     after = replace(bucket, token=uuid.uuid4().hex, number=moment.number, now=now)
     store.keep(_text(task, life, after, chunks))

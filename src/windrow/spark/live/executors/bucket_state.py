@@ -75,7 +75,7 @@ class BucketState(Protocol):
         Those that turn out to be late are given back, with `VIOLATED` and `REASON`.
         """
 
-    def step(self, moment: Moment, account: BucketAccount) -> pa.Table | None:
+    def process(self, moment: Moment, account: BucketAccount) -> pa.Table | None:
         """What is given for the micro-batch, once all rows have been taken in."""
 
     def keep(self, store: Store, number: int) -> dict[str, Any]:

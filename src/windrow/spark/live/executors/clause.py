@@ -109,7 +109,7 @@ class ClauseInBucket:
         self.admitted.append(table.cast(self.work.schema))
         return None
 
-    def step(self, moment: Moment, account: BucketAccount) -> pa.Table | None:
+    def process(self, moment: Moment, account: BucketAccount) -> pa.Table | None:
         """The windows or matches that are final, as the kernel emits them."""
         admitted, self.admitted = self.admitted, []
         came = pa.concat_tables([self.work.schema.empty_table(), *admitted])

@@ -11,9 +11,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow.algebra.watermarks import Steps as Marks
-from windrow.algebra.watermarks import held_back
-from windrow.kernels.incremental import PER_STEP, InputState, Program, Run, TimedRows, Times, UnmatchedError
+from windrow.algebra.watermarks import WatermarkHistory as Marks
+from windrow.algebra.watermarks import least_watermark
+from windrow.kernels.incremental import (
+    PER_MICRO_BATCH,
+    InputState,
+    Program,
+    Run,
+    TimedRows,
+    Times,
+    UnmatchedError,
+)
 from windrow.kernels.zset.relation import NEVER
 from windrow.spark.live.executors.bucket_account import BucketAccount
 from windrow.spark.live.executors.bucket_state import BucketWindow, Carry, Moment, Store, not_here
@@ -151,9 +159,9 @@ class Emitting:
         self.came = [[] for _ in self.windows]
         mapping = None if self.work.mapping is None else Run(self.work.mapping, not_here)
 
-        def mapped(steps: pa.Table) -> pa.Table:
+        def mapped(history: pa.Table) -> pa.Table:
             assert mapping is not None
-            (found,) = mapping.step({0: steps}, Times(None, 0))
+            (found,) = mapping.advance({0: history}, Times(None, 0))
             return found
 
         self._left = [0 for _ in self.windows]  # how many rows were left when it was asked last
@@ -212,7 +220,7 @@ class Emitting:
         """Up to which rowtime these streams are known, in time."""
         return {name: self.known.get(name, []) for name in streams}
 
-    def step(self, moment: Moment, account: BucketAccount) -> pa.Table | None:
+    def process(self, moment: Moment, account: BucketAccount) -> pa.Table | None:
         """What is emitted by the time of the micro-batch."""
         came, self.came = self.came, [[] for _ in self.windows]
         late, self.late = self.late, 0
@@ -230,7 +238,7 @@ class Emitting:
         for side, one, table in zip(self.task.sides, self.windows, rows, strict=True):
             account.used += table.num_rows if side.is_first else 0
             if self.work.holds:
-                one.state = _with(one.state, table, moment.number * PER_STEP)
+                one.state = _with(one.state, table, moment.number * PER_MICRO_BATCH)
         account.used -= late
         self._let_go()
         return changes
@@ -244,8 +252,10 @@ class Emitting:
     def _let_go(self) -> None:
         """Keep no rows of which no change is made any more; ask for that when they are twice as many."""
         streams = self.work.program.streams
-        watermark = held_back([steps for name, steps in self.reached(self.known).items() if name in streams])
-        self.known = {name: steps[-1:] for name, steps in self.known.items()}
+        watermark = least_watermark(
+            [history for name, history in self.reached(self.known).items() if name in streams]
+        )
+        self.known = {name: history[-1:] for name, history in self.known.items()}
         if not watermark or not self.work.endings:
             return
         for at, (side, one) in enumerate(zip(self.task.sides, self.windows, strict=True)):
@@ -294,7 +304,7 @@ class Emitting:
             table = pa.Table.from_pylist(
                 [dict(zip(_MARK_SCHEMA.names, one, strict=True)) for one in moved], _MARK_SCHEMA
             )
-            self.marks.state = _with(self.marks.state, table, moment.number * PER_STEP)
+            self.marks.state = _with(self.marks.state, table, moment.number * PER_MICRO_BATCH)
 
     def all_known(self) -> dict[str, Marks]:
         """All that is kept of how far streams were known."""
@@ -307,7 +317,7 @@ class Emitting:
     def reached(self, known: Mapping[str, Marks]) -> dict[str, Marks]:
         """The same, as times with which can be computed."""
         scales = self.work.program.scales
-        return {name: before_end(scales[name], steps) for name, steps in known.items()}
+        return {name: before_end(scales[name], history) for name, history in known.items()}
 
     # -- what is stored --------------------------------------------------------------------------------
 

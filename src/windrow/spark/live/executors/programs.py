@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from windrow.kernels.computed.computed_steps import ComputedStep
+from windrow.kernels.computed.computed_operations import ComputedOperation
 from windrow.kernels.dividing import DerivedKey, divisions
 from windrow.kernels.incremental import Fragment, Program
 from windrow.spark.live.operators.lookups import LookUp, SmallTable
@@ -24,17 +24,17 @@ def with_tables(program: Program) -> Program:
     def of(fragment: Fragment) -> Fragment:
         parts, computed = tuple(map(of, fragment.parts)), fragment.computed
         if computed is not None:
-            computed = replace(computed, steps=[*map(_with_table, computed.steps)])
+            computed = replace(computed, operations=[*map(_with_table, computed.operations)])
         return replace(fragment, computed=computed, parts=parts)
 
     nodes = tuple(replace(node, sides=tuple(map(of, node.sides))) for node in program.nodes)
     return replace(program, nodes=nodes, outputs=tuple(map(of, program.outputs)))
 
 
-def _with_table(step: ComputedStep) -> ComputedStep:
-    if isinstance(step, LookUp) and isinstance(step.table, SmallTable):
-        return replace(step, table=step.table.collected())
-    return step
+def _with_table(operation: ComputedOperation) -> ComputedOperation:
+    if isinstance(operation, LookUp) and isinstance(operation.table, SmallTable):
+        return replace(operation, table=operation.table.collected())
+    return operation
 
 
 def keys_of(

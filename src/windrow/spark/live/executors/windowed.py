@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from windrow.errors import InputError
 from windrow.kernels.incremental import (
-    PER_STEP,
+    PER_MICRO_BATCH,
     Block,
     InputState,
     Operated,
@@ -53,12 +53,12 @@ class OverWindows:
     leaves: tuple[int, ...]
     reads: tuple[tuple[str, ...], ...]
 
-    def step(self, run: Run, retained: Sequence[TimedRows], times: Times, origin: int | None) -> pa.Table:
+    def advance(self, run: Run, retained: Sequence[TimedRows], times: Times, origin: int | None) -> pa.Table:
         """What enters and leaves by what enters and leaves the windows; `origin` is their first instant."""
         parts = zip(self.leaves, retained, self.reads, strict=True)
         try:
             moves = {leaf: rows_of(own, times, reads) for leaf, own, reads in parts}
-            (rows,) = run.step(moves, times, origin if times.since is None else None)
+            (rows,) = run.advance(moves, times, origin if times.since is None else None)
         except UnmatchedError as error:
             raise unstable(error) from None
         return rows
@@ -162,7 +162,7 @@ class Windowed:
         self.came[side].append(table)
         return None
 
-    def step(self, moment: Moment, account: BucketAccount) -> pa.Table | None:
+    def process(self, moment: Moment, account: BucketAccount) -> pa.Table | None:
         """Rows with `ENTER` and `LEAVE`, of which those enter at `EARLIER` that were there before."""
         came, self.came = self.came, [[] for _ in self.windows]
         until = self.task.frontier(moment.said)
@@ -170,7 +170,7 @@ class Windowed:
             return self._passed(came[0], account, moment.number, until)
         for one, tables in zip(self.windows, came, strict=True):
             for table in tables:
-                one.state = one.state.with_arrivals(table, moment.number * PER_STEP)
+                one.state = one.state.with_arrivals(table, moment.number * PER_MICRO_BATCH)
         if until is None or (self.frontier is not None and until <= self.frontier):
             return None
         self.origin = self._first_before(until) if self.origin is None else self.origin
@@ -205,7 +205,7 @@ class Windowed:
         retained = [one.state.retained for one in self.windows]
         if self.work.plan is not None:
             assert self.run is not None
-            return self.work.plan.step(self.run, retained, times, self.origin)
+            return self.work.plan.advance(self.run, retained, times, self.origin)
         return self.work.block.rows(retained, times, self.groups)
 
     def _passed(
@@ -216,9 +216,9 @@ class Windowed:
         (own,) = self.windows
         rows = pa.concat_tables([side.schema.empty_table(), *came])
         if until is None:
-            own.state = own.state.with_arrivals(rows, number * PER_STEP)
+            own.state = own.state.with_arrivals(rows, number * PER_MICRO_BATCH)
             return None
-        waited, chunk = own.state.waiting.num_rows + rows.num_rows, number * PER_STEP
+        waited, chunk = own.state.waiting.num_rows + rows.num_rows, number * PER_MICRO_BATCH
         left, passed = own.state.passing(side, rows, chunk, until if until == FOREVER else until + 1)
         own.state, self.frontier = left, until
         account.used = waited - left.waiting.num_rows

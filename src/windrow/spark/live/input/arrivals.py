@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from windrow.errors import InputError
 from windrow.punctuations import Pattern
-from windrow.spark.logs.live_source import BOUND, NUMBER, PLACE, PRODUCER, PTIME, STEP, LiveSource
+from windrow.spark.logs.live_source import BOUND, MICRO_BATCH, NUMBER, PLACE, PRODUCER, PTIME, LiveSource
 from windrow.spark.logs.session_streams import ARRIVED, REASON, ROWTIME, Stream
 from windrow.streams import Decision, EntryKind, Ordering, Position, WatermarkState
 from windrow.streams.admission.batch_watermark import advance
@@ -174,9 +174,9 @@ def arrivals(
         when = F.col(PTIME) if source.identity else F.lit(now).cast("bigint")
         ties = [when.alias(ARRIVED), F.col(BEFORE)]
     else:
-        says = (PTIME, PRODUCER, SEQUENCE) if source.identity else (STEP, PLACE)
+        says = (PTIME, PRODUCER, SEQUENCE) if source.identity else (MICRO_BATCH, PLACE)
         ties = [F.col(column).alias(tie) for column, tie in zip(says, stream.ties, strict=True)]
-    numbered = rows.withColumn(STEP, F.lit(number).cast("bigint"))
+    numbered = rows.withColumn(MICRO_BATCH, F.lit(number).cast("bigint"))
     ours = numbered.select(*map(quoted, stream.columns), ROWTIME, *ties)
     under = None
     if timed and (judged.before != NO_BOUND).any():

@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType
 
 from windrow.errors import NotSupportedError, UsageError
 from windrow.spark.live.input.file_batches import is_of_files
-from windrow.spark.logs.live_source import BOUND, PLACE, PRODUCER, PTIME, STEP, FileColumns, LiveSource
+from windrow.spark.logs.live_source import BOUND, MICRO_BATCH, PLACE, PRODUCER, PTIME, FileColumns, LiveSource
 from windrow.spark.logs.session_streams import ROWTIME, Stream
 from windrow.spark.logs.table_log import TableLog, of_frame
 from windrow.streams import Ordering
@@ -65,7 +65,7 @@ def live_stream(
             condition="UNKNOWN_OPTION",
             hint="name the column of bounds",
         )
-    own = {ROWTIME, PRODUCER, PTIME, BOUND, PATTERN, STEP, PLACE}
+    own = {ROWTIME, PRODUCER, PTIME, BOUND, PATTERN, MICRO_BATCH, PLACE}
     reserved = next((name for name in frame.columns if name.lower() in own), None)
     if reserved is not None:
         hint = "rename the column in the streaming DataFrame"
@@ -104,7 +104,7 @@ def live_stream(
     if future is not None:
         ordering = replace(ordering, future=Future(future, scale.nanoseconds))
     empty = plain.frame.select(*map(quoted, names), ROWTIME).withColumns(
-        {STEP: F.lit(0).cast("bigint"), PLACE: F.lit(0).cast("bigint")}
+        {MICRO_BATCH: F.lit(0).cast("bigint"), PLACE: F.lit(0).cast("bigint")}
     )
     said = ((PRODUCER, log.producer), (BOUND, bound), (PATTERN, pattern))
     declared = frozenset(name for name, column in said if column is not None)
@@ -115,4 +115,4 @@ def live_stream(
     live = LiveSource(
         frame.select(*columns), columns, ordering, idle, on_late=log.on_late, declared=declared, files=files
     )
-    return replace(plain, frame=empty, columns=names, ties=(STEP, PLACE), live=live)
+    return replace(plain, frame=empty, columns=names, ties=(MICRO_BATCH, PLACE), live=live)

@@ -164,7 +164,7 @@ class AroundClause:
 
 def keyed_by(run: Run, rows: pa.Table) -> pa.Table:
     """The columns of a clause of rows of its stream, which :attr:`AroundClause.before` computes."""
-    (found,) = run.step({0: rows}, Times(None, 0))
+    (found,) = run.advance({0: rows}, Times(None, 0))
     return found
 
 

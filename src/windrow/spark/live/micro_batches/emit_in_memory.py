@@ -19,7 +19,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.types import LongType, StructField, StructType
 
-from windrow.algebra.watermarks import Steps as Marks
+from windrow.algebra.watermarks import WatermarkHistory as Marks
 from windrow.kernels.incremental import InputState, TimedRows, UnmatchedError
 from windrow.kernels.zset.relation import NEVER
 from windrow.kernels.zset.time_windows import of_ticks

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from windrow.algebra.watermarks import Steps as Marks
+from windrow.algebra.watermarks import WatermarkHistory as Marks
 from windrow.spark.arrow import pattern_schema
 from windrow.spark.collected import few, frame_of_few
 from windrow.spark.gateway import Gateway

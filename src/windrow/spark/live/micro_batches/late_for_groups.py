@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.types import StructType
 
-from windrow.algebra.watermarks import Steps as Marks
+from windrow.algebra.watermarks import WatermarkHistory as Marks
 from windrow.kernels.zset.time_windows import of_ticks
 from windrow.plan.event_time import Occurrence
 from windrow.spark.live.input.arrivals import VIOLATED

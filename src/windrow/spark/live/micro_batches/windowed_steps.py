@@ -20,7 +20,7 @@ from pyspark.sql.types import (
 )
 
 from windrow.errors import InputError
-from windrow.kernels.incremental import PER_STEP, InputState, Operated, Times, changes, netted, rows_of
+from windrow.kernels.incremental import PER_MICRO_BATCH, InputState, Operated, Times, changes, netted, rows_of
 from windrow.kernels.zset.relation import AT, DIFF, ENTER, LEAVE
 from windrow.plan.columns import ROWS
 from windrow.spark.collected import frame_of_few
@@ -330,7 +330,9 @@ class StagedSteps(InMemorySteps):
     ) -> tuple[dict[str, InputState], pa.Table]:
         """The same of a stage that gives rows as they are."""
         (side,) = self._stage.sides
-        left, rows = states[side.name].passing(side.kept, came[side.name], number * PER_STEP, times.until)
+        left, rows = states[side.name].passing(
+            side.kept, came[side.name], number * PER_MICRO_BATCH, times.until
+        )
         if side.kept.passes is not None:
             rows = rows.filter(rows.column(side.kept.passes))  # which leaves out those of which it is NULL
         at = rows.column(ROWTIME)
@@ -417,4 +419,4 @@ def _with(
     states: Mapping[str, InputState], came: Mapping[str, pa.Table], number: int
 ) -> dict[str, InputState]:
     """What is held, with the rows that came."""
-    return {name: state.with_arrivals(came[name], number * PER_STEP) for name, state in states.items()}
+    return {name: state.with_arrivals(came[name], number * PER_MICRO_BATCH) for name, state in states.items()}

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow.algebra.time_scale import TimeScale
-from windrow.algebra.watermarks import Steps as Marks
-from windrow.algebra.watermarks import held_back
+from windrow.algebra.watermarks import WatermarkHistory as Marks
+from windrow.algebra.watermarks import least_watermark
 from windrow.kernels.incremental import (
     Completing,
     Ending,
@@ -111,7 +111,7 @@ def mark_before(rows: pa.Table, others: Sequence[Marks], lateness: int) -> pa.Ar
     """
     before = rows.column(BEFORE).combine_chunks()
     if others:
-        steps = held_back(others)
+        steps = least_watermark(others)
         since, values = [at + 1 for at, _ in steps], [value for _, value in steps]
         other = _last_of(since, values, rows.column(ARRIVED).to_numpy())
         before = pc.min_element_wise(before, other, skip_nulls=False)
@@ -228,7 +228,7 @@ class EmitRun:
         """Let go of groups that change no more, as far as the clocks of the streams have got."""
         stay = self.program.stay
         steps = [[(at, mark - stay[name]) for at, mark in marks[name]] for name in self.program.streams]
-        mapped = self._mapped(held_back(steps)[-1:])
+        mapped = self._mapped(least_watermark(steps)[-1:])
 
         def is_over(endings: Sequence[Ending]) -> Callable[[pa.Table], Bools]:
             return lambda rows: _since(endings, mapped, rows) < NEVER
@@ -277,9 +277,9 @@ class EmitRun:
             source.leaf: source.given(rows, marks, self.program.scales)
             for source, rows in zip(self.program.sources, came, strict=True)
         }
-        (rows,) = self.operators.step(given, times, origin)
+        (rows,) = self.operators.advance(given, times, origin)
         if self._completing is not None:
-            rows = self._completing.step(rows, *self._completed(marks, times, promising))
+            rows = self._completing.advance(rows, *self._completed(marks, times, promising))
         rows = rows.select([*self.program.columns, ENTER, LEAVE])
         return self._shown(changes(rows, times))
 
@@ -290,7 +290,7 @@ class EmitRun:
         and in which boxes the rows are that may be complete now.
         """
         complete = self.program.complete or ()
-        watermark = held_back([marks[name] for name in self.program.streams])
+        watermark = least_watermark([marks[name] for name in self.program.streams])
         mapped = self._mapped(watermark)
         for step in self._known_steps.keys() - set(watermark):
             del self._known_steps[step]

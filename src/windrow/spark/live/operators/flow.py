@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import LongType, StructType
 
 from windrow.errors import ExecutionError, WindrowError
-from windrow.kernels.computed.computed_steps import Computed
+from windrow.kernels.computed.computed_operations import Computed
 from windrow.kernels.incremental import Ending, Fragment, Node, Program, Run, Times, UnmatchedError
 from windrow.kernels.zset.keyed_operator import Keyed
 from windrow.kernels.zset.relation import ENTER, LEAVE
@@ -259,7 +259,7 @@ class Flow:
 
     def step(self, given: Mapping[int, pa.Table], times: Times, origin: int | None = None) -> list[pa.Table]:
         """What changes in each output, as :meth:`windrow.kernels.incremental.Run.step` has it."""
-        return self.run.step(given, times, origin)
+        return self.run.advance(given, times, origin)
 
     def _by_spark(self, fragment: Fragment, read: Mapping[int, pa.Table]) -> pa.Table:
         """What Spark makes of the rows of leaves, or says is wrong with them."""
@@ -296,7 +296,7 @@ def computed_elsewhere(program: Program, *, takes_tables: bool) -> str | None:
     """
     for fragment in program.fragments:
         for one in fragment.parts or (fragment,):
-            steps = [] if one.computed is None else one.computed.steps
+            steps = [] if one.computed is None else one.computed.operations
             if not takes_tables and any(isinstance(step, LookUp) for step in steps):
                 return "a join with a table"
         if not fragment.is_in_memory:

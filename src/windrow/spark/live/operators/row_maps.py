@@ -11,9 +11,9 @@ from pyspark.sql.types import StructType
 
 from windrow.errors import ExecutionError
 from windrow.kernels.punctuated import Delta, Project
+from windrow.kernels.punctuated.delta import Promises
 from windrow.kernels.punctuated.elementary import ProjectCarry
 from windrow.kernels.punctuated.following import Follower, Following
-from windrow.kernels.punctuated.step import Promises
 from windrow.punctuations import Closing, lines_of
 from windrow.punctuations.lines import Place, Span
 from windrow.punctuations.regions import NULL, Lines, Region

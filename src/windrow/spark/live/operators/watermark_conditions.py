@@ -84,7 +84,7 @@ class WatermarkConditions:
 
 def where_true(run: Run, name: str, values: pa.Array, mark: int | npt.NDArray[np.int64]) -> Bools:
     """For which values of a column a condition holds that has been planned, with a watermark in ticks."""
-    (told,) = run.step({0: _asked([name, MARK, PLACE], values, mark)}, Times(None, 0))
+    (told,) = run.advance({0: _asked([name, MARK, PLACE], values, mark)}, Times(None, 0))
     return _places(told, len(values))
 
 

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructType
 
-from windrow.algebra.watermarks import Steps as Marks
+from windrow.algebra.watermarks import WatermarkHistory as Marks
 from windrow.kernels.incremental import Ending, Times
 from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.plan.event_time import HIDDEN, Completeness, Occurrence

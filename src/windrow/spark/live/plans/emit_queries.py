@@ -13,8 +13,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from windrow.algebra.time_scale import NEVER, TimeScale
-from windrow.algebra.watermarks import Steps as Marks
-from windrow.algebra.watermarks import held_back, value_at
+from windrow.algebra.watermarks import WatermarkHistory as Marks
+from windrow.algebra.watermarks import least_watermark, value_at
 from windrow.errors import AnalysisError, NotSupportedError
 from windrow.errors import Span as Place
 from windrow.kernels.zset.relation import ENTER, LEAVE
@@ -298,7 +298,7 @@ class EmittedPlan(LivePlan):
             for name in sorted(self.query.timed.streams)
             if (arrival := self.query.streams[name].timed) is not None
         ]
-        mark = value_at(held_back(known), until)
+        mark = value_at(least_watermark(known), until)
         if mark is None:
             return None
         if all(value_at(steps, until) == FOREVER for steps in marks.values()):
@@ -476,7 +476,7 @@ class EmittedPlan(LivePlan):
             if arrival is not None
         ]
         # by then what was changed last has been told
-        mark = value_at(held_back(known), until - (self.query.how.delay or 0))
+        mark = value_at(least_watermark(known), until - (self.query.how.delay or 0))
         late = 0 if self.appends else (self.query.how.lateness or {}).get(name, 0)
         return None if mark is None else mark - late
 

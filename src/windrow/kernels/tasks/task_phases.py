@@ -2,7 +2,7 @@
 
 Messages are :mod:`windrow.kernels.packing.messages`. Whole partitions need one step, :func:`whole`, and so do
 slices that come with their halo, :func:`alone`. Other slices need several, with an exchange after each but
-the last: :mod:`windrow.kernels.tasks.window_steps`, :mod:`windrow.kernels.tasks.match_steps`.
+the last: :mod:`windrow.kernels.tasks.window_phases`, :mod:`windrow.kernels.tasks.match_phases`.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from windrow.kernels.packing.chunks import joined, unpack
 from windrow.kernels.packing.messages import MessageKind
 from windrow.kernels.patterns.pattern_plan import MatchPlan
 from windrow.kernels.patterns.pattern_slices import matches_alone
-from windrow.kernels.tasks import match_steps, window_steps
+from windrow.kernels.tasks import match_phases, window_phases
 from windrow.kernels.tasks.fragment import Batches, Fragment
 from windrow.kernels.tasks.inbox import inboxes_of
 from windrow.kernels.tasks.partitions import by_partitions
 
-__all__ = ["STEPS", "steps"]
+__all__ = ["PHASES", "phases"]
 
 
 def pack(fragment: Fragment, batches: Batches, task: int = 0) -> Iterator[pa.RecordBatch]:
@@ -77,8 +77,8 @@ def alone(fragment: Fragment, batches: Batches) -> Iterator[pa.RecordBatch]:
             yield from slices.finish_alone(fragment.plan, around, first, own.num_rows)
 
 
-def steps(fragment: Fragment) -> list[str]:
-    """The steps after packing, by their names in `STEPS`, with an exchange after each but the last."""
+def phases(fragment: Fragment) -> list[str]:
+    """The steps after packing, by their names in `PHASES`, with an exchange after each but the last."""
     if not fragment.layout.sequences:
         return ["whole"]
     if fragment.halo is not None:
@@ -90,12 +90,12 @@ def steps(fragment: Fragment) -> list[str]:
 
 
 #: Every step by its name.
-STEPS = {
-    step.__name__: step
-    for step in (
+PHASES = {
+    phase.__name__: phase
+    for phase in (
         pack, read, whole, alone,
-        window_steps.summarise, window_steps.share, window_steps.chain, window_steps.compose,
-        window_steps.finish,
-        match_steps.guess, match_steps.follow, match_steps.gather, match_steps.emit,
+        window_phases.summarise, window_phases.share, window_phases.chain, window_phases.compose,
+        window_phases.finish,
+        match_phases.guess, match_phases.follow, match_phases.gather, match_phases.emit,
     )
 }  # fmt: skip

@@ -11,13 +11,13 @@ import pyarrow as pa
 from windrow.kernels.computed import computed_values
 from windrow.kernels.computed.computed_values import ComputedColumn, ComputedRows, Value, whole
 
-__all__ = ["Choice", "Computed", "ComputedColumns", "ComputedStep", "carrying", "of_codes", "only"]
+__all__ = ["Choice", "Computed", "ComputedColumns", "ComputedOperation", "carrying", "of_codes", "only"]
 
 _CARRIED = -(1 << 62)
 """The number of a column that goes along: one that no other has."""
 
 
-class ComputedStep(Protocol):
+class ComputedOperation(Protocol):
     """What is done with rows."""
 
     def of(self, rows: ComputedRows) -> ComputedRows:
@@ -59,7 +59,7 @@ class Computed:
     ----------
     columns
         The numbers of those that are read, and their names.
-    steps
+    operations
         What is done, one after the other.
     result
         The numbers of what is given, in order.
@@ -68,7 +68,7 @@ class Computed:
     """
 
     columns: Mapping[int, str]
-    steps: Sequence[ComputedStep]
+    operations: Sequence[ComputedOperation]
     result: Sequence[int]
     schema: pa.Schema
 
@@ -87,16 +87,16 @@ class Computed:
     def rows(self, columns: Mapping[str, pa.Array], count: int) -> ComputedRows:
         """What it makes of columns of so many rows."""
         rows = ComputedRows({number: columns[name] for number, name in self.columns.items()}, count)
-        for step in self.steps:
-            rows = step.of(rows)
+        for operation in self.operations:
+            rows = operation.of(rows)
         return rows
 
     def origin(self, name: str) -> str | None:
         """The column that is given under a name as it is; None for one that is computed, or looked up."""
         number = self.result[self.schema.names.index(name)]
-        for step in reversed(self.steps):
-            if isinstance(step, ComputedColumns):
-                value = step.values.get(number)  # None for one of a table
+        for operation in reversed(self.operations):
+            if isinstance(operation, ComputedColumns):
+                value = operation.values.get(number)  # None for one of a table
                 if not isinstance(value, ComputedColumn):
                     return None
                 number = value.number
@@ -107,53 +107,53 @@ def only(made: Computed, names: Sequence[str]) -> Computed:
     """The same rows with these of their columns; of one that chooses rows and computes of each alone."""
     result = [made.result[made.schema.names.index(name)] for name in names]
     needed = frozenset(result)
-    steps: list[ComputedStep] = []
-    for step in reversed(made.steps):
-        match step:
+    operations: list[ComputedOperation] = []
+    for operation in reversed(made.operations):
+        match operation:
             case Choice():
-                needed |= step.condition.reads
-                steps.append(step)
+                needed |= operation.condition.reads
+                operations.append(operation)
             case ComputedColumns():
-                used = {number: value for number, value in step.values.items() if number in needed}
+                used = {number: value for number, value in operation.values.items() if number in needed}
                 needed = frozenset[int]().union(*(value.reads for value in used.values()))
-                steps.append(ComputedColumns(used))
+                operations.append(ComputedColumns(used))
             case _:
-                raise TypeError(step)
+                raise TypeError(operation)
     columns = {number: name for number, name in made.columns.items() if number in needed}
     schema = pa.schema([made.schema.field(made.schema.names.index(name)) for name in names])
-    return Computed(columns, steps[::-1], result, schema)
+    return Computed(columns, operations[::-1], result, schema)
 
 
 def carrying(made: Computed, name: str) -> Computed:
     """The same with a column more, of numbers, that goes along as it is; as :func:`only` takes them."""
-    steps: list[ComputedStep] = []
-    for step in made.steps:
-        if isinstance(step, ComputedColumns):
-            step = ComputedColumns({**step.values, _CARRIED: ComputedColumn(_CARRIED)})
-        steps.append(step)
+    operations: list[ComputedOperation] = []
+    for operation in made.operations:
+        if isinstance(operation, ComputedColumns):
+            operation = ComputedColumns({**operation.values, _CARRIED: ComputedColumn(_CARRIED)})
+        operations.append(operation)
     columns, schema = {**made.columns, _CARRIED: name}, made.schema.append(pa.field(name, pa.int64()))
-    return Computed(columns, steps, [*made.result, _CARRIED], schema)
+    return Computed(columns, operations, [*made.result, _CARRIED], schema)
 
 
 def of_codes(made: Computed, coded: frozenset[str]) -> Computed:
     """The same, computed of codes where these columns are dictionary-coded."""
     numbers = frozenset(number for number, name in made.columns.items() if name in coded)
-    steps: list[ComputedStep] = []
-    for step in made.steps:
-        match step:
+    operations: list[ComputedOperation] = []
+    for operation in made.operations:
+        match operation:
             case Choice():
-                steps.append(Choice(computed_values.of_codes(step.condition, numbers)))
+                operations.append(Choice(computed_values.of_codes(operation.condition, numbers)))
             case ComputedColumns():
-                steps.append(
+                operations.append(
                     ComputedColumns(
-                        {n: computed_values.of_codes(value, numbers) for n, value in step.values.items()}
+                        {n: computed_values.of_codes(value, numbers) for n, value in operation.values.items()}
                     )
                 )
                 numbers = frozenset(
                     n
-                    for n, value in step.values.items()
+                    for n, value in operation.values.items()
                     if isinstance(value, ComputedColumn) and value.number in numbers
                 )
             case _:
-                raise TypeError(step)
-    return Computed(made.columns, steps, made.result, made.schema)
+                raise TypeError(operation)
+    return Computed(made.columns, operations, made.result, made.schema)
