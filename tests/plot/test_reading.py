@@ -10,7 +10,7 @@ import windrow
 from windrow.plot.reading.chart_options import Options
 from windrow.plot.reading.read_arrivals import read_arrivals
 from windrow.plot.reading.read_matches import read_matches
-from windrow.plot.reading.read_time_varying import read_changes, read_varying
+from windrow.plot.reading.read_validity import read_changes, read_validity
 from windrow.plot.reading.read_windows import read_windows
 from windrow.plot.reading.sequences import in_a_line
 
@@ -219,7 +219,7 @@ def test_rows_of_a_relation_that_varies_have_the_instants_of_its_changelog(sessi
     relation = session.sql("SELECT k, MAX(val) AS top FROM drawn_stream [RANGE 2 DAYS] GROUP BY k")
     changes = relation.changelog("diff")
     told = {(row["k"], row["top"], row["_diff"], row["_at"]) for row in changes.collect()}
-    scene = read_varying(relation.made_of, Options())
+    scene = read_validity(relation.made_of, Options())
     found = {(one.key, int(one.amount), 1, one.enter) for one in scene.intervals}
     found |= {(one.key, int(one.amount), -1, one.leave) for one in scene.intervals if one.leave is not None}
     assert found == told

@@ -96,7 +96,7 @@ class Query:
     rest: Range = (0, 0)
 
     @property
-    def varies(self) -> bool:
+    def is_temporal(self) -> bool:
         """Whether any of the inputs does."""
         return any(not isinstance(item, ChangelogOf) for item in self.inputs)
 
@@ -175,8 +175,8 @@ class Reader:
                 raise _stream_provided(tokens, span, f"{to_stream.kind} takes a relation")
             query = self._query(prefix, self.text(start, stop), start, stop)
         self.refuse_bare_streams(query)
-        if not query.varies:
-            raise _not_varying(tokens, query.span)
+        if not query.is_temporal:
+            raise _not_temporal(tokens, query.span)
         return StreamQuery(to_stream.kind, query, to_stream.using, tokens.span(*to_stream.tokens))
 
     def _query(self, prefix: SqlText, body: SqlText, start: int, stop: int) -> Query:
@@ -391,8 +391,8 @@ class Reader:
             raise _stream_provided(tokens, span, "CHANGELOG OF takes a relation")
         prefix = self.with_list(index, inside.tokens)
         query = self._query(prefix, inside.text, *inside.tokens)
-        if not query.varies:
-            raise _not_varying(tokens, span)
+        if not query.is_temporal:
+            raise _not_temporal(tokens, span)
         return self._placed((index, after), ChangelogOf(self._key(index), query, columns, span), None, stop)
 
     def _placed(self, at: Range, item: Input, name: str | None, stop: int) -> tuple[SqlText, int]:
@@ -456,7 +456,7 @@ def _calls_or_has_fields(tokens: TokenList, index: int) -> bool:
     return tokens.is_symbol(index + 1, "(") or tokens.is_symbol(index + 1, ".")
 
 
-def _not_varying(tokens: TokenList, span: Span) -> AnalysisError:
+def _not_temporal(tokens: TokenList, span: Span) -> AnalysisError:
     return AnalysisError(
         "this relation does not vary in time: no window of a stream is in it",
         condition="NOT_VARYING",

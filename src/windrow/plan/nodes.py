@@ -95,7 +95,7 @@ class Input:
         The key.
     columns
         Its columns.
-    varies
+    is_temporal
         Whether it varies in time; a table does not.
     label, at
         How it is written, and where.
@@ -103,7 +103,7 @@ class Input:
 
     key: str
     columns: tuple[Column, ...]
-    varies: bool
+    is_temporal: bool
     label: str
     at: Range
 

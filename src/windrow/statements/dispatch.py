@@ -339,8 +339,8 @@ def _without_table_functions(
             return _run(inner, read, [], "batch", catalog).schema
 
     tokens = tokenize(text)
-    varies = has_stream_words(text) or any(name in text.lower() for name in catalog.relations)
-    kind = "batch" if varies else execution
+    is_temporal = has_stream_words(text) or any(name in text.lower() for name in catalog.relations)
+    kind = "batch" if is_temporal else execution
     reader = TableFunctions(gateway, tokens, kind, catalog.functions, schema_of, catalog.relations)
     read = reader.text(0, len(tokens))
     if not reader.found:

@@ -238,13 +238,13 @@ def _relation(
 def _query(
     gateway: Gateway, catalog: Catalog, tokens: TokenList, emission: Emission, execution: str
 ) -> Emitted | None:
-    varying_windows = _by_rowtime(tokens, emission.query)
-    if varying_windows is not None:
+    rowtime_windows = _by_rowtime(tokens, emission.query)
+    if rowtime_windows is not None:
         if not emission.says_how:
             return None
         at = emission.says
         raise NotSupportedError(
-            f"{varying_windows} in a query with EMIT are not supported",
+            f"{rowtime_windows} in a query with EMIT are not supported",
             condition="MIXED_CLOCKS",
             sql=tokens.sql,
             span=tokens.span(*at) if at is not None else None,

@@ -14,7 +14,7 @@ from windrow.spark.live.plans.runner import live_streams, reads
 from windrow.spark.logs.named_in_session import NamedStreamEntry
 from windrow.spark.logs.session_streams import Stream
 from windrow.spark.recorded.continuous_queries import Runner
-from windrow.spark.relations.varying import Varying
+from windrow.spark.relations.time_varying_relation import TimeVarying
 from windrow.streams import NamedStream
 from windrow.syntax.sqltext import quoted
 from windrow.syntax.streams.create_view import View
@@ -106,7 +106,7 @@ def _renew(
         return
     assert definition is not None
     result = Runner(gateway, catalog, definition.reader, execution).run(definition.query)
-    if isinstance(result, Varying):
+    if isinstance(result, TimeVarying):
         catalog.relations[name] = result.renamed(definition.names)
     elif isinstance(result, Stream):
         renamed = dataclasses.replace(result.renamed(definition.names), name=catalog.streams[name].name)

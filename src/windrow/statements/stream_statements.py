@@ -32,7 +32,7 @@ from windrow.spark.logs.session_streams import Stream
 from windrow.spark.logs.table_log import TableLog, of_frame
 from windrow.spark.logs.text_log import is_text_log, of_text_log, read_text_log
 from windrow.spark.recorded.continuous_queries import Runner
-from windrow.spark.relations.varying import Varying
+from windrow.spark.relations.time_varying_relation import TimeVarying
 from windrow.spark.scan.file_sources import read_table
 from windrow.statements.clauses_over_streams import declare_clauses
 from windrow.statements.inserts import insert_into_table
@@ -158,7 +158,7 @@ def _run_query(
         raise unsupported_statement(
             tokens, start, "a stored view of a continuous query", "create a TEMPORARY VIEW in each session"
         )
-    if isinstance(query, Query) and query.varies:
+    if isinstance(query, Query) and query.is_temporal:
         reader.refuse_bare_streams(query)
     refuse_changing(tokens, view.body if view is not None else (start, stop))
     live = live_streams(catalog, query)
@@ -179,7 +179,7 @@ def _run_query(
     is_endless = as_live is not None and (as_live.is_endless or gateway.prefers_live)
     gateway.plan_only = gateway.plan_only or (is_endless and view is None)
     runner = Runner(gateway, catalog, reader, execution)
-    if as_live is not None and isinstance(query, Query) and not query.varies:
+    if as_live is not None and isinstance(query, Query) and not query.is_temporal:
         if view is not None and as_live.is_endless:
             raise _no_view_of_changes(tokens, query)
         try:
@@ -206,7 +206,7 @@ def _run_query(
             )
             show_endless(gateway, catalog, view.name)
         return _nothing(gateway)
-    if isinstance(result, Varying):
+    if isinstance(result, TimeVarying):
         return VaryingRelation(result, plan, gateway, live=as_live)
     if isinstance(result, Stream):
         return StreamRelation(result, plan, gateway, live=as_live)
@@ -393,14 +393,18 @@ def _piece(tokens: TokenList, start: int, stop: int) -> SqlText:
 
 
 def _remember_view(
-    gateway: Gateway, catalog: Catalog, tokens: TokenList, view: View, result: Varying | Stream | DataFrame
+    gateway: Gateway,
+    catalog: Catalog,
+    tokens: TokenList,
+    view: View,
+    result: TimeVarying | Stream | DataFrame,
 ) -> None:
     names = result.columns if isinstance(result, DataFrame) else list(result.visible_names)
     if not is_free(gateway, catalog, tokens, view, names):
         return
     catalog.forget(view.name)
     renamed = tuple(view.columns or names)
-    if isinstance(result, Varying):
+    if isinstance(result, TimeVarying):
         catalog.relations[view.name.lower()] = result.renamed(renamed)
     elif isinstance(result, Stream):
         remember_stream(gateway, catalog, view.name, result.renamed(renamed))

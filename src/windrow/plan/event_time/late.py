@@ -71,7 +71,7 @@ def without_pairs(rows: Node, late: SqlText, marks: Marks, visible: VisibleColum
         return replace(rows, input=without_pairs(rows.input, late, marks, visible))
     if not isinstance(rows, Join) or rows.kind not in ("left", "right", "full") or rows.is_of_subquery:
         return rows
-    if not all(_varies(side) for side in (rows.left, rows.right)):
+    if not all(_is_temporal(side) for side in (rows.left, rows.right)):
         return rows
     made = visible.showing(rows, marks.values())
     assert isinstance(made, Join)
@@ -79,5 +79,5 @@ def without_pairs(rows: Node, late: SqlText, marks: Marks, visible: VisibleColum
     return replace(made, conditions=(*made.conditions, condition))
 
 
-def _varies(node: Node) -> bool:
-    return any(isinstance(one, Relation) and one.varies for one in walk(node))
+def _is_temporal(node: Node) -> bool:
+    return any(isinstance(one, Relation) and one.is_temporal for one in walk(node))

@@ -125,11 +125,11 @@ def _node_of(reading: ReaderState, item: FromItem) -> Node:
     start, stop = item.source
     tokens = statement.tokens
     cte = statement.cte(start) if stop - start == 1 and tokens[start].is_name else None
-    if cte is not None and statement.varies(cte.body):
+    if cte is not None and statement.is_temporal(cte.body):
         return _named_query(reading, cte, item.source)
-    if tokens.is_symbol(start, "(") and statement.varies(item.source):
+    if tokens.is_symbol(start, "(") and statement.is_temporal(item.source):
         return reading.bracket(item.source)
-    if statement.varies(item.source):
+    if statement.is_temporal(item.source):
         raise NotPlannedError("a function of a stream", item.source)
     return _table(statement, item.source)
 
@@ -153,10 +153,10 @@ def input_of(reading: ReaderState, item: QueryInput, source: Range) -> Node:
     """A relation that is given, a stream, with or without a window, or a view of one."""
     known = reading.known.fields_of(item)
     if known is not None:
-        fields, varies = known
+        fields, is_temporal = known
         ids = reading.statement.fresh(len(fields))
         columns = tuple(Column(own, one.name, one.dataType) for own, one in zip(ids, fields, strict=True))
-        return Input(item.key, columns, varies, reading.statement.written(source), source)
+        return Input(item.key, columns, is_temporal, reading.statement.written(source), source)
     if not isinstance(item, WindowedStream) or not isinstance(item.source, str):
         raise NotPlannedError("a relation that varies", source)
     name = item.source.lower()

@@ -61,7 +61,7 @@ def subqueries(statement: StatementText, part: Range) -> Iterator[Range]:
         close = at
         if tokens.is_symbol(at, "(") and tokens.word(at + 1) in ("SELECT", "WITH"):
             close = tokens.partner[at]
-            if statement.varies((at, close + 1)):
+            if statement.is_temporal((at, close + 1)):
                 yield at, close + 1
         at = close + 1
 
@@ -309,7 +309,7 @@ def reads_around(reading: ReaderState, item: FromItem) -> bool:
     is_query = reading.statement.tokens.is_symbol(item.source[0], "(") and item.source not in (
         reading.statement.reader.inputs
     )
-    return is_query and reading.statement.varies(item.source) and alone(reading, item.source) is None
+    return is_query and reading.statement.is_temporal(item.source) and alone(reading, item.source) is None
 
 
 def lateral(reading: ReaderState, rows: BlockRows, item: FromItem) -> tuple[BlockRows, list[Range]]:

@@ -30,14 +30,14 @@ from windrow.spark.relations.changelog import changelog
 from windrow.spark.relations.relation_of_plan import plan_of, relation_of_plan
 from windrow.spark.relations.snapshots import by_snapshots
 from windrow.spark.relations.stream_windows import Sizes, windowed
-from windrow.spark.relations.varying import ENTER, LEAVE, Varying, columns_of
+from windrow.spark.relations.time_varying_relation import ENTER, LEAVE, TimeVarying, columns_of
 from windrow.syntax.cql_clauses import StreamWindowClause
 from windrow.syntax.lengths import Length
 from windrow.syntax.queries import UnknownShapeError
 
 __all__ = ["Result", "Runner"]
 
-Result = Varying | Stream | DataFrame
+Result = TimeVarying | Stream | DataFrame
 """The result of a continuous query; a DataFrame if the query reads no stream."""
 
 
@@ -70,18 +70,18 @@ class Runner:
         try:
             scale = (
                 common_scale(*self._scales_and_lengths(query))
-                if _varies(query)
+                if _is_temporal(query)
                 else TimeScale("bigint", "SECOND")
             )
             if isinstance(query, StreamQuery):
                 return self.stream(query, scale)
-            return self.relation(query, scale) if query.varies else self.table(query)
+            return self.relation(query, scale) if query.is_temporal else self.table(query)
         except WindrowError as error:
             raise error.located(self.sql) from error.__cause__
 
-    def relation(self, query: Query, scale: TimeScale) -> Varying:
+    def relation(self, query: Query, scale: TimeScale) -> TimeVarying:
         """The time-varying relation of a query, in ticks of this time scale."""
-        inputs: dict[str, Varying] = {}
+        inputs: dict[str, TimeVarying] = {}
         tables: dict[str, DataFrame] = {}
         for item in query.inputs:
             if isinstance(item, WindowedStream):
@@ -115,16 +115,18 @@ class Runner:
         )
 
     def unrun(
-        self, query: Query, inputs: dict[str, Varying], tables: dict[str, DataFrame], scale: TimeScale
-    ) -> Varying:
+        self, query: Query, inputs: dict[str, TimeVarying], tables: dict[str, DataFrame], scale: TimeScale
+    ) -> TimeVarying:
         """A relation with the query's columns and without rows."""
         nothing = {key: item.visible().limit(0) for key, item in inputs.items()}
         frame = self.gateway.sql(query.text, {**nothing, **tables}).limit(0)
         never = {ENTER: F.lit(0).cast("bigint"), LEAVE: F.lit(0).cast("bigint")}
         names = frame.columns
-        return Varying.of(frame.toDF(*columns_of(names)).withColumns(never), scale, []).renamed(tuple(names))
+        return TimeVarying.of(frame.toDF(*columns_of(names)).withColumns(never), scale, []).renamed(
+            tuple(names)
+        )
 
-    def named(self, item: NamedRelation, scale: TimeScale) -> Varying:
+    def named(self, item: NamedRelation, scale: TimeScale) -> TimeVarying:
         """A time-varying view."""
         return self.catalog.relations[item.name.lower()].on(scale)
 
@@ -153,7 +155,7 @@ class Runner:
         with self.gateway.translated():
             return relation.stream(query.kind, using)
 
-    def window(self, item: WindowedStream, scale: TimeScale) -> Varying:
+    def window(self, item: WindowedStream, scale: TimeScale) -> TimeVarying:
         """A window of a stream as a relation."""
         source = item.source
         stream = (
@@ -178,14 +180,14 @@ class Runner:
         """The rows of a stream with a name."""
         return self.catalog.streams[name.lower()]
 
-    def windowed(self, stream: Stream, item: WindowedStream, sizes: Sizes) -> Varying:
+    def windowed(self, stream: Stream, item: WindowedStream, sizes: Sizes) -> TimeVarying:
         """The relation of a window over these rows."""
         return windowed(self.gateway, stream, item, sizes, self.execution)
 
     def changelog(self, item: ChangelogOf) -> DataFrame:
         """The changelog of a query as a table."""
         relation = self.run(item.query)
-        assert isinstance(relation, Varying)
+        assert isinstance(relation, TimeVarying)
         with self.gateway.translated():
             return changelog(relation, key=item.key_columns)
 
@@ -224,7 +226,7 @@ def _inputs(query: Continuous) -> Iterator[WindowedStream | NamedRelation]:
             yield from _inputs(item.source)
 
 
-def _varies(query: Continuous) -> bool:
+def _is_temporal(query: Continuous) -> bool:
     return any(True for _ in _inputs(query))
 
 

@@ -37,7 +37,7 @@ from windrow.spark.recorded.watermark_steps import looked_up, when_above
 from windrow.spark.relations.changelog import changelog, one_sql
 from windrow.spark.relations.relation_of_plan import relation_of_plan
 from windrow.spark.relations.table_functions_in_from import windows_by_definition
-from windrow.spark.relations.varying import Varying, columns_of
+from windrow.spark.relations.time_varying_relation import TimeVarying, columns_of
 from windrow.spark.tasks.keyed import run_keyed
 from windrow.streams.entries import BEFORE, REASONS
 from windrow.syntax.sqltext import RelationText, SqlText, quoted
@@ -99,7 +99,7 @@ class Emitted:
     reading: PlanReading
     how: Materialization
     place: tuple[str, Span]
-    by_definition: Callable[[Emitted], Varying]
+    by_definition: Callable[[Emitted], TimeVarying]
 
     @property
     def scale(self) -> TimeScale:
@@ -345,17 +345,17 @@ class Emitted:
     # -- in time ---------------------------------------------------------------------------------------
 
     @cached_property
-    def varying(self) -> Varying:
+    def temporal(self) -> TimeVarying:
         """The query's rows with the added columns, as a time-varying relation."""
         never = F.lit(NEVER).cast("bigint").alias(LEAVE)
         try:
-            return self.varying_over(
+            return self.temporal_over(
                 {name: rows.withColumn(LEAVE, never) for name, rows in self.arrived.items()}
             )
         except NotPlannedError as refused:
             raise self.reading.unsupported(reason_of(refused)) from None
 
-    def varying_over(self, arrived: Mapping[str, DataFrame]) -> Varying:
+    def temporal_over(self, arrived: Mapping[str, DataFrame]) -> TimeVarying:
         """The same over these rows of each stream in the query.
 
         Parameters
@@ -375,11 +375,11 @@ class Emitted:
             came = Stream(entries, (), self.scale, known_ends=None if known is None else known[1])
             rows = arrived[each.name]
             columns = [F.col(quoted(name)) for name in rows.columns if name not in (ENTER, LEAVE)]
-            relations[each.name] = Varying.of(rows.select(*columns, ENTER, LEAVE), self.scale, [came])
+            relations[each.name] = TimeVarying.of(rows.select(*columns, ENTER, LEAVE), self.scale, [came])
         for key in self.reading.sources.keys() - relations.keys():  # results of a user's table functions
             rows = self.reading.tables[key].limit(0)
             never = {ENTER: F.lit(0).cast("bigint"), LEAVE: F.lit(0).cast("bigint")}
-            relations[key] = Varying.of(rows.withColumns(never), self.scale, [])
+            relations[key] = TimeVarying.of(rows.withColumns(never), self.scale, [])
         plan = self.timed.plan
         with self.reading.as_written(self.gateway):
             tables, tokens = self.reading.tables, self.reading.tokens
@@ -387,11 +387,11 @@ class Emitted:
         return found.renamed(tuple(column.name for column in plan.columns))
 
     @cached_property
-    def emitted_rows(self) -> Varying:
+    def emitted_rows(self) -> TimeVarying:
         """The emitted rows, as a time-varying relation."""
         if self.execution == "reference" or self.timed.calls_own:
             return self.by_definition(self)
-        found = self.varying
+        found = self.temporal
         frame = found.frame
         if self.how.watermark:
             frame = frame.withColumn(COMPLETE, self._complete_since(found))
@@ -412,14 +412,14 @@ class Emitted:
             frame = frame.withColumn(ENTER, later).where(F.col(ENTER) < F.col(LEAVE)).drop(COMPLETE)
         return replace(found, frame=frame, net_by=None)
 
-    def keys(self, found: Varying) -> list[str]:
+    def keys(self, found: TimeVarying) -> list[str]:
         """The internal columns that are the keys of groups."""
         if self.timed.keys is None:
             return found.columns
         wanted = set(self.timed.keys)
         return [column for name, column in zip(found.names, found.columns, strict=True) if name in wanted]
 
-    def _complete_since(self, found: Varying) -> Column:
+    def _complete_since(self, found: TimeVarying) -> Column:
         """The time from which a row is complete."""
         inside = {name.lower(): column for name, column in zip(found.names, found.columns, strict=True)}
         by_origin: dict[int, list[Column]] = {}
@@ -487,7 +487,7 @@ class Emitted:
         lines.append(f"emitted {', '.join([emitted, *waits])}")
         return "\n".join([*lines, "plan", *(f"  {line}" for line in self.timed.lines)])
 
-    def changes(self, envelope: str, emitted_rows: Varying | None = None) -> Varying:
+    def changes(self, envelope: str, emitted_rows: TimeVarying | None = None) -> TimeVarying:
         """The relation whose changelog in an envelope is that of the query."""
         emitted_rows = self.emitted_rows if emitted_rows is None else emitted_rows
         if self.how.until is not None:
@@ -510,7 +510,7 @@ class Emitted:
         ordered: bool = False,
         since: int | None = None,
         key: Sequence[tuple[str, Span | None]] = (),
-        emitted_rows: Varying | None = None,
+        emitted_rows: TimeVarying | None = None,
     ) -> DataFrame:
         """The changelog in an envelope: ``"one-sql"``, or one of
         :func:`windrow.spark.relations.changelog.changelog`.

@@ -22,14 +22,14 @@ from windrow.spark.logs.session_streams import PTIME, ROWTIME, Stream
 from windrow.spark.recorded.emission import Emitted
 from windrow.spark.recorded.promised_over import ColumnPairs
 from windrow.spark.relations.snapshots import frame_of, keys_of
-from windrow.spark.relations.varying import AT, Varying, columns_of
+from windrow.spark.relations.time_varying_relation import AT, TimeVarying, columns_of
 
 __all__ = ["emitted_by_definition"]
 
 _AT_ONCE = 32
 
 
-def emitted_by_definition(query: Emitted) -> Varying:
+def emitted_by_definition(query: Emitted) -> TimeVarying:
     """The rows that a query with EMIT has emitted, with their times and the added columns."""
     instants = _instants(query)
     schema = query.schema
@@ -40,7 +40,7 @@ def emitted_by_definition(query: Emitted) -> Varying:
         for start in range(0, len(instants), _AT_ONCE)
     ]
     if not answers:
-        return query.varying
+        return query.temporal
     rows = pa.concat_tables(answers)
     came_at = rows.column(AT).to_pylist()
     rows = rows.drop_columns([AT])
@@ -63,7 +63,7 @@ def emitted_by_definition(query: Emitted) -> Varying:
     )
     frame = frame_of(query.gateway, _lasting(changes, rows, keys), inner)
     came = query.gateway.spark.createDataFrame([(tick,) for tick in instants], f"{ROWTIME} bigint")
-    return Varying.of(frame, query.scale, [Stream(came, (), query.scale)]).renamed(names)
+    return TimeVarying.of(frame, query.scale, [Stream(came, (), query.scale)]).renamed(names)
 
 
 def _answers(query: Emitted, instants: list[int], columns: list[str]) -> pa.Table:

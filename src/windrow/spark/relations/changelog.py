@@ -11,7 +11,7 @@ from windrow.algebra.time_scale import TimeScale
 from windrow.errors import AnalysisError, Span, UsageError, did_you_mean
 from windrow.plan.event_time import HIDDEN
 from windrow.spark.arrow import is_orderable
-from windrow.spark.relations.varying import AT, DIFF, Varying
+from windrow.spark.relations.time_varying_relation import AT, DIFF, TimeVarying
 
 __all__ = ["ENVELOPES", "as_cql", "changelog", "one_sql"]
 
@@ -25,7 +25,7 @@ _DELETE, _UPDATE, _INSERT = 0, 1, 2
 
 
 def changelog(
-    relation: Varying,
+    relation: TimeVarying,
     envelope: str = "delta",
     *,
     key: Sequence[tuple[str, Span | None]] = (),
@@ -126,7 +126,7 @@ def _with_updates(copies: DataFrame, keys: list[str], columns: list[str]) -> Dat
     return numbered.withColumn(_KIND, kind)
 
 
-def _column(relation: Varying, name: str, span: Span | None) -> str:
+def _column(relation: TimeVarying, name: str, span: Span | None) -> str:
     """The internal column of a key."""
     found = [
         column
@@ -162,7 +162,7 @@ def _column(relation: Varying, name: str, span: Span | None) -> str:
 
 
 def one_sql(
-    relation: Varying, groups: Sequence[str] | None, *, ordered: bool, since: int | None = None
+    relation: TimeVarying, groups: Sequence[str] | None, *, ordered: bool, since: int | None = None
 ) -> DataFrame:
     """The changes of a relation as rows with ``undo``, ``ptime`` and ``ver``, without hidden columns.
 

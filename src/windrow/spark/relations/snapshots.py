@@ -19,7 +19,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 from windrow.algebra.time_scale import NEVER, TimeScale
 from windrow.kernels.sorting import comparable
 from windrow.spark.gateway import Gateway
-from windrow.spark.relations.varying import AT, ENTER, LEAVE, Varying, columns_of
+from windrow.spark.relations.time_varying_relation import AT, ENTER, LEAVE, TimeVarying, columns_of
 from windrow.syntax.sqltext import SqlText
 
 __all__ = ["by_snapshots", "frame_of", "keys_of"]
@@ -30,10 +30,10 @@ _AT_ONCE = 32
 def by_snapshots(
     gateway: Gateway,
     text: SqlText,
-    inputs: Mapping[str, Varying],
+    inputs: Mapping[str, TimeVarying],
     tables: Mapping[str, DataFrame],
     scale: TimeScale,
-) -> Varying:
+) -> TimeVarying:
     """The relation of a query, evaluated at every instant.
 
     Parameters
@@ -62,7 +62,7 @@ def by_snapshots(
     )
     frame = frame_of(gateway, _lasting(answers, instants, columns), inner)
     changes = gateway.spark.createDataFrame([(at,) for at in _changes(collected.values())], f"{AT} bigint")
-    return Varying.of(frame, scale, streams, changes).renamed(names)
+    return TimeVarying.of(frame, scale, streams, changes).renamed(names)
 
 
 def frame_of(gateway: Gateway, rows: pa.Table | None, schema: StructType) -> DataFrame:
@@ -80,7 +80,7 @@ def _frame(gateway: Gateway, rows: pa.Table | None, schema: StructType) -> DataF
 class _Collected:
     """An input on the driver."""
 
-    def __init__(self, gateway: Gateway, item: Varying) -> None:
+    def __init__(self, gateway: Gateway, item: TimeVarying) -> None:
         with gateway.translated():
             self.table = item.frame.toArrow()
             self.instants = [row[0] for row in item.instants.collect()]

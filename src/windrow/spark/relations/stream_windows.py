@@ -24,7 +24,7 @@ from windrow.spark.errors import raising
 from windrow.spark.gateway import Gateway
 from windrow.spark.logs.session_streams import ROWTIME, Stream
 from windrow.spark.relations.snapshots import frame_of
-from windrow.spark.relations.varying import ENTER, LEAVE, Varying, columns_of
+from windrow.spark.relations.time_varying_relation import ENTER, LEAVE, TimeVarying, columns_of
 from windrow.syntax.sqltext import RelationText, SqlText, quoted
 from windrow.syntax.tokens import tokenize
 
@@ -44,7 +44,9 @@ class Sizes:
     granularity: int
 
 
-def windowed(gateway: Gateway, stream: Stream, item: WindowedStream, sizes: Sizes, execution: str) -> Varying:
+def windowed(
+    gateway: Gateway, stream: Stream, item: WindowedStream, sizes: Sizes, execution: str
+) -> TimeVarying:
     """The relation that a window makes of a stream."""
     window = item.window
     spec = WindowOfStream(
@@ -65,7 +67,7 @@ def windowed(gateway: Gateway, stream: Stream, item: WindowedStream, sizes: Size
     moved = sizes.slide is not None or (window.row_slide or 1) > 1
     visible = None if moved or stream.rowtime is None else stream.columns.index(stream.rowtime)
     net_by = None if visible is None else frozenset({columns_of(stream.columns)[visible]})
-    return Varying.of(lasting, stream.scale, [stream], instants.distinct(), net_by=net_by)
+    return TimeVarying.of(lasting, stream.scale, [stream], instants.distinct(), net_by=net_by)
 
 
 def partition_keys(gateway: Gateway, stream: Stream, item: WindowedStream) -> tuple[DataFrame, list[str]]:

@@ -64,7 +64,7 @@ class TableFunctions:
         The user's functions.
     schema_of
         Returns the columns of a query of the dialect.
-    varying
+    temporal
         The names of time-varying relations, in lower case.
 
     Attributes
@@ -82,10 +82,10 @@ class TableFunctions:
         execution: str,
         functions: Functions,
         schema_of: Callable[[SqlText], StructType],
-        varying: Collection[str] = (),
+        temporal: Collection[str] = (),
     ) -> None:
         self.gateway, self.tokens, self.execution = gateway, tokens, execution
-        self.functions, self.schema_of, self.varying = functions, schema_of, varying
+        self.functions, self.schema_of, self.temporal = functions, schema_of, temporal
         self.frames: dict[str, DataFrame] = {}
         self.found = False
         self._made: dict[Range, SqlText] = {}
@@ -226,16 +226,16 @@ class TableFunctions:
         if argument.columns is not None:
             return [self.tokens[at].name for at in argument.columns]
         if argument.table is not None:
-            self._refuse_varying(argument.table)
+            self._refuse_temporal(argument.table)
             prefix, rows = self._prefix(argument.table), self._data(argument.table)
             return self.gateway.sql(SqlText.of(prefix, "SELECT * FROM ", rows), self.frames)
         return _constant(self.gateway, self.tokens, argument.tokens)
 
-    def _refuse_varying(self, table: Range) -> None:
+    def _refuse_temporal(self, table: Range) -> None:
         for at in range(*table):
             token = self.tokens[at]
-            named = token.is_name and token.name.lower() in self.varying and begins_relation(self.tokens, at)
-            named = named or (at == table[0] and token.name.lower() in self.varying)
+            named = token.is_name and token.name.lower() in self.temporal and begins_relation(self.tokens, at)
+            named = named or (at == table[0] and token.name.lower() in self.temporal)
             window = self.tokens.is_symbol(at, "[") and self.tokens.word(at + 1) in _WINDOWS_OF_STREAMS
             if named or window:
                 raise NotSupportedError(

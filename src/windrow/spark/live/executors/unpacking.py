@@ -18,7 +18,7 @@ from windrow.spark.live.executors.as_bytes import from_bytes
 from windrow.spark.live.executors.packing import DATA, NOTE
 from windrow.spark.live.executors.windowed import EARLIER
 from windrow.spark.live.operators.envelopes import enveloped, inserted
-from windrow.spark.relations.varying import columns_of
+from windrow.spark.relations.time_varying_relation import columns_of
 
 __all__ = ["Shape", "Unchanged", "is_of_rows", "late_rows", "outputs", "rows_of_groups"]
 

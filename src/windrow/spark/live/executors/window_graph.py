@@ -27,7 +27,7 @@ from windrow.spark.live.operators.window_flow import WindowFlow
 from windrow.spark.live.reading.windowed_queries import WindowedQuery
 from windrow.spark.logs.session_streams import ROWTIME
 from windrow.spark.relations.changelog import as_cql
-from windrow.spark.relations.varying import ENTER, LEAVE, columns_of
+from windrow.spark.relations.time_varying_relation import ENTER, LEAVE, columns_of
 from windrow.spark.runtime.interpreter import map_in_arrow
 from windrow.spark.tasks.exchange import in_worker
 

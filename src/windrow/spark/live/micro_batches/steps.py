@@ -44,7 +44,7 @@ from windrow.spark.logs.live_source import BOUND, LOGGED, PLACE, PRODUCER, PTIME
 from windrow.spark.logs.micro_batch import InstantSpan, RetainedRows
 from windrow.spark.logs.session_streams import REASON, ROWTIME, Stream
 from windrow.spark.relations.changelog import changelog
-from windrow.spark.relations.varying import Varying
+from windrow.spark.relations.time_varying_relation import TimeVarying
 from windrow.streams import FOREVER, Position
 from windrow.streams.entries import PATTERN, REASONS
 from windrow.syntax.sqltext import quoted
@@ -420,7 +420,7 @@ class Steps:
         result = self._plan.run(gateway, span)
         if result is None:
             return 0
-        if isinstance(result, Varying):
+        if isinstance(result, TimeVarying):
             rows = changelog(result, self._envelope)
         else:
             rows = result.df() if isinstance(result, Stream) else result

@@ -42,7 +42,7 @@ from windrow.spark.live.sinks.sink import Sink, TableSink, takes_tables
 from windrow.spark.logs.micro_batch import RetainedRows
 from windrow.spark.logs.session_streams import ROWTIME, Stream
 from windrow.spark.relations.changelog import as_cql
-from windrow.spark.relations.varying import columns_of
+from windrow.spark.relations.time_varying_relation import columns_of
 
 __all__ = ["Arrived", "StagedSteps"]
 

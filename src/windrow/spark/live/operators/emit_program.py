@@ -33,7 +33,7 @@ from windrow.punctuations.regions import Region
 from windrow.spark.live.operators.envelopes import copies_of, enveloped, shown
 from windrow.spark.logs.arrived import PTIMES, before_end
 from windrow.spark.logs.session_streams import ARRIVED, ROWTIME
-from windrow.spark.relations.varying import columns_of
+from windrow.spark.relations.time_varying_relation import columns_of
 from windrow.streams.entries import BEFORE
 
 __all__ = ["MARK", "EmitProgram", "EmitRun", "EmitSource", "Promising", "mark_before"]

@@ -18,7 +18,7 @@ from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.operators.flow import Flow, unstable
 from windrow.spark.relations.relation_of_plan import plan_of, relation_of_plan, why_not_in_steps
-from windrow.spark.relations.varying import Varying, columns_of
+from windrow.spark.relations.time_varying_relation import TimeVarying, columns_of
 from windrow.syntax.queries import UnknownShapeError
 
 __all__ = ["WindowFlow", "WindowQuery"]
@@ -73,7 +73,7 @@ class WindowFlow:
         if self.why_not is None:
             self.empty()
 
-    def _window(self, query: WindowQuery, item: WindowedStream) -> Varying:
+    def _window(self, query: WindowQuery, item: WindowedStream) -> TimeVarying:
         """The rows of a window, as a leaf."""
         assert isinstance(item.source, str)
         stream, schema = query.catalog.streams[item.source.lower()], StructType()
@@ -82,9 +82,9 @@ class WindowFlow:
         never_leaves = item.window.is_unbounded and item.window.rows is None
         times = schema.add(ENTER, LongType()).add(LEAVE, LongType())
         self._leaves[item.key], rows = self._flow.leaf(times, appends=never_leaves)
-        return Varying.of(rows, query.scale, [stream]).renamed(tuple(stream.columns))
+        return TimeVarying.of(rows, query.scale, [stream]).renamed(tuple(stream.columns))
 
-    def _planned(self, gateway: Gateway, query: WindowQuery, inputs: Mapping[str, Varying]) -> str | None:
+    def _planned(self, gateway: Gateway, query: WindowQuery, inputs: Mapping[str, TimeVarying]) -> str | None:
         try:
             plan = plan_of(gateway, query.reader, query.query, inputs, {})
             if (why := why_not_in_steps(plan)) is not None:

@@ -89,7 +89,7 @@ class EmittedFlow:
         self._leaves = {each.name: self._source(each) for each in query.timed.occurrences}
         frames = {name: frame for name, (_, frame) in self._leaves.items()}
         try:
-            found = query.varying_over(frames)
+            found = query.temporal_over(frames)
         except NotPlannedError as reason:
             return str(reason)
         self._found = found

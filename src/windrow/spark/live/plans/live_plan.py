@@ -337,7 +337,7 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
     @property
     def is_relation(self) -> bool:
         """Whether it varies."""
-        return not isinstance(self.query, StreamQuery) and self.query.varies
+        return not isinstance(self.query, StreamQuery) and self.query.is_temporal
 
     def refuse_no_stream(self) -> None:
         """Refuse a relation."""

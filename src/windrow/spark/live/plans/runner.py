@@ -25,7 +25,7 @@ from windrow.spark.logs.micro_batch import InstantSpan, RetainedRows
 from windrow.spark.logs.session_streams import ROWTIME, Stream
 from windrow.spark.recorded.continuous_queries import Runner
 from windrow.spark.relations.stream_windows import Sizes, partition_keys, windowed
-from windrow.spark.relations.varying import AT, ENTER, LEAVE, Varying
+from windrow.spark.relations.time_varying_relation import AT, ENTER, LEAVE, TimeVarying
 from windrow.syntax.sqltext import quoted
 
 __all__ = ["LiveRunner", "live_streams", "live_windows", "reads", "sequences_of", "views_of"]
@@ -64,7 +64,7 @@ class LiveRunner(Runner):
         NotSupportedError
             ``UNSUPPORTED_STREAM`` for changelogs in several units.
         """
-        if isinstance(query, Query) and query.inputs and not query.varies:
+        if isinstance(query, Query) and query.inputs and not query.is_temporal:
             changelogs = [item for item in query.inputs if isinstance(item, ChangelogOf)]
             first, *others = [self.scale_of(item.query) for item in changelogs]
             for item, scale in zip(changelogs[1:], others, strict=True):
@@ -73,11 +73,11 @@ class LiveRunner(Runner):
             return first
         return common_scale(*self._scales_and_lengths(query))
 
-    def relation(self, query: Query, scale: TimeScale) -> Varying:
+    def relation(self, query: Query, scale: TimeScale) -> TimeVarying:
         """The relation, of which the changes of the step are told."""
         return replace(super().relation(query, scale), since=self.span.since)
 
-    def named(self, item: NamedRelation, scale: TimeScale) -> Varying:
+    def named(self, item: NamedRelation, scale: TimeScale) -> TimeVarying:
         """A view, evaluated in the same step."""
         name = item.name.lower()
         definition = self.catalog.definitions[name]
@@ -103,7 +103,7 @@ class LiveRunner(Runner):
             .renamed(definition.names)
         )
 
-    def windowed(self, stream: Stream, item: WindowedStream, sizes: Sizes) -> Varying:
+    def windowed(self, stream: Stream, item: WindowedStream, sizes: Sizes) -> TimeVarying:
         """The window over the rows that it still needs and those that the step takes."""
         name = f"window{self.path}{item.key}"
         span = self.span
@@ -121,7 +121,7 @@ class LiveRunner(Runner):
         span.keep[name] = RetainedRows(needed, span.are_few and not stream.sources)
         return self._clipped(made, len(stream.columns))
 
-    def _clipped(self, made: Varying, count: int) -> Varying:
+    def _clipped(self, made: TimeVarying, count: int) -> TimeVarying:
         """What the step knows of a window: the first `count` columns, in its time."""
         span = self.span
         enter, leave = F.col(ENTER), F.col(LEAVE)

@@ -123,7 +123,7 @@ def _merged(texts: Texts, shape: Shape) -> int:
         return 0
     if shape.group_by or shape.having or any(calls_aggregate(tokens, item) for item in shape.items):
         return 0
-    varying = [one.source for one in shape.source if texts.varies(one.source)]
+    varying = [one.source for one in shape.source if texts.is_temporal(one.source)]
     if len(varying) != 1:
         return 0
     ((start, stop),) = varying

@@ -33,7 +33,7 @@ from windrow.spark.live.operators.known_streams import KnownStreams, is_live
 from windrow.spark.live.operators.window_flow import WindowFlow, WindowQuery
 from windrow.spark.logs.session_streams import ROWTIME, Stream
 from windrow.spark.relations.aggregates_of_plan import kernel_aggregates
-from windrow.spark.relations.varying import ENTER, LEAVE
+from windrow.spark.relations.time_varying_relation import ENTER, LEAVE
 from windrow.syntax.queries import UnknownShapeError
 from windrow.syntax.sqltext import SqlText, quoted
 

@@ -24,11 +24,11 @@ from windrow.spark.gateway import Gateway
 from windrow.spark.logs.session_streams import ROWTIME, Stream, rescaled
 from windrow.syntax.sqltext import SqlText
 
-__all__ = ["AT", "DIFF", "ENTER", "LEAVE", "Varying", "columns_of", "tick_of"]
+__all__ = ["AT", "DIFF", "ENTER", "LEAVE", "TimeVarying", "columns_of", "tick_of"]
 
 
 @dataclass(frozen=True)
-class Varying:
+class TimeVarying:
     """A time-varying relation.
 
     Attributes
@@ -66,19 +66,19 @@ class Varying:
         instants: DataFrame | None = None,
         *,
         net_by: frozenset[str] | None = None,
-    ) -> Varying:
+    ) -> TimeVarying:
         """A relation of rows whose last columns are `ENTER` and `LEAVE`."""
         names = tuple(frame.columns[:-2])
         inner = frame.toDF(*columns_of(names), ENTER, LEAVE)
         changes = instants if instants is not None else _changes(inner)
-        return Varying(inner, names, scale, changes, tuple(streams), net_by)
+        return TimeVarying(inner, names, scale, changes, tuple(streams), net_by)
 
     @property
     def visible_names(self) -> tuple[str, ...]:
         """The names of the columns in queries."""
         return self.names
 
-    def renamed(self, names: tuple[str, ...]) -> Varying:
+    def renamed(self, names: tuple[str, ...]) -> TimeVarying:
         """The relation with other names of the columns."""
         return replace(self, names=names)
 
@@ -93,7 +93,7 @@ class Varying:
         found = [ends for stream in self.streams if (ends := stream.ends) is not None]
         return (min(first for first, _ in found), max(last for _, last in found)) if found else None
 
-    def on(self, scale: TimeScale) -> Varying:
+    def on(self, scale: TimeScale) -> TimeVarying:
         """The relation in ticks of a finer unit."""
         if scale == self.scale:
             return self

@@ -13,9 +13,9 @@ from windrow.plot.reading.places import as_place, is_time
 from windrow.plot.scene import Axis, Interval, VaryingScene
 from windrow.relation import Changes
 from windrow.spark.gateway import Gateway
-from windrow.spark.relations.varying import ENTER, LEAVE, Varying
+from windrow.spark.relations.time_varying_relation import ENTER, LEAVE, TimeVarying
 
-__all__ = ["read_changes", "read_varying"]
+__all__ = ["read_changes", "read_validity"]
 
 _NULL = "NULL"
 _KINDS: dict[str, T.DataType] = {
@@ -26,7 +26,7 @@ _KINDS: dict[str, T.DataType] = {
 }
 
 
-def read_varying(relation: Varying, options: Options) -> VaryingScene:
+def read_validity(relation: TimeVarying, options: Options) -> VaryingScene:
     """The rows with their validity, in order of insertion.
 
     Raises
@@ -43,7 +43,7 @@ def read_changes(changes: Changes, options: Options) -> VaryingScene:
     return _read(changes.relation, options, key, "what enters and leaves")
 
 
-def _read(relation: Varying, options: Options, key: tuple[str, ...], title: str) -> VaryingScene:
+def _read(relation: TimeVarying, options: Options, key: tuple[str, ...], title: str) -> VaryingScene:
     numeric = [name for name in relation.names if isinstance(_kind(relation, name), T.NumericType)]
     for name in (*key, *([options.value] if options.value is not None else [])):
         if name.lower() not in {known.lower() for known in relation.names}:
@@ -88,17 +88,17 @@ def _read(relation: Varying, options: Options, key: tuple[str, ...], title: str)
     return VaryingScene(title, x, y, intervals, first, last, count)
 
 
-def _kind(relation: Varying, name: str) -> T.DataType:
+def _kind(relation: TimeVarying, name: str) -> T.DataType:
     lower = [known.lower() for known in relation.names]
     return relation.frame.schema[relation.columns[lower.index(name.lower())]].dataType
 
 
-def _words(relation: Varying, numeric: list[str]) -> list[str]:
+def _words(relation: TimeVarying, numeric: list[str]) -> list[str]:
     """The default key: the columns that are neither numbers nor times."""
     return [name for name in relation.names if name not in numeric and not is_time(_kind(relation, name))]
 
 
-def _joined(relation: Varying, names: list[str]) -> Column:
+def _joined(relation: TimeVarying, names: list[str]) -> Column:
     lower = [known.lower() for known in relation.names]
     texts = []
     for name in names:
@@ -110,14 +110,14 @@ def _joined(relation: Varying, names: list[str]) -> Column:
     return F.concat_ws(", ", *texts) if texts else F.lit("")
 
 
-def _amount(relation: Varying, value: str | None) -> Column:
+def _amount(relation: TimeVarying, value: str | None) -> Column:
     if value is None:
         return F.lit(None).cast("double")
     lower = [known.lower() for known in relation.names]
     return F.col(relation.columns[lower.index(value.lower())]).cast("double")
 
 
-def _place(relation: Varying, ticks: str) -> Column:
+def _place(relation: TimeVarying, ticks: str) -> Column:
     """The place of an instant; `ticks` is SQL."""
     scale = relation.scale
     found = as_place(scale.to_column(ticks), _KINDS[scale.kind])
@@ -125,7 +125,7 @@ def _place(relation: Varying, ticks: str) -> Column:
     return found
 
 
-def _ends(relation: Varying) -> tuple[float, float]:
+def _ends(relation: TimeVarying) -> tuple[float, float]:
     """The places of the logs' first and last instants."""
     ends = relation.ends or (0, 0)
     one = relation.frame.sparkSession.range(1)
