@@ -14,9 +14,9 @@ from windrow.kernels.aggregates import Aggregate
 from windrow.kernels.patterns.match_recognize import match_recognize
 from windrow.kernels.patterns.pattern_plan import (
     ANSWER,
-    ASKED,
     LABELS,
     NUMBERS,
+    REQUESTED,
     STATE,
     Answers,
     MatchNumber,
@@ -24,7 +24,7 @@ from windrow.kernels.patterns.pattern_plan import (
     Navigation,
     PatternCondition,
     Register,
-    asked_column,
+    requested_column,
 )
 from windrow.kernels.patterns.program import compile_pattern
 from windrow.kernels.patterns.tree import Choice, Edge, Label, Repeat, Sequence, Tree
@@ -95,7 +95,7 @@ def answers_of(number: int, rows: list[tuple]) -> pa.Table:
     kinds = [pa.string() if value == [None, "A", "B", "C"] else pa.int64() for value in READ[number]]
     columns = [pa.array(column, kind) for column, kind in zip(zip(*rows, strict=True), kinds, strict=True)]
     answers = pa.array([BY_SPARK[number](*row) for row in rows], pa.bool_())
-    names = [asked_column(number, place) for place in range(len(kinds))]
+    names = [requested_column(number, place) for place in range(len(kinds))]
     return pa.table([*columns, answers], [*names, ANSWER])
 
 
@@ -195,11 +195,11 @@ CONDITIONS_OF_LABELS = {
 CONDITIONS |= CONDITIONS_OF_LABELS
 ASKED_CONDITIONS = {
     "above the last A, by Spark": (
-        compare(ASKED, Number(0), value("r2"), value()),
+        compare(REQUESTED, Number(0), value("r2"), value()),
         lambda seen: below(x(seen, of(seen, {0})), x(seen, seen.taken[-1][0])),
     ),
     "three rows even, by Spark": (
-        compare("AND", compare("<", value(), Number(3)), compare(ASKED, Number(1), *THREE)),
+        compare("AND", compare("<", value(), Number(3)), compare(REQUESTED, Number(1), *THREE)),
         lambda seen: (
             (
                 v is not None
@@ -215,7 +215,9 @@ ASKED_CONDITIONS = {
         ),
     ),
     "no variable of a number, by Spark": (
-        compare("NOT", compare("COALESCE", compare(ASKED, Number(2), *NAME_AND_COUNT), ConstantRef("no"))),
+        compare(
+            "NOT", compare("COALESCE", compare(REQUESTED, Number(2), *NAME_AND_COUNT), ConstantRef("no"))
+        ),
         lambda seen: (
             named_by_count(label_before(seen, 0), sum(label == 0 for _, label in seen.taken)) is not True
         ),

@@ -23,18 +23,18 @@ from windrow.errors import AnalysisError, NotSupportedError, WindrowError
 from windrow.kernels import window_plan
 from windrow.kernels.aggregates import FUNCTIONS
 from windrow.kernels.patterns.pattern_plan import (
-    ASKED,
     LABELS,
     NUMBERS,
+    REQUESTED,
     Duration,
     PatternCondition,
     Register,
-    asked_of,
     register_side,
+    requests_of,
 )
 from windrow.rules.hoister import KERNEL_TYPES, NotTypedError, Ranks, RowVariable
 from windrow.rules.match_conditions import ConditionSource, MatchConditions
-from windrow.rules.match_draft import MATCH_NUMBER, AskedCondition, ReadValue, RunningLeaf, neighbour
+from windrow.rules.match_draft import MATCH_NUMBER, ReadValue, RunningLeaf, SparkCondition, neighbour
 from windrow.rules.match_values import RowValues, literal
 from windrow.rules.share_keys import plain_field
 from windrow.rules.types import is_decimal
@@ -69,7 +69,7 @@ class Definitions:
         self.running: list[RunningLeaf] = []
         self.registers: list[Register] = []
         self.neighbours: set[int] = set()
-        self.asked: list[AskedCondition] = []
+        self.requested: list[SparkCondition] = []
         self.of_spark: dict[str, tuple[ReadValue, ...]] = {}
         """Aggregates that only Spark reads, by their variables, with what else it reads for them."""
 
@@ -216,13 +216,13 @@ class Definitions:
         """A condition over these fields of variables, which Spark evaluates; the same twice is one."""
         values = tuple(ReadValue(one.name, field, self.value_of(one, field)) for one, field in read)
         values += tuple(value for one, _ in read for value in self.of_spark.get(one.name, ()))
-        known = {(item.text.render(), item.reads): item.number for item in self.asked}
-        number = known.get((text.render(), values), len(self.asked))
-        if number == len(self.asked):
-            self.asked.append(AskedCondition(number, text, values))
+        known = {(item.text.render(), item.reads): item.number for item in self.requested}
+        number = known.get((text.render(), values), len(self.requested))
+        if number == len(self.requested):
+            self.requested.append(SparkCondition(number, text, values))
         operands: list[window_plan.PairExpression] = [window_plan.Number(number)]
         operands += [value.column for value in values]
-        return window_plan.Operation(ASKED, tuple(operands))
+        return window_plan.Operation(REQUESTED, tuple(operands))
 
     def value_of(self, variable: RowVariable, field: str) -> window_plan.ColumnRef:
         """A field of a variable as the machine has it."""
@@ -234,10 +234,10 @@ class Definitions:
             return window_plan.ColumnRef(LABELS, variable.side)
         return window_plan.ColumnRef(self.rows.column(field), variable.side, variable.shift)
 
-    def asked_in(self, conditions: Sequence[PatternCondition]) -> tuple[AskedCondition, ...]:
+    def requests_in(self, conditions: Sequence[PatternCondition]) -> tuple[SparkCondition, ...]:
         """What these conditions ask Spark for."""
-        asked = {number for condition in conditions for number in asked_of(condition.expression)}
-        return tuple(item for item in self.asked if item.number in asked)
+        requested = {number for condition in conditions for number in requests_of(condition.expression)}
+        return tuple(item for item in self.requested if item.number in requested)
 
     def read(self, leaf: Leaf, label: int) -> tuple[ConditionSource, str]:
         """The source and the field that a leaf of a condition of this label is."""

@@ -19,11 +19,11 @@ __all__ = [
     "ELEMENT",
     "MATCH_NUMBER",
     "AggregateLeaf",
-    "AskedCondition",
     "MatchAnalyzer",
     "MatchDraft",
     "ReadValue",
     "RunningLeaf",
+    "SparkCondition",
     "calls_of_spark",
     "neighbour",
 ]
@@ -122,7 +122,7 @@ class ReadValue:
 
 
 @dataclass(frozen=True)
-class AskedCondition:
+class SparkCondition:
     """A condition that Spark evaluates over values of the match; the machine asks for it by this number."""
 
     number: int
@@ -141,7 +141,7 @@ class MatchDraft:
     the measures over all these. `neighbours` say how far the rows are that Spark evaluates conditions over.
     `length` is the time of WITHIN or DURATION, an expression; `duration` the columns of DURATION. `by_label`
     are columns that are another one for each variable, `of_names` those of conditions that have a constant
-    for each. `asked` are the conditions that Spark evaluates.
+    for each. `requested` are the conditions that Spark evaluates.
     """
 
     match: Match
@@ -165,4 +165,4 @@ class MatchDraft:
     duration: Duration | None = None
     by_label: tuple[tuple[str, tuple[str, ...]], ...] = ()
     of_names: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    asked: tuple[AskedCondition, ...] = ()
+    requested: tuple[SparkCondition, ...] = ()

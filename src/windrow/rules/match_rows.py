@@ -47,5 +47,5 @@ def draft_match(match: Match, analyzer: MatchAnalyzer) -> MatchDraft:
         tuple(measures.values), tuple(measures.aggregates), tuple(measures.numbers), tuple(define.running),
         scope, before, after, texts, define.length(), duration,
         tuple(rows.by_label.items()), tuple(define.of_names.items()),
-        define.asked_in(conditions),
+        define.requests_in(conditions),
     )  # fmt: skip

@@ -27,7 +27,7 @@ def run_blocking(
     query: Query,
     live: frozenset[str],
     written: Spelled,
-    asked_for_plan: bool,
+    is_explained: bool,
 ) -> Relation:
     """Run a query over streams without windows that groups, joins, combines or orders their rows.
 
@@ -51,7 +51,7 @@ def run_blocking(
     is_endless = plan.is_endless or gateway.prefers_live
     if within:
         _refuse_other_order(plan, written)
-    if asked_for_plan:
+    if is_explained:
         text = how_blocking(plan)
         return Relation(gateway.spark.createDataFrame([(text,)], "plan string"), text, gateway, is_plan=True)
     if is_endless:

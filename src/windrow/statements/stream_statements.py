@@ -77,18 +77,18 @@ def is_continuous(text: str, catalog: Catalog) -> bool:
     return any(name in lower for name in catalog.names)
 
 
-def run_continuous(asked: StatementContext) -> Relation | None:
+def run_continuous(context: StatementContext) -> Relation | None:
     """Run a statement about streams; None if it is not about any.
 
     With EXPLAIN before it, or if the gateway is to plan only, nothing is made and the relation is its plan.
     """
-    gateway, catalog, execution = asked.gateway, asked.catalog, asked.execution
-    tokens, run_query = asked.tokens, asked.run_query
-    start, stop = asked.statement
+    gateway, catalog, execution = context.gateway, context.catalog, context.execution
+    tokens, run_query = context.tokens, context.run_query
+    start, stop = context.statement
     if tokens.word(start) == "EXPLAIN":
         start += 1 + (tokens.word(start + 1) in ("EXTENDED", "FORMATTED", "CODEGEN", "COST"))
         gateway.plan_only = True
-    asked_for_plan = gateway.plan_only
+    is_explained = gateway.plan_only
     refresh(gateway, catalog, execution)
     create = parse_create_stream(tokens, start, stop)
     if create is not None and gateway.reopens:
@@ -118,7 +118,7 @@ def run_continuous(asked: StatementContext) -> Relation | None:
     written = spelled(tokens, start, stop)
     statement = start, stop - len(tokens) + len(written.tokens)
     try:
-        return _run_query(gateway, catalog, written, statement, execution, asked_for_plan)
+        return _run_query(gateway, catalog, written, statement, execution, is_explained)
     except WindrowError as error:
         if error.sql == written.tokens.sql:
             error.sql = tokens.sql
@@ -131,7 +131,7 @@ def _run_query(
     written: Spelled,
     statement: Range,
     execution: str,
-    asked_for_plan: bool,
+    is_explained: bool,
 ) -> Relation | None:
     """Run a query or a view of one; None if nothing in it varies."""
     tokens, (start, stop) = written.tokens, statement
@@ -170,7 +170,7 @@ def _run_query(
     if isinstance(query, StreamQuery) and blocks:
         if view is not None and written.within is not None:
             raise misplaced_within(written)
-        found = run_blocking(gateway, catalog, reader, query.query, live, written, asked_for_plan)
+        found = run_blocking(gateway, catalog, reader, query.query, live, written, is_explained)
         if view is None or gateway.plan_only:
             return found
         remember_gathered(gateway, catalog, written, view, found.columns)
@@ -190,11 +190,11 @@ def _run_query(
             as_live = None  # of what is recorded it is a table
     result = runner.run(query)
     plan = explain_continuous(gateway, query, runner.plans)
-    if as_live is not None and view is None and (is_endless or asked_for_plan):
+    if as_live is not None and view is None and (is_endless or is_explained):
         plan = f"{plan}\n\n{how_live(as_live)}"
     names = tuple(result.columns if isinstance(result, DataFrame) else result.visible_names)
     as_live = None if as_live is None else replace(as_live, names=names)
-    if as_live is not None and is_endless and view is None and not asked_for_plan:
+    if as_live is not None and is_endless and view is None and not is_explained:
         return LiveRelation(as_live, result, plan)
     if gateway.plan_only:
         return _planned(gateway, plan)

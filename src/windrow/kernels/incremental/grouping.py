@@ -122,8 +122,8 @@ class RunningGroups(Operated):
         number = numbered(rows, keys)
         first = np.full(int(number.max()) + 1, len(number))
         np.minimum.at(first, number, np.arange(len(number)))
-        asked = with_one_zero(rows.select(keys).take(pa.array(first))).combine_chunks()
-        found = self.groups.find(asked)
+        first_keys = with_one_zero(rows.select(keys).take(pa.array(first))).combine_chunks()
+        found = self.groups.find(first_keys)
         places = found.places
         before = self.groups.values[places, 0]
         # a piece for what was there before

@@ -211,8 +211,8 @@ class Operated:
         if leaves.any():
             leaving = output.filter(pa.array(leaves))
             found = emitted.find(leaving)
-            order = np.argsort(found.asked, kind="stable")
-            if not np.array_equal(found.asked[order], np.arange(leaving.num_rows)):
+            order = np.argsort(found.probed, kind="stable")
+            if not np.array_equal(found.probed[order], np.arange(leaving.num_rows)):
                 raise UnmatchedError
             values = emitted.rows(found.places[order])
             for name in (ENTER, LEAVE):

@@ -425,7 +425,7 @@ class Merged:
             )
             reach *= 2
         of = np.full(len(events.places), -1)
-        of[found.asked] = np.arange(len(found.asked))
+        of[found.probed] = np.arange(len(found.probed))
         known = np.flatnonzero(of[events.group] >= 0)
         if len(known):
             were = _at(before, of[events.group[known]])

@@ -90,15 +90,15 @@ def _is_among(
     other: TimedRows,
     other_key: Sequence[str],
     some: Bools,
-    asked: Bools,
+    wanted: Bools,
 ) -> Bools:
     """Of the rows that are asked about, whether some rows of another window have their key."""
     found = np.zeros(len(retained), bool)
-    if not asked.any() or not some.any():
+    if not wanted.any() or not some.any():
         return found
     names = [f"k{number}" for number in range(len(key))]
-    mine = retained.rows.select(list(key)).filter(pa.array(asked)).rename_columns(names)
+    mine = retained.rows.select(list(key)).filter(pa.array(wanted)).rename_columns(names)
     theirs = other.rows.select(list(other_key)).filter(pa.array(some)).rename_columns(names)
     number = numbered(pa.concat_tables([mine, theirs.cast(mine.schema)]), names)
-    found[asked] = np.isin(number[: len(mine)], number[len(mine) :])
+    found[wanted] = np.isin(number[: len(mine)], number[len(mine) :])
     return found

@@ -119,9 +119,9 @@ class Tally:
         keys = keys.select(self.schema.names).cast(self.schema)
         found = self._keys.find(keys)
         places = np.full(keys.num_rows, -1)
-        places[found.asked] = self._keys.note(_PLACE, found.places)
+        places[found.probed] = self._keys.note(_PLACE, found.places)
         which = np.arange(keys.num_rows)
-        which[found.asked] = keys.num_rows + np.arange(len(found.asked))
+        which[found.probed] = keys.num_rows + np.arange(len(found.probed))
         added = pa.concat_tables([keys, self._keys.rows(found.places)]).take(pa.array(which))
         is_new = places < 0
         new = np.flatnonzero(is_new)

@@ -64,9 +64,9 @@ class Versions:
         keys = firsts.select(self._key).cast(self.schema)
         found = self._groups.find(keys)
         before = np.zeros(len(counts), np.int64)
-        before[found.asked] = self._groups.note(_COUNT, found.places)
-        self._groups.set_note(_COUNT, found.places, (before + counts)[found.asked])
+        before[found.probed] = self._groups.note(_COUNT, found.places)
+        self._groups.set_note(_COUNT, found.places, (before + counts)[found.probed])
         is_new = np.ones(len(counts), bool)
-        is_new[found.asked] = False
+        is_new[found.probed] = False
         self._groups.add(keys.filter(pa.array(is_new)), **{_COUNT: counts[is_new]})
         return before

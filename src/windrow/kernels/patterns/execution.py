@@ -21,7 +21,6 @@ import pyarrow as pa
 from windrow.errors import ExecutionError, Span, WindrowError
 from windrow.kernels.pairs import PairRows, PairValues, holds
 from windrow.kernels.patterns import machine
-from windrow.kernels.patterns.asking import Asking, EnoughError, search_of_unknown
 from windrow.kernels.patterns.at_once import is_simple, matches_at_once
 from windrow.kernels.patterns.conditions import compiled_run
 from windrow.kernels.patterns.limits import limits_of
@@ -31,10 +30,11 @@ from windrow.kernels.patterns.pattern_plan import (
     MatchPlan,
     PatternCondition,
     Register,
-    asked_of,
     register_side,
+    requests_of,
 )
 from windrow.kernels.patterns.program import first_labels
+from windrow.kernels.patterns.requests import Asking, EnoughError, search_of_unknown
 from windrow.kernels.patterns.running_aggregates import RunningAggregates
 from windrow.kernels.patterns.tree import Tree
 from windrow.kernels.slices.expressions import shifts
@@ -43,10 +43,10 @@ from windrow.kernels.window_plan import Operation, PairExpression, sides_of
 __all__ = [
     "Matches",
     "SoFar",
-    "asked_for",
     "find_matches",
     "is_row_only",
     "parts_of",
+    "requested",
     "searches_at_once",
 ]
 
@@ -139,7 +139,7 @@ class SoFar:
         return searched
 
 
-def asked_for(plan: MatchPlan, table: pa.Table, bounds: Array) -> Iterator[pa.RecordBatch]:
+def requested(plan: MatchPlan, table: pa.Table, bounds: Array) -> Iterator[pa.RecordBatch]:
     """What conditions that Spark evaluates are asked for and is not known, with ``plan.result`` as schema."""
     assert plan.answers is not None
     plan = search_of_unknown(plan) if plan.answers.of_all else plan
@@ -282,7 +282,7 @@ def _matrix(
     before, after = edge
     matrix = np.ones(((before + 1) * (after + 1), len(plan.labels), rows.table.num_rows), bool)
     every = np.arange(rows.table.num_rows)
-    asked, places = (every, slice(None)) if searched is None else (searched, searched)
+    requested, places = (every, slice(None)) if searched is None else (searched, searched)
     first, stop = rows.first, rows.stop
     for variant, conditions in enumerate(matrix):
         there_before, there_after = divmod(variant, after + 1)
@@ -292,13 +292,13 @@ def _matrix(
             rows.stop = np.minimum(stop, every + there_after + 1)
         for part in parts:
             with _located(part, plan):
-                conditions[part.label, places] &= holds(part.expression, rows, {"row": asked})
+                conditions[part.label, places] &= holds(part.expression, rows, {"row": requested})
         rows.first, rows.stop = first, stop
     return matrix
 
 
 def _found(
-    asked: list[PatternCondition],
+    requested: list[PatternCondition],
     rows: _MatchRows,
     arguments: tuple[Any, ...],
     *,
@@ -307,14 +307,14 @@ def _found(
     """What the machine finds: in Python while that is little work, compiled where it can be."""
     run: Callable[..., Any] | None = None
     if may_compile:
-        run = compiled_run(asked, rows, arguments, worth=_WORTH_COMPILING)
+        run = compiled_run(requested, rows, arguments, worth=_WORTH_COMPILING)
     if run is None and may_compile and rows.table.num_rows < _WORTH_COMPILING:
         try:
-            return _interpreted(_asked(asked, rows, _PATIENCE), rows.running)(*arguments, ())
+            return _interpreted(_requested(requested, rows, _PATIENCE), rows.running)(*arguments, ())
         except _LongWorkError:
-            run = compiled_run(asked, rows, arguments)
+            run = compiled_run(requested, rows, arguments)
     if run is None:
-        run = _interpreted(_asked(asked, rows), rows.running)
+        run = _interpreted(_requested(requested, rows), rows.running)
     return run(*arguments, ())
 
 
@@ -350,7 +350,7 @@ def _together(parts: list[PatternCondition]) -> list[PatternCondition]:
 
 def is_row_only(expression: PairExpression) -> bool:
     """Whether no register is read, nor Spark asked."""
-    return sides_of(expression) <= {"row"} and not asked_of(expression)
+    return sides_of(expression) <= {"row"} and not requests_of(expression)
 
 
 class _MatchRows(PairRows):
@@ -372,7 +372,7 @@ class _MatchRows(PairRows):
         expressions = tuple(part.expression for part in self.parts)
         super().__init__(table, bounds, plan.constants, expressions, plan.ansi)
         self.asking = Asking(plan, table, self.of_register)
-        self.asked = self.asking.answered
+        self.requested = self.asking.answered
 
     def of_register(self, name: str) -> Callable[[int], Any] | None:
         """What registers that are no rows are in a column; None for a column of rows."""
@@ -445,7 +445,7 @@ def _interpreted(condition: Callable[..., int], lists: RunningAggregates) -> Cal
     return FunctionType(machine.run.__code__, names)
 
 
-def _asked(
+def _requested(
     parts: list[PatternCondition], rows: _MatchRows, patience: int | None = None
 ) -> Callable[..., int]:
     """The conditions evaluated for one thread at a time, `patience` times at most."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from windrow.kernels.patterns.execution import asked_for, find_matches
+from windrow.kernels.patterns.execution import find_matches, requested
 from windrow.kernels.patterns.measures import OutputRows, Written, measured
 from windrow.kernels.patterns.pattern_plan import STATE, MatchPlan
 
@@ -41,7 +41,7 @@ def match_recognize(plan: MatchPlan, table: pa.Table, bounds: Array) -> Iterator
         As :func:`windrow.kernels.patterns.execution.find_matches`, and of the aggregates.
     """
     if plan.answers is not None and plan.answers.most is not None:
-        yield from asked_for(plan, table, bounds)
+        yield from requested(plan, table, bounds)
         return
     matches = find_matches(plan, table, bounds)
     yield from rows_of_matches(plan, Written(matches, table), np.ones(table.num_rows, bool))

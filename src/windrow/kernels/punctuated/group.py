@@ -90,12 +90,12 @@ class Group:
             if self._whole():
                 carry.rows = Trace(rows.select(whole).schema, columns, carry.closing.closed.lines)
         found = carry.states.find(states)
-        if len(found.asked):
+        if len(found.probed):
             before = carry.states.rows(found.places)
-            merged = self._merged(before, states.take(pa.array(found.asked)))
+            merged = self._merged(before, states.take(pa.array(found.probed)))
             carry.states.remove(found.places)
             is_new = np.ones(len(states), bool)
-            is_new[found.asked] = False
+            is_new[found.probed] = False
             states = pa.concat_tables([states.filter(pa.array(is_new)), merged.cast(states.schema)])
         carry.states.add(states)
         if carry.rows is not None:

@@ -162,7 +162,7 @@ class SetOperator:
         # affected and closed rows leave the store, and return if they must be retained
         found = store.find(rows)
         for name in _NOTES:
-            counts[name][found.asked] += store.note(name, found.places)
+            counts[name][found.probed] += store.note(name, found.places)
         closed = np.setdiff1d(store.matching(fresh), found.places)
         gone = np.concatenate([found.places, closed])
         affected = pa.concat_tables([rows, store.rows(closed)])

@@ -212,9 +212,9 @@ class QueryReader:
                 raise
             why = reason
         # what is computed of IN a subquery only Spark knows
-        return self._with_hidden(shape, items, lambda select: self._asked(select, why))
+        return self._with_hidden(shape, items, lambda select: self._by_spark(select, why))
 
-    def _asked(self, select: Select, reason: NotPlannedError | UnknownShapeError) -> Node:
+    def _by_spark(self, select: Select, reason: NotPlannedError | UnknownShapeError) -> Node:
         with self._or(reason):
             return asking_pieces(self._reading, select, reason)
 

@@ -14,7 +14,13 @@ from windrow.plan.reader.block_rows import BlockRows, name_around, renamed
 from windrow.plan.reader.read_joins import equality, joined, paired, using
 from windrow.plan.reader.reader_state import PlannedView, ReaderState
 from windrow.plan.reader.statement_text import NotPlannedError, StatementText
-from windrow.plan.reader.subqueries_as_joins import asked_in_on, decided, has_subquery, lateral, reads_around
+from windrow.plan.reader.subqueries_as_joins import (
+    decided,
+    has_subquery,
+    lateral,
+    reads_around,
+    subqueries_in_on,
+)
 from windrow.syntax.expression_nodes import Name
 from windrow.syntax.expressions import parse_expression
 from windrow.syntax.nodes import Cte, Range
@@ -34,8 +40,8 @@ def from_where(
     """
     statement = reading.statement
     where = [] if select.where is None else conjuncts(statement.tokens, *select.where)
-    asked = [part for part in where if has_subquery(statement, part)]
-    where = [part for part in where if part not in asked]
+    deferred = [part for part in where if has_subquery(statement, part)]
+    where = [part for part in where if part not in deferred]
     rows: BlockRows | None = None
     is_beside = around is not None and bool(select.source) and reads_around(reading, select.source[0])
     if around is not None and is_beside:
@@ -58,7 +64,7 @@ def from_where(
             rows = using(statement, rows, one, item)
             _name_own(statement, select, rows)
         else:
-            rows, one = asked_in_on(reading, select, rows, one, item)
+            rows, one = subqueries_in_on(reading, select, rows, one, item)
             rows, where = joined(statement, rows, one, item, where, is_padded=is_padded)
     if rows is None:
         rows = BlockRows(_one_row(statement, select.items[0]), ())
@@ -71,7 +77,7 @@ def from_where(
         _name_around(statement, select, rows)
     elif around is not None:
         rows, where = _beside(statement, select, around, rows, where)
-    for part in asked:
+    for part in deferred:
         rows, rest = decided(reading, select, rows, part)
         where += [] if rest is None else [rest]
     # as written: a condition may keep the next one from rows for which it fails

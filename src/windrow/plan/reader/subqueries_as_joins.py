@@ -34,12 +34,12 @@ from windrow.syntax.sqltext import SqlText
 
 __all__ = [
     "alone",
-    "asked_in_on",
     "decided",
     "has_subquery",
     "lateral",
     "reads_around",
     "subqueries",
+    "subqueries_in_on",
     "unnested",
 ]
 
@@ -280,7 +280,7 @@ def _with_aggregate_of(reading: ReaderState, rows: BlockRows, select: Shape, bra
 # -- FROM ------------------------------------------------------------------------------------------------
 
 
-def asked_in_on(
+def subqueries_in_on(
     reading: ReaderState, select: Select, left: BlockRows, right: BlockRows, item: FromItem
 ) -> tuple[BlockRows, BlockRows]:
     """The sides of a join with columns that stand for the subqueries in its condition.

@@ -49,8 +49,8 @@ from windrow.spark.analysis.keyed_rows import (
 )
 from windrow.spark.arrow import arrow_type, contains, decode
 from windrow.spark.clauses.join_plan import POSITION
-from windrow.spark.clauses.match_asked import answers_of
 from windrow.spark.clauses.match_neighbours import beside, needs_positions
+from windrow.spark.clauses.match_requests import answers_of
 from windrow.spark.clauses.spark_aggregates import aggregate_lists
 from windrow.spark.gateway import Gateway, is_ansi
 from windrow.spark.scan.file_scan import file_scan
@@ -276,7 +276,7 @@ class MatchStage(KeyedRows):
         result = self.result(types)
         keyed = self.keyed(wide)
         plan = self.plan(result)
-        if self.draft.asked and not self.gateway.plan_only:
+        if self.draft.requested and not self.gateway.plan_only:
             plan = replace(plan, answers=self.answers(plan, keyed, types))
         scanned = file_scan(self.gateway, keyed, self.partition)
         scan, self.bound.reads = scanned.scan, scanned.lines

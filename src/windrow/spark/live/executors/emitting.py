@@ -199,14 +199,14 @@ class Emitting:
             return None
         entries, rows = entries.filter(below), rows.filter(below).combine_chunks()
         scales = self.work.program.scales
-        asked = [
+        judged = [
             (
                 one.source.mark_before(rows, self.known_of(one.source.watermark_of), scales),
                 [partial(where_true, run, one.rowtime.name) for run in runs],
             )
             for one, runs in judges
         ]
-        bounds = late_by(rows, judges[0][0].rowtime.type, asked)
+        bounds = late_by(rows, judges[0][0].rowtime.type, judged)
         is_late = bounds != NO_BOUND
         if not is_late.any():
             return None

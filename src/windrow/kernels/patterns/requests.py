@@ -22,7 +22,14 @@ import pyarrow as pa
 
 from windrow.errors import ExecutionError
 from windrow.kernels.pairs import PairRows, PairValues, Sides, row_of
-from windrow.kernels.patterns.pattern_plan import ANSWER, ASKED, Answers, MatchPlan, asked_column, asked_of
+from windrow.kernels.patterns.pattern_plan import (
+    ANSWER,
+    REQUESTED,
+    Answers,
+    MatchPlan,
+    requested_column,
+    requests_of,
+)
 from windrow.kernels.patterns.program import DONE, JUMP, PatternProgram
 from windrow.kernels.window_plan import ColumnRef, Number, Operation
 
@@ -116,12 +123,12 @@ class Asking:
         Columns of other conditions are NULL.
         """
         schema = self.plan.result
-        read = asked_of(Operation("AND", tuple(part.expression for part in self.plan.conditions)))
+        read = requests_of(Operation("AND", tuple(part.expression for part in self.plan.conditions)))
         for number in sorted({number for number, _ in self.wanted}):
             rows = [elements for (of, _), elements in self.wanted.items() if of == number]
-            columns = {ASKED: pa.array([number] * len(rows), pa.int32())}
+            columns = {REQUESTED: pa.array([number] * len(rows), pa.int32())}
             for place, ref in enumerate(read[number]):
-                name = asked_column(number, place)
+                name = requested_column(number, place)
                 columns[name] = self.array(ref, [row[place] for row in rows], schema.field(name).type)
             arrays = [columns.get(field.name, pa.nulls(len(rows), field.type)) for field in schema]
             yield from pa.table(arrays, schema).combine_chunks().to_batches()

@@ -4,9 +4,9 @@
            ▲                                                                    │
            └────────────────────────────────────────────────────────────────────┘ until nothing is
 
-Every round is a job that searches for what is not known (:mod:`windrow.kernels.patterns.asking`) and one over
-the values that it has found, which are on the driver in between. Each may find more than the one before, as
-what it finds ends threads of the next.
+Every round is a job that searches for what is not known (:mod:`windrow.kernels.patterns.requests`) and one
+over the values that it has found, which are on the driver in between. Each may find more than the one before,
+as what it finds ends threads of the next.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from pyspark.sql.types import DataType, IntegerType, LongType, StringType, Struc
 
 from windrow.algebra.names import ROW
 from windrow.errors import NotSupportedError
-from windrow.kernels.patterns.asking import keys_of
 from windrow.kernels.patterns.pattern_plan import (
     ANSWER,
-    ASKED,
     LABELS,
     NUMBERS,
+    REQUESTED,
     Answers,
     MatchPlan,
-    asked_column,
+    requested_column,
 )
-from windrow.rules.match_draft import AskedCondition, MatchDraft, calls_of_spark
+from windrow.kernels.patterns.requests import keys_of
+from windrow.rules.match_draft import MatchDraft, SparkCondition, calls_of_spark
 from windrow.spark.analysis.keyed_rows import arrow_of, travelling_schema
 from windrow.spark.arrow import decode
 from windrow.spark.clauses.spark_aggregates import aggregate_lists
@@ -85,10 +85,10 @@ class _Rounds:
         self.gateway, self.draft, self.run = gateway, draft, run
         self.kinds = {
             item.number: {
-                asked_column(item.number, place): _kind(value.column.column, types)
+                requested_column(item.number, place): _kind(value.column.column, types)
                 for place, value in enumerate(item.reads)
             }
-            for item in draft.asked
+            for item in draft.requested
         }
         self.tables: dict[int, pa.Table] = {}
         self.count = 0
@@ -96,26 +96,28 @@ class _Rounds:
     def searched(self, plan: MatchPlan, search: Search, *, of_all: bool) -> tuple[tuple[int, pa.Table], ...]:
         """The answers that there are when such a search asks for no others."""
         fields = [StructField(name, kind) for kinds in self.kinds.values() for name, kind in kinds.items()]
-        result = StructType([StructField(ASKED, IntegerType()), *fields])
+        result = StructType([StructField(REQUESTED, IntegerType()), *fields])
         schema = pa.schema([pa.field(item.name, arrow_of(item.dataType)) for item in result.fields])
         most = _AT_FIRST
         while True:
             known = tuple(self.tables.items())
             asking = replace(plan, result=schema, answers=Answers(known, most, of_all))
             with self.gateway.translated():
-                asked = search(asking, result).toArrow()
-            if not asked.num_rows:
+                requested = search(asking, result).toArrow()
+            if not requested.num_rows:
                 return known
             self.count += 1
-            for item in self.draft.asked:
-                self.evaluate(item, asked)
+            for item in self.draft.requested:
+                self.evaluate(item, requested)
             self.refuse_costly()
             most *= _MORE
 
-    def evaluate(self, item: AskedCondition, asked: pa.Table) -> None:
+    def evaluate(self, item: SparkCondition, requested: pa.Table) -> None:
         """Add what Spark finds of the values that a condition was asked for."""
         kinds = self.kinds[item.number]
-        rows = asked.filter(pa.compute.equal(asked.column(ASKED), item.number)).select(list(kinds))
+        rows = requested.filter(pa.compute.equal(requested.column(REQUESTED), item.number)).select(
+            list(kinds)
+        )
         first = {key: at for at, key in reversed(list(enumerate(keys_of(rows))))}
         rows = rows.take(pa.array(sorted(first.values()), pa.int64()))
         if not rows.num_rows:
@@ -136,7 +138,7 @@ class _Rounds:
         known = self.tables.get(item.number)
         self.tables[item.number] = found if known is None else pa.concat_tables([known, found])
 
-    def scope(self, item: AskedCondition, frame: DataFrame) -> DataFrame:
+    def scope(self, item: SparkCondition, frame: DataFrame) -> DataFrame:
         """The variables of a condition, aggregates that the kernel does not have among them."""
         calls = calls_of_spark(leaf for leaf in self.draft.running if leaf.name in frame.columns)
         frame = aggregate_lists(calls, self.draft.match.prefix, frame, self.run)
@@ -168,7 +170,7 @@ def _kind(column: str, types: Mapping[str, DataType]) -> DataType:
     return {LABELS: StringType(), NUMBERS: LongType()}.get(column) or types[column]
 
 
-def _scope(draft: MatchDraft, item: AskedCondition, decoded: Mapping[str, Column]) -> list[Column]:
+def _scope(draft: MatchDraft, item: SparkCondition, decoded: Mapping[str, Column]) -> list[Column]:
     """The variables of a condition as structs, and the columns of the row that is tried.
 
     Lists of which Spark is to compute aggregates stand under their names.
