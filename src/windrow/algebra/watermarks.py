@@ -26,17 +26,17 @@ def of_producers(entries: Iterable[tuple[int, Hashable, int | None]]) -> Waterma
     >>> of_producers([(1, "a", 5), (2, "b", None), (3, "b", 4), (4, "b", 9), (4, "a", 6)])
     [(1, 5), (4, 6)]
     """
-    promised: dict[Hashable, int | None] = {}
+    bounds: dict[Hashable, int | None] = {}
     history: WatermarkHistory = []
     waiting = sorted(entries, key=lambda entry: entry[0])
     for number, (ptime, producer, bound) in enumerate(waiting):
-        before = promised.get(producer)
-        promised[producer] = bound if before is None else before if bound is None else max(before, bound)
+        before = bounds.get(producer)
+        bounds[producer] = bound if before is None else before if bound is None else max(before, bound)
         if number + 1 < len(waiting) and waiting[number + 1][0] == ptime:
             continue
-        known = [value for value in promised.values() if value is not None]
+        known = [value for value in bounds.values() if value is not None]
         # who has come and promised nothing holds the others back
-        if len(known) == len(promised) and (not history or min(known) > history[-1][1]):
+        if len(known) == len(bounds) and (not history or min(known) > history[-1][1]):
             history.append((ptime, min(known)))
     return history
 

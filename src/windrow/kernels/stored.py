@@ -33,15 +33,22 @@ _ROOMS = (
 
 _MOVED = {
     "windrow.spark.live.row_maps": "windrow.spark.live.operators.row_maps",
+    "windrow.kernels.punctuated.step": "windrow.kernels.punctuated.delta",
     "windrow.kernels.stages.": "windrow.kernels.incremental.",
 }
 """Modules, and packages with a dot, that had other names in earlier versions, and so in stored tables."""
 
-_RENAMED = {
-    ("windrow.kernels.incremental.completing", "Completing"): {"held": "retained"},
-    ("windrow.kernels.punctuated.session", "SessionCarry"): {"told": "announced"},
+_CLASSES = {"Promises": "Announced"}
+"""Classes that had other names."""
+
+_CARRIES = ("Filter", "Project", "Group", "Join", "Over", "Set", "Sort", "Window", "RowMap")
+_ATTRIBUTES = {
+    "Completing": {"held": "retained"},
+    "Announced": {"_told": "_covered"},
+    "SessionCarry": {"promises": "announced", "told": "least_announced"},
+    **{f"{carry}Carry": {"promises": "announced"} for carry in _CARRIES},
 }
-"""By module and class, attributes that had other names in earlier versions."""
+"""Attributes that had other names, by their classes."""
 
 _COLLECTIONS = {"list": list, "tuple": tuple, "set": set, "frozenset": frozenset}
 _PLAIN = (str, int, float, type(None))
@@ -202,13 +209,13 @@ class _Reader:
         raise StoredError(kind)
 
     def _object(self, number: int, module: str, name: str, attributes: dict[str, Any]) -> None:
-        module = _now(module)
+        module, name = _now(module), _CLASSES.get(name, name)
         kind = getattr(sys.modules.get(module), name, None) if module.startswith(_ROOMS) else None
         if not isinstance(kind, type) or kind.__module__ != module:
             raise StoredError(f"{module}.{name}")
         made: object = object.__new__(kind)
         self._made[number] = made  # before its attributes, which may lead back to it
-        renamed = _RENAMED.get((module, name), {})
+        renamed = _ATTRIBUTES.get(name, {})
         for attribute, reference in attributes.items():
             object.__setattr__(made, renamed.get(attribute, attribute), self.of(reference))
         if isinstance(made, Remade):

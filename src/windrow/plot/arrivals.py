@@ -39,20 +39,20 @@ def draw_arrivals(scene: ArrivalScene, width: int | None = None) -> Picture:
     rows: list[dict[str, Any]] = []
     late: list[dict[str, Any]] = []
     bounds: list[dict[str, Any]] = []
-    promised: dict[str, float] = {}
+    reached: dict[str, float] = {}
     for entry in scene.arrivals:
         one = {"x": entry.came, "group": named[entry.producer]}
         if entry.rowtime is not None:
             if entry.is_late:
-                bound = promised.get(entry.producer, entry.rowtime)
+                bound = reached.get(entry.producer, entry.rowtime)
                 late.append({**one, "y": entry.rowtime, "bound": bound, "group": _LATE})
             else:
                 rows.append({**one, "y": entry.rowtime})
-        if entry.bound is not None and entry.bound > promised.get(entry.producer, float("-inf")):
-            promised[entry.producer] = entry.bound
+        if entry.bound is not None and entry.bound > reached.get(entry.producer, float("-inf")):
+            reached[entry.producer] = entry.bound
             bounds.append({**one, "y": entry.bound})
     bounds += [
-        {"x": x_domain[1], "group": named[producer], "y": bound} for producer, bound in promised.items()
+        {"x": x_domain[1], "group": named[producer], "y": bound} for producer, bound in reached.items()
     ]
     if late:
         colours[_LATE] = LATE

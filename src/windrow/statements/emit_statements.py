@@ -297,7 +297,7 @@ def _timed(
     if watermark is not None:
         for each in timed.streams:
             arrival = recorded[each].timed
-            silent = arrival is not None and not arrival.watermark and not arrival.may_promise
+            silent = arrival is not None and not arrival.watermark and not arrival.may_punctuate
             if silent and not _goes_on(recorded[each]):
                 raise AnalysisError(
                     f"stream {each} has no watermark: of nothing in it is known that it is complete",

@@ -282,7 +282,7 @@ def _matrix(
     before, after = edge
     matrix = np.ones(((before + 1) * (after + 1), len(plan.labels), rows.table.num_rows), bool)
     every = np.arange(rows.table.num_rows)
-    requested, places = (every, slice(None)) if searched is None else (searched, searched)
+    at, places = (every, slice(None)) if searched is None else (searched, searched)
     first, stop = rows.first, rows.stop
     for variant, conditions in enumerate(matrix):
         there_before, there_after = divmod(variant, after + 1)
@@ -292,13 +292,13 @@ def _matrix(
             rows.stop = np.minimum(stop, every + there_after + 1)
         for part in parts:
             with _located(part, plan):
-                conditions[part.label, places] &= holds(part.expression, rows, {"row": requested})
+                conditions[part.label, places] &= holds(part.expression, rows, {"row": at})
         rows.first, rows.stop = first, stop
     return matrix
 
 
 def _found(
-    requested: list[PatternCondition],
+    conditions: list[PatternCondition],
     rows: _MatchRows,
     arguments: tuple[Any, ...],
     *,
@@ -307,14 +307,14 @@ def _found(
     """What the machine finds: in Python while that is little work, compiled where it can be."""
     run: Callable[..., Any] | None = None
     if may_compile:
-        run = compiled_run(requested, rows, arguments, worth=_WORTH_COMPILING)
+        run = compiled_run(conditions, rows, arguments, worth=_WORTH_COMPILING)
     if run is None and may_compile and rows.table.num_rows < _WORTH_COMPILING:
         try:
-            return _interpreted(_requested(requested, rows, _PATIENCE), rows.running)(*arguments, ())
+            return _interpreted(_requested(conditions, rows, _PATIENCE), rows.running)(*arguments, ())
         except _LongWorkError:
-            run = compiled_run(requested, rows, arguments)
+            run = compiled_run(conditions, rows, arguments)
     if run is None:
-        run = _interpreted(_requested(requested, rows), rows.running)
+        run = _interpreted(_requested(conditions, rows), rows.running)
     return run(*arguments, ())
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 from windrow.punctuations import Cover, Pattern
 from windrow.punctuations.regions import Lines, Region
 
-__all__ = ["Delta", "Promises", "renamed"]
+__all__ = ["Announced", "Delta", "renamed"]
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Delta:
     punctuations: tuple[Pattern, ...] = ()
 
 
-class Promises:
+class Announced:
     """The punctuations of an output: each is emitted once, and only if earlier ones do not cover it."""
 
     def __init__(self, lines: Lines) -> None:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow.kernels.punctuated.delta import Delta, Promises, renamed
+from windrow.kernels.punctuated.delta import Announced, Delta, renamed
 from windrow.kernels.punctuated.watch import Watched
 from windrow.kernels.sorting import sorted_partitions
 from windrow.punctuations import Closing, Pattern, lines_of
@@ -51,7 +51,7 @@ class JoinCarry:
 
     left: _Side
     right: _Side
-    promises: Promises
+    announced: Announced
 
     @property
     def retained(self) -> tuple[int, ...]:
@@ -96,7 +96,7 @@ class Join:
         if self.kind in ("right", "full"):
             output.append(self._padded(carry, alone))
         news = self._punctuations(carry, left.punctuations, right.punctuations, closed_right)
-        return Delta(pa.concat_tables(output), carry.promises.news(news)), carry
+        return Delta(pa.concat_tables(output), carry.announced.news(news)), carry
 
     @property
     def _is_half(self) -> bool:
@@ -107,7 +107,7 @@ class Join:
         retained = pa.schema([right.field(name) for name in theirs]) if self._is_half else right
         output = left if self._is_half else pa.schema([*left, *right])
         return JoinCarry(
-            _side(left, left, mine, theirs), _side(right, retained, theirs, mine), Promises(lines_of(output))
+            _side(left, left, mine, theirs), _side(right, retained, theirs, mine), Announced(lines_of(output))
         )
 
     def _pairs(self, carry: JoinCarry, left: pa.Table, right: pa.Table) -> list[pa.Table]:

@@ -28,12 +28,12 @@ __all__ = [
     "closed",
     "computed",
     "distinct",
+    "excluded",
     "group",
     "holds",
     "join",
     "over",
     "project",
-    "promised",
     "select",
     "session",
     "set_operator",
@@ -73,13 +73,13 @@ class Meaning:
         The rows, as tuples in the order of the output's columns; of `sort` in order.
     retained
         How many rows each of its inputs has in its state.
-    is_promised
+    is_excluded
         Whether a row of the output will not come (again).
     """
 
     passed: list[Tuple]
     retained: tuple[int, ...]
-    is_promised: Callable[[Row], bool]
+    is_excluded: Callable[[Row], bool]
 
 
 def holds(value: Any, operator: str, operand: Any = None) -> bool:
@@ -101,15 +101,15 @@ def matches(row: Row, pattern: Pattern) -> bool:
     return all(holds(row[name], *conditions) for name, *conditions in pattern)
 
 
-def promised(row: Row, patterns: Iterable[Pattern]) -> bool:
+def excluded(row: Row, patterns: Iterable[Pattern]) -> bool:
     """SetMatch: whether some pattern has the row."""
     return any(matches(row, pattern) for pattern in patterns)
 
 
-def still_promised(row: Row, patterns: Iterable[Pattern], retained: Sequence[Row]) -> bool:
+def still_excluded(row: Row, patterns: Iterable[Pattern], retained: Sequence[Row]) -> bool:
     """Whether some pattern has the row, and none of the rows that are kept."""
     free = (pattern for pattern in patterns if not any(matches(one, pattern) for one in retained))
-    return promised(row, free)
+    return excluded(row, free)
 
 
 def possible(universe: Universe) -> Iterable[Row]:
@@ -121,7 +121,7 @@ def possible(universe: Universe) -> Iterable[Row]:
 def closed(so_far: SoFar, known: Row) -> bool:
     """Whether every possible row with these values in these columns is promised not to come."""
     rest = {name: [known[name]] if name in known else own for name, own in so_far.universe.items()}
-    return all(promised(row, so_far.patterns) for row in possible(rest))
+    return all(excluded(row, so_far.patterns) for row in possible(rest))
 
 
 def tupled(row: Row, names: Iterable[str] | None = None) -> Tuple:
@@ -144,7 +144,7 @@ def select(so_far: SoFar, qualifies: Callable[[Row], bool]) -> Meaning:
     return Meaning(
         [tupled(row) for row in so_far.rows if qualifies(row)],
         (0,),
-        lambda row: promised(row, so_far.patterns),
+        lambda row: excluded(row, so_far.patterns),
     )
 
 
@@ -161,7 +161,7 @@ def computed(so_far: SoFar, names: Sequence[str], made: Mapping[str, Callable[[R
     def becomes(row: Row) -> Row:
         return {**only(row, names), **{name: value(row) for name, value in made.items()}}
 
-    open_ = {tupled(becomes(row)) for row in so_far.possible if not promised(row, so_far.patterns)}
+    open_ = {tupled(becomes(row)) for row in so_far.possible if not excluded(row, so_far.patterns)}
     return Meaning([tupled(becomes(row)) for row in so_far.rows], (0,), lambda row: tupled(row) not in open_)
 
 
@@ -170,8 +170,8 @@ def distinct(so_far: SoFar) -> Meaning:
     seen = different(so_far.rows)
     return Meaning(
         [tupled(row) for row in seen],
-        (sum(not promised(row, so_far.patterns) for row in seen),),
-        lambda row: promised(row, so_far.patterns),
+        (sum(not excluded(row, so_far.patterns) for row in seen),),
+        lambda row: excluded(row, so_far.patterns),
     )
 
 
@@ -223,10 +223,10 @@ def sort(so_far: SoFar, keys: Sequence[Key]) -> Meaning:
     `Initial` is the part of what is promised of which no possible row that is not promised comes before: the
     patterns so far, cut where a pattern reaches beyond.
     """
-    open_ = [row for row in so_far.possible if not promised(row, so_far.patterns)]
+    open_ = [row for row in so_far.possible if not excluded(row, so_far.patterns)]
 
     def is_initial(row: Row) -> bool:
-        return promised(row, so_far.patterns) and not any(in_order(keys, other, row) < 0 for other in open_)
+        return excluded(row, so_far.patterns) and not any(in_order(keys, other, row) < 0 for other in open_)
 
     passed = sorted(
         (row for row in so_far.rows if is_initial(row)),
@@ -249,7 +249,7 @@ def over(
     What is promised holds of the output when no row that waits matches it. Kept are the rows that wait, and,
     of a partition that is open, the last `reach` of the others, or all.
     """
-    open_ = [row for row in so_far.possible if not promised(row, so_far.patterns)]
+    open_ = [row for row in so_far.possible if not excluded(row, so_far.patterns)]
 
     def is_ready(row: Row) -> bool:
         if not looks_back:
@@ -277,7 +277,7 @@ def over(
     return Meaning(
         passed,
         (len(waiting), before),
-        lambda row: still_promised(only(row, so_far.universe), so_far.patterns, waiting),
+        lambda row: still_excluded(only(row, so_far.universe), so_far.patterns, waiting),
     )
 
 
@@ -289,7 +289,7 @@ def session(so_far: SoFar, names: Sequence[str], time: str, gap: int, longest: i
     session comes that begins or ends before those that are open or may begin; the least value of the universe
     stands for all before it.
     """
-    open_ = [row for row in so_far.possible if not promised(row, so_far.patterns)]
+    open_ = [row for row in so_far.possible if not excluded(row, so_far.patterns)]
     members: dict[Tuple, list[Row]] = {}
     for row in so_far.rows:
         members.setdefault(tupled(row, names), []).append(row)
@@ -320,14 +320,14 @@ def session(so_far: SoFar, names: Sequence[str], time: str, gap: int, longest: i
                 passed += [(*tupled(row), begin, end) for row in members_of]
     is_known = bool(open_) and min(row[time] for row in open_) > min(so_far.universe[time])
 
-    def is_promised(row: Row) -> bool:
+    def is_excluded(row: Row) -> bool:
         if is_known and row["begin"] is not None and row["begin"] < min(begins):
             return True
         if is_known and row["end"] is not None and row["end"] < min(ends):
             return True
-        return still_promised(only(row, so_far.universe), so_far.patterns, waiting)
+        return still_excluded(only(row, so_far.universe), so_far.patterns, waiting)
 
-    return Meaning(passed, (len(waiting),), is_promised)
+    return Meaning(passed, (len(waiting),), is_excluded)
 
 
 def join(left: SoFar, right: SoFar, on: Sequence[tuple[str, str]], kind: str) -> Meaning:
@@ -366,15 +366,15 @@ def join(left: SoFar, right: SoFar, on: Sequence[tuple[str, str]], kind: str) ->
             conditions for conditions in right.patterns if all(name in right_keys for name, *_ in conditions)
         ]
 
-        def is_promised(row: Row) -> bool:
-            found = still_promised(row, left.patterns, retained_left)
+        def is_excluded(row: Row) -> bool:
+            found = still_excluded(row, left.patterns, retained_left)
             if kind == "anti" or found:
                 return found
             key = {other: row[one] for one, other in on}
-            return still_promised(key, of_keys, keys)
+            return still_excluded(key, of_keys, keys)
 
         return Meaning(
-            list(paired.elements()) if kind == "semi" else done, (len(retained_left), len(keys)), is_promised
+            list(paired.elements()) if kind == "semi" else done, (len(retained_left), len(keys)), is_excluded
         )
     pairs = [{**one, **other} for one in left.rows for other in right.rows if match(one, other)]
     no_left, no_right = dict.fromkeys(left.universe), dict.fromkeys(right.universe)
@@ -391,23 +391,23 @@ def join(left: SoFar, right: SoFar, on: Sequence[tuple[str, str]], kind: str) ->
             if is_done(left, [row[name] for name in right_keys], left_keys)
         ]
 
-    def is_told(row: Row, mine: SoFar, retained: Sequence[Row], *, may_be_missing: bool) -> bool:
+    def is_decided(row: Row, mine: SoFar, retained: Sequence[Row], *, may_be_missing: bool) -> bool:
         own = only(row, mine.universe)
         if may_be_missing and all(value is None for value in own.values()):
             return False
-        return still_promised(own, mine.patterns, retained)
+        return still_excluded(own, mine.patterns, retained)
 
     is_over = closed(left, {}) and closed(right, {})
 
-    def is_promised_pair(row: Row) -> bool:
+    def is_excluded_pair(row: Row) -> bool:
         if is_over:
             return True
-        return is_told(row, left, retained_left, may_be_missing=kind in ("right", "full")) or is_told(
+        return is_decided(row, left, retained_left, may_be_missing=kind in ("right", "full")) or is_decided(
             row, right, retained_right, may_be_missing=kind in ("left", "full")
         )
 
     return Meaning(
-        [tupled(row) for row in pairs], (len(retained_left), len(retained_right)), is_promised_pair
+        [tupled(row) for row in pairs], (len(retained_left), len(retained_right)), is_excluded_pair
     )
 
 
@@ -418,8 +418,8 @@ def set_operator(left: SoFar, right: SoFar, operator: str) -> Meaning:
     """
     one, other = (Counter(tupled(row) for row in so_far.rows) for so_far in (left, right))
     rows = {tupled(row): row for so_far in (left, right) for row in so_far.rows}
-    closed_left = {key: promised(row, left.patterns) for key, row in rows.items()}
-    closed_right = {key: promised(row, right.patterns) for key, row in rows.items()}
+    closed_left = {key: excluded(row, left.patterns) for key, row in rows.items()}
+    closed_right = {key: excluded(row, right.patterns) for key, row in rows.items()}
 
     def copies(key: Tuple) -> int:
         match operator:
@@ -463,7 +463,7 @@ def set_operator(left: SoFar, right: SoFar, operator: str) -> Meaning:
     return Meaning(
         [key for key in rows for _ in range(copies(key))],
         (sum(map(is_retained, rows)),),
-        lambda row: promised(row, left.patterns) and promised(row, right.patterns),
+        lambda row: excluded(row, left.patterns) and excluded(row, right.patterns),
     )
 
 
@@ -474,7 +474,7 @@ def window(so_far: SoFar, rowtime: str, length: int) -> Meaning:
     can come. It is kept until then; what is promised of the rows holds of their changes when no kept row
     matches.
     """
-    times = [row[rowtime] for row in so_far.possible if not promised(row, so_far.patterns)]
+    times = [row[rowtime] for row in so_far.possible if not excluded(row, so_far.patterns)]
     reached = min((time for time in times if time is not None), default=None)
     changes, retained = [], []
     for row in so_far.rows:
@@ -487,5 +487,5 @@ def window(so_far: SoFar, rowtime: str, length: int) -> Meaning:
     return Meaning(
         changes,
         (len(retained),),
-        lambda row: still_promised(row, so_far.patterns, retained),
+        lambda row: still_excluded(row, so_far.patterns, retained),
     )

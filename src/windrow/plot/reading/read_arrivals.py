@@ -10,7 +10,7 @@ from windrow.plot.reading.chart_options import Options
 from windrow.plot.reading.places import as_place, is_time
 from windrow.plot.scene import Arrival, ArrivalScene, Axis
 from windrow.spark.gateway import Gateway
-from windrow.spark.logs.session_streams import CAME, IS_LATE, PRODUCER, PROMISE, ROWTIME, Stream
+from windrow.spark.logs.session_streams import CAME, ENTRY_BOUND, IS_LATE, PRODUCER, ROWTIME, Stream
 
 __all__ = ["read_arrivals"]
 
@@ -40,7 +40,7 @@ def read_arrivals(stream: Stream, options: Options) -> ArrivalScene:
     scale = arrival.rowtime
     kind = arrival.judged.schema[CAME].dataType
     came = as_place(CAME, kind)
-    rowtime, bound = (as_place(scale.to_column(name), _KINDS[scale.kind]) for name in (ROWTIME, PROMISE))
+    rowtime, bound = (as_place(scale.to_column(name), _KINDS[scale.kind]) for name in (ROWTIME, ENTRY_BOUND))
     assert rowtime is not None
     assert bound is not None
     rows = arrival.judged.select(

@@ -16,10 +16,10 @@ from windrow.algebra.watermarks import WatermarkHistory
 from windrow.spark.logs.session_streams import (
     ARRIVED,
     CAME,
+    ENTRY_BOUND,
     IS_LATE,
     NUMBER,
     PRODUCER,
-    PROMISE,
     PTIME,
     ROWTIME,
     Stream,
@@ -43,7 +43,7 @@ def arrived(
     rows: DataFrame,
     watermark: WatermarkHistory,
     ends: tuple[int, int] | None,
-    promised: Sequence[tuple[int, str]] = (),
+    punctuations: Sequence[tuple[int, str]] = (),
 ) -> Stream:
     """The stream as the log of these rows.
 
@@ -58,7 +58,7 @@ def arrived(
         The changes of the watermark, with their processing times.
     ends
         The first and the last processing time.
-    promised
+    punctuations
         The punctuations of the stream, with their processing times.
     """
     numbers = [NUMBER] if NUMBER in rows.columns else []
@@ -69,17 +69,19 @@ def arrived(
         F.col(ARRIVED).alias(PTIME),
         F.lit("").alias(PRODUCER),
         F.col(ROWTIME),
-        nothing.alias(PROMISE),
+        nothing.alias(ENTRY_BOUND),
     )
     if watermark:
-        history = rows.sparkSession.createDataFrame(watermark, f"{PTIME} bigint, {PROMISE} bigint")
+        history = rows.sparkSession.createDataFrame(watermark, f"{PTIME} bigint, {ENTRY_BOUND} bigint")
         when = F.expr(PTIMES.to_column(PTIME)).alias(CAME)
-        bounds = history.select(when, PTIME, F.lit("").alias(PRODUCER), nothing.alias(ROWTIME), PROMISE)
+        bounds = history.select(when, PTIME, F.lit("").alias(PRODUCER), nothing.alias(ROWTIME), ENTRY_BOUND)
         came = came.unionByName(bounds)
     judged = came.withColumn(IS_LATE, F.lit(False))
     arrivals = StreamArrivals(came, judged, stream.scale, "ptime", PTIMES, (watermark, ends))
     if stream.live is not None and stream.live.has_patterns:
-        arrivals = replace(arrivals, promised=(*((0, text) for text in stream.live.domain), *promised))
+        arrivals = replace(
+            arrivals, known_punctuations=(*((0, text) for text in stream.live.domain), *punctuations)
+        )
     return replace(stream, frame=frame, ties=(ARRIVED,), arrivals=arrivals)
 
 

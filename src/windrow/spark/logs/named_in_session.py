@@ -21,7 +21,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from windrow.algebra.time_scale import TimeScale
 from windrow.errors import WindrowError
 from windrow.spark.collected import frame_of_few
-from windrow.spark.logs.admitted_rows import PROMISED
+from windrow.spark.logs.admitted_rows import VIOLATED_BOUND
 from windrow.spark.logs.arrived import arrived, before_end
 from windrow.spark.logs.live_source import BOUND, LOGGED, PRODUCER, PTIME, LiveSource
 from windrow.spark.logs.log_source import FORMAT, LogSource
@@ -210,7 +210,9 @@ class NamedStreamEntry:
         if not tables:
             return None
         broken = F.nullif(F.col(_VIOLATED), F.lit(NO_BOUND))
-        return self._frame(tables, tables[0].schema).select(*self._columns(), broken.alias(PROMISED), REASON)
+        return self._frame(tables, tables[0].schema).select(
+            *self._columns(), broken.alias(VIOLATED_BOUND), REASON
+        )
 
     def _frame(self, tables: list[pa.Table], schema: pa.Schema) -> DataFrame:
         whole = pa.concat_tables([schema.empty_table(), *tables])

@@ -11,13 +11,13 @@ from pyspark.sql import functions as F
 from windrow.algebra.time_scale import TimeScale
 from windrow.errors import AnalysisError, Span, UsageError, did_you_mean
 from windrow.spark.errors import raising
-from windrow.spark.logs.admitted_rows import PROMISED, admitted, admitted_by_patterns
+from windrow.spark.logs.admitted_rows import VIOLATED_BOUND, admitted, admitted_by_patterns
 from windrow.spark.logs.session_streams import (
     ARRIVED,
     CAME,
+    ENTRY_BOUND,
     IS_LATE,
     PRODUCER,
-    PROMISE,
     PTIME,
     ROWTIME,
     SENDER,
@@ -187,22 +187,22 @@ def _read(frame: DataFrame, log: TableLog) -> Stream:
         return Stream(
             whole, tuple(frame.columns), scale, names, bounds, rowtime, arrivals=arrivals, on_late=log.on_late
         )
-    promise, says = F.lit(None).cast("bigint"), F.lit(False)
+    bound_ticks, says = F.lit(None).cast("bigint"), F.lit(False)
     if in_columns is not None:
         bound_kind = frame.schema[found[in_columns.lower()]].dataType.simpleString()
         if bound_kind != kind and {bound_kind, kind} != {"int", "bigint"}:
             message = f"bounds are of type {bound_kind.upper()}, and the rowtime is of type {kind.upper()}"
             raise log.wrong(in_columns, message, "INVALID_BOUND", "cast them to the type of the rowtime")
-        promise = F.expr(scale.of_column(quoted(found[in_columns.lower()]), scale.kind, scale.unit))
-        says = promise.isNotNull()
+        bound_ticks = F.expr(scale.of_column(quoted(found[in_columns.lower()]), scale.kind, scale.unit))
+        says = bound_ticks.isNotNull()
     if log.punctuation is not None:
         says |= F.col(quoted(found[log.punctuation.lower()])).isNotNull()
     some = F.when(~says & ticks.isNull(), missing).otherwise(ticks)
-    entries = frame.select("*", some.alias(ROWTIME), promise.alias(_BOUND), *_named(order))
+    entries = frame.select("*", some.alias(ROWTIME), bound_ticks.alias(_BOUND), *_named(order))
     apart = {found[name.lower()] for name in (in_columns, log.punctuation) if name is not None}
     columns = tuple(name for name in frame.columns if name not in apart)
     own = [*map(quoted, columns), ROWTIME, *names]
-    promises = entries.where(F.col(_BOUND).isNotNull()).select(F.col(_BOUND).alias(ROWTIME))
+    bound_rows = entries.where(F.col(_BOUND).isNotNull()).select(F.col(_BOUND).alias(ROWTIME))
     if log.watermark is not None and log.punctuation is None:
         rows, arrivals = (
             entries.where(F.col(ROWTIME).isNotNull()).select(*own),
@@ -215,7 +215,7 @@ def _read(frame: DataFrame, log: TableLog) -> Stream:
             names,
             (),
             rowtime,
-            promises=promises,
+            bound_rows=bound_rows,
             arrivals=arrivals,
             on_late=log.on_late,
         )
@@ -242,11 +242,11 @@ def _read(frame: DataFrame, log: TableLog) -> Stream:
             names,
             (),
             rowtime,
-            promises=promises,
+            bound_rows=bound_rows,
             arrivals=arrivals,
             on_late=log.on_late,
         )
-    late, rows = late.select(*own, PROMISED), rows.select(*own)
+    late, rows = late.select(*own, VIOLATED_BOUND), rows.select(*own)
     return Stream(
         rows,
         columns,
@@ -254,7 +254,7 @@ def _read(frame: DataFrame, log: TableLog) -> Stream:
         names,
         (),
         rowtime,
-        promises=promises,
+        bound_rows=bound_rows,
         late=late,
         arrivals=arrivals,
         on_late=log.on_late,
@@ -283,7 +283,7 @@ def _arrivals(
         (missing if scale is None else _ticks(scale)).alias(PTIME),
         (F.col(SENDER).cast("string") if log.producer is not None else F.lit("")).alias(PRODUCER),
         F.col(ROWTIME),
-        F.col(_BOUND).alias(PROMISE),
+        F.col(_BOUND).alias(ENTRY_BOUND),
     ]
 
     def part(some: DataFrame, *, is_late: bool) -> DataFrame:

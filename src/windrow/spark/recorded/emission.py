@@ -29,7 +29,7 @@ from windrow.plan.reader import NotPlannedError, reason_of
 from windrow.plan.sql import sql_of_plan
 from windrow.spark.errors import raising
 from windrow.spark.gateway import Gateway
-from windrow.spark.logs.admitted_rows import PROMISED
+from windrow.spark.logs.admitted_rows import VIOLATED_BOUND
 from windrow.spark.logs.session_streams import NUMBER, PTIME, REASON, ROWTIME, SENDER, Stream, StreamArrivals
 from windrow.spark.recorded.emission_plan import PlanReading
 from windrow.spark.recorded.promised_over import ColumnPairs, Promised, closing_columns_of, with_since
@@ -203,7 +203,12 @@ class Emitted:
         for name, stream in self.streams.items():
             late, own = self.late(name), stream.late
             if late is not None:
-                columns = [*stream.columns, ROWTIME, *([SENDER] if SENDER in late.columns else []), PROMISED]
+                columns = [
+                    *stream.columns,
+                    ROWTIME,
+                    *([SENDER] if SENDER in late.columns else []),
+                    VIOLATED_BOUND,
+                ]
                 late = late.select(*map(quoted, columns), F.lit(REASONS[0]).alias(REASON))
                 if own is not None:
                     own = own.withColumn(REASON, stream.why_late(own))
@@ -212,7 +217,7 @@ class Emitted:
         return found
 
     def late(self, name: str) -> DataFrame | None:
-        """The rows of a stream that are late for a group, with `PROMISED`; None if no row can be."""
+        """The rows of a stream that are late for a group, with `VIOLATED_BOUND`; None if no row can be."""
         judged = [
             (each, found)
             for each in self.timed.occurrences
@@ -232,12 +237,12 @@ class Emitted:
             frame = frame.withColumn(mark, self._mark(each))
             bounds.append(F.when(_is_late(judgings, arrival.rowtime, mark), F.col(mark)))
         violated = bounds[0] if len(bounds) == 1 else F.greatest(*bounds)
-        return frame.withColumn(PROMISED, violated).where(F.col(PROMISED).isNotNull())
+        return frame.withColumn(VIOLATED_BOUND, violated).where(F.col(VIOLATED_BOUND).isNotNull())
 
     def _admitted(self, name: str, rows: DataFrame) -> DataFrame:
         """The rows that no earlier punctuation of the whole stream excludes, also for later producers."""
         promised = Promised({name: self.streams[name]})
-        promised.take(name, self._arrivals[name].promises)
+        promised.take(name, self._arrivals[name].punctuations)
         own = {column: column for column in promised.lines(name)}
         since = promised.of(name, own)
         if since is None:
@@ -261,7 +266,7 @@ class Emitted:
     def _complete_at(self, frame: DataFrame, tick: int) -> DataFrame:
         """The rows that are complete at an instant."""
         names = frame.columns
-        if not self._may_promise:
+        if not self._may_punctuate:
             return frame.where(self.is_complete(tick))
         inside = [f"c{number}" for number in range(len(names))]
         known = frame.withColumn(COMPLETE, self.is_complete(tick)).toDF(*inside, COMPLETE)
@@ -311,7 +316,7 @@ class Emitted:
         return whole
 
     @property
-    def _may_promise(self) -> bool:
+    def _may_punctuate(self) -> bool:
         """Whether punctuation may make rows complete."""
         return bool(self.timed.lineage)
 
@@ -320,7 +325,7 @@ class Emitted:
         """The punctuations of the streams."""
         found = Promised({each.stream: self.streams[each.stream] for each in self.timed.occurrences})
         for name, arrival in self._arrivals.items():
-            found.take(name, arrival.promises)
+            found.take(name, arrival.punctuations)
         return found
 
     def closing_columns(
@@ -395,7 +400,7 @@ class Emitted:
         frame = found.frame
         if self.how.watermark:
             frame = frame.withColumn(COMPLETE, self._complete_since(found))
-            if self._may_promise:
+            if self._may_punctuate:
                 inside = {name.lower(): own for name, own in zip(found.names, found.columns, strict=True)}
                 own = frame.columns
                 frame, promised = self._with_promised(frame, inside)

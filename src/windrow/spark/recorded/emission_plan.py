@@ -216,7 +216,7 @@ class _Known:
 
 
 def _source(name: str, stream: Stream, zoned: Mapping[str, str]) -> EventTimeSource:
-    has_punctuations = stream.timed is not None and stream.timed.may_promise
+    has_punctuations = stream.timed is not None and stream.timed.may_punctuate
     return EventTimeSource(frozenset([name]), stream.rowtime or "", has_punctuations, zoned.get(name))
 
 

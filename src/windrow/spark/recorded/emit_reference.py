@@ -84,7 +84,7 @@ def _instants(query: Emitted) -> list[int]:
         assert arrival is not None
         with query.gateway.translated():
             found |= {row[0] for row in arrival.entries.select(PTIME).distinct().collect()}
-        found |= {at for at, _ in arrival.promises if at}
+        found |= {at for at, _ in arrival.punctuations if at}
     return sorted(found)
 
 

@@ -21,7 +21,7 @@ from windrow.spark.live.executors.as_bytes import from_bytes, to_bytes
 from windrow.spark.live.executors.bucket_account import BucketAccount, as_data
 from windrow.spark.live.executors.bucket_state import BucketState, Moment, Store
 from windrow.spark.live.executors.bucket_task import BucketTask, TaskStream
-from windrow.spark.live.executors.packing import PROMISED, SEEN
+from windrow.spark.live.executors.packing import BOUNDED, SEEN
 from windrow.spark.live.input.arrivals import VIOLATED
 from windrow.spark.logs.session_streams import REASON
 from windrow.streams.admission.parts import BatchPart, Said, judged
@@ -165,9 +165,9 @@ class _Judged:
 
 def _judged(stream: TaskStream, state: BucketState, rows: pa.Table, before: Said) -> _Judged:
     at, seen = (rows.column(name).to_numpy() for name in (stream.rowtime, SEEN))
-    has_bounds = PROMISED in rows.column_names
-    promised = rows.column(PROMISED).to_numpy() if has_bounds else np.full(len(seen), NO_BOUND)
-    decision, violated = judged(stream.ordering, before, at, seen, promised)
+    has_bounds = BOUNDED in rows.column_names
+    bounded = rows.column(BOUNDED).to_numpy() if has_bounds else np.full(len(seen), NO_BOUND)
+    decision, violated = judged(stream.ordering, before, at, seen, bounded)
     is_estimated = decision == Decision.LATE
     is_late = decision == Decision.REJECTED if state.takes_late else decision != Decision.ADMITTED
     # of one producer, the watermark is the bound that such a row is below

@@ -22,13 +22,13 @@ from windrow.spark.live.executors.bucket_task import BucketTask, TaskSide
 from windrow.streams.admission.parts import BatchPart
 from windrow.streams.entries import NO_BOUND
 
-__all__ = ["BUCKET", "DATA", "NOTE", "PACKETS", "PROMISED", "SEEN", "pack"]
+__all__ = ["BOUNDED", "BUCKET", "DATA", "NOTE", "PACKETS", "SEEN", "pack"]
 
 BUCKET, NOTE, DATA = "bucket", "note", "data"
 PACKETS = f"{BUCKET} int, {NOTE} string, {DATA} binary"
 """A packet: whom it is for, what it is, as JSON, and rows as an Arrow stream."""
 
-SEEN, PROMISED = "__seen", "__promised"
+SEEN, BOUNDED = "__seen", "__promised"
 """What was said in a row's part before it."""
 
 _ROWS_AT_ONCE = 1 << 18
@@ -139,13 +139,13 @@ def _packed(
             condition="NULL_ROWTIME",
             hint="leave such rows out where the stream is made: df.where('… IS NOT NULL')",
         )
-    read.said, seen, promised = read.said.read(rowtimes, bounds)
+    read.said, seen, bounded = read.said.read(rowtimes, bounds)
     read.ptime = max(read.ptime, pc.max(entries.column(stream.ptime)).as_py())
     for at, side in enumerate(task.sides):
         if side.stream != place:
             continue
         columns = {name: entries.column(name) for name in _travelling(task, side)}
-        said = {SEEN: seen} if bounds is None else {SEEN: seen, PROMISED: promised}
+        said = {SEEN: seen} if bounds is None else {SEEN: seen, BOUNDED: bounded}
         table = pa.table({**columns, **said})
         rows = table if is_row.all() else table.filter(pa.array(is_row))
         note = json.dumps({"side": at, "order": order, "place": counted})

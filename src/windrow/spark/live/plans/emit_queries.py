@@ -404,7 +404,7 @@ class EmittedPlan(LivePlan):
             if name in told:
                 found.take(name, [(0, text) for text in (stream.live.domain if stream.live else ())])
             elif stream.timed is not None:
-                found.take(name, stream.timed.promises)
+                found.take(name, stream.timed.punctuations)
             found.take(name, told.get(name, ()))
         return found
 
