@@ -60,14 +60,14 @@ class Budget:
 
     seconds: float
     weight: float
-    scale: Callable[[], float] = time.monotonic
+    clock: Callable[[], float] = time.monotonic
 
     def __post_init__(self) -> None:
-        self._begun = self.scale()
+        self._begun = self.clock()
 
     def share(self, weight: float) -> float:
         """What the next comparison may take."""
-        left = max(0.0, self.seconds - (self.scale() - self._begun))
+        left = max(0.0, self.seconds - (self.clock() - self._begun))
         share = left * weight / self.weight if self.weight > 0 else left
         self.weight -= weight
         return share
@@ -78,13 +78,13 @@ def measure(
     sizes: Sequence[int],
     rounds: int,
     allowance: float,
-    scale: Callable[[], float] = time.monotonic,
+    clock: Callable[[], float] = time.monotonic,
 ) -> list[Timings]:
     """The timings at every size, the smallest first.
 
     Each contestant runs once without being timed, at the first size.
     """
-    begun = scale()
+    begun = clock()
     for contestant in contestants:
         contestant.time(sizes[0])
     running = list(contestants)
@@ -95,7 +95,7 @@ def measure(
         for contestant in running:
             timings.add(contestant)
         running = _promising(running, timings)
-        left = allowance - (scale() - begun)
+        left = allowance - (clock() - begun)
         going = [] if following is None else _affordable(running, measured, following, rounds, left)
         behind = [c for c in running if c not in going]
         if behind:

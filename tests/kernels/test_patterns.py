@@ -355,7 +355,7 @@ def test_all_matches_leave_as_they_are_complete_and_durations_as_the_bound_passe
 def steps(monkeypatch):
     """An entry for each time that a condition is asked."""
     steps = []
-    original = execution._asked
+    original = execution._requested
 
     def counted(parts, rows, patience=None):
         condition = original(parts, rows, patience)
@@ -366,7 +366,7 @@ def steps(monkeypatch):
 
         return count
 
-    monkeypatch.setattr(execution, "_asked", counted)
+    monkeypatch.setattr(execution, "_requested", counted)
     return steps
 
 
