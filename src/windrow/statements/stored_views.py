@@ -38,6 +38,19 @@ _PART = 3_000
 _MARK = "is a view of Windrow"
 _MAY = re.compile(r"\b(?:from|join|table)\b", re.IGNORECASE)
 _STATEMENTS = ("SELECT", "WITH", "FROM", "TABLE", "EXPLAIN", "INSERT", "CREATE", "CACHE", "")
+_BEFORE_TABLE = (
+    "",
+    "AS",
+    "ALL",
+    "DISTINCT",
+    "UNION",
+    "EXCEPT",
+    "INTERSECT",
+    "EXPLAIN",
+    "EXTENDED",
+    "FORMATTED",
+)
+"""Words before TABLE where that is not of another statement, as in DESCRIBE TABLE v; none before brackets."""
 _MOST = 100
 """So many views stand inside of each other at most, as in Spark."""
 
@@ -53,6 +66,8 @@ class _Name:
 @contextmanager
 def with_stored_views(gateway: Gateway, catalog: Catalog | None, text: str) -> Iterator[str]:
     """The statement with the queries of permanent views of ours where their names stand.
+
+    ``TABLE v`` of what the session has is ``SELECT * FROM v``.
 
     Raises
     ------
@@ -76,12 +91,17 @@ def _expanded(gateway: Gateway, tokens: TokenList, hidden: frozenset[str], depth
     parts: list[SqlText | Piece | str] = []
     done = 0
     for name in _names(tokens):
+        first, last = name.at
         if len(name.parts) == 1 and name.parts[0].lower() in hidden:
+            if _is_query(tokens, first - 1):  # which only Spark would read
+                word = tokens[first - 1]
+                piece = Piece("SELECT * FROM", tokens.sql, word.start, len(word.text))
+                parts += [verbatim(tokens, done, word.start), piece]
+                done = word.stop
             continue
         query = _query_of(gateway, name.parts)
         if query is None:
             continue
-        first, last = name.at
         if depth == _MOST:
             raise AnalysisError(
                 f"more than {_MOST} views read each other",
@@ -96,12 +116,12 @@ def _expanded(gateway: Gateway, tokens: TokenList, hidden: frozenset[str], depth
         query = query if nested is None else nested.render()
         alias = f" AS {quoted(name.parts[-1])}"
         body, start = f"({query})", tokens[first].start
-        if tokens.word(first - 1) == "TABLE" or tokens.word(first - 2) == "TABLE":
-            bracketed = tokens.is_symbol(first - 1, "(")
+        if _is_query(tokens, first - 1):
+            start = tokens[first - 1].start
             body = f"SELECT * FROM {body}{alias}"
-            body = body if bracketed else f"({body})"
-            if not bracketed and not _is_argument(tokens, first - 1):  # TABLE v, which is a whole query
-                start = tokens[first - 1].start
+        elif "TABLE" in (tokens.word(first - 1), tokens.word(first - 2)):
+            body = f"SELECT * FROM {body}{alias}"
+            body = body if tokens.is_symbol(first - 1, "(") else f"({body})"
         elif alias_after(tokens, last, len(tokens)) is None:
             body += f"{alias} "
         end = tokens[last - 1].stop
@@ -117,7 +137,8 @@ def _names(tokens: TokenList, within: Range | None = None) -> Iterator[_Name]:
         if not tokens[at].is_name or tokens.is_symbol(at - 1, "."):
             continue
         bracket = tokens.is_symbol(at - 1, "(")
-        is_data = tokens.word(at - 1 - bracket) == "TABLE" and _begins_query(tokens, at - 1 - bracket)
+        word = at - 1 - bracket
+        is_data = tokens.word(word) == "TABLE" and tokens.word(word - 1) in _BEFORE_TABLE
         if not is_data and not begins_relation(tokens, at):
             continue
         last, parts = at + 1, [tokens[at].name]
@@ -129,24 +150,12 @@ def _names(tokens: TokenList, within: Range | None = None) -> Iterator[_Name]:
         yield _Name(tuple(parts), (at, last))
 
 
-def _begins_query(tokens: TokenList, at: int) -> bool:
-    """Whether the word TABLE is a query, or the argument of a function, and not that of DESCRIBE TABLE."""
-    before = tokens.word(at - 1)
-    return (
-        at == 0
-        or not before
-        or before in ("AS", "ALL", "DISTINCT", "UNION", "EXCEPT", "INTERSECT", "EXPLAIN")
-    )
-
-
-def _is_argument(tokens: TokenList, at: int) -> bool:
-    """Whether TABLE stands for an argument of a function."""
+def _is_query(tokens: TokenList, at: int) -> bool:
+    """Whether ``TABLE v`` begins at a token as a query: not an argument of a function."""
     around = tokens.parent[at]
-    return (
-        around > 0
-        and tokens[around - 1].is_name
-        and tokens.word(around - 1) not in ("AS", "FROM", "JOIN", "IN")
-    )
+    named = around > 0 and tokens[around - 1].is_name
+    is_argument = named and tokens.word(around - 1) not in ("AS", "FROM", "JOIN", "IN", "EXISTS")
+    return tokens.word(at) == "TABLE" and not is_argument
 
 
 def _is_named_query(tokens: TokenList, at: int) -> bool:
