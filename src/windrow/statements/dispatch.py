@@ -424,7 +424,8 @@ def _matches_rows(text: str) -> bool:
             condition="UNSUPPORTED_STREAM",
             sql=text,
             span=words[0],
-            hint="make a table or a view of one of them",
+            hint="make a view of one of them: CREATE TEMPORARY VIEW v AS SELECT … MATCH_RECOGNIZE …, or AS"
+            " ISTREAM(SELECT …)",
         )
     return bool(words)
 
