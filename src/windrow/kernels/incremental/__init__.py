@@ -1,7 +1,8 @@
-"""The state of a live query in memory, and its changes from one frontier to the next.
+"""Live operators in memory: the state of windows and groups, and what changes in a micro-batch.
 
-An operator takes rows in, works on the keys that they affect, and drops what has left. Operators are those
-of :mod:`windrow.kernels.zset`, over the rows of those keys alone.
+A micro-batch covers the instants from the last watermark to the new one (:class:`.timed_rows.Times`). It
+adds rows, computes the affected keys anew, and drops rows that have left. The operators are those of
+:mod:`windrow.kernels.zset`, over the rows of the affected keys alone.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A query block over one window, or over two that are joined: what changes in a micro-batch."""
+"""One block of a CQL query, computed in each step: over one window, or over two that are joined."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Groups whose aggregates are updated incrementally: no row is retained."""
+"""GROUP BY and DISTINCT whose state is aggregates, not rows; :func:`goes_on` says where that applies."""
 
 from __future__ import annotations
 

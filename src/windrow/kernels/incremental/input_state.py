@@ -1,7 +1,7 @@
-"""The state of a query's windows: in memory between micro-batches, and in files for restarts.
+"""The state of one window: in memory between steps, and in chunks from which a restart reads it.
 
-The rows that a micro-batch takes in are a file of their own, a *chunk* (:mod:`.chunking`). A chunk without
-retained rows is dropped, and where chunks are merged, the rows that have left are left out.
+The new rows of a step are a chunk (:mod:`.chunking`). A chunk without rows that are still in the window, or
+buffered for it, is dropped. Where chunks are merged, rows that have left are left out.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The state of a bucket, and where it is stored between micro-batches."""
+"""The state of a bucket, and its place in Spark's state store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tasks know of a live query: its streams, what is read of them, and what is computed of that."""
+"""The description of a live query that tasks are sent: its streams, the columns read, and the operators."""
 
 from __future__ import annotations
 

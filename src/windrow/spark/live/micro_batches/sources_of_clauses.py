@@ -1,4 +1,4 @@
-"""The sources of clauses, in memory: their rows wait for the frontier, and clauses keep what they need.
+"""The sources of clauses in memory: rows that are buffered until the frontier, and the state of clauses.
 
 Both are committed under the names, and in the form, of :class:`windrow.spark.live.micro_batches.steps.Steps`,
 and are in memory between micro-batches.
@@ -35,6 +35,12 @@ class SourcesOfClauses(InMemorySteps):
     _sources: Mapping[str, Stream]
     _retained: tuple[int, Mapping[str, RetainedRows]] = (-1, MappingProxyType({}))
     _cached: list[DataFrame]
+
+    def _drop_cached(self) -> None:
+        """Drop what clauses cached for this micro-batch, however it ended."""
+        for frame in self._cached:
+            frame.unpersist()
+        self._cached = []
 
     def _waits(self, come: Come, number: int, known: Mapping[str, RetainedRows]) -> dict[str, pa.Table]:
         """The rows of the sources that wait, those that came among them."""
