@@ -1,6 +1,6 @@
 """The algebra of continuous queries: relations that vary in time, and the streams made of them.
 
-The text of a query stays the user's. What varies in its FROM, windows of streams and views that vary,
+The text of a query stays the user's. What varies in its FROM, windows of streams and time-varying views,
 become inputs: keys in the text, to be replaced by what those relations are at an instant.
 """
 
@@ -43,7 +43,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class WindowedStream:
-    """A window of a stream: of the one with a name, or of what a query gives.
+    """A window of a stream: of the one with a name, or of the output of a query.
 
     `partition_by`, `on` and `distance` are the expressions in the bracket.
     """
@@ -116,7 +116,7 @@ Continuous = Query | StreamQuery
 
 @dataclass
 class Reader:
-    """Reads a text in which these names are streams, and those relations that vary.
+    """Reads a text in which these names are streams, and those time-varying relations.
 
     Names count as Spark's do, in capitals or not.
 

@@ -1,4 +1,4 @@
-"""Which columns of a relation tell its rows apart at the instants at which they come and go."""
+"""Which columns of a relation distinguish its rows at the instants at which they come and go."""
 
 from __future__ import annotations
 

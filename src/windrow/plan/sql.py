@@ -1,7 +1,8 @@
 """A plan as one query of Spark's: its rows where nothing varies.
 
-What each node means is said in the SQL of its operator alone. So it is what the operators of relations that
-vary, and of live queries, are held to at every instant, and how a table at one instant is computed.
+What each node means is said in the SQL of its operator alone. So it is what the operators of time-varying
+relations, and of live queries, are compared with at every instant, and how a table at one instant is
+computed.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ class MatchAnalyzer(Protocol):
 
     @property
     def ansi(self) -> bool:
-        """Whether the session raises errors where other modes give NULL."""
+        """Whether the session raises errors where other modes return NULL."""
 
     def stands_alone(self, query: SqlText) -> bool:
         """Whether a query in parentheses reads nothing of what is around it."""

@@ -1,4 +1,4 @@
-"""MEASURES and the other columns of the result: what the kernel gives, and the texts over that."""
+"""MEASURES and the other columns of the result: the output of the kernel, and the texts over that."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Measures:
         self.leaves = 0
 
     def measure(self, item: MatchExpression) -> SqlText:
-        """A measure's text over the values that the kernel gives."""
+        """A measure's text over the values that the kernel returns."""
         replaced: dict[Range, str] = {}
         for leaf in item.leaves:
             argument = leaf.argument if isinstance(leaf, Navigated) else None
@@ -126,7 +126,7 @@ class Measures:
         return f"{name}.value" if leaf.keeps_nulls and leaf.filter is not None else name
 
     def of_spark(self, leaf: Aggregation) -> str:
-        """The name of the values of an aggregate that Spark evaluates, over lists that the kernel gives."""
+        """The name of the values of an aggregate that Spark evaluates, over lists that the kernel returns."""
         name = self.new_leaf()
         number = self.number() if match_numbers(self.tokens, leaf.range) else None
         column, listed, text = self.rows.of_spark(leaf, name, number)
@@ -134,7 +134,7 @@ class Measures:
         return name
 
     def new_leaf(self) -> str:
-        """A name for values that the kernel gives."""
+        """A name for values that the kernel returns."""
         self.leaves += 1
         return f"__m{self.leaves - 1}"
 

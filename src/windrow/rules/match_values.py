@@ -96,7 +96,7 @@ class RowValues:
         return self.argument(texts[0]), texts[0]
 
     def of_spark(self, leaf: Aggregation, name: str, number: str | None) -> tuple[str, SqlText, SqlText]:
-        """An aggregate that Spark evaluates over lists of values of rows, which the kernel gives.
+        """An aggregate that Spark evaluates over lists of values of rows, which the kernel returns.
 
         The column of these values, the list over the rows, and the aggregate over a list of this name;
         `number` stands for the match's.

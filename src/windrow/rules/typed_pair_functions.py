@@ -161,7 +161,7 @@ class Functions:
     def choice(
         self, function: str, arguments: tuple[Expression, ...], kind: str, guards: Guards
     ) -> window_plan.PairExpression | None:
-        """Functions that give one of their arguments."""
+        """Functions that return one of their arguments."""
         match function, arguments:
             case "case when", _:
                 return self.case(arguments, kind, guards)

@@ -92,7 +92,7 @@ def contains(kind: DataType, what: str) -> bool:
 
 
 def pattern_schema(kinds: StructType) -> pa.Schema:
-    """The columns of which patterns tell, as Arrow has them."""
+    """The columns that patterns may name, as Arrow has them."""
     fields = [(field.name, arrow_type(field.dataType)) for field in kinds]
     return pa.schema([pa.field(name, kind) for name, kind in fields if kind is not None])
 

@@ -35,12 +35,12 @@ __all__ = ["DIALECT_SETTING", "Gateway", "Operators", "check_dialect", "is_ansi"
 DIALECT_SETTING = "spark.windrow.dialect"
 
 _numbers = itertools.count(1)
-# as long as the names that PySpark gives to relations, which all have one length: for positions of errors
+# as long as the names that PySpark assigns to relations, which all have one length: for positions of errors
 _CONNECT_NAME = "_pyspark_connect_temp_view_" + "0" * 32
 
 
 class Operators(Protocol):
-    """Where the operators over relations that vary are run, if not by tasks that exchange rows."""
+    """Where the operators over time-varying relations are run, if not by tasks that exchange rows."""
 
     def keyed(
         self,
@@ -61,9 +61,9 @@ class Operators(Protocol):
 class Gateway:
     """A SparkSession, and of the statement that is being run: parameters, windows made, SQL given so far.
 
-    With `plan_only` no job is run for the statement, which is then planned without knowing its data.
-    With `prefers_live` what could be computed at once and live is planned to be live; with `reopens`, streams
-    that are made are opened where they are there. With `operators` those over relations that vary are theirs.
+    With `plan_only` no job is run for the statement, which is then planned without knowing its data. With
+    `prefers_live` what could be computed at once and live is planned to be live; with `reopens`, streams that
+    are made are opened where they are there. With `operators` those over time-varying relations are theirs.
     Without a `dialect` the expressions are in the one that the setting names.
     """
 
@@ -109,7 +109,7 @@ class Gateway:
     def as_written(self, error: WindrowError) -> WindrowError:
         """The error, with what the user wrote where it is about a text that stood in its place.
 
-        Texts that still do tell of it themselves.
+        Texts that still do say so themselves.
         """
         for read in self._read:
             error = _as_written(error, read)
@@ -218,5 +218,5 @@ def check_dialect(name: str) -> str:
 
 
 def is_ansi(gateway: Gateway) -> bool:
-    """Whether the session raises errors where other modes give NULL."""
+    """Whether the session raises errors where other modes return NULL."""
     return str(gateway.spark.conf.get("spark.sql.ansi.enabled", "true")).lower() == "true"

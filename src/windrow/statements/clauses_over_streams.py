@@ -75,7 +75,7 @@ def run_sequence(context: StatementContext) -> Relation | None:
 
 
 def _has_windows_of_time(tokens: TokenList, statement: Range, catalog: Catalog) -> bool:
-    """Whether a statement has windows in brackets, or reads relations that vary: it is a query of CQL."""
+    """Whether a statement has windows in brackets, or reads time-varying relations: it is a query of CQL."""
     return any(
         (tokens.is_symbol(at, "[") and window_at(tokens, at))
         or (

@@ -212,7 +212,7 @@ def run_emission(
 def _relation(
     gateway: Gateway, catalog: Catalog, tokens: TokenList, emission: Emission, query: Emitted
 ) -> Relation:
-    """What the query gives, which can be started where streams go on."""
+    """The output of the query, which can be started where streams go on."""
     live = frozenset(name for name in query.streams if _goes_on(catalog.streams[name]))
     envelope = emission.envelope if emission.stream else None
     if not live or emission.as_of is not None:

@@ -115,7 +115,7 @@ def _renew(
 
 
 def show_endless(gateway: Gateway, catalog: Catalog, name: str) -> None:
-    """Tell what reads a view as a table that it streams, if it is of a live stream: it has no rows there."""
+    """Raise an error where a view of a live stream is read as a table: it has no rows there."""
     name = name.lower()
     definition, stream = catalog.definitions.get(name), catalog.streams.get(name)
     if definition is None or stream is None:

@@ -264,7 +264,7 @@ def _started(
                 on_malformed=on_malformed,
             )
             started[name] = query
-            if ends_by_itself:  # those that follow may read what it gives
+            if ends_by_itself:  # those that follow may read its output
                 query.await_termination()
     except BaseException:
         for query in started.values():

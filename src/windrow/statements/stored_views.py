@@ -285,7 +285,7 @@ def _qualified(gateway: Gateway, catalog: Catalog, tokens: TokenList, body: Rang
             hint = "store it as a table or a permanent view first, or create a TEMPORARY VIEW"
             raise _of_this_session(tokens, name.at, f"the temporary view {alone}", hint)
         if not spark.catalog.tableExists(".".join(map(quoted, name.parts))):
-            continue  # a path of files, or nothing, of which Spark tells
+            continue  # a path of files, or nothing, which Spark reports
         parts += [tokens.sql[done : tokens[first].start], ".".join(map(quoted, _whole(gateway, name.parts)))]
         done = tokens[last - 1].stop
     return "".join([*parts, tokens.sql[done : tokens[body[1] - 1].stop]])

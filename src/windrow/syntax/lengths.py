@@ -102,7 +102,7 @@ class LengthReader:
     tokens, start, stop
         The text, where the length begins, and where it ends at the latest.
     place
-        Where it stands, as an error tells of it: ``in the window``, ``after LAG``.
+        Where it stands, as an error says it: ``in the window``, ``after LAG``.
     ends
         The words before which it ends.
     hint

@@ -42,7 +42,7 @@ def write_parquet(
     sql
         The statement, to locate errors in.
     count
-        Told of every batch's number of rows when that is written.
+        Called with every batch's number of rows when that is written.
 
     Raises
     ------

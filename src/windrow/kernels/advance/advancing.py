@@ -24,7 +24,7 @@ class Growing:
     """A clause over rows that come in order.
 
     `partition` and `order` name columns of the rows, `columns` are those that the kernel reads. It reads
-    those that are `passing` too, which hold for one step: rows that are kept come with new ones.
+    those that are `passing` too, which hold for one step: retained rows come with new ones.
     """
 
     plan: WindowPlan | MatchPlan
@@ -35,7 +35,7 @@ class Growing:
 
     @property
     def carried(self) -> tuple[str, ...]:
-        """The columns of the rows that are kept, before what is carried on them."""
+        """The columns of the retained rows, before what is carried on them."""
         return tuple(dict.fromkeys((*self.partition, *self.columns)))
 
 
@@ -46,21 +46,21 @@ def advance(
     frontier: Frontier | None,
     ended: Ended | None = None,
 ) -> tuple[list[pa.RecordBatch], pa.Table]:
-    """What is given of sequences that have grown, and the rows that are still needed of them.
+    """The output of sequences that have grown, and the rows that are still needed of them.
 
     Parameters
     ----------
     growing
         The clause.
     retained
-        The rows that the step before kept, with columns that are passing as they are now; None before the
-        first.
+        The rows that the micro-batch before retained, with columns that are passing as they are now; None
+        before the first.
     came
         The rows that came since, in any order; all are behind those before.
     frontier
         What is known of the rows to come; None if none will come.
     ended
-        The partitions of which none will come. Nothing is kept of them.
+        The partitions of which none will come. Nothing is retained of them.
 
     Returns
     -------

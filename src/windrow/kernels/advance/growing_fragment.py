@@ -33,7 +33,7 @@ class GrowingFragment:
         return pack(batches, self.layout, growing.partition, growing.order, None, task, kind)
 
     def run(self, batches: Batches) -> Iterator[pa.RecordBatch]:
-        """Of each cell a message with what is given, and one with the rows to keep (`Kind.RIGHT`)."""
+        """Of each cell a message with the output, and one with the rows to retain (`Kind.RIGHT`)."""
         for cell, came, retained in _cells(batches):
             if came is None:
                 assert retained is not None

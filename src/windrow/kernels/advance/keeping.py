@@ -1,4 +1,4 @@
-"""What a growing sequence gives when, and what it keeps until then, in words."""
+"""What a growing sequence emits when, and what it retains until then, in words."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _AT_END = "when the stream is closed"
 
 
 def keeping(plan: WindowPlan | MatchPlan, frontier: Frontier) -> tuple[str, str]:
-    """When windows or matches are given, and which rows are kept; of later rows the frontier is known."""
+    """When windows or matches are emitted, and which rows are retained, as far as the frontier says."""
     return _matches(plan, frontier) if isinstance(plan, MatchPlan) else _windows(plan, frontier)
 
 

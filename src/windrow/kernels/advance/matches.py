@@ -168,7 +168,7 @@ def seen_beside(plan: MatchPlan) -> tuple[int, int]:
         register.kind == "number" for register in plan.registers
     )
     is_anchored = bool((plan.program.op == START).any())
-    # of all matches, those that end at a row are given together: whether it is the last one must be known
+    # of all matches, those that end at a row are emitted together: whether it is the last one must be known
     to_end = plan.every and bool((plan.program.op == END).any())
     before, after = max([0, *(-shift for shift in shifts)]), max([0, *shifts])
     if plan.frame is not None:  # what is before the frame is not read

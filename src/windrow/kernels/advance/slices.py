@@ -55,7 +55,7 @@ class Reached:
 
 @dataclass(frozen=True)
 class FollowedSlices:
-    """What a slice gives, and leaves open: rows with `STATE`."""
+    """The output of a slice, and what it leaves open: rows with `STATE`."""
 
     emitted: pa.Table
     open: pa.Table

@@ -93,7 +93,7 @@ def first_starts(plan: WindowPlan, suffix: Suffix, undone: Array, frontier: Fron
 
 
 def _holds_of_itself(part: PairExpression, plan: WindowPlan, frontier: Frontier) -> bool:
-    """Whether a label row's window may begin at the row itself: a difference tells it of all rows alike."""
+    """Whether a label row's window may begin at the row itself: a difference decides it for all rows."""
     rows = PairRows(frontier.values, np.array([0, 1], np.int64), plan.constants, (part,), plan.ansi)
     here = np.zeros(1, np.int64)
     return bool(holds(part, rows, {"label": here, "start": here})[0])

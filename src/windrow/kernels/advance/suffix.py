@@ -29,11 +29,12 @@ Array = np.ndarray
 
 AT, STATE, EMITTED = "__at", "__state", "__given"
 CARRIED = pa.schema([(AT, pa.int64()), (STATE, pa.int8()), (EMITTED, pa.int64())])
-"""The columns that kept rows have besides: the position in the partition, from 1; what is settled about the
+"""The columns that retained rows have besides: the position in the partition, from 1; what is settled about
+the
 row, `DONE`, `TAKEN` and `SEARCHED`; how many matches the partition has had."""
 
 DONE, TAKEN, SEARCHED = 1, 2, 4
-"""Of a row: no window or match will begin at it any more; it is in a match that was given, or in a tumbling
+"""Of a row: no window or match will begin at it any more; it is in a match that was emitted, or in a tumbling
 window with a label row that was; it was searched."""
 
 

@@ -24,7 +24,7 @@ _RETAINED = "__retained"
 
 
 def moves_by_time(plan: WindowPlan | MatchPlan, frontier: Frontier | None) -> bool:
-    """Whether a partition to which no row comes may give something, or need less, when the frontier moves.
+    """Whether a partition to which no row comes may emit something, or need less, when the frontier moves.
 
     Where it does not, a partition is as its last row left it, until another comes or none will.
 
@@ -53,7 +53,7 @@ class Changed:
     emitted
         As of :func:`windrow.kernels.advance.advance`.
     stays
-        bool: the rows kept before that are to be kept as they are.
+        bool: the rows retained before that are to be retained unchanged.
     rows
         Those to keep besides, in the same form.
     """

@@ -118,7 +118,7 @@ def _labels(plan: WindowPlan, rows: PairRows, suffix: Suffix, may_be: Array) -> 
 
 
 def _all_left(plan: WindowPlan, rows: PairRows, suffix: Suffix) -> Windows:
-    """The windows that have not been given, where no more rows will come."""
+    """The windows that have not been emitted, where no more rows will come."""
     windows = windows_at(plan, rows, _labels(plan, rows, suffix, ~suffix.is_done))
     if plan.tumbling:
         windows = windows.take(np.flatnonzero(~_is_before(windows, suffix, _reached(suffix))))
@@ -193,7 +193,7 @@ def _tumbling_labels(
 
 
 def _reached(suffix: Suffix, emitted: Windows | None = None) -> Array:
-    """The row of each partition after the windows that it was given, before and now."""
+    """The row of each partition after the windows that were emitted of it, before and now."""
     taken = suffix.state & TAKEN > 0
     if emitted is not None:
         taken = taken | _covered(suffix, emitted)

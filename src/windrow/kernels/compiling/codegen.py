@@ -139,7 +139,7 @@ class Translator:
                 "",
             ]
         )
-        # numba tells functions apart by their names
+        # numba distinguishes functions by their names
         name = f"search_{hashlib.sha256((_HEAD + body).encode()).hexdigest()[:24]}"
         return GeneratedProgram(name, f"{_HEAD}def {name}{body}", tuple(self.arguments))
 

@@ -37,7 +37,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class ComputedColumns:
-    """Values of each row, by the numbers by which plans tell them."""
+    """Values of each row, by their numbers in plans."""
 
     values: Mapping[int, Value]
 

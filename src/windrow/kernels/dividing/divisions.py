@@ -55,7 +55,7 @@ def divisions(
     leaves
         The leaves at which rows come, and their columns.
     visible
-        The columns of the output of which one has to be the division's: then equal rows that are given come
+        The columns of the output of which one has to be the division's: then equal rows of the output come
         from one part. None where that does not matter.
     missing
         The leaves of which rows may also be divided by what is computed of each, and the columns that they

@@ -1,4 +1,4 @@
-"""The changelog of a step: rows that enter or leave, by instant, with signed counts."""
+"""The changelog of a micro-batch: rows that enter or leave, by instant, with signed counts."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ __all__ = ["changes", "netted"]
 
 
 def changes(rows: pa.Table, times: Times) -> pa.Table:
-    """The rows that enter and leave in a step, with `AT` and the count `DIFF`, +1 or −1.
+    """The rows that enter and leave in a micro-batch, with `AT` and the count `DIFF`, +1 or −1.
 
     Parameters
     ----------
     rows
-        With `ENTER` and `LEAVE`, which are left out of what is given.
+        With `ENTER` and `LEAVE`, which are left out of the output.
     """
     enter, leave = rows.column(ENTER).to_numpy(), rows.column(LEAVE).to_numpy()
     others = rows.drop_columns([ENTER, LEAVE])

@@ -1,7 +1,7 @@
 """Chunks: files of retained rows that are written once, and merged as they grow in number.
 
-The new rows of a step are a chunk. Eight chunks of about one size are merged into one. So a step writes about
-as much as it receives, and there are few files.
+The new rows of a micro-batch are a chunk. Eight chunks of about one size are merged into one. So a
+micro-batch writes about as much as it receives, and there are few files.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Chunks: TypeAlias = Mapping[int, int]
 """The numbers of chunks, in the order in which they came, and how many rows are in each."""
 
 PER_MICRO_BATCH = 1000
-"""So many chunks may be numbered in a step: from so many times the number of the step on."""
+"""So many chunks may be numbered in a micro-batch: from so many times the number of the micro-batch on."""
 SMALLEST = 512
 """Chunks with no more rows than this are of one size."""
 _FAN = 8
@@ -25,7 +25,7 @@ _FAN = 8
 def merging(
     chunks: Sequence[tuple[int, int]], alive: Mapping[int, int], number: int
 ) -> tuple[list[tuple[int, int]], dict[int, int]]:
-    """The chunks after a step, and into which of them others are merged, by the numbers of these.
+    """The chunks after a micro-batch, and into which of them others are merged, by the numbers of these.
 
     Parameters
     ----------

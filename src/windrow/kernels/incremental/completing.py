@@ -29,7 +29,7 @@ class Completing:
     schema
         The columns, without `ENTER` and `LEAVE`.
     lines
-        Of the columns that tell when rows are complete.
+        Of the columns that decide when rows are complete.
     """
 
     schema: pa.Schema
@@ -104,7 +104,7 @@ class Completing:
 
 
 def _timed_rows(rows: pa.Table, since: Ints, leave: Ints, times: Times) -> pa.Table:
-    """Those of the rows that are shown or leave in a step."""
+    """Those of the rows that are shown or leave in a micro-batch."""
     changed = times.changed(since, leave)
     enter, leave = times.clipped(since[changed], leave[changed])
     rows = rows.filter(pa.array(changed))

@@ -76,7 +76,7 @@ class RunningGroups(Operated):
 
     @property
     def looked_at(self) -> int:
-        """How many groups, and values of these, have been looked at in all steps so far."""
+        """How many groups, and values of these, have been looked at so far."""
         return self.groups.looked_at + sum(each.looked_at for each in self.aggregates)
 
     def forget(self, is_over: Callable[[pa.Table], Bools]) -> None:

@@ -1,7 +1,7 @@
-"""The state of one window: in memory between steps, and in chunks from which a restart reads it.
+"""The state of one window: in memory between micro-batches, and in chunks from which a restart reads it.
 
-The new rows of a step are a chunk (:mod:`.chunking`). A chunk without rows that are still in the window, or
-buffered for it, is dropped. Where chunks are merged, rows that have left are left out.
+The new rows of a micro-batch are a chunk (:mod:`.chunking`). A chunk without rows that are still in the
+window, or buffered for it, is dropped. Where chunks are merged, rows that have left are left out.
 """
 
 from __future__ import annotations

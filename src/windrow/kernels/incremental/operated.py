@@ -1,9 +1,10 @@
 """Operators over time-varying relations whose state is rows: joins, groups and the rest, a step at a time.
 
-An operator takes the rows that enter or leave in a step. It computes all rows of the affected keys anew, as
-:class:`windrow.kernels.zset.keyed_operator.Keyed` computes all rows, and emits what enters or leaves by that.
-A row from before the step has an ENTER a tick before it, and is emitted again only when it leaves. It leaves
-with the values with which it was emitted, also where a sum of the same floats has another last digit.
+An operator takes the rows that enter or leave in a micro-batch. It computes all rows of the affected keys
+anew, as :class:`windrow.kernels.zset.keyed_operator.Keyed` computes all rows, and emits what enters or leaves
+by that. A row from before the micro-batch has an ENTER a tick before it, and is emitted again only when it
+leaves. It leaves with the values with which it was emitted, also where a sum of the same floats has another
+last digit.
 
 The state is the present rows of the inputs, in a :class:`windrow.kernels.trace.Trace`. So a step costs what
 it receives, and the present rows of the same keys.

@@ -33,7 +33,7 @@ class MismatchError(Exception):
 
 @dataclass(frozen=True)
 class Events:
-    """What comes and goes in a step, in order of the pieces of time that begin with it.
+    """What comes and goes in a micro-batch, in order of the pieces of time that begin with it.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""The rows in a window of a live stream, and the instants of a step."""
+"""The rows in a window of a live stream, and the instants of a micro-batch."""
 
 from __future__ import annotations
 

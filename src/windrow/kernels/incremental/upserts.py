@@ -1,4 +1,4 @@
-"""The changes of a step by key: upserts and deletes."""
+"""The changes of a micro-batch by key: upserts and deletes."""
 
 from __future__ import annotations
 

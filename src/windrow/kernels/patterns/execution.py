@@ -405,7 +405,7 @@ class _MatchRows(PairRows):
 
 
 def _opening(plan: MatchPlan, matrix: Array) -> Array:
-    """The rows that may be the first of a match as far as their values tell; all if it may be empty."""
+    """The rows that may be the first of a match as far as their values say; all if it may be empty."""
     labels = first_labels(plan.program)
     if labels is None:
         return np.ones(matrix.shape[2], bool)
@@ -513,7 +513,7 @@ def _fail(plan: MatchPlan, rows: _MatchRows, found: _Found) -> None:
 
 
 class _located:  # noqa: N801 - used as a context manager, like a function
-    """Tells an error in a condition where the condition stands."""
+    """Raises an error in a condition where the condition stands."""
 
     def __init__(self, part: PatternCondition, plan: MatchPlan) -> None:
         self.part, self.plan = part, plan

@@ -1,4 +1,4 @@
-"""The kernel of MATCH_RECOGNIZE: matches, the rows that are given of them, and their measures."""
+"""The kernel of MATCH_RECOGNIZE: matches, the rows of the output, and their measures."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Array = np.ndarray
 
 
 def match_recognize(plan: MatchPlan, table: pa.Table, bounds: Array) -> Iterator[pa.RecordBatch]:
-    """The rows that the clause gives.
+    """The rows that the clause returns.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def match_recognize(plan: MatchPlan, table: pa.Table, bounds: Array) -> Iterator
 
 
 def rows_of_matches(plan: MatchPlan, written: Written, may_be_free: Array) -> Iterator[pa.RecordBatch]:
-    """What the clause gives for these matches; of the other rows, those that `may_be_free` are unmatched.
+    """The output of the clause for these matches; of the other rows, those that `may_be_free` are unmatched.
 
     Over frames it is a row for each of those.
     """

@@ -1,4 +1,4 @@
-"""Computes the measures of matches, for all rows that are given at once.
+"""Computes the measures of matches, for all rows of the output at once.
 
 A measure is seen from a *point*: the place, among the rows of all matches written one after the other, of
 the last row that counts. It is the row itself under RUNNING, the last row of the match under FINAL, −1
@@ -41,7 +41,7 @@ class OutputRows:
     point
         int64: the point from which running measures are seen.
     row
-        int64: the row whose own columns are given.
+        int64: the row whose own columns are in the output.
     """
 
     match: Array
@@ -88,7 +88,7 @@ class Written:
     def seen(
         self, members: frozenset[int] | None, output: OutputRows, *, final: bool
     ) -> tuple[Array, Array, Array]:
-        """The places of the members, and of those the range that is seen from each given row."""
+        """The places of the members, and of those the range that is seen from each row of the output."""
         there = output.point >= 0
         match = np.where(there, output.match, 0)
         base = self.base[match] if len(self.base) else np.zeros(len(match), np.int64)
@@ -104,7 +104,7 @@ class Written:
 def measured(
     plan: MatchPlan, measure: Measure, written: Written, output: OutputRows
 ) -> pa.ChunkedArray | pa.Array:
-    """The values of a measure, one for each row that is given."""
+    """The values of a measure, one for each row of the output."""
     match measure:
         case MatchNumber():
             there = output.match >= 0

@@ -195,7 +195,7 @@ class MatchPlan:
 
     `program` is the pattern for the machine, without which its `tree` may do. `labels` are the variables'
     names. `targets` are the labels to skip to. `outputs` are (name, column) of what the result has of the row
-    itself: the row that is given under `all_rows`, else the first row of the match. `running` are aggregates
+    itself: the row of the output under `all_rows`, else the first row of the match. `running` are aggregates
     that conditions read, as columns of these names over registers of lists of rows. `skip_place` is the
     stretch of the query that names the targets. With `every` all ways to match are matches. With a `frame`
     the result has a row for each row of the table. `by_label` are columns of measures that are another column

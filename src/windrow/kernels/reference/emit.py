@@ -1,8 +1,8 @@
 """What EMIT means, instant by instant: the changes that are emitted of a relation of which all states are
 known.
 
-Slow and obvious. A state is what a query gives at a processing time; a group is the rows that have a key in
-common, of the nearest aggregates beneath.
+Slow and obvious. A state is the output of a query at a processing time; a group is the rows that have a key
+in common, of the nearest aggregates beneath.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Group = Hashable
 
 @dataclass(frozen=True)
 class State:
-    """What a query gives at an instant.
+    """The output of a query at an instant.
 
     Attributes
     ----------
@@ -150,7 +150,8 @@ def none_follows(known: Mapping[str, Place | None], patterns: Sequence[Pattern])
     known
         The places of values in some columns, None for NULL.
     patterns
-        What has been promised. Of other columns it tells no values apart but those at the ends of its ranges.
+        What has been promised. Of other columns it distinguishes no values but those at the ends of its
+        ranges.
     """
     closing = [pattern for pattern in patterns if _holds(pattern, known, known)]
     values: dict[str, set[Place | None]] = {}

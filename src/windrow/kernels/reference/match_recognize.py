@@ -171,7 +171,7 @@ class _Match:
 
 
 def match_recognize(rows: Sequence[Row], clause: Clause) -> list[OutputRow]:
-    """The rows that the clause gives, partition by partition.
+    """The rows that the clause returns, partition by partition.
 
     Raises
     ------

@@ -1,4 +1,5 @@
-"""What operators over punctuated streams may give, promise and must keep: the definitions, over sets so far.
+"""What operators over punctuated streams may emit, promise and must retain: the definitions, over sets so
+far.
 
 Tucker, Maier, Sheard, Fegaras, "Exploiting punctuation semantics in continuous data streams" (TKDE 2003)
 defines three invariants of an operator: *pass*, the rows that may be output of what has come; *propagate*,
@@ -6,8 +7,8 @@ the punctuations that hold of its output; *keep*, the rows that it must still re
 function of all rows and punctuations so far. Which rows a punctuation of the output excludes is decided row
 by row, so that it does not matter how patterns are written down.
 
-"Every possible row" is a row of a *universe*: some values for each column, of which the patterns cannot tell
-any other apart. Rows are mappings, patterns conjunctions of comparisons.
+"Every possible row" is a row of a *universe*: some values for each column, of which the patterns cannot
+distinguish any other apart. Rows are mappings, patterns conjunctions of comparisons.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ class SoFar:
 
 @dataclass(frozen=True)
 class Meaning:
-    """What an operator may have given, must keep, and promises of its output.
+    """What an operator may have emitted, must retain, and promises of its output.
 
     Attributes
     ----------
@@ -107,7 +108,7 @@ def excluded(row: Row, patterns: Iterable[Pattern]) -> bool:
 
 
 def still_excluded(row: Row, patterns: Iterable[Pattern], retained: Sequence[Row]) -> bool:
-    """Whether some pattern has the row, and none of the rows that are kept."""
+    """Whether some pattern has the row, and none of the retained rows."""
     free = (pattern for pattern in patterns if not any(matches(one, pattern) for one in retained))
     return excluded(row, free)
 
@@ -333,10 +334,10 @@ def session(so_far: SoFar, names: Sequence[str], time: str, gap: int, longest: i
 def join(left: SoFar, right: SoFar, on: Sequence[tuple[str, str]], kind: str) -> Meaning:
     """A join whose columns are called differently on the two sides.
 
-    All pairs; rows without a partner when the other side is closed for them. Rows are kept while the other
-    side is not closed for them; those of a semi or an anti join are not when they have found a partner, and
-    their other side keeps the keys alone. What one side has promised holds of the output when no kept row of
-    that side matches it, but for rows of NULLs that stand for a row that is missing.
+    All pairs; rows without a partner when the other side is closed for them. Rows are retained while the
+    other side is not closed for them; those of a semi or an anti join are not when they have found a partner,
+    and their other side keeps the keys alone. What one side has promised holds of the output when no retained
+    row of that side matches it, but for rows of NULLs that stand for a row that is missing.
     """
     left_keys, right_keys = [one for one, _ in on], [other for _, other in on]
 
@@ -445,7 +446,7 @@ def set_operator(left: SoFar, right: SoFar, operator: str) -> Meaning:
             case "union":
                 return may_left or may_right
             case "intersect":
-                if one[key] and other[key]:  # given out, and not to be given again
+                if one[key] and other[key]:  # emitted, and not to be emitted again
                     return may_left and may_right
                 return may_right if one[key] else may_left
             case "intersect all":
@@ -454,7 +455,7 @@ def set_operator(left: SoFar, right: SoFar, operator: str) -> Meaning:
             case "except":
                 if other[key]:
                     return may_left
-                return may_right or may_left  # undecided, or given out and not to be given again
+                return may_right or may_left  # undecided, or emitted and not to be emitted again
             case "except all":
                 surplus = one[key] - other[key]
                 return (surplus > 0 and may_right) or (surplus < 0 and may_left)
@@ -471,8 +472,8 @@ def window(so_far: SoFar, rowtime: str, length: int) -> Meaning:
     """The changelog of a window of the last `length` ticks: (row, diff, instant).
 
     A row enters when it comes, and has left when no row of a rowtime before that of its leaving, or at it,
-    can come. It is kept until then; what is promised of the rows holds of their changes when no kept row
-    matches.
+    can come. It is retained until then; what is promised of the rows holds of their changes when no retained
+    row matches.
     """
     times = [row[rowtime] for row in so_far.possible if not excluded(row, so_far.patterns)]
     reached = min((time for time in times if time is not None), default=None)

@@ -1,4 +1,4 @@
-"""Computed columns of which what is known of others tells: they rise, fall or differ where these do."""
+"""Computed columns of which something follows from others: they rise, fall or differ where these do."""
 
 from __future__ import annotations
 

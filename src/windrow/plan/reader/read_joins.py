@@ -40,7 +40,7 @@ def joined(
     *,
     is_padded: bool,
 ) -> tuple[BlockRows, list[Range]]:
-    """Both sides, and the conditions of WHERE that are still to be held against each pair.
+    """Both sides, and the conditions of WHERE that are still to be checked against each pair.
 
     Of an inner join WHERE is as good as ON, but `is_padded` says that an outer join comes after it.
     """

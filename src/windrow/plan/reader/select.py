@@ -33,7 +33,7 @@ def each(statement: StatementText, select: Select, rows: BlockRows, further: Seq
     of_items = [sources_of(statement, item, rows) for item in select.items]
     count = len(found) - len(further)
     is_whole = sum(map(len, of_items)) != count
-    if is_whole:  # only Spark knows how many columns a generator gives
+    if is_whole:  # only Spark knows how many columns a generator returns
         of_items = [
             columns if columns != [None] else [None] * _count(statement, scope, item, rows)
             for item, columns in zip(select.items, of_items, strict=True)
@@ -71,7 +71,7 @@ def each(statement: StatementText, select: Select, rows: BlockRows, further: Seq
 
 
 def _count(statement: StatementText, scope: Scope, item: Range, rows: BlockRows) -> int:
-    """How many columns an item of SELECT gives."""
+    """How many columns an item of SELECT has."""
     return len(statement.analyser.schema(scope.select(statement.item(item)), rows.node.columns))
 
 
@@ -155,7 +155,7 @@ def _fields(statement: StatementText, item: Range, rows: BlockRows) -> list[tupl
 
 
 def visible_names(statement: StatementText, select: Select, rows: BlockRows) -> tuple[str, ...]:
-    """The names of the columns that SELECT gives."""
+    """The names of the columns of SELECT."""
     scope = rows.scope(statement.prefix(select.items[0][0]))
     found = statement.analyser.schema(scope.select(listed(statement, select, rows)), rows.node.columns)
     return tuple(found.names)
@@ -172,7 +172,7 @@ def _is_star(statement: StatementText, item: Range) -> bool:
 
 
 def sources_of(statement: StatementText, item: Range, rows: BlockRows) -> list[str | None]:
-    """Of each column that an item of SELECT gives, the one that it passes on."""
+    """Of each column of an item of SELECT, the one that it passes on."""
     tokens = statement.tokens
     if not _is_star(statement, item):
         return [source_of(statement, without_alias(tokens, item), rows)]

@@ -34,7 +34,7 @@ __all__ = ["from_where", "input_of", "relation_of"]
 def from_where(
     reading: ReaderState, select: Select, around: BlockRows | None = None
 ) -> tuple[BlockRows, list[Range]]:
-    """The rows of FROM, and the conditions of WHERE that are still to be held against each.
+    """The rows of FROM, and the conditions of WHERE that are still to be checked against each.
 
     In a subquery that reads the query around it each of its rows is beside those `around`.
     """
@@ -50,7 +50,7 @@ def from_where(
                 "RIGHT or FULL JOIN with a query that reads the one around it", select.source[0].source
             )
         rows = around
-    # of rows that an outer join makes WHERE is held against them after it
+    # of rows that an outer join makes WHERE is checked against them after it
     is_padded = any(item.join in ("right", "full") for item in select.source)
     for item in select.source:
         if rows is not None and (item.lateral or item is select.source[0]):

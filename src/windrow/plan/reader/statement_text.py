@@ -46,7 +46,7 @@ class Analyser(Protocol):
 
     @property
     def is_ansi(self) -> bool:
-        """Whether the session raises errors where other modes give NULL."""
+        """Whether the session raises errors where other modes return NULL."""
 
     def schema(
         self,

@@ -1,7 +1,7 @@
 """Subqueries as joins: EXISTS and IN as conditions that rows must satisfy, and columns for all others.
 
-EXISTS and IN are TRUE for the rows that have a partner in the subquery; a subquery that gives one value is a
-join with the relation of one row that it is. Where they are no condition by themselves, a column stands in
+EXISTS and IN are TRUE for the rows that have a partner in the subquery; a subquery that returns one value is
+a join with the relation of one row that it is. Where they are no condition by themselves, a column stands in
 the text in their place.
 """
 
@@ -208,7 +208,7 @@ def _renumbered(keys: Sequence[tuple[str, str]], node: Node) -> tuple[tuple[str,
 
 
 def _is_one(reading: ReaderState, shape: Shape) -> bool:
-    """Whether a query gives one row at most."""
+    """Whether a query returns one row at most."""
     if isinstance(shape, OrderedBlock):
         return reading.bounds(shape)[1] in (0, 1) or _is_one(reading, shape.query)
     return (
@@ -313,7 +313,7 @@ def reads_around(reading: ReaderState, item: FromItem) -> bool:
 
 
 def lateral(reading: ReaderState, rows: BlockRows, item: FromItem) -> tuple[BlockRows, list[Range]]:
-    """The rows with those of a query in FROM that reads them, and conditions still to be held."""
+    """The rows with those of a query in FROM that reads them, and conditions still to be checked."""
     statement = reading.statement
     label = f"{item.join.upper()} JOIN LATERAL"
     on = [] if item.on is None else conjuncts(statement.tokens, *item.on)

@@ -1,4 +1,4 @@
-"""Conditions on one side of a join are held against its rows before they are joined."""
+"""Conditions on one side of a join are checked against its rows before they are joined."""
 
 from __future__ import annotations
 

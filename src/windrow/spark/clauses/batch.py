@@ -82,7 +82,7 @@ class BoundWindow:
 
 @dataclass(frozen=True)
 class Made:
-    """A stage, the rows that it is run over, and what it gives: the schema and the rows."""
+    """A stage, the rows that it is run over, and its output: the schema and the rows."""
 
     rows: DataFrame
     stage: Fragment
@@ -114,7 +114,7 @@ def _straight(gateway: Gateway, frame: DataFrame, bound: Bound) -> DataFrame | N
         return None
     plan, below = optimized_tree(gateway, frame), optimized_tree(gateway, made.output)
     choice = None if plan is None or plan.name != "Project" else choice_of(plan)
-    # by the numbers that Spark gives to columns, the rows can only be those of this window
+    # by the numbers that Spark assigns to columns, the rows can only be those of this window
     if choice is None or below is None or choice.below.output != below.output:
         return None
     if any(field is not None for _, field in choice.columns):
@@ -142,7 +142,7 @@ def bind_statement(
 
 
 class explained:  # noqa: N801 - used as a context manager, like a function
-    """Tells an error in SQL over windows in terms of the window that it names."""
+    """Raises an error in SQL over windows in terms of the window that it names."""
 
     def __init__(self, bound: Iterable[Bound]) -> None:
         self.bound = list(bound)
@@ -248,7 +248,7 @@ class WindowStage(KeyedRows):
         return {item.name: self.plain_type(item, wide) for item in self.draft.hoisted}
 
     def finished(self, output: DataFrame, result: StructType) -> DataFrame:
-        """The windows as the statement reads them, from what the kernel gives."""
+        """The windows as the statement reads them, from the output of the kernel."""
         windows = output.select(*self.outputs(result))
         if self.draft.spark_aggregates:
             keys = [name for name in windows.columns if name != ROWS]
@@ -296,7 +296,7 @@ class WindowStage(KeyedRows):
         return kernel_plan(self.draft, columns, aggregates, constants, ansi=is_ansi(self.gateway))
 
     def result(self, types: Mapping[str, DataType]) -> StructType:
-        """What the kernel gives, in Spark's own types and in the order of the plan."""
+        """The output of the kernel, in Spark's own types and in the order of the plan."""
         positions = self.window.positions()
         fields = []
         for name, columns in self.draft.fields:

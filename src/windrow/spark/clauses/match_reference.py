@@ -60,7 +60,7 @@ class MatchReference:
         self.match, self.draft, self.analyzer = bound.match, bound.draft, bound.analyzer
 
     def run(self) -> DataFrame:
-        """The rows that the clause gives."""
+        """The rows that the clause returns."""
         if any(contains(field.dataType, "months") for field in self.analyzer.row.fields):
             raise NotSupportedError(
                 "the reference interpreter reads no year-month intervals",

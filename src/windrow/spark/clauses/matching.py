@@ -3,7 +3,7 @@
     rows ─▶ arguments ─▶ hoisted columns ─▶ exchange and sort ─▶ kernel ─▶ SELECT of keys, measures, other
     columns
 
-The kernel gives the values at rows and the aggregates; the expressions of MEASURES are Spark's, over its
+The kernel returns the values at rows and the aggregates; the expressions of MEASURES are Spark's, over its
 result.
 """
 
@@ -96,7 +96,7 @@ def bind_match(gateway: Gateway, match: Match, rows: DataFrame) -> BoundMatch:
 
 
 def build_match(gateway: Gateway, bound: BoundMatch) -> DataFrame:
-    """The rows that the clause gives."""
+    """The rows that the clause returns."""
     return MatchStage(gateway, bound).run()
 
 
@@ -270,7 +270,7 @@ class MatchStage(KeyedRows):
             self.order = (SortKey(POSITION),)
 
     def run(self) -> DataFrame:
-        """The rows that the clause gives."""
+        """The rows that the clause returns."""
         wide = self.wide()
         types = self.types(wide)
         result = self.result(types)
@@ -308,7 +308,7 @@ class MatchStage(KeyedRows):
         return {item.name: self.plain_type(item, wide) for item in self.draft.hoisted}
 
     def finished(self, output: DataFrame, result: StructType) -> DataFrame:
-        """The rows as the statement reads them, from what the kernel gives."""
+        """The rows as the statement reads them, from the output of the kernel."""
         came = [decode(F.col(item.name), item.dataType).alias(item.name) for item in result.fields]
         return selected(self.bound, output.select(*came))
 
@@ -368,7 +368,7 @@ class MatchStage(KeyedRows):
         return Aggregate(item.function, item.column, kind, item.ignores_nulls, ansi=self.analyzer.ansi)
 
     def result(self, types: Mapping[str, DataType]) -> StructType:
-        """What the kernel gives, in Spark's own types."""
+        """The output of the kernel, in Spark's own types."""
         types = {**types, **{name: types[columns[0]] for name, columns in self.draft.by_label}}
         fields = [
             StructField(f"__f{number}", types[column])
@@ -409,14 +409,14 @@ def _value_type(value: Navigation, types: Mapping[str, DataType]) -> DataType:
 
 
 def result_types(gateway: Gateway, bound: BoundMatch) -> StructType:
-    """What the kernel gives, as it is before it travels."""
+    """The output of the kernel, as it is before it travels."""
     stage = MatchStage(gateway, bound)
     wide = stage.wide()
     return stage.result({item.name: stage.plain_type(item, wide) for item in bound.draft.hoisted})
 
 
 def selected(bound: BoundMatch, frame: DataFrame) -> DataFrame:
-    """The result: keys, measures and other columns, over what the kernel gives."""
+    """The result: keys, measures and other columns, over the output of the kernel."""
     match, draft = bound.match, bound.draft
     calls = calls_of_spark(draft.aggregates)
     frame = aggregate_lists(calls, match.prefix, frame, bound.analyzer.run)
@@ -436,7 +436,7 @@ def selected(bound: BoundMatch, frame: DataFrame) -> DataFrame:
 
 
 def unchanged_columns(bound: BoundMatch, result: StructType) -> dict[str, str]:
-    """The columns that a clause gives which the kernel gives as they are, with its names for them."""
+    """The columns of a clause that the kernel returns unchanged, with its names for them."""
     match, draft = bound.match, bound.draft
     names = [name for name, _ in (*draft.before, *draft.after)]
     found = {name: f"__f{number}" for number, name in enumerate(names)}

@@ -1,6 +1,6 @@
 """Aggregates that the kernel does not have: Spark computes them over the exploded windows and matches.
 
-The kernel gives every window's rows as an array; each window is exploded, grouped back by a number of its
+The kernel returns every window's rows as an array; each window is exploded, grouped back by a number of its
 own, and aggregated with the call as the user wrote it, in which the window's name is one row. The rows of
 a window reach the aggregate in no particular order, as in any GROUP BY of Spark. Of matches it gives a list
 for each aggregate, which are exploded together.

@@ -44,7 +44,7 @@ class _Bucket:
     Attributes
     ----------
     token
-        What tells it from what was known after any other.
+        What distinguishes it from what was known after any other.
     number
         Of the micro-batches that it has seen.
     said
@@ -90,7 +90,7 @@ def _remember(life: str, bucket: _Bucket) -> None:
 
 
 def advanced(task: BucketTask, store: Store, packets: Iterable[Packet]) -> Iterator[Packet]:
-    """What a bucket gives for the packets of a micro-batch.
+    """The output of a bucket for the packets of a micro-batch.
 
     First an account, then rows that are late, then what :meth:`.bucket_state.BucketState.process` returns.
 
@@ -198,7 +198,7 @@ def _judged(stream: TaskStream, state: BucketState, rows: pa.Table, before: Said
 
 
 def _apart(stream: TaskStream, late: pa.Table) -> pa.Table:
-    """Late rows as they are given."""
+    """Late rows as they are emitted."""
     table = late.select([*stream.columns.values(), VIOLATED, REASON])
     at = len(stream.columns)
     return table.add_column(at, LATE_AT, late.column(stream.rowtime))

@@ -72,11 +72,11 @@ class BucketState(Protocol):
     def take(self, side: int, rows: pa.Table, moment: Moment) -> pa.Table | None:
         """Take in entries of a side: rows that are admitted, with `BEFORE`.
 
-        Those that turn out to be late are given back, with `VIOLATED` and `REASON`.
+        Those that turn out to be late are returned, with `VIOLATED` and `REASON`.
         """
 
     def process(self, moment: Moment, account: BucketAccount) -> pa.Table | None:
-        """What is given for the micro-batch, once all rows have been taken in."""
+        """The output of the micro-batch, once all rows have been taken in."""
 
     def keep(self, store: Store, number: int) -> dict[str, Any]:
         """Store what is new, drop what has gone, and return what is needed to read it again."""

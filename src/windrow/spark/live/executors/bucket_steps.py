@@ -51,8 +51,8 @@ class _InAll:
 class ExecutorSteps(Steps):
     """As :class:`windrow.spark.live.micro_batches.steps.Steps`, which says what it takes.
 
-    A micro-batch is what the buckets give: their state is in Spark's state store, of which Spark keeps the
-    version that belongs to the micro-batch. What is kept here is the account, and where late rows are.
+    A micro-batch is the output of the buckets: their state is in Spark's state store, of which Spark keeps
+    the version that belongs to the micro-batch. What is kept here is the account, and where late rows are.
     """
 
     settings = MappingProxyType(STATE_STORE)
@@ -78,7 +78,7 @@ class ExecutorSteps(Steps):
         self._target: Sink = sink
 
     def input(self, frames: Mapping[str, DataFrame] | None = None) -> DataFrame:
-        """What the buckets give."""
+        """The output of the buckets."""
         assert frames is None
         return self._graph.packets()
 

@@ -54,7 +54,7 @@ class TaskSide:
     stream
         The place of its stream among those of the task.
     columns
-        What is kept of its rows: names there, and those that entries have.
+        What is retained of its rows: names there, and those that entries have.
     key
         Those of the columns by which rows are divided, or what is computed of them; none where one bucket has
         all rows.
@@ -85,7 +85,7 @@ class BucketTask:
     Attributes
     ----------
     query
-        What tells it from others, as text.
+        What distinguishes it from others, as text.
     streams, sides
         What it reads; the sides in the order in which `work` has them.
     work
@@ -95,7 +95,7 @@ class BucketTask:
     stream
         The column of the stream's number; None where there is one stream.
     buckets
-        The numbers of the buckets, of which Spark gives each to another task.
+        The numbers of the buckets, of which Spark assigns each to another task.
     """
 
     query: str

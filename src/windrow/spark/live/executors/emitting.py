@@ -74,7 +74,7 @@ class Emits:
     program
         The query.
     schemas
-        What is kept of the rows of each source.
+        What is retained of the rows of each source.
     mapping
         What maps steps of a watermark; None where nothing asks for it.
     judges
@@ -181,7 +181,7 @@ class Emitting:
     # -- a micro-batch ---------------------------------------------------------------------------------
 
     def take(self, side: int, rows: pa.Table, moment: Moment) -> pa.Table | None:
-        """Take in rows of a source; those that are late for a group are given back."""
+        """Take in rows of a source; those that are late for a group are returned."""
         read, schema = self.task.sides[side], self.work.schemas[side]
         stream = self.task.streams[read.stream]
         arrived = pa.array(np.full(rows.num_rows, moment.now))

@@ -44,12 +44,12 @@ class Side:
     Attributes
     ----------
     name
-        By which it is known what of it is kept.
+        By which it is known what of it is retained.
     stream
         The name of the stream.
     key
-        The columns of what is kept, or what is computed of these, by which rows are divided; none where one
-        bucket has all of them.
+        The columns of what is retained, or what is computed of these, by which rows are divided; none where
+        one bucket has all of them.
     labels
         The same as a user knows them.
     """
@@ -103,14 +103,14 @@ class Graph:
 
     @abstractmethod
     def changes(self, packets: DataFrame) -> DataFrame:
-        """What is given, from packets: of a relation its changes, of a stream its rows."""
+        """The output, from packets: of a relation its changes, of a stream its rows."""
 
     @abstractmethod
     def changes_of(self, tables: Sequence[pa.Table]) -> pa.Table | None:
         """The same of the rows of packets, in memory; None where Spark is needed for it."""
 
     def packets(self) -> DataFrame:
-        """What the buckets give for each micro-batch: `NOTE` and `DATA`."""
+        """The output of the buckets for each micro-batch: `NOTE` and `DATA`."""
         entries, task = self.entries()
         sql = self.plan.text
         packed = map_in_arrow(
@@ -153,7 +153,7 @@ class Graph:
         Parameters
         ----------
         columns
-            Of each side what is kept of its rows: names there, and those that entries have.
+            Of each side what is retained of its rows: names there, and those that entries have.
         """
         streams, own = [], self.plan.scale
         for at, name, stream in self.streams:

@@ -38,7 +38,7 @@ class BucketProcessor(StatefulProcessor):
         rows: Iterator[Any],
         timerValues: Any,  # noqa: ARG002, N803
     ) -> Iterator[pd.DataFrame]:
-        """What the bucket gives for the packets of a micro-batch."""
+        """The output of the bucket for the packets of a micro-batch."""
         pairs = (zip(frame[NOTE], frame[DATA], strict=True) for frame in rows)
         try:
             for note, data in advanced(

@@ -34,7 +34,7 @@ class Shape:
     names
         The columns of the query.
     chosen
-        Those of the rows that are given, in their order.
+        Those of the output, in their order.
     scale
         What instants are counted in.
     form

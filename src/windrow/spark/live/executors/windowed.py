@@ -90,7 +90,7 @@ class BucketWindows:
     def again(self, task: BucketTask, stored: Mapping[str, Any], store: Store) -> Windowed:
         """What windows retained."""
         state, frontier = self.begin(task), stored["frontier"]
-        # of rows that are given as they are, those at the frontier have been, too
+        # of rows that are emitted unchanged, those at the frontier have been, too
         reached = frontier + 1 if self.passes_on and frontier not in (None, FOREVER) else frontier
         for one, side, chunks in zip(state.windows, self.block.inputs, stored["chunks"], strict=True):
             read = one.read(store, chunks)
@@ -120,7 +120,7 @@ class Windowed:
     groups
         What goes on with groups in place of rows.
     frontier, origin
-        Changes before the one have been given; the other is the first instant of the rows.
+        Changes before the one have been emitted; the other is the first instant of the rows.
     carried
         What is stored of `groups`.
     """
@@ -211,7 +211,7 @@ class Windowed:
     def _passed(
         self, came: list[pa.Table], account: BucketAccount, number: int, until: int | None
     ) -> pa.Table | None:
-        """The rows that are given as they are: also those at the frontier, at which more may come."""
+        """The rows that are emitted unchanged: also those at the frontier, at which more may come."""
         (side,) = self.work.block.inputs
         (own,) = self.windows
         rows = pa.concat_tables([side.schema.empty_table(), *came])
@@ -235,7 +235,7 @@ class Windowed:
         return sum(one.state.waiting.num_rows for side, one in pairs if side.is_first)
 
     def keep(self, store: Store, number: int) -> dict[str, Any]:
-        """Store what is new after a step."""
+        """Store what is new after a micro-batch."""
         if self.groups is not None and self.frontier is not None:
             self._carry(store, self.groups, self.frontier, number)
         chunks = [one.keep(store, number) for one in self.windows]
