@@ -2,12 +2,12 @@
 
     retained rows + rows that came ─▶ advance ─▶ output, rows to retain
 
-One call is a step. Rows come in the order of the clause, step after step; a step's are all behind those of
-the steps before. What has been emitted is not emitted again, and the output is that of the whole sequence:
+One call is a micro-batch. Rows come in the order of the clause; those of a micro-batch are all behind those
+of the ones before. What has been emitted is not emitted again, and the output is that of the whole sequence:
 nothing that may come later can change it. When all sequences are closed, or one is by its keys
 (:mod:`.ended`), all that is left of them is emitted.
 
-All that is carried from step to step is on the retained rows (:mod:`.suffix`), so a step is a function
+All that is carried from step to step is on the retained rows (:mod:`.suffix`), so a micro-batch is a function
 over tables, which a task can call for the partitions that it has, or the driver for all. So is what can be
 promised of the output of all later micro-batches (:mod:`.bounds`): by it, one sequence follows another.
 """
