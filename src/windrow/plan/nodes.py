@@ -2,7 +2,7 @@
 
 Nodes are immutable, and check when they are made that they read columns that their inputs have. A node that
 stands in a query twice, as a named query of WITH does, is one object. What is known of a node is derived from
-what is known of its inputs (:mod:`windrow.plan.properties`), and nowhere else.
+what is known of its inputs (:mod:`windrow.plan.event_time`, :mod:`windrow.plan.lineage`), and nowhere else.
 """
 
 from __future__ import annotations

@@ -41,6 +41,7 @@ from windrow.statements.inserts import insert_into_table
 from windrow.statements.named_streams import insert
 from windrow.statements.naming import refresh
 from windrow.statements.statement_context import StatementContext
+from windrow.statements.stored_views import create_stored_view, with_stored_views
 from windrow.statements.stream_statements import has_stream_words, is_continuous, run_continuous
 from windrow.statements.temporal_joins import may_join_versions, with_versions, without_ours
 from windrow.statements.view_expansion import may_read_gathered, with_gathered
@@ -64,6 +65,7 @@ __all__ = ["check", "run"]
 # a comment may hold anything, so what follows one is read as tokens
 _PATTERNS = re.compile(r"\bmatch_recognize\b|\bpattern\s*(?:\(|/\*|--)", re.IGNORECASE)
 _OURS = re.compile(rf"\bwindow(?:\s+by\b|\s*(?:/\*|--))|{_PATTERNS.pattern}", re.IGNORECASE)
+_VIEW = re.compile(r"\bview\b", re.IGNORECASE)
 _WHOLE = re.compile(r"\s*(?:TABLE|SELECT\s+\*\s+FROM)\s+`?(\w+)`?\s*(?:;\s*)?", re.IGNORECASE)
 _BUILDERS = {"batch": build_window, "reference": build_reference}
 
@@ -74,7 +76,12 @@ def run(
     """Run one statement; `catalog` has the session's streams."""
     with gateway.reading(text) as written, _evaluated(gateway, written) as evaluated:
         read = written if evaluated is None else evaluated
-        relation = _run(gateway, read, positional if evaluated is None else [], execution, catalog)
+        left = positional if evaluated is None else []
+        stored = _stored_view(gateway, catalog, read, left, execution)
+        if stored is not None:
+            return stored
+        with with_stored_views(gateway, catalog, read) as expanded:
+            relation = _run(gateway, expanded, left if expanded == read else [], execution, catalog)
         if catalog is not None and may_be_view(read, catalog):
             tokens = tokenize(read)
             remember_view(catalog, tokens, _only_statement(tokens))
@@ -102,6 +109,31 @@ def _evaluated(gateway: Gateway, text: str) -> Iterator[str | None]:
         return
     with with_lengths(gateway, tokens, lengths) as read:
         yield read
+
+
+def _stored_view(
+    gateway: Gateway, catalog: Catalog | None, text: str, positional: list[Any], execution: str
+) -> Relation | None:
+    """Run CREATE VIEW, if it is of what only a session of ours evaluates; None for any other statement."""
+    if _VIEW.search(text) is None:
+        return None
+    known = catalog or Catalog()
+
+    def planned(query: str) -> Relation:
+        asked, gateway.plan_only = gateway.plan_only, True
+        with with_stored_views(gateway, known, query) as read:
+            relation = _run(gateway, read, positional, execution, catalog)
+        gateway.plan_only = asked
+        return relation
+
+    def is_ours(query: str) -> bool:
+        if _may_be_ours(query):
+            found = tokenize(query)
+            return bind(found, (0, len(found)), _rowtimes(catalog)) is not None
+        return has_clauses(query) or calls_table_functions(query, known.functions)
+
+    tokens = tokenize(text)
+    return create_stored_view(gateway, known, tokens, _only_statement(tokens), planned, is_ours)
 
 
 def _run(
@@ -236,8 +268,14 @@ def check(gateway: Gateway, text: str, catalog: Catalog) -> None:
     WindrowError
         As :func:`run` would before it starts to compute.
     """
-    with gateway.reading(text) as read, _evaluated(gateway, read) as evaluated:
-        _check(gateway, read if evaluated is None else evaluated, catalog)
+    with gateway.reading(text) as written, _evaluated(gateway, written) as evaluated:
+        read = written if evaluated is None else evaluated
+        asked, gateway.plan_only = gateway.plan_only, True
+        if _stored_view(gateway, catalog, read, [], "batch") is not None:
+            return
+        gateway.plan_only = asked
+        with with_stored_views(gateway, catalog, read) as expanded:
+            _check(gateway, expanded, catalog)
 
 
 def _check(gateway: Gateway, text: str, catalog: Catalog) -> None:
@@ -477,8 +515,7 @@ def _view_query(tokens: TokenList, statement: Range) -> Range | None:
         return None
     kind = words[1 : words.index("VIEW")]
     if not {"TEMP", "TEMPORARY"} & set(kind):
-        hint = "create a TEMPORARY VIEW in each session, or a table with CREATE TABLE … AS"
-        _refuse(tokens, start, "a stored view over windows", hint)
+        return None
     for index in tokens.level(start + len(kind) + 2, stop):
         if tokens.word(index) == "AS":
             return index + 1, stop

@@ -2,7 +2,7 @@
 
 Rows of one key of any operator have to be in one part. So a *division* names a column of each leaf that has
 the same values as a key column of each operator: rows that meet have equal values in it. It may also be a
-column that is computed of each row of the leaf alone (:class:`.derived.DerivedKey`).
+column that is computed of each row of the leaf alone (:class:`.derived_keys.DerivedKey`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Steps of a live query in memory: what a window holds, and what changes from one frontier to the next.
+"""Live operators in memory: the state of windows and groups, and what changes in a step.
 
-A step takes rows in, works on the keys that they touch, and lets go of what has left. Its operators are those
-of :mod:`windrow.kernels.zset`, over the rows of those keys alone.
+A step is one micro-batch: it covers the instants from the last watermark to the new one
+(:class:`.held.Times`). It adds rows, computes the affected keys anew, and drops rows that have left. The
+operators are those of :mod:`windrow.kernels.zset`, over the rows of the affected keys alone.
 """
 
 from __future__ import annotations

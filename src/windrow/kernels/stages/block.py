@@ -1,4 +1,4 @@
-"""What a step makes of windows: one block of a query, over one window or over two that are joined."""
+"""One block of a CQL query, computed in each step: over one window, or over two that are joined."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changes: what enters and leaves in a step, told by counts."""
+"""The changelog of a step: rows that enter or leave, by instant, with signed counts."""
 
 from __future__ import annotations
 

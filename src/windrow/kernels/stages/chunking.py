@@ -1,7 +1,7 @@
-"""What is kept between steps in files that are written once: *chunks*, of which some become one at times.
+"""Chunks: files of retained rows that are written once, and merged as they grow in number.
 
-What a step brings is a chunk. Chunks of about one size are merged, eight at a time. So a step writes about as
-much as it brings, and there are few files.
+The new rows of a step are a chunk. Eight chunks of about one size are merged into one. So a step writes about
+as much as it receives, and there are few files.
 """
 
 from __future__ import annotations

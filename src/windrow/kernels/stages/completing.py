@@ -1,4 +1,4 @@
-"""Rows that are shown when they are complete, a step at a time."""
+"""AFTER WATERMARK, live: buffers the rows of a query until they are complete, then emits them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The first rows of keys, a step at a time, of rows that only come."""
+"""The first rows of each key, over rows that never leave: its state is no more rows than are asked for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Groups, a step at a time, whose aggregates go on from what they were: no row is held."""
+"""GROUP BY and DISTINCT whose state is aggregates, not rows; :func:`goes_on` says where that applies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rows that a window of a live stream holds."""
+"""The rows in a window of a live stream, and the instants of a step."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What the windows of a staged query hold: in memory between steps, and in files from which it is read again.
+"""The state of one window: in memory between steps, and in chunks from which a restart reads it.
 
-The rows that a step takes in are a file of their own, a *chunk* (:mod:`.chunking`). A chunk without rows that
-are still held is dropped, and where chunks are merged, the rows that have left are left out.
+The new rows of a step are a chunk (:mod:`.chunking`). A chunk without rows that are still in the window, or
+buffered for it, is dropped. Where chunks are merged, rows that have left are left out.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Operators over relations that vary, a step at a time: what they hold, and what changes from step to step.
+"""Operators over time-varying relations whose state is rows: joins, groups and the rest, a step at a time.
 
-A step gives an operator the rows that enter or leave in it. The operator works on all rows of their keys, as
-:class:`windrow.kernels.zset.stage.Keyed` would on all rows, and gives the rows that enter or leave by that. A
-row that was there before a step enters a tick before it, and is given only when it leaves. It leaves with the
-values with which it was given, also where adding the same floats again gives another last digit.
+An operator takes the rows that enter or leave in a step. It computes all rows of the affected keys anew, as
+:class:`windrow.kernels.zset.stage.Keyed` computes all rows, and emits what enters or leaves by that. A row
+from before the step has an ENTER a tick before it, and is emitted again only when it leaves. It leaves with
+the values with which it was emitted, also where a sum of the same floats has another last digit.
 
-What an operator holds are the rows that are there, in a :class:`windrow.kernels.trace.Trace`: a step costs
-what it brings, and what there is of the same keys.
+The state is the present rows of the inputs, in a :class:`windrow.kernels.trace.Trace`. So a step costs what
+it receives, and the present rows of the same keys.
 """
 
 from __future__ import annotations

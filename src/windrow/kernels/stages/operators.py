@@ -1,4 +1,4 @@
-"""What a step gives: rows of relations over windows, with the stretches of time in which they are there."""
+"""What a block computes from the rows in its windows: rows, groups or pairs that enter or leave in a step."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""A program: operators over relations that vary, and what is computed between them, as data.
+"""A program: operators over time-varying relations, and what is computed between them, as data.
 
-Rows come at *leaves*; what an operator gives is a leaf again. Between leaves and operators are *fragments*,
-which compute each row from itself, or the rows of one piece of time from these alone. So a step gives a
-program what changes, and has what changes by that, wherever it runs: tasks are sent programs.
+Changes arrive at *leaves*; the output of an operator is a leaf again. Between leaves and operators are
+*fragments*. A fragment computes each row by itself, or the rows of one piece of time by themselves. So a
+program runs anywhere: on the driver, and in tasks, which are sent it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Aggregates of a step's pieces of time that go on from what they were, without the rows of earlier steps."""
+"""Aggregates that groups update from their state; :func:`running` says which need all rows instead."""
 
 from __future__ import annotations
 

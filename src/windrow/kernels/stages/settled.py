@@ -1,8 +1,8 @@
-"""Rows that a window holds and that no later step has a use for, where keys are closed.
+"""Rows in a window that can be dropped because punctuation has closed their keys.
 
-A row stays in a window without a length of time until others push it out. Where its partition has ended
-nothing does: it never leaves. If no later row can change what it counts for, a group or its pairs, nothing of
-it will be told again.
+A row stays in a window without a length of time until later rows push it out. After its partition has ended,
+none does, and the row never leaves. If no later row can change its group or its pairs either, no change will
+be computed from it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which operator takes the steps of a stage."""
+"""Chooses the live operator for a node of a plan: by rows, by aggregates, first rows, or windows of time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers kept by key, from step to step."""
+"""State that is numbers by key."""
 
 from __future__ import annotations
 

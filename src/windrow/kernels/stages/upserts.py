@@ -1,4 +1,4 @@
-"""What became of each key in a step."""
+"""The changes of a step by key: upserts and deletes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers of the changes of each group, from the first on, a step at a time."""
+"""Numbers the changes of each group, from its first on."""
 
 from __future__ import annotations
 

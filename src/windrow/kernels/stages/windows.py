@@ -1,4 +1,4 @@
-"""Windows of live streams: when rows enter and leave, as rows come."""
+"""When rows enter and leave a CQL window of a live stream."""
 
 from __future__ import annotations
 

@@ -3,6 +3,21 @@
 A committed micro-batch is a directory with the retained rows and a manifest. It gets its name when all is in
 it and on the disk, so that a commit is atomic. The manifest has checksums of its files, which detect a file
 that was changed or lost later. The last two are stored, as Spark may repeat the last.
+
+A process may be killed anywhere. Micro-batch N writes in this order, and a restart finds what is there:
+
+| written | after a kill behind it |
+|---|---|
+| ``spark/offsets/N``, by Spark | Spark repeats N, with the same entries |
+| a file of each side output | :meth:`Checkpoint.before` deletes it; N writes it again |
+| the sink's rows of N | N hands them over again, under the same number |
+| ``windrow/chunks/NAME-CHUNK.arrow`` | no manifest names them: N writes them again |
+| ``windrow/.ID.N.pending/``: rows, then ``step.json`` | the start deletes it |
+| its name ``windrow/N/``: this is the commit | Spark repeats N, and :meth:`Checkpoint.before` skips it |
+| deletion of older directories, chunks and files | the next commit does it |
+| ``spark/commits/N``, by Spark | Spark goes on with N + 1 |
+
+Of a query on executors, chunks are in Spark's state store instead, whose version is that of the micro-batch.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""One bucket of a query: what it holds, and what it gives for a micro-batch.
+"""One bucket of a query: its state, and its output for a micro-batch.
 
-It is written to a store as chunks, as the driver writes what it holds to files; a bucket that is in memory
-still is not read again, if what is stored is what it was.
+:func:`advanced` judges the rows, advances the operators and stores the state, as the driver does for all
+rows. The state is in the store as chunks, as it is in files on the driver. A bucket that is still in memory
+is not read again, if the store has the same version.
 """
 
 from __future__ import annotations
@@ -91,7 +92,7 @@ def _remember(life: str, bucket: _Bucket) -> None:
 def advanced(task: BucketTask, store: Store, packets: Iterable[Packet]) -> Iterator[Packet]:
     """What a bucket gives for the packets of a micro-batch.
 
-    First an account, then rows that are late, then what :meth:`.held.Held.step` gives.
+    First an account, then rows that are late, then what :meth:`.bucket_state.BucketState.step` gives.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What a bucket tells of itself after a micro-batch."""
+"""The account of a bucket after a micro-batch: counts of rows, and the size of its state."""
 
 from __future__ import annotations
 

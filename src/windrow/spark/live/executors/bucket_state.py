@@ -1,4 +1,4 @@
-"""What a bucket holds, and where it is kept between micro-batches."""
+"""The state of a bucket, and its place in Spark's state store."""
 
 from __future__ import annotations
 

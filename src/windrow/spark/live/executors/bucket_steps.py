@@ -1,4 +1,4 @@
-"""A live query on executors: what its buckets give for a micro-batch goes to the sink."""
+"""The micro-batches of a live query on executors: the output of its buckets goes to the sink."""
 
 from __future__ import annotations
 

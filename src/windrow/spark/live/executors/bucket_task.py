@@ -1,4 +1,4 @@
-"""What tasks are told of a live query: its streams, what is read of them, and what is made of that."""
+"""The description of a live query that tasks are sent: its streams, the columns read, and the operators."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Work(Protocol):
         """A bucket that holds nothing."""
 
     def again(self, task: BucketTask, told: Mapping[str, Any], store: Store) -> BucketState:
-        """What a bucket held, by what :meth:`.held.Held.keep` has told."""
+        """What a bucket held, by what :meth:`.bucket_state.BucketState.keep` has told."""
 
 
 @dataclass(frozen=True)

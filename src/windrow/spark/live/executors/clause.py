@@ -1,4 +1,4 @@
-"""What a bucket does with the rows of one WINDOW BY or MATCH_RECOGNIZE: what the driver does with all."""
+"""WINDOW BY or MATCH_RECOGNIZE in a bucket."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a bucket does with the rows of a query with EMIT: what the driver does with those of all."""
+"""A query with EMIT in a bucket."""
 
 from __future__ import annotations
 

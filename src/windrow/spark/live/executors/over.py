@@ -1,4 +1,4 @@
-"""Which rows of a bucket no change is made of any more, so that they are not kept: by the watermark alone."""
+"""Which rows of a bucket can be dropped: by the watermark alone, no change comes of them."""
 
 from __future__ import annotations
 

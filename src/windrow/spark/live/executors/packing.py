@@ -1,4 +1,4 @@
-"""Entries into packets: the rows of each bucket as Arrow tables, and what a task knows of the clocks."""
+"""Entries as packets: the rows of each bucket as Arrow tables, and what a task knows of the watermarks."""
 
 from __future__ import annotations
 

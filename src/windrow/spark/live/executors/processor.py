@@ -1,4 +1,4 @@
-"""What Spark calls with the packets of a bucket, and its state store as a bucket sees it."""
+"""The function that Spark calls for the packets of a bucket, and its view of the state store."""
 
 from __future__ import annotations
 

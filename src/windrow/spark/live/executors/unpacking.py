@@ -1,4 +1,4 @@
-"""What buckets give, as rows: changes in the form that is asked for, groups, and late rows."""
+"""The output of buckets as rows: changes in the requested form, groups, and late rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Windows of a bucket, and what one block of a query makes of them."""
+"""CQL in a bucket: its windows, and one block or program over them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A step of a clause over the partitions that it touches: those of rows that come, and those that end.
+"""A clause in a micro-batch, over the affected partitions: those with new rows, and those that end.
 
-All others stay as they are kept, unless time changes them: then all are gone through.
+The state of all others stays as it is, unless time alone can change them: then all partitions run.
 """
 
 from __future__ import annotations

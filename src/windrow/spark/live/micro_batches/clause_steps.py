@@ -1,8 +1,8 @@
-"""The steps of a query that is one clause over one live stream: on the driver, over the partitions touched.
+"""The micro-batches of a query that is one clause over one live stream, on the driver.
 
-What is kept is what :class:`windrow.spark.live.micro_batches.steps.Steps` keeps, under the same names, in
-chunks (:mod:`.retained_rows`). A step with more rows than the driver takes is one of those, evaluated by
-tasks over all that is kept, which it writes as they do; and the next one may be here again.
+The state has the names that :class:`windrow.spark.live.micro_batches.steps.Steps` gives it, in chunks
+(:mod:`.retained_rows`). A micro-batch with too many rows for the driver runs there, as Spark tasks over all
+retained rows; the next one may run here again.
 """
 
 from __future__ import annotations

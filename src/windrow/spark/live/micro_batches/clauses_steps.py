@@ -1,6 +1,6 @@
-"""The steps of several clauses, or of what reads views of clauses row by row: on the driver.
+"""The micro-batches of several clauses, or of a row-by-row query over views of clauses, on the driver.
 
-A micro-batch that the driver does not take, or more rows than it keeps, tasks evaluate.
+With too many new or retained rows for the driver, a micro-batch runs as Spark tasks.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a step in memory reads of micro-batches of files, without a job of Spark's."""
+"""Micro-batches of files, read on the driver without a Spark job."""
 
 from __future__ import annotations
 

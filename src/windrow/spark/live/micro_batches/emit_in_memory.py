@@ -1,9 +1,9 @@
-"""The steps of a query with EMIT in memory: what changes is evaluated, and what is kept is written once.
+"""The micro-batches of a query with EMIT, on the driver.
 
-What is kept of a stream are the rows that came, in chunks, from which all else is made again after a restart.
-Where rows would be needed for ever, what the operators hold is kept now and then in their place, and the rows
-that have come since. A step with more rows than the driver takes is evaluated by tasks, as is every query
-that has no flow.
+The state on disk is the needed rows of each stream, in chunks; a restart computes all else from them. Where
+rows would be needed for ever, the state of the operators is written now and then in their place, with the
+rows since. A micro-batch with too many rows for the driver runs as Spark tasks (:mod:`.emit_steps`), and so
+does every query of which a part has no operator.
 """
 
 from __future__ import annotations

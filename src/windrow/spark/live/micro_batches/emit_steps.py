@@ -1,8 +1,8 @@
-"""The steps of a query with EMIT: from one processing time to the next, over the rows that may be needed.
+"""The micro-batches of a query with EMIT as Spark jobs, from one processing time to the next.
 
-Processing times rise from step to step. Of a streaming DataFrame that of a micro-batch is Spark's, which has
-it in its log before the micro-batch is run; of a named stream those of the entries are. A step goes up to
-where all streams are known.
+Processing times rise from micro-batch to micro-batch. The rows of a streaming DataFrame have that of their
+micro-batch, which Spark logs before it runs; those of a named stream have that of their entries. A
+micro-batch reaches the time up to which all streams are known.
 """
 
 from __future__ import annotations

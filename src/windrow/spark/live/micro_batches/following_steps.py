@@ -1,9 +1,9 @@
-"""The steps of windows in brackets over what clauses give: clauses and windows on the driver, both in memory.
+"""The micro-batches of CQL windows over windows or matches: both in memory, on the driver.
 
-    sources ─ their frontier ─▶ clauses ─ least rowtime that may still be given ─▶ windows ─▶ changes
+    sources ─ their frontier ─▶ clauses ─ least rowtime that may still be emitted ─▶ windows ─▶ changes
 
-The rows of sources wait for their frontier, and so do the rows of clauses for theirs. What clauses keep, and
-the rows of sources that wait, is committed beside the chunks of the windows.
+Rows of sources are buffered until their frontier, and rows of clauses until theirs. The buffered rows of
+sources and the state of clauses are committed beside the chunks of the windows.
 """
 
 from __future__ import annotations

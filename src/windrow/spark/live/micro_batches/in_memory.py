@@ -1,9 +1,8 @@
-"""Steps on the driver: a micro-batch comes into memory, and its entries are judged there.
+"""Micro-batches on the driver: reads the entries into memory, and has them judged.
 
-What comes are the columns that a query reads, with what Spark computes of each row for it, in one job, or
-from plain files in none (:mod:`windrow.spark.live.micro_batches.direct_input`). Where whole rows are asked
-for after all, as late ones are, which are kept, they are read again; through Spark all of the micro-batch is,
-whole.
+It reads the columns that a query needs, with what Spark computes of each row, in one job; of plain files in
+none (:mod:`windrow.spark.live.micro_batches.direct_input`). Late rows are stored whole, so they are read
+again; through Spark that means the whole micro-batch.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Rows kept between steps, of which each takes some out and puts others in: it costs by these, not by all.
+"""Retained rows of which each micro-batch removes some and adds others, at a cost by these alone.
 
-They are in memory, and in chunks of the checkpoint (:mod:`.chunks`), in any order. A row that is taken out
-stays in the file of its chunk, and its place is kept as *gone*, which is in chunks of its own. A chunk that
-is small, or that has lost half of its rows, is written anew instead, with what a step puts in.
+They are in memory, and in chunks of the checkpoint, in any order. A removed row stays in the file of its
+chunk; its place is stored as *gone*, in chunks of their own. A chunk that is small, or that has lost half of
+its rows, is rewritten with the rows that are added.
 """
 
 from __future__ import annotations

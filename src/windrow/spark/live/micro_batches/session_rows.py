@@ -1,4 +1,4 @@
-"""Rows of sessions: which of them are needed, as rows that come may join or part these."""
+"""Which rows of sessions are needed: later rows may join or part their sessions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sources of clauses, in memory: their rows wait for the frontier, and clauses keep what they need.
+"""The sources of clauses in memory: rows that are buffered until the frontier, and the state of clauses.
 
 Both are committed under the names, and in the form, of :class:`windrow.spark.live.micro_batches.steps.Steps`,
 and are in memory between micro-batches.

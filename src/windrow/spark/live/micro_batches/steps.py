@@ -1,4 +1,8 @@
-"""The steps of a live query: a micro-batch is taken, its changes are given, and what it leaves is kept."""
+"""What the micro-batches of all live queries have in common: judge, advance, hand over, commit, account.
+
+:class:`Steps` is also the general way, which runs a micro-batch as Spark jobs over all retained rows. Its
+subclasses run one kind of plan in memory, or on executors.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Rows of a micro-batch of which a query cannot compute what it computes of each row alone.
+"""Malformed rows of a second kind: those for which an expression over the row alone fails.
 
-Whether a row is one of them depends on the row and the query, and so not on where micro-batches are cut. A
-value that fails only over several rows, as a sum that overflows, is the fault of none of them.
+This depends on the row and the query alone, and so not on where micro-batches are cut. A value that fails
+only over several rows, as a sum that overflows, makes none of them malformed.
 """
 
 from __future__ import annotations

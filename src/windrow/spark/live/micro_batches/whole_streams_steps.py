@@ -1,4 +1,4 @@
-"""The steps of a query over whole streams: its rows go through the operators as they come."""
+"""The micro-batches of SELECT STREAM over whole streams: operators emit rows as punctuation closes keys."""
 
 from __future__ import annotations
 

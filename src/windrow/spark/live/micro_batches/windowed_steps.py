@@ -1,4 +1,4 @@
-"""The steps of a query that is a stage: on the driver, over rows that are kept in memory between them."""
+"""The micro-batches of a CQL query in memory, on the driver: windows advance, affected rows are computed."""
 
 from __future__ import annotations
 

@@ -1,12 +1,11 @@
-"""One WINDOW BY or MATCH_RECOGNIZE over what is live: what is final is given, what may change is kept.
+"""WINDOW BY or MATCH_RECOGNIZE as a live operator: emits what is final, retains what may change.
 
-    rows of the clause ─▶ hoisted columns ─┐
-        those that wait for the frontier ──┤
-                    kept rows (carried) ───┴▶ advance ─▶ windows or matches
-                                                 └─▶ kept rows ─▶ the instant before which none will be given
+         rows of the clause ─▶ hoisted columns ─┐
+              rows buffered until the frontier ─┤
+              retained rows, with their state ──┴▶ advance ─▶ windows or matches
+                                                      └─▶ retained rows ─▶ the least rowtime still to come
 
-:mod:`windrow.kernels.advance` says what is final. Of few rows the driver does that itself, of many Spark's
-tasks do.
+:mod:`windrow.kernels.advance` says what is final. The driver calls it for few rows, Spark's tasks for many.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a query with EMIT does in a step, as data that tasks are sent too; and what it holds."""
+"""The program of a query with EMIT, as data that tasks are sent too, and its state."""
 
 from __future__ import annotations
 

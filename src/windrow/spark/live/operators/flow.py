@@ -1,9 +1,9 @@
-"""Plans whose operators are run in memory, a step at a time: of a plan a program is made.
+"""Makes a program of a plan, whose operators run in memory, a micro-batch at a time.
 
-A plan is made once, over *leaves*: DataFrames of which the rows are those of a file, which steps write where
-Spark is to read them. The operators of relations that vary (:func:`windrow.spark.tasks.keyed.run_keyed`) do
-not exchange rows among tasks then: each keeps its own (:class:`windrow.kernels.stages.Operated`), and what it
-gives is a leaf again. What is between leaf and operator is read from Spark's plans, and computed in memory
+A plan is made once, over *leaves*: DataFrames over one file each, which a micro-batch writes where Spark is
+to read it. The operators of time-varying relations (:func:`windrow.spark.tasks.keyed.run_keyed`) exchange no
+rows among tasks then: each has its own state (:class:`windrow.kernels.stages.Operated`), and its output is a
+leaf again. What is between leaf and operator is read from Spark's plans, and computed in memory
 (:class:`windrow.kernels.stages.Program`); Spark computes the rest, on the driver.
 """
 

@@ -1,6 +1,6 @@
-"""What the streams of a live query promise after a step that they had not promised before, as patterns.
+"""The new punctuation of the streams after a micro-batch, as patterns.
 
-Punctuations and bounds are one thing here: a bound is the pattern of all rowtimes before it.
+A bound is a punctuation here: the pattern of all rowtimes before it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Any plan over windows of live streams, in memory, by what enters and leaves the windows."""
+"""Any plan over windows of live streams as a program, fed with the rows that enter or leave the windows."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Streams that are made of others, one step after the other: each tells the next how far it has got.
+"""Streams that are made of other streams: each has a frontier of its own.
 
-    sources ─ frontier ─▶ windows, matches ─ least rowtime that may still be given ─▶ what reads them
+    sources ─ frontier ─▶ windows, matches ─ least rowtime that may still be emitted ─▶ what reads them
 
-The windows of a step may be at rows long before its frontier, and others at rows after them may still be
-open. So what reads them has a frontier of its own: the least rowtime that they may still give. Rows at it or
-after it wait.
+The windows of a micro-batch may have rowtimes long before its frontier, and others with later rowtimes may
+still be open. So what reads them has a frontier of its own: the least rowtime that they may still emit. Rows
+at or after it are buffered.
 """
 
 from __future__ import annotations

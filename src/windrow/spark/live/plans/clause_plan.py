@@ -1,8 +1,9 @@
 """Queries with WINDOW BY or MATCH_RECOGNIZE over live streams, and views of them, which are streams again.
 
-A step takes the rows before the frontier, as every live query does, and gives the windows and matches that
-are final (:mod:`.clauses`). What stands around a clause looks at each row by itself, so it is evaluated over
-what the step gives; a clause over another one, or over a view, follows it (:mod:`.cascade`).
+A micro-batch takes the rows before the frontier, as every live query does, and emits the windows and matches
+that are final (:mod:`windrow.spark.live.operators.clause_operator`). SQL around a clause looks at each row by
+itself, so it is evaluated over the output of the micro-batch. A clause over another one, or over a view,
+follows it (:mod:`.cascade`).
 """
 
 from __future__ import annotations

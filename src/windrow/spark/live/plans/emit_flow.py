@@ -1,4 +1,4 @@
-"""Queries with EMIT, a step at a time in memory: what comes goes in, and what is told comes out."""
+"""Queries with EMIT in memory: makes the program, and feeds it the arrived rows of a micro-batch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Queries with EMIT over live and named streams: what a step evaluates, and which rows it leaves behind."""
+"""Queries with EMIT over live and named streams: what a micro-batch evaluates, and which rows it retains."""
 
 from __future__ import annotations
 

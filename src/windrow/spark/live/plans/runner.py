@@ -1,4 +1,4 @@
-"""One step of a live query: what it gives from one frontier to the next, and the rows that it still needs."""
+"""Evaluates a CQL query in one micro-batch as Spark jobs, and says which rows it still needs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A query over whole streams that live: what it waits for are punctuations and bounds."""
+"""SELECT STREAM over live streams as a whole, ready to be started: it waits for punctuation and bounds."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Queries over live streams, windows or matches that look at each row by itself, read into plans.
 
-What stands beside a clause is evaluated over what a step gives, so none of its rows may depend on others that
-come. Where that holds, what is known of columns of the streams is known of those that pass them on: that they
-hold the rowtime, and what their streams promise of them.
+SQL around a clause is evaluated over the output of one micro-batch, so none of its rows may depend on later
+rows. Where that holds, columns that are passed on have what the columns of the streams have: the rowtime, and
+the punctuations of the stream.
 """
 
 from __future__ import annotations

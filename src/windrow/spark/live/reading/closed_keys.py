@@ -1,4 +1,4 @@
-"""What the windows of a staged query need not hold any more, as its streams promise that keys are over."""
+"""Which rows the windows of a CQL query in memory can drop, as punctuation has closed their keys."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Queries as stages: what a step does with tables in memory, read once from the query's text.
+"""CQL over windows of live streams, planned in memory: :func:`staged` reads the query's text once.
 
-A stage is one block over one window of a live stream, with groups or without, or over two windows joined by
-equal columns: what the text computes of a row, Spark computes when the row comes, and what it computes of a
-group, over the groups that change. Or it is any other plan over such windows that has operators in memory
-(:mod:`windrow.spark.live.operators.window_flow`). Of other queries :func:`staged` says why they are none;
-they are evaluated by the operators for whole logs.
+One block over one window, with groups or without, or over two windows joined by equal columns, is a
+:class:`~windrow.kernels.stages.Block`: Spark computes the expressions over single rows as rows arrive, and
+those over groups for the groups that change. Any other plan over such windows is a program, if it has
+operators in memory (:mod:`windrow.spark.live.operators.window_flow`). Of all else :func:`staged` says why
+not; the operators for whole logs run it as Spark jobs.
 """
 
 from __future__ import annotations
