@@ -22,18 +22,16 @@ from windrow.spark.live.executors.as_bytes import from_bytes, to_bytes
 from windrow.spark.live.executors.bucket_account import BucketAccount, shown
 from windrow.spark.live.executors.bucket_state import BucketState, Moment, Store
 from windrow.spark.live.executors.bucket_task import BucketTask, TaskStream
-from windrow.spark.live.executors.packing import PROMISED, SEEN
+from windrow.spark.live.executors.packing import LATE_AT, LIMIT, PROMISED, SEEN
 from windrow.spark.live.input.arrivals import VIOLATED
 from windrow.spark.logs.session_streams import REASON
 from windrow.streams.admission.parts import BatchPart, Said, judged
 from windrow.streams.entries import BEFORE, NO_BOUND, Decision, reasons
 
-__all__ = ["LATE_AT", "advanced"]
-
-LATE_AT = "__late_at"
-"""The rowtime of a late row."""
+__all__ = ["advanced"]
 
 _ROWS_AT_ONCE = 1 << 18
+_COUNTS = ("late", "rejected", "quarantined", "quarantined_bounds")
 
 Packet = tuple[str, bytes | None]
 """A note and rows, as :mod:`.packing` makes them, and as a bucket gives them."""
@@ -53,7 +51,7 @@ class _Bucket:
         What the entries of each stream have said.
     now
         The time of the last micro-batch.
-    late, rejected
+    late, rejected, quarantined, quarantined_bounds
         As of :class:`BucketAccount`.
     held
         What it holds.
@@ -65,6 +63,8 @@ class _Bucket:
     now: int
     late: dict[int, int]
     rejected: dict[int, int]
+    quarantined: dict[int, int]
+    quarantined_bounds: dict[int, int]
     held: BucketState
 
     @property
@@ -112,6 +112,12 @@ def advanced(task: BucketTask, store: Store, packets: Iterable[Packet]) -> Itera
     now = max([bucket.now + 1, *(told["ptime"] for told in notes)])
     moment, account = Moment(bucket.number + 1, now, bucket.said), BucketAccount(now)
     late: list[Packet] = []
+    for told, data in rows:
+        if "bounds" in told:
+            place = told["bounds"]
+            account.apart[place] = account.apart.get(place, 0) + from_bytes(data).num_rows
+            late.append((json.dumps({"kind": "late", "stream": place}), data))
+    rows = [one for one in rows if "side" in one[0]]
     for told, data in sorted(rows, key=lambda one: (one[0]["side"], one[0]["order"], one[0]["place"])):
         side = told["side"]
         place = task.sides[side].stream
@@ -130,6 +136,7 @@ def advanced(task: BucketTask, store: Store, packets: Iterable[Packet]) -> Itera
     store.keep(_text(task, life, after, kept))
     _remember(life, after)
     account.late, account.rejected, account.said = after.late, after.rejected, shown(after.said)
+    account.quarantined, account.quarantined_bounds = after.quarantined, after.quarantined_bounds
     after.held.tell(account)
     yield account.note, None
     yield from late
@@ -151,6 +158,9 @@ def _said_before(
         for told in sorted((one for one in notes if one["stream"] == place), key=lambda one: one["order"]):
             before[place, json.dumps(told["order"])] = said
             said = said.then(BatchPart(told["seen"], told["promised"], told["highest"]))
+            if told["ahead"]:
+                known = bucket.quarantined_bounds
+                known[place] = known.get(place, 0) + told["ahead"]
         bucket.said[place] = said
     return before
 
@@ -169,8 +179,15 @@ def _judged(stream: TaskStream, held: BucketState, rows: pa.Table, before: Said)
     has_bounds = PROMISED in rows.column_names
     promised = rows.column(PROMISED).to_numpy() if has_bounds else np.full(len(seen), NO_BOUND)
     decision, violated = judged(stream.ordering, before, at, seen, promised)
+    if LIMIT in rows.column_names:
+        limits = rows.column(LIMIT).combine_chunks()
+        is_ahead = np.asarray(limits.is_valid())
+        decision[is_ahead] = Decision.QUARANTINED
+        violated = np.where(is_ahead, limits.fill_null(NO_BOUND).to_numpy(zero_copy_only=False), violated)
     is_estimated = decision == Decision.LATE
-    is_late = decision == Decision.REJECTED if held.takes_late else decision != Decision.ADMITTED
+    is_late = decision != Decision.ADMITTED
+    if held.takes_late:
+        is_late &= ~is_estimated
     # of one producer, the clock is the bound that such a row is below
     rows = rows.append_column(BEFORE, pa.array(violated, mask=~is_estimated))
     if not is_late.any():
@@ -189,7 +206,12 @@ def _apart(stream: TaskStream, late: pa.Table) -> pa.Table:
 
 def _count(bucket: _Bucket, account: BucketAccount, place: int, decision: npt.NDArray[np.int8]) -> None:
     account.came[place] = account.came.get(place, 0) + len(decision)
-    for counts, kind in ((bucket.late, Decision.LATE), (bucket.rejected, Decision.REJECTED)):
+    kinds = (
+        (bucket.late, Decision.LATE),
+        (bucket.rejected, Decision.REJECTED),
+        (bucket.quarantined, Decision.QUARANTINED),
+    )
+    for counts, kind in kinds:
         found = int((decision == kind).sum())
         if found:
             counts[place] = counts.get(place, 0) + found
@@ -203,16 +225,16 @@ def _read(task: BucketTask, store: Store) -> tuple[str, _Bucket]:
     text = store.text()
     if text is None:
         said = {place: Said() for place in range(len(task.streams))}
-        return uuid.uuid4().hex, _Bucket("", 0, said, 0, {}, {}, task.work.begin(task))
+        return uuid.uuid4().hex, _Bucket("", 0, said, 0, {}, {}, {}, {}, task.work.begin(task))
     told = json.loads(text)
     _refuse_another(task, told)
     known = _KNOWN.get(told["life"])
     if known is not None and known.token == told["token"]:
         return told["life"], known
-    late, rejected = ({int(at): count for at, count in told[name].items()} for name in ("late", "rejected"))
+    counts = {name: {int(at): count for at, count in told.get(name, {}).items()} for name in _COUNTS}
     said = {int(place): Said(*one) for place, one in told["said"].items()}
     held = task.work.again(task, told["held"], store)
-    return told["life"], _Bucket(told["token"], told["number"], said, told["now"], late, rejected, held)
+    return told["life"], _Bucket(told["token"], told["number"], said, told["now"], held=held, **counts)
 
 
 def _refuse_another(task: BucketTask, told: Mapping[str, Any]) -> None:
@@ -240,8 +262,7 @@ def _text(task: BucketTask, life: str, bucket: _Bucket, held: Mapping[str, Any])
             "number": bucket.number,
             "said": shown(bucket.said),
             "now": bucket.now,
-            "late": bucket.late,
-            "rejected": bucket.rejected,
+            **{name: getattr(bucket, name) for name in _COUNTS},
             "held": held,
         }
     )

@@ -20,9 +20,11 @@ class BucketAccount:
     ----------
     now
         The time of the micro-batch, in microseconds.
-    came, used, late, rejected
+    came, used, late, rejected, quarantined
         How many rows came in it, how many were used, and of the rows so far how many are below an estimate,
-        and below a promise, by the number of their stream.
+        below a promise, and too far ahead of their processing time, by the number of their stream.
+    quarantined_bounds
+        How many bounds of each stream so far are too far ahead, in all parts: all buckets know the same.
     for_groups
         Of the rows so far, those that are late for a group.
     apart
@@ -42,6 +44,8 @@ class BucketAccount:
     used: int = 0
     late: dict[int, int] = field(default_factory=dict)
     rejected: dict[int, int] = field(default_factory=dict)
+    quarantined: dict[int, int] = field(default_factory=dict)
+    quarantined_bounds: dict[int, int] = field(default_factory=dict)
     for_groups: int = 0
     apart: dict[int, int] = field(default_factory=dict)
     waiting: dict[int, int] = field(default_factory=dict)

@@ -26,7 +26,7 @@ from windrow.spark.live.sinks.into_stream import IntoStream
 from windrow.spark.live.sinks.sink import Sink, TableSink, takes_tables
 from windrow.spark.runtime.settings import STATE_STORE
 from windrow.streams import Position
-from windrow.streams.admission.parts import Said
+from windrow.streams.admission.parts import Refused, Said
 
 __all__ = ["ExecutorSteps"]
 
@@ -176,19 +176,22 @@ class ExecutorSteps(Steps):
         stream = self._graph.streams[place][2]
         assert stream.live is not None
         said = Said(*known[0].said[place])  # all buckets know the same
-        late, rejected = (
-            sum(getattr(one, name).get(place, 0) for one in known) for name in ("late", "rejected")
+        late, rejected, quarantined = (
+            sum(getattr(one, name).get(place, 0) for one in known)
+            for name in ("late", "rejected", "quarantined")
         )
+        refused = Refused(late, rejected, quarantined, known[0].quarantined_bounds.get(place, 0))
         came = sum(one.came.get(place, 0) for one in known)
         in_all = came if before is None else came + before.watermark.admitted + before.watermark.refused
-        return Position("", watermark=said.state(stream.live.ordering, in_all, late, rejected))
+        return Position("", watermark=said.state(stream.live.ordering, in_all, refused))
 
     def _late_in_all(self, clocks: Mapping[str, Position], accounts: Sequence[BucketAccount]) -> int:
         """How many of the rows so far are late: with EMIT, rows below an estimate are not for that alone."""
         if not self._graph.is_timed:
             return sum(position.watermark.refused for position in clocks.values())
-        rejected = sum(position.watermark.rejected for position in clocks.values())
-        return rejected + sum(one.for_groups for one in accounts)
+        marks = [position.watermark for position in clocks.values()]
+        never = sum(one.rejected + one.quarantined for one in marks)
+        return never + sum(one.for_groups for one in accounts)
 
     def _late_rows(self, batch: DataFrame, accounts: Sequence[BucketAccount]) -> dict[str, DataFrame | None]:
         """Of each stream the rows that are late, if there are any."""

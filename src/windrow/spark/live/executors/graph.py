@@ -64,9 +64,7 @@ def _why_not_stream(stream: Stream) -> str | None:
         return "a stream of several producers"
     if PATTERN in live.given:
         return "promises by patterns"
-    if live.idle is not None:
-        return "a stream that may be idle"
-    return "FUTURE" if live.ordering.future is not None else None
+    return "a stream that may be idle" if live.idle is not None else None
 
 
 def graph_of(plan: LivePlan, buckets: int | None = None, envelope: str | None = None) -> Graph:

@@ -41,8 +41,11 @@ class ClausesSteps(SourcesOfClauses):
         come = None if are_many else self._come_if_it_fits(batch, before)
         if come is None:
             super()._step(batch, number, before)
-        else:
+            return
+        try:
             self._take(come, number, before)
+        finally:
+            self._drop_cached()
 
     def _take(self, come: Come, number: int, before: CommittedBatch) -> None:
         self._tell_late({name: self._late(name, one.late) for name, one in come.found.items()}, number)
@@ -72,6 +75,4 @@ class ClausesSteps(SourcesOfClauses):
         }
         step = CommittedBatch(number, clocks, frontier, origin, {}, counts, marks=marks)
         step = self._checkpoint.commit(step, self._kept_with(waits, keep, number))
-        for frame in self._cached:
-            frame.unpersist()
         self._report(step, come.count, given)

@@ -65,8 +65,7 @@ class FollowingSteps(SourcesOfClauses, StagedSteps):
         try:
             super()._step(batch, number, before)
         finally:
-            for frame in self._cached:
-                frame.unpersist()
+            self._drop_cached()
 
     # -- what comes in -------------------------------------------------------------------------------
 

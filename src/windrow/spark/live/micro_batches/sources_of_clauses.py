@@ -36,6 +36,12 @@ class SourcesOfClauses(InMemorySteps):
     _retained: tuple[int, Mapping[str, RetainedRows]] = (-1, MappingProxyType({}))
     _cached: list[DataFrame]
 
+    def _drop_cached(self) -> None:
+        """Drop what clauses cached for this micro-batch, however it ended."""
+        for frame in self._cached:
+            frame.unpersist()
+        self._cached = []
+
     def _waits(self, come: Come, number: int, known: Mapping[str, RetainedRows]) -> dict[str, pa.Table]:
         """The rows of the sources that wait, those that came among them."""
         waits = {}
