@@ -149,7 +149,7 @@ class Session:
             As :meth:`sql` would before it starts to compute.
         """
         _refuse_no_text(text)
-        check(self._gateway(args, params), text, self._catalog)
+        check(self._gateway(args, params), text, list(args), self._catalog)
 
     def script(self, text: str) -> list[Relation]:
         """Run the statements of a script, separated by semicolons, in order."""

@@ -61,10 +61,11 @@ class Operators(Protocol):
 class Gateway:
     """A SparkSession, and of the statement that is being run: parameters, windows made, SQL given so far.
 
-    With `plan_only` no job is run for the statement, which is then planned without knowing its data. With
-    `prefers_live` what could be computed at once and live is planned to be live; with `reopens`, streams that
-    are made are opened where they are there. With `operators` those over time-varying relations are theirs.
-    Without a `dialect` the expressions are in the one that the setting names.
+    With `plan_only` no job is run for the statement, which is then planned without knowing its data; with
+    `checks` it leaves nothing behind either. With `prefers_live` what could be computed at once and live is
+    planned to be live; with `reopens`, streams that are made are opened where they are there. With
+    `operators` those over time-varying relations are theirs. Without a `dialect` the expressions are in the
+    one that the setting names.
     """
 
     def __init__(
@@ -78,6 +79,7 @@ class Gateway:
         self.sent: list[tuple[SqlText, dict[str, str]]] = []
         self.frames: dict[str, DataFrame] = {}
         self.plan_only = False
+        self.checks = False
         self.prefers_live = False
         self.reopens = False
         self.operators: Operators | None = None

@@ -21,7 +21,7 @@ from windrow.relation import Relation
 from windrow.relation_kinds import LiveRelation
 from windrow.spark.analysis.evaluated_lengths import with_lengths
 from windrow.spark.catalog import Catalog
-from windrow.spark.clauses.batch import bind_statement, build_window, explained, run_statement
+from windrow.spark.clauses.batch import build_window, run_statement
 from windrow.spark.clauses.reference_mode import build_reference
 from windrow.spark.gateway import Gateway
 from windrow.spark.live import SequencePlan, sequence_plan
@@ -29,7 +29,7 @@ from windrow.spark.logs.session_streams import Stream
 from windrow.spark.relations.table_functions_in_from import TableFunctions, calls_table_functions
 from windrow.spark.scan.files_in_text import with_files
 from windrow.statements.clauses_over_streams import names_sequence, run_sequence
-from windrow.statements.composed import located, queries_inside, relation_inside, with_emitted
+from windrow.statements.composed import queries_inside, relation_inside, with_emitted
 from windrow.statements.emit_statements import (
     may_be_emitted,
     may_be_view,
@@ -67,6 +67,7 @@ _PATTERNS = re.compile(r"\bmatch_recognize\b|\bpattern\s*(?:\(|/\*|--)", re.IGNO
 _OURS = re.compile(rf"\bwindow(?:\s+by\b|\s*(?:/\*|--))|{_PATTERNS.pattern}", re.IGNORECASE)
 _VIEW = re.compile(r"\bview\b", re.IGNORECASE)
 _WHOLE = re.compile(r"\s*(?:TABLE|SELECT\s+\*\s+FROM)\s+`?(\w+)`?\s*(?:;\s*)?", re.IGNORECASE)
+_QUERY = re.compile(r"[\s(]*(SELECT|WITH|FROM|VALUES|TABLE)\b", re.IGNORECASE)
 _BUILDERS = {"batch": build_window, "reference": build_reference}
 
 
@@ -82,7 +83,7 @@ def run(
             return stored
         with with_stored_views(gateway, catalog, read) as expanded:
             relation = _run(gateway, expanded, left if expanded == read else [], execution, catalog)
-        if catalog is not None and may_be_view(read, catalog):
+        if catalog is not None and not gateway.checks and may_be_view(read, catalog):
             tokens = tokenize(read)
             remember_view(catalog, tokens, _only_statement(tokens))
         return relation
@@ -202,9 +203,10 @@ def _run(
     if tokens.word(statement[0]) == "EXPLAIN":
         return _explain(gateway, tokens, statement, catalog)
     view = _view_query(tokens, statement)
-    bound_to = view if view is not None else statement
+    bound_to = view if view is not None else _query_of(tokens, statement) if gateway.checks else statement
     live = _live(gateway, tokens, bound_to, execution, catalog)
     if live is not None and live.is_endless:
+        live.bound  # noqa: B018 - it is analysed here
         if view is not None or _query_of(tokens, statement) != statement:
             what = f"{tokens[statement[0]].text} over windows or matches of a live stream"
             _refuse(tokens, statement[0], what, "start the query itself: session.sql(query).start(…)")
@@ -213,7 +215,7 @@ def _run(
     if algebra is None:
         return _plain(gateway, text, positional)
     frame, bound = run_statement(gateway, algebra, build)
-    if view is not None:
+    if view is not None and not gateway.checks:
         frame = _create_view(gateway, tokens, (statement[0], view[0]), frame)
     return Relation(
         frame, explain(algebra, bound), gateway, live=live if view is None else None, made_of=bound
@@ -234,6 +236,9 @@ def _composed(
     def run_query(query: str) -> Relation:
         return _run(gateway, query, positional, execution, catalog)
 
+    if gateway.checks:  # what is around such queries is known when they give their columns
+        places = queries_inside(tokens, _query_of(tokens, statement))
+        return [relation_inside(tokens, place, run_query) for place in places][-1] if places else None
     if tokens.word(statement[0]) == "INSERT" and clauses:
         inserted = insert(gateway, catalog, tokens, statement, run_query)
         if inserted is None:
@@ -260,7 +265,7 @@ def _live(
     return sequence_plan(gateway, catalog, tokens, query, execution) if catalog is not None else None
 
 
-def check(gateway: Gateway, text: str, catalog: Catalog) -> None:
+def check(gateway: Gateway, text: str, positional: list[Any], catalog: Catalog) -> None:
     """Parse and bind a statement without running anything; `catalog` has the session's streams.
 
     Raises
@@ -268,98 +273,8 @@ def check(gateway: Gateway, text: str, catalog: Catalog) -> None:
     WindrowError
         As :func:`run` would before it starts to compute.
     """
-    with gateway.reading(text) as written, _evaluated(gateway, written) as evaluated:
-        read = written if evaluated is None else evaluated
-        asked, gateway.plan_only = gateway.plan_only, True
-        if _stored_view(gateway, catalog, read, [], "batch") is not None:
-            return
-        gateway.plan_only = asked
-        with with_stored_views(gateway, catalog, read) as expanded:
-            _check(gateway, expanded, catalog)
-
-
-def _check(gateway: Gateway, text: str, catalog: Catalog) -> None:
-    if (piped := _in_blocks(text)) is not None:
-        with gateway.instead(piped) as block:
-            _check(gateway, block, catalog)
-        return
-    if may_read_gathered(text, catalog):
-        with with_gathered(gateway, catalog, text) as read:
-            if read is not None:
-                _check(gateway, read, catalog)
-                return
-    if has_clauses(text):
-        tokens = tokenize(text)
-        inside = queries_inside(tokens, _query_of(tokens, _only_statement(tokens)))
-        for query in inside:
-            with located(tokens, query) as query_text:
-                _check(gateway, query_text, catalog)
-        if inside:  # what is around them is known when these give their columns
-            return
-    if may_join_versions(text):
-        with with_versions(gateway, catalog, text) as read:
-            if read is not None:
-                _check(gateway, read, catalog)
-                return
-    if may_be_emitted(text, catalog):
-        gateway.plan_only = True
-        tokens = tokenize(text)
-        with without_watermark(gateway, catalog, tokens, _only_statement(tokens)) as read:
-            if read is not None:
-                _check(gateway, read, catalog)
-                return
-        if run_emission(gateway, catalog, tokens, _only_statement(tokens), "batch") is not None:
-            return
-    if calls_table_functions(text, catalog.functions):
-        with _without_table_functions(gateway, text, "batch", catalog) as read:
-            if read is not None:
-                _check(gateway, read, catalog)
-                return
-
-    def planned(query: str) -> Relation:
-        return _run(gateway, query, [], "batch", catalog)
-
-    if _may_be_sequence(text, catalog):
-        tokens = tokenize(text)
-        before, gateway.plan_only = gateway.plan_only, True
-        if (
-            run_sequence(
-                StatementContext(gateway, catalog, tokens, _only_statement(tokens), "batch", planned)
-            )
-            is not None
-        ):
-            return
-        gateway.plan_only = before
-    if is_continuous(text, catalog) and not _matches_rows(text):
-        gateway.plan_only = True
-        tokens = tokenize(text)
-        if (
-            run_continuous(
-                StatementContext(gateway, catalog, tokens, _only_statement(tokens), "batch", planned)
-            )
-            is not None
-        ):
-            return
-    algebra = None
-    if _may_be_ours(text):
-        tokens = tokenize(text)
-        statement = _only_statement(tokens)
-        query = _query_of(tokens, _view_query(tokens, statement) or statement)
-        algebra = bind(tokens, query, _rowtimes(catalog))
-        live = _live(gateway, tokens, query, "batch", catalog)
-        if live is not None and live.is_endless:
-            live.bound  # noqa: B018 - it is analysed here
-            return
-    if algebra is None:
-        # a query is analysed and not run; of a command Spark is asked for the plan
-        is_query = re.match(r"[\s(]*(SELECT|WITH|FROM|VALUES|TABLE)\b", text, re.IGNORECASE) is not None
-        written = verbatim(tokenize(text), 0, len(text)) if gateway.parameters else Piece(text, text)
-        gateway.sql(SqlText.of("" if is_query else "EXPLAIN ", written))
-        return
-    gateway.plan_only = True
-    bound, frames = bind_statement(gateway, algebra, build_window)
-    with explained(bound):
-        gateway.sql(algebra.text, frames)
+    gateway.plan_only = gateway.checks = True
+    run(gateway, text, positional, "batch", catalog)
 
 
 @contextmanager
@@ -432,6 +347,8 @@ def _matches_rows(text: str) -> bool:
 
 def _plain(gateway: Gateway, text: str, positional: list[Any]) -> Relation:
     """Spark's own SQL, as it is."""
+    if gateway.checks and _QUERY.match(text) is None:  # of a command Spark is asked for the plan
+        text = f"EXPLAIN {text}"
     whole = SqlText.of(Piece(text, text))
     with gateway.translated(whole):
         if positional:
