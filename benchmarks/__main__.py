@@ -100,7 +100,7 @@ def live_queries(
     def tell(figure: Figure) -> None:
         typer.echo(
             f"{figure.case} {figure.load} {figure.system}: {figure.rate:,.0f} rows/s,"
-            f" p50 {figure.p50:.2f} s, p99 {figure.p99:.2f} s, {figure.given:,} rows given"
+            f" p50 {figure.p50:.2f} s, p99 {figure.p99:.2f} s, {figure.given:,} rows emitted"
         )
 
     figures = list(run_live(CACHE / "live", names, rows, flink, tell, tuple(load or LOADS)))
@@ -135,7 +135,7 @@ def punctuations() -> None:
     typer.echo(f"| operator | {sizes} |\n|{'---|' * (len(SIZES) + 1)}")
     for cost in measured():
         typer.echo(f"| {cost.name} | {' | '.join(f'{each:.2f} ms' for each in cost.milliseconds)} |")
-    names = ("bids", "auctions given", "groups kept", "promises kept", "bytes", "seconds")
+    names = ("bids", "auctions emitted", "groups retained", "patterns stored", "bytes", "seconds")
     typer.echo(f"\n| {' | '.join(names)} |\n|{'---|' * len(names)}")
     for kept in auctions():
         told = (kept.bids, kept.given, kept.groups, kept.promises, kept.bytes)

@@ -15,11 +15,11 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.kernels.aggregates import Aggregate
+from windrow.kernels.incremental import Times
+from windrow.kernels.incremental.stepwise import stepwise
 from windrow.kernels.packing.shards import Layout
-from windrow.kernels.stages import Times
-from windrow.kernels.stages.stepwise import stepwise
+from windrow.kernels.zset.keyed_operator import Keyed
 from windrow.kernels.zset.relation import ENTER, LEAVE, NEVER
-from windrow.kernels.zset.stage import Keyed
 
 _KEPT = (10_000, 5_000_000)
 _AT_ONCE = 1_000_000
@@ -56,19 +56,19 @@ def main() -> None:
 
 def _steps(name: str, kept: int) -> list[float]:
     """The seconds of each step, in an operator whose first side has so many keys."""
-    stage, schemas, result = _OPERATORS[name]
-    operator = stepwise(stage, schemas, pa.schema([*result, *_TIMES]))
+    keyed, schemas, result = _OPERATORS[name]
+    operator = stepwise(keyed, schemas, pa.schema([*result, *_TIMES]))
     at = 0
     for first in range(0, kept, _AT_ONCE):
         keys = np.arange(first, min(first + _AT_ONCE, kept))
         changes = [_rows(schemas[0], keys, at), *(None for _ in schemas[1:])]
-        operator.step(changes, Times(at or None, at + 1))
+        operator.advance(changes, Times(at or None, at + 1))
         at += 1
     drawn, found = np.random.default_rng(1), []
     for _ in range(_STEPS):
         keys = drawn.integers(0, 2 * kept, _ROWS)
         began = time.perf_counter()
-        operator.step([_rows(schema, keys, at) for schema in schemas], Times(at, at + 1))
+        operator.advance([_rows(schema, keys, at) for schema in schemas], Times(at, at + 1))
         found.append(time.perf_counter() - began)
         at += 1
     return found

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import venv
-from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,17 +33,19 @@ os.environ.setdefault(
     "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m -XX:MetaspaceSize=256m",
 )
 
-FEW = 24
-"""`--few` tries one of so many random examples."""
+FEW = 32
+"""`--few` tries one of so many random examples,"""
 SAMPLE = 12
-"""And one of so many written ones, where many are written of one property, or as the mark says."""
+"""one of so many written ones where a test is marked as `sampled`, or as many as the mark says,"""
+MANY, THIRD = 4, 3
+"""and on Spark one of three of any other test that has four or more of them."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--few",
         action="store_true",
-        help=f"one of {FEW} random examples of each property, and of {SAMPLE} written ones that are marked",
+        help=f"one of {FEW} random examples of each property, and a part of those written of a test on Spark",
     )
 
 
@@ -86,18 +87,18 @@ def _sample_written(tests: dict[int, Any]) -> None:
 
 
 def _sample(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out eleven of twelve examples where a test is `sampled`; of `every=2`, each other one."""
-    seen: Counter[tuple[Path, str, int]] = Counter()
-    left: list[pytest.Item] = []
+    """Leave out most of the written examples where a test on Spark, or one that is marked, has many."""
+    tests: dict[tuple[Path, str, int], list[pytest.Item]] = {}
     for item in items:
         mark = item.get_closest_marker("sampled")
-        if mark is None:
-            continue
-        every = mark.kwargs.get("every", SAMPLE)
-        name = item.path, getattr(item, "originalname", item.name), every
-        if seen[name] % every:
-            left.append(item)
-        seen[name] += 1
+        every = THIRD if mark is None else mark.kwargs.get("every", SAMPLE)
+        if mark is not None or (item.get_closest_marker("spark") and hasattr(item, "callspec")):
+            tests.setdefault((item.path, getattr(item, "originalname", item.name), every), []).append(item)
+    left: list[pytest.Item] = []
+    for (*_, every), examples in tests.items():
+        is_marked = examples[0].get_closest_marker("sampled") is not None
+        if is_marked or len(examples) >= MANY:
+            left += [item for at, item in enumerate(examples) if at % every]
     config.hook.pytest_deselected(items=left)
     out = set(map(id, left))
     items[:] = [item for item in items if id(item) not in out]

@@ -49,7 +49,7 @@ def _lines(run: dict[str, Any]) -> Iterator[str]:
         yield f"- {title.capitalize()}: {', '.join(f'{name} {value}' for name, value in run[title].items())}"
     yield f"- Commit: {run['commit']}"
     yield ""
-    yield "| query | load | system | rows | rows/s | × | p50 | p99 | rows given |"
+    yield "| query | load | system | rows | rows/s | × | p50 | p99 | rows emitted |"
     yield "|---|---|---|--:|--:|--:|--:|--:|--:|"
     figures = [Figure(**figure) for figure in run["figures"]]
     for figure in figures:

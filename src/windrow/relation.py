@@ -22,7 +22,7 @@ from windrow.spark.gateway import Gateway
 from windrow.spark.live import LivePlan, LiveQuery, Mode, Target
 from windrow.spark.live.queries import queries_of
 from windrow.spark.logs.session_streams import Stream
-from windrow.spark.relations.varying import Varying
+from windrow.spark.relations.time_varying_relation import TimeVarying
 from windrow.spark.runtime.settings import zone_named
 from windrow.streams import NamedStream, Producer
 from windrow.streams.producer import LEASE_SECONDS, LateRows
@@ -47,7 +47,7 @@ else:
 class Changes:
     """The changes of a time-varying relation, by the columns of its key."""
 
-    relation: Varying
+    relation: TimeVarying
     key: tuple[str, ...] = ()
 
 
@@ -79,7 +79,7 @@ class Relation(_Frame):
     _live: LivePlan | None = None
     _html_rows = _HTML_ROWS
     _started: LiveQuery | None = None
-    made_of: tuple[Bound, ...] | Varying | Changes | Stream | None = None
+    made_of: tuple[Bound, ...] | TimeVarying | Changes | Stream | None = None
     named: tuple[Callable[[str], Relation], str] | None = None
 
     def __init__(
@@ -91,7 +91,7 @@ class Relation(_Frame):
         is_plan: bool = False,
         ordered: DataFrame | None = None,
         live: LivePlan | None = None,
-        made_of: tuple[Bound, ...] | Varying | Changes | Stream | None = None,
+        made_of: tuple[Bound, ...] | TimeVarying | Changes | Stream | None = None,
     ) -> None:
         self.df = df
         self._live = live
@@ -161,7 +161,7 @@ class Relation(_Frame):
         UsageError
             ``NOT_VARYING`` for a table, which is the same at all instants, ``INVALID_INSTANT``.
         """
-        raise self._does_not_vary()
+        raise self._not_temporal()
 
     def changelog(
         self,
@@ -187,7 +187,7 @@ class Relation(_Frame):
         AnalysisError
             ``UNRESOLVED_COLUMN``, ``AMBIGUOUS_REFERENCE``, ``UNORDERABLE_TYPE`` of the key.
         """
-        raise self._does_not_vary()
+        raise self._not_temporal()
 
     @property
     def late(self) -> Relation:
@@ -205,7 +205,7 @@ class Relation(_Frame):
         UsageError
             ``NOT_VARYING`` for a query that reads no stream.
         """
-        raise self._does_not_vary()
+        raise self._not_temporal()
 
     def start(
         self,
@@ -310,7 +310,7 @@ class Relation(_Frame):
             )
         return self._started.state()
 
-    def _does_not_vary(self) -> UsageError:
+    def _not_temporal(self) -> UsageError:
         return UsageError(
             "this relation is not time-varying",
             condition="NOT_VARYING",

@@ -10,7 +10,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
-from windrow.algebra.clock import Clock
+from windrow.algebra.time_scale import TimeScale
 from windrow.errors import UsageError
 from windrow.relation import Changes, Relation
 from windrow.spark.gateway import Gateway
@@ -18,7 +18,7 @@ from windrow.spark.live import LivePlan, LiveQuery, streaming, streaming_late
 from windrow.spark.logs.session_streams import LATE, Stream
 from windrow.spark.recorded.emission import Emitted
 from windrow.spark.relations.changelog import changelog
-from windrow.spark.relations.varying import Varying, tick_of
+from windrow.spark.relations.time_varying_relation import TimeVarying, tick_of
 from windrow.tracebacks import briefly
 
 __all__ = ["LiveRelation", "StartedRelation", "StreamRelation", "TimeVaryingRelation", "VaryingRelation"]
@@ -29,48 +29,48 @@ class VaryingRelation(Relation):
     """A time-varying relation. Its rows are those at the last instant of the logs."""
 
     def __init__(
-        self, varying: Varying, plan: str, gateway: Gateway, *, live: LivePlan | None = None
+        self, temporal: TimeVarying, plan: str, gateway: Gateway, *, live: LivePlan | None = None
     ) -> None:
-        self._varying, self.made_of, self._live = varying, varying, live
+        self._temporal, self.made_of, self._live = temporal, temporal, live
         self._explained, self._gateway, self._is_plan, self._ordered = plan, gateway, False, None
 
     @property
     def schema(self) -> T.StructType:
         """The columns with their types."""
-        return self._varying.visible().schema
+        return self._temporal.visible().schema
 
     @cached_property
     def df(self) -> DataFrame:  # type: ignore[override]
         """The rows at the last instant of the logs."""
         with self._gateway.translated():
-            return self._varying.now()
+            return self._temporal.now()
 
     def at(self, instant: Any = None, *, ptime: Any = None) -> Relation:
         """The relation at an instant of rowtime: see :meth:`Relation.at`."""
         if ptime is not None:
             raise _other_time("rowtime", "relation.at(instant)")
-        tick = tick_of(self._gateway, self._varying.clock, instant)
-        return Relation(self._varying.at(tick), f"{self._plan}\n\nat {instant}", self._gateway)
+        tick = tick_of(self._gateway, self._temporal.scale, instant)
+        return Relation(self._temporal.at(tick), f"{self._plan}\n\nat {instant}", self._gateway)
 
     @property
     def late(self) -> Relation:
         """The late rows: see :attr:`Relation.late`."""
-        return _late(self._gateway, self._varying.streams, self._varying.clock)
+        return _late(self._gateway, self._temporal.streams, self._temporal.scale)
 
     def changelog(self, envelope: str = "delta", key: str | Sequence[str] = ()) -> Relation:
         """The changes of the relation, each with its time: see :meth:`Relation.changelog`."""
         keys = [(name, None) for name in ([key] if isinstance(key, str) else key)]
         with self._gateway.translated():
             frame, ordered = (
-                changelog(self._varying, envelope, key=keys, ordered=order) for order in (False, True)
+                changelog(self._temporal, envelope, key=keys, ordered=order) for order in (False, True)
             )
-        changes = Changes(self._varying, tuple(name for name, _ in keys))
+        changes = Changes(self._temporal, tuple(name for name, _ in keys))
         return Relation(
             frame, f"{self._plan}\n\nits changelog", self._gateway, ordered=ordered, made_of=changes
         )
 
     def __repr__(self) -> str:
-        columns = zip(self._varying.names, self._varying.frame.schema, strict=False)
+        columns = zip(self._temporal.names, self._temporal.frame.schema, strict=False)
         typed = ", ".join(f"{name}: {field.dataType.simpleString()}" for name, field in columns)
         return f"VaryingRelation[{typed}]"
 
@@ -123,13 +123,13 @@ class TimeVaryingRelation(Relation):
         return self.df.schema
 
     def _changes(self, envelope: str, *, ordered: bool, key: Sequence[tuple[str, None]] = ()) -> DataFrame:
-        return self._query.told(envelope, ordered=ordered, key=key)
+        return self._query.emitted(envelope, ordered=ordered, key=key)
 
     def at(self, instant: Any = None, *, ptime: Any = None) -> Relation:
         """The table as of a processing time: see :meth:`Relation.at`."""
         if instant is not None or ptime is None:
             raise _other_time("processing time", "relation.at(ptime=instant)")
-        tick = tick_of(self._gateway, self._query.clock, ptime)
+        tick = tick_of(self._gateway, self._query.scale, ptime)
         with self._gateway.translated():
             return Relation(
                 self._query.at(tick), f"{self.plan()}\n\nat processing time {ptime}", self._gateway
@@ -156,7 +156,7 @@ class TimeVaryingRelation(Relation):
         """The rows that violate a promise, or are late for a group: see :attr:`Relation.late`."""
         with self._gateway.translated():
             streams = self._query.streams_with_late()
-        return _late(self._gateway, streams, streams[0].clock)
+        return _late(self._gateway, streams, streams[0].scale)
 
     def __repr__(self) -> str:
         columns = ", ".join(f"{field.name}: {field.dataType.simpleString()}" for field in self.schema)
@@ -174,7 +174,7 @@ class StreamRelation(Relation):
     @property
     def late(self) -> Relation:
         """The late rows: see :attr:`Relation.late`."""
-        return _late(self._gateway, (self._stream,), self._stream.clock)
+        return _late(self._gateway, (self._stream,), self._stream.scale)
 
 
 def _other_time(kind: str, call: str) -> UsageError:
@@ -185,10 +185,10 @@ def _other_time(kind: str, call: str) -> UsageError:
     )
 
 
-def _late(gateway: Gateway, streams: Sequence[Stream], clock: Clock) -> Relation:
+def _late(gateway: Gateway, streams: Sequence[Stream], scale: TimeScale) -> Relation:
     """The late rows of all streams, without duplicates."""
-    frame = gateway.spark.createDataFrame([], LATE.format(kind=clock.kind))
-    found = {name: rows for stream in streams for name, rows in stream.on(clock).all_late()}
+    frame = gateway.spark.createDataFrame([], LATE.format(kind=scale.kind))
+    found = {name: rows for stream in streams for name, rows in stream.on(scale).all_late()}
     for name in sorted(found):
         frame = frame.unionByName(found[name])
     return Relation(frame, "late rows", gateway)
@@ -214,15 +214,15 @@ class LiveRelation(Relation):
     """A query over live streams: it emits rows as long as it runs."""
 
     def __init__(
-        self, live: LivePlan, result: Varying | Stream | DataFrame, plan: str | Callable[[], str]
+        self, live: LivePlan, result: TimeVarying | Stream | DataFrame, plan: str | Callable[[], str]
     ) -> None:
         self._live, self._explained, self._gateway = live, plan, live.gateway
         self._is_plan, self._ordered = False, None
-        self._names = list(result.columns if isinstance(result, DataFrame) else result.shown)
+        self._names = list(result.columns if isinstance(result, DataFrame) else result.visible_names)
         self._schema: T.StructType = (
             result.schema
             if isinstance(result, DataFrame)
-            else (result.visible() if isinstance(result, Varying) else result.df()).schema
+            else (result.visible() if isinstance(result, TimeVarying) else result.df()).schema
         )
 
     @property
@@ -271,9 +271,9 @@ class LiveRelation(Relation):
         UsageError
             ``LIVE_RELATION``.
         """
-        raise self._does_not_vary()
+        raise self._not_temporal()
 
-    def _does_not_vary(self) -> UsageError:
+    def _not_temporal(self) -> UsageError:
         """The error of every operation other than to start it."""
         return UsageError(
             "this relation is live: it has rows only while a query runs",

@@ -12,9 +12,9 @@ import pandas as pd
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from windrow.algebra.clock import Clock
 from windrow.algebra.names import POSITIONAL
 from windrow.algebra.rewriting.folded import folded
+from windrow.algebra.time_scale import TimeScale
 from windrow.errors import ParseError, Span, UsageError, did_you_mean
 from windrow.relation import NamedStreamRelation, Relation
 from windrow.spark.gateway import Gateway, check_dialect
@@ -149,7 +149,7 @@ class Session:
             As :meth:`sql` would before it starts to compute.
         """
         _refuse_no_text(text)
-        check(self._gateway(args, params), text, self._catalog)
+        check(self._gateway(args, params), text, list(args), self._catalog)
 
     def script(self, text: str) -> list[Relation]:
         """Run the statements of a script, separated by semicolons, in order."""
@@ -466,9 +466,9 @@ class Session:
         known = unit_named(unit)
         if is_text_log(source):
             log = read_text_log(str(source), malformed=malformed)
-            clock = Clock("bigint", known or "MILLISECOND")
+            scale = TimeScale("bigint", known or "MILLISECOND")
             typed = tuple(columns.items()) if columns is not None else None
-            stream = of_text_log(gateway, log, typed, clock, rowtime)
+            stream = of_text_log(gateway, log, typed, scale, rowtime)
             if malformed == "keep":
                 malformed_lines = self.spark.createDataFrame(
                     list(log.malformed), "line INT, text STRING, problem STRING"

@@ -19,7 +19,7 @@ FULL = "WINDROW_TRACEBACKS"
 _OURS = ("windrow", "contextlib", "functools", "py4j", "pyspark")
 """This package, and what calls it: Python's own modules, and Spark when it passes on a micro-batch."""
 _Made = TypeVar("_Made")
-_Given = ParamSpec("_Given")
+_Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")
 
 
@@ -37,14 +37,14 @@ def briefly(cls: type[_Made]) -> type[_Made]:
     return cls
 
 
-def brief(function: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
+def brief(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
     """Decorate a function: it raises Windrow's errors with short tracebacks.
 
     They omit the frames of this package, and show those of the user's functions.
     """
 
     @functools.wraps(function)
-    def called(*args: _Given.args, **kwargs: _Given.kwargs) -> _Result:
+    def called(*args: _Parameters.args, **kwargs: _Parameters.kwargs) -> _Result:
         try:
             return function(*args, **kwargs)
         except WindrowError as error:

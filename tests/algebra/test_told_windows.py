@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from windrow.algebra.rewriting.time_windows_as_sql import told_sessions, told_windows
+from windrow.algebra.rewriting.time_windows_as_sql import sessions_of_alias, windows_of_alias
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ from windrow.algebra.rewriting.time_windows_as_sql import told_sessions, told_wi
     ],
 )
 def test_only_names_of_ours_tell_of_windows(alias, told):
-    assert told_windows(alias) == told
+    assert windows_of_alias(alias) == told
 
 
 @pytest.mark.parametrize(
@@ -36,4 +36,4 @@ def test_only_names_of_ours_tell_of_windows(alias, told):
     ],
 )
 def test_names_tell_of_sessions_and_how_long_they_last(alias, told):
-    assert told_sessions(alias) == told
+    assert sessions_of_alias(alias) == told

@@ -16,7 +16,7 @@ def test_rows_of_live_queries_and_what_follows_stand_on_a_line_of_their_own(monk
     monkeypatch.setattr(sys, "stderr", screen)
     monkeypatch.setattr(lines, "_PATIENCE", 0.0)
     monkeypatch.setattr(lines, "_INTERVAL", 0.001)
-    with Progress(shown=True) as progress:
+    with Progress(visible=True) as progress:
 
         def wait_for(text: str) -> None:
             while not screen.getvalue().rsplit(ERASE, 1)[-1][2:].startswith(text):

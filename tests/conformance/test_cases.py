@@ -15,7 +15,7 @@ TWINS = [(case, twin) for case in CASES for twin in case.twins]
 
 # `make whole` tries all, by the reference too, to which every run holds the kernels by random clauses.
 EVERY = {"reference": pytest.mark.sampled}
-BY_MODE = [pytest.param(mode, marks=EVERY.get(mode, pytest.mark.sampled(every=9))) for mode in MODES]
+BY_MODE = [pytest.param(mode, marks=EVERY.get(mode, pytest.mark.sampled(every=12))) for mode in MODES]
 
 
 @pytest.mark.parametrize("mode", BY_MODE)

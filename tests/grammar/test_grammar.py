@@ -59,14 +59,14 @@ def read(rule, text):
             return parse_stream_window(tokens, 1)
     tokens = tokenize(text)
     parse = {
-        "shown-query": parse_emission, "create-stream": parse_create_stream, "to-stream": parse_to_stream,
+        "timed-query": parse_emission, "create-stream": parse_create_stream, "to-stream": parse_to_stream,
         "punctuate": parse_punctuate,
     }[rule]  # fmt: skip
     return parse(tokens, 0, len(tokens))
 
 
 STATEMENTS = (
-    "window-by", "match-recognize", "pattern-window", "window-function", "stream-window", "shown-query",
+    "window-by", "match-recognize", "pattern-window", "window-function", "stream-window", "timed-query",
     "create-stream", "to-stream", "punctuate",
 )  # fmt: skip
 

@@ -8,19 +8,19 @@ import pyarrow as pa
 
 from windrow.kernels.packing.messages import CELL
 from windrow.kernels.tasks.fragment import Fragment
-from windrow.kernels.tasks.task_steps import STEPS, steps
+from windrow.kernels.tasks.task_phases import PHASES, phases
 
 __all__ = ["exchanged", "run"]
 
 
 def exchanged(
-    stage: Fragment, tasks: list[Iterable[pa.RecordBatch]], step: str
+    stage: Fragment, tasks: list[Iterable[pa.RecordBatch]], phase: str
 ) -> list[list[pa.RecordBatch]]:
     """What every cell is given after a step of all tasks, in an arbitrary order."""
     given: list[list[pa.RecordBatch]] = [[] for _ in range(stage.layout.shards)]
     for number, batches in reversed(list(enumerate(tasks))):
-        task = (number,) if step == "pack" else ()
-        for batch in STEPS[step](stage, batches, *task):
+        task = (number,) if phase == "pack" else ()
+        for batch in PHASES[phase](stage, batches, *task):
             for at, cell in enumerate(batch.column(CELL).to_pylist()):
                 given[cell].append(batch.slice(at, 1))
     return given
@@ -29,9 +29,9 @@ def exchanged(
 def run(stage: Fragment, tables: list[pa.Table]) -> Iterator[dict[str, object]]:
     """The rows that a stage gives, where each table is packed by a task of its own."""
     tasks: list[Iterable[pa.RecordBatch]] = [table.to_batches(max_chunksize=3) for table in tables]
-    *others, last = ["pack", *steps(stage)]
-    for step in others:
-        tasks = list(exchanged(stage, tasks, step))
+    *others, last = ["pack", *phases(stage)]
+    for phase in others:
+        tasks = list(exchanged(stage, tasks, phase))
     for batches in tasks:
-        for batch in STEPS[last](stage, batches):
+        for batch in PHASES[last](stage, batches):
             yield from batch.to_pylist()

@@ -14,9 +14,9 @@ from windrow.kernels.aggregates import Aggregate
 from windrow.kernels.patterns.match_recognize import match_recognize
 from windrow.kernels.patterns.pattern_plan import (
     ANSWER,
-    ASKED,
     LABELS,
     NUMBERS,
+    REQUESTED,
     STATE,
     Answers,
     MatchNumber,
@@ -24,7 +24,7 @@ from windrow.kernels.patterns.pattern_plan import (
     Navigation,
     PatternCondition,
     Register,
-    asked_column,
+    requested_column,
 )
 from windrow.kernels.patterns.program import compile_pattern
 from windrow.kernels.patterns.tree import Choice, Edge, Label, Repeat, Sequence, Tree
@@ -95,7 +95,7 @@ def answers_of(number: int, rows: list[tuple]) -> pa.Table:
     kinds = [pa.string() if value == [None, "A", "B", "C"] else pa.int64() for value in READ[number]]
     columns = [pa.array(column, kind) for column, kind in zip(zip(*rows, strict=True), kinds, strict=True)]
     answers = pa.array([BY_SPARK[number](*row) for row in rows], pa.bool_())
-    names = [asked_column(number, place) for place in range(len(kinds))]
+    names = [requested_column(number, place) for place in range(len(kinds))]
     return pa.table([*columns, answers], [*names, ANSWER])
 
 
@@ -195,11 +195,11 @@ CONDITIONS_OF_LABELS = {
 CONDITIONS |= CONDITIONS_OF_LABELS
 ASKED_CONDITIONS = {
     "above the last A, by Spark": (
-        compare(ASKED, Number(0), value("r2"), value()),
+        compare(REQUESTED, Number(0), value("r2"), value()),
         lambda seen: below(x(seen, of(seen, {0})), x(seen, seen.taken[-1][0])),
     ),
     "three rows even, by Spark": (
-        compare("AND", compare("<", value(), Number(3)), compare(ASKED, Number(1), *THREE)),
+        compare("AND", compare("<", value(), Number(3)), compare(REQUESTED, Number(1), *THREE)),
         lambda seen: (
             (
                 v is not None
@@ -215,7 +215,9 @@ ASKED_CONDITIONS = {
         ),
     ),
     "no variable of a number, by Spark": (
-        compare("NOT", compare("COALESCE", compare(ASKED, Number(2), *NAME_AND_COUNT), ConstantRef("no"))),
+        compare(
+            "NOT", compare("COALESCE", compare(REQUESTED, Number(2), *NAME_AND_COUNT), ConstantRef("no"))
+        ),
         lambda seen: (
             named_by_count(label_before(seen, 0), sum(label == 0 for _, label in seen.taken)) is not True
         ),
@@ -290,8 +292,8 @@ def plan_of(
         skip=skip[0],
         targets=frozenset(skip[1]),
         all_rows=options.get("all_rows", False),
-        empty_shown=options.get("empty_shown", True),
-        unmatched_shown=options.get("unmatched_shown", False),
+        shows_empty=options.get("shows_empty", True),
+        with_unmatched=options.get("with_unmatched", False),
         outputs=(("x", "x"),),
         measures=measures,
         running=RUNNING if reads_names else (),
@@ -333,7 +335,7 @@ def clause_of(tree: Tree, conditions: dict[int, str], skip: tuple[str, set[int]]
         (lambda row: row["p"],), (), tree,
         {label: (CONDITIONS | ASKED_CONDITIONS | NUMBERED)[name][1] for label, name in conditions.items()},
         None, skip[0], frozenset(skip[1]),
-        options["all_rows"], options["empty_shown"], options["unmatched_shown"],
+        options["all_rows"], options["shows_empty"], options["with_unmatched"],
     )  # fmt: skip
 
 

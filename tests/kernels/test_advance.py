@@ -83,7 +83,7 @@ def growing_of(plan: WindowPlan, rows: pa.Table) -> tuple[Growing, pa.Table]:
     return Growing(plan, keys, (SortKey(_PLACE),), columns), rows.append_column(_PLACE, pa.array(place))
 
 
-def in_steps(
+def in_micro_batches(
     growing: Growing,
     rows: pa.Table,
     step_of: np.ndarray,
@@ -150,7 +150,7 @@ def answered(
     if kept is None:
         return None, table
     is_new = table.column(_PLACE).is_valid()
-    given_ = np.repeat(suffix.given, np.diff(suffix.bounds))
+    given_ = np.repeat(suffix.emitted, np.diff(suffix.bounds))
     for field, values in zip(CARRIED, (suffix.at, suffix.state, given_), strict=True):
         table = table.append_column(field, pa.array(values, field.type))
     return table.filter(pc.invert(is_new)), table.filter(is_new).drop_columns(CARRIED.names)
@@ -208,7 +208,7 @@ def windows_agree_in_steps(
     step_of = data.draw(steps_of(rows))
     shuffled = np.array(data.draw(st.permutations(range(rows.num_rows))), np.int64)
     known = frontiers(sql, table, rows, step_of, data.draw(st.integers(0, 1)))
-    found = in_steps(growing, placed, step_of, shuffled, known, None if elsewhere is None else plan)
+    found = in_micro_batches(growing, placed, step_of, shuffled, known, None if elsewhere is None else plan)
     assert sorted(_key(row) for batch in found for row in rows_given(batch)) == sorted(
         map(_key, unsliced(plan, rows))
     ), sql
@@ -325,7 +325,7 @@ def matches_agree_in_steps(
     plan = limited(
         plan_of(
             tree, conditions, skip,
-            all_rows=shown != "one", empty_shown=shown != "omit", unmatched_shown=shown == "unmatched",
+            all_rows=shown != "one", shows_empty=shown != "omit", with_unmatched=shown == "unmatched",
         ),
         within,
     )  # fmt: skip

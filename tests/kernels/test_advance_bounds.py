@@ -104,7 +104,7 @@ def test_no_row_of_a_match_is_before_what_was_told(tree, conditions, rows, skip,
     plan = limited(
         plan_of(
             tree, conditions, skip,
-            all_rows=shown != "one", empty_shown=shown != "omit", unmatched_shown=shown == "unmatched",
+            all_rows=shown != "one", shows_empty=shown != "omit", with_unmatched=shown == "unmatched",
         ),
         within,
     )  # fmt: skip

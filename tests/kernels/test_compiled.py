@@ -348,8 +348,8 @@ def test_compiled_equals_numpy_at_random(predicate: PairExpression, seed: int, a
 @given(clause=clauses(), table=tables())
 def test_the_compiled_kernel_equals_the_reference(clause: str, table: Table) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(compiled, "_STEPS_BEFORE_COMPILING", 0)
-        patch.setattr(compiled, "_STEPS_BEFORE_CALLING", 0)
+        patch.setattr(compiled, "_ITERATIONS_BEFORE_COMPILING", 0)
+        patch.setattr(compiled, "_ITERATIONS_BEFORE_CALLING", 0)
         windows_agree(clause, table)
 
 
@@ -380,7 +380,7 @@ from windrow.kernels.compiling import compiled
 from windrow.kernels.pairs import PairRows
 from windrow.kernels.window_plan import ColumnRef, Operation, Search
 assert "numba" not in sys.modules
-compiled._STEPS_BEFORE_COMPILING = 0
+compiled._ITERATIONS_BEFORE_COMPILING = 0
 climb = Operation(">", (ColumnRef("v", "end"), ColumnRef("v", "start")))
 rows = PairRows(pa.table({"v": [3, 1, 2, 4, 0]}), np.array([0, 5]), pa.table({}), (climb,))
 every = np.arange(5)
@@ -515,7 +515,7 @@ def calls(monkeypatch):
     monkeypatch.setattr(compiled, "search", counted)
     monkeypatch.setattr(compiled, "_ready", set())
     monkeypatch.setattr(compiled, "_counted", {})
-    monkeypatch.setattr(compiled, "_STEPS_BEFORE_COMPILING", 1000)
+    monkeypatch.setattr(compiled, "_ITERATIONS_BEFORE_COMPILING", 1000)
     return counted
 
 
@@ -528,13 +528,13 @@ def test_small_work_is_not_handed_over(calls):
 
 
 def test_nor_is_work_of_which_little_is_left(calls, monkeypatch):
-    monkeypatch.setattr(compiled, "_STEPS_BEFORE_COMPILING", 500)
+    monkeypatch.setattr(compiled, "_ITERATIONS_BEFORE_COMPILING", 500)
     assert scan(FALLING[:40]) == [-1] * 40
     assert calls.low == []
 
 
 def test_small_work_adds_up(calls, monkeypatch):
-    monkeypatch.setattr(compiled, "_STEPS_BEFORE_CALLING", 100)
+    monkeypatch.setattr(compiled, "_ITERATIONS_BEFORE_CALLING", 100)
     handed_over = []
     for _ in range(4):
         scan(FALLING[:30])
@@ -558,7 +558,7 @@ def test_what_is_not_compiled_stays_with_numpy(calls):
 
 
 def test_what_was_compiled_once_is_handed_over_sooner(calls, monkeypatch):
-    monkeypatch.setattr(compiled, "_STEPS_BEFORE_CALLING", 100)
+    monkeypatch.setattr(compiled, "_ITERATIONS_BEFORE_CALLING", 100)
     monkeypatch.setattr(compiled, "_ready", {CLIMB})
     assert scan(FALLING[:40]) == [-1] * 40
     assert len(calls.low) == 1
@@ -570,7 +570,7 @@ def test_handing_over_changes_no_answer(monkeypatch):
     monkeypatch.setattr(compiled, "_counted", {})
     by_numpy = scan(values)
     assert CLIMB not in compiled._ready
-    monkeypatch.setattr(compiled, "_STEPS_BEFORE_COMPILING", 600)
+    monkeypatch.setattr(compiled, "_ITERATIONS_BEFORE_COMPILING", 600)
     assert scan(values) == by_numpy
     assert CLIMB in compiled._ready
 
@@ -579,7 +579,7 @@ def test_an_error_bears_its_place(monkeypatch):
     predicate = op(">", op("/", Number(1), field("v"), dtype="float64"), Number(1))
     rows = PairRows(pa.table({"v": [2, 3, 0, 1]}), np.array([0, 4]), pa.table({}), (predicate,))
     every, stop = np.arange(1), np.full(1, 4)
-    monkeypatch.setattr(compiled, "_STEPS_BEFORE_COMPILING", 0)
+    monkeypatch.setattr(compiled, "_ITERATIONS_BEFORE_COMPILING", 0)
     with pytest.raises(ExecutionError) as raised:
         strategies.find(Search("scan", predicate, place=(7, 9)), rows, {"start": every}, TARGET, every, stop)
     assert raised.value.condition == "DIVIDE_BY_ZERO"

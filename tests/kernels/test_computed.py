@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from windrow.kernels.computed import computed_functions, texts
-from windrow.kernels.computed.computed_steps import Choice, Computed, ComputedColumns, of_codes, only
+from windrow.kernels.computed.computed_operations import Choice, Computed, ComputedColumns, of_codes, only
 from windrow.kernels.computed.computed_values import (
     Applied,
     ComputedColumn,
@@ -118,14 +118,16 @@ def test_columns_are_known_by_where_they_come_from_and_are_read_only_where_they_
     }  # fmt: skip
     assert only(Computed(NAMES, [], [1, 2, 3], pa.schema([])), []).columns == {}
     assert set(only(MADE, ["x"]).columns.values()) == {"s", "t", "x"}
-    assert set(Computed(NAMES, MADE.steps[1:2], [6], pa.schema([("x", pa.int64())])).steps[0].values) == {
+    assert set(
+        Computed(NAMES, MADE.operations[1:2], [6], pa.schema([("x", pa.int64())])).operations[0].values
+    ) == {
         4,
         5,
         6,
         7,
     }
     assert set(
-        only(Computed(NAMES, MADE.steps[1:2], [6], pa.schema([("x", pa.int64())])), ["x"]).columns
+        only(Computed(NAMES, MADE.operations[1:2], [6], pa.schema([("x", pa.int64())])), ["x"]).columns
     ) == {3}
 
 

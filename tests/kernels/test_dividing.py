@@ -5,13 +5,13 @@ from __future__ import annotations
 import pyarrow as pa
 
 from windrow.kernels.aggregates import Aggregate
-from windrow.kernels.computed.computed_steps import Choice, Computed, ComputedColumns
+from windrow.kernels.computed.computed_operations import Choice, Computed, ComputedColumns
 from windrow.kernels.computed.computed_values import Applied, ComputedColumn
 from windrow.kernels.dividing import divisions, undivided
+from windrow.kernels.incremental import Fragment, Node, Program
 from windrow.kernels.packing.shards import Layout
-from windrow.kernels.stages import Fragment, Node, Program
+from windrow.kernels.zset.keyed_operator import Keyed
 from windrow.kernels.zset.relation import ENTER, LEAVE
-from windrow.kernels.zset.stage import Keyed
 from windrow.kernels.zset.time_windows import TimeWindows
 
 LEAF = pa.schema([("k", pa.int64()), ("j", pa.int64()), ("v", pa.int64())])

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from windrow.algebra.watermarks import held_back, of_producers, value_at
+from windrow.algebra.watermarks import least_watermark, of_producers, value_at
 from windrow.kernels.reference.emit import State, emitted, versions
 from windrow.kernels.zset import NEVER
 from windrow.kernels.zset.delayed import delayed
@@ -128,7 +128,7 @@ def test_a_watermark_is_what_all_producers_have_promised_and_never_falls(entries
 @given(st.lists(entries, min_size=1, max_size=3))
 def test_several_logs_hold_each_other_back(logs):
     watermarks = [of_producers(log) for log in logs]
-    found = held_back(watermarks)
+    found = least_watermark(watermarks)
     for at in range(10):
         values = [value_at(each, at) for each in watermarks]
         assert value_at(found, at) == (None if None in values else min(values))

@@ -36,7 +36,7 @@ from tests.kernels.test_window_by_property import (
     clauses,
     tables,
 )
-from windrow.kernels.advance import Ended, Frontier, Growing, GrowingStage, advance, unpacked
+from windrow.kernels.advance import Ended, Frontier, Growing, GrowingFragment, advance, unpacked
 from windrow.kernels.packing.messages import MessageKind
 from windrow.kernels.packing.shards import Layout
 from windrow.kernels.patterns.match_recognize import match_recognize
@@ -152,7 +152,7 @@ def test_windows_of_partitions_that_end(clause: str, table: Table, data: st.Data
     st.none() | st.integers(0, 4), st.data(),
 )  # fmt: skip
 def test_matches_of_partitions_that_end(tree, conditions, rows, skip, shown, within, data):
-    plan = plan_of(tree, conditions, skip, all_rows=shown != "one", unmatched_shown=shown == "unmatched")
+    plan = plan_of(tree, conditions, skip, all_rows=shown != "one", with_unmatched=shown == "unmatched")
     plan = limited(plan, within)
     table, bounds = table_of(rows)
     counts = np.diff(bounds)
@@ -184,9 +184,9 @@ def test_tasks_end_the_partitions_of_their_cells():
     (key,) = growing.partition
     closed = Cover({key: line_of(pa.string())})
     closed.add_region({key: closed.lines[key].point(b"a")})
-    stage = GrowingStage(growing, Layout(2), NOTHING_KNOWN, Ended({key: key}, closed))
-    stage = pickle.loads(pickle.dumps(stage))
-    messages = list(stage.run(list(stage.pack(placed.to_batches(), 0, are_kept=False))))
+    fragment = GrowingFragment(growing, Layout(2), NOTHING_KNOWN, Ended({key: key}, closed))
+    fragment = pickle.loads(pickle.dumps(fragment))
+    messages = list(fragment.run(list(fragment.pack(placed.to_batches(), 0, are_retained=False))))
     given_ = [row["__aggregate0"] for one in unpacked(messages, MessageKind.ROWS) for row in one.to_pylist()]
     kept = [row[key] for one in unpacked(messages, MessageKind.RIGHT) for row in one.to_pylist()]
     assert (sorted(given_), kept) == ([1, 2, 3], ["b", "b", "b"])

@@ -12,9 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from windrow.kernels.aggregates import Aggregate
-from windrow.kernels.packing.shards import Layout
-from windrow.kernels.sorting import SortKey
-from windrow.kernels.stages import (
+from windrow.kernels.incremental import (
     Completing,
     Operated,
     Times,
@@ -25,9 +23,11 @@ from windrow.kernels.stages import (
     netted,
     stepwise,
 )
+from windrow.kernels.packing.shards import Layout
+from windrow.kernels.sorting import SortKey
 from windrow.kernels.stored import from_stored, stored
+from windrow.kernels.zset.keyed_operator import First, Keyed
 from windrow.kernels.zset.relation import ENTER, LEAVE, NEVER
-from windrow.kernels.zset.stage import First, Keyed
 from windrow.kernels.zset.time_windows import TimeWindows
 from windrow.punctuations.lines import line_of
 
@@ -121,7 +121,7 @@ def changes_of(batches, schema):
 @given(left=rows, right=rows, cuts=cuts)
 @example(left=[(0, "a", 0, NEVER), (0, "a", 3, 5)], right=[(0, "a", 4, NEVER)], cuts=[2, 4])
 def test_steps_tell_what_the_whole_has(name, make, left, right, cuts):
-    stage, schemas, given = OPERATORS[name]
+    operator, schemas, given = OPERATORS[name]
     result = pa.schema([*given, *TIMES])
     sides = [left, right][: len(schemas)]
     whole = [
@@ -129,17 +129,17 @@ def test_steps_tell_what_the_whole_has(name, make, left, right, cuts):
         for schema, side in zip(schemas, sides, strict=True)
     ]
     filled = [side if side.num_rows else None for side in whole]
-    needed = filled if stage.operator == "join" else filled[:1] if len(filled) == 1 else []
+    needed = filled if operator.name == "join" else filled[:1] if len(filled) == 1 else []
     is_empty = any(side is None for side in needed) or not any(side is not None for side in filled)
-    wanted = [] if is_empty else list(stage.rows(*filled))
-    operated = make(stage, schemas, result)
+    wanted = [] if is_empty else list(operator.rows(*filled))
+    operated = make(operator, schemas, result)
     told = []
     for times in steps(cuts):
         came = [table(schema, in_step(side, times)) for schema, side in zip(schemas, sides, strict=True)]
-        told.append(changes(operated.step(came, times), times))
+        told.append(changes(operated.advance(came, times), times))
     assert counted(pa.concat_tables(told)) == counted(changes_of(wanted, result))
     staying = sum(leave >= END for side in sides for *_, leave in side)
-    assert operated.held == staying or make is not Operated
+    assert operated.retained == staying or make is not Operated
 
 
 KINDS = {
@@ -163,31 +163,31 @@ def test_what_nothing_leaves_is_merged_and_not_kept(kind, given, cuts):
         total = pa.decimal128(20, 2) if kind == "decimals" else type_
         mean = pa.decimal128(14, 6) if kind == "decimals" else pa.float64()
         specs += [("sum", Aggregate("sum", "v", total)), ("mean", Aggregate("avg", "v", mean))]
-    stage = keyed("group", ("k",), aggregates=tuple(specs))
+    operator = keyed("group", ("k",), aggregates=tuple(specs))
     result = pa.schema([("k", pa.int64()), *((name, spec.result_type) for name, spec in specs), *TIMES])
-    whole = [] if not came else list(stage.rows(table(side, came)))
-    operated = stepwise(stage, (side,), result, appends=True)
+    whole = [] if not came else list(operator.rows(table(side, came)))
+    operated = stepwise(operator, (side,), result, appends=True)
     told = []
     for times in steps(cuts):
-        told.append(changes(operated.step([table(side, in_step(came, times))], times), times))
+        told.append(changes(operated.advance([table(side, in_step(came, times))], times), times))
     assert counted(pa.concat_tables(told)) == counted(changes_of(whole, result))
-    assert operated.held == len({k for k, *_ in came})
+    assert operated.retained == len({k for k, *_ in came})
 
 
 @pytest.mark.parametrize("keys", [(), ("k",)])
 @given(given=rows, cuts=cuts)
 def test_of_the_first_rows_of_what_only_comes_no_more_are_kept(keys, given, cuts):
-    stage = keyed("first", keys, first=FIRST)
+    operator = keyed("first", keys, first=FIRST)
     result = pa.schema([*SIDE, *TIMES])
     came = [(k, v, at, NEVER) for k, v, at, _ in given]
-    wanted = list(stage.rows(table(SIDE, came))) if came else []
-    operated = stepwise(stage, (SIDE,), result, appends=True)
+    wanted = list(operator.rows(table(SIDE, came))) if came else []
+    operated = stepwise(operator, (SIDE,), result, appends=True)
     told = []
     for times in steps(cuts):
-        told.append(changes(operated.step([table(SIDE, in_step(came, times))], times), times))
+        told.append(changes(operated.advance([table(SIDE, in_step(came, times))], times), times))
     assert counted(pa.concat_tables(told)) == counted(changes_of(wanted, result))
     of = Counter(k if keys else None for k, *_ in came)
-    assert operated.held == sum(min(count, FIRST.offset + FIRST.limit) for count in of.values())
+    assert operated.retained == sum(min(count, FIRST.offset + FIRST.limit) for count in of.values())
 
 
 WINDOW = 4
@@ -223,29 +223,29 @@ def test_keys_that_are_over_are_forgotten(how, given, cuts, forgotten):
         window = at // WINDOW
         leaves = not appends and stays is not None and at + 1 + stays < (window + 1) * WINDOW
         came.append((window, value, at, at + 1 + stays if leaves else NEVER))
-    stage = keyed("group", ("w",), aggregates=specs)
+    operator = keyed("group", ("w",), aggregates=specs)
     result = pa.schema([("w", pa.int64()), *((name, spec.result_type) for name, spec in specs), *TIMES])
-    whole, less = (stepwise(stage, (side,), result, appends=appends) for _ in range(2))
+    whole, less = (stepwise(operator, (side,), result, appends=appends) for _ in range(2))
     for number, times in enumerate(steps(cuts)):
         rows = table(side, in_step(came, times))
-        assert less.step([rows], times).equals(whole.step([rows], times))
+        assert less.advance([rows], times).equals(whole.advance([rows], times))
         if number in forgotten or times.until == END:
             over = times.until // WINDOW
             less.forget(lambda keys, over=over: keys.column("w").to_numpy() < over)
-    assert less.held == 0
-    other = stepwise(stage, (side,), result, appends=appends)
+    assert less.retained == 0
+    other = stepwise(operator, (side,), result, appends=appends)
     other.restore(from_stored(stored(less.state)))
     later = table(side, [(9, 3, END, NEVER), (9, 1, END, NEVER)])
     for each in (less, other):
-        assert each.step([later], Times(END, END + 1)).num_rows == 1
-        assert each.held == stepwise_held(stage, side, result, later, appends)
+        assert each.advance([later], Times(END, END + 1)).num_rows == 1
+        assert each.retained == stepwise_held(operator, side, result, later, appends)
 
 
-def stepwise_held(stage, side, result, rows, appends):
+def stepwise_held(operator, side, result, rows, appends):
     """What an operator holds that knows nothing but these rows."""
-    fresh = stepwise(stage, (side,), result, appends=appends)
-    fresh.step([rows], Times(END, END + 1))
-    return fresh.held
+    fresh = stepwise(operator, (side,), result, appends=appends)
+    fresh.advance([rows], Times(END, END + 1))
+    return fresh.retained
 
 
 def test_a_group_leaves_with_the_key_with_which_it_came():
@@ -255,18 +255,18 @@ def test_a_group_leaves_with_the_key_with_which_it_came():
     result = pa.schema([("k", key), ("n", pa.int64()), *TIMES])
     operated = stepwise(keyed("group", ("k",), aggregates=(("n", COUNT),)), (side,), result)
     told = [
-        operated.step([table(side, [({"x": zero}, 1, at, NEVER)])], times)
+        operated.advance([table(side, [({"x": zero}, 1, at, NEVER)])], times)
         for zero, at, times in ((-0.0, 0, Times(None, 1)), (0.0, 1, Times(1, 2)))
     ]
     assert [repr(one["k"]["x"]) for one in pa.concat_tables(told).to_pylist()] == ["-0.0"] * 3
 
 
 def test_what_leaves_where_nothing_should_is_noticed():
-    stage, schemas, given = OPERATORS["group"]
-    operated = stepwise(stage, schemas, pa.schema([*given, *TIMES]), appends=True)
-    operated.step([table(SIDE, [(0, "a", 0, NEVER)])], Times(None, 3))
+    operator, schemas, given = OPERATORS["group"]
+    operated = stepwise(operator, schemas, pa.schema([*given, *TIMES]), appends=True)
+    operated.advance([table(SIDE, [(0, "a", 0, NEVER)])], Times(None, 3))
     with pytest.raises(UnmatchedError):
-        operated.step([table(SIDE, [(0, "a", 2, 4)])], Times(3, 6))
+        operated.advance([table(SIDE, [(0, "a", 2, 4)])], Times(3, 6))
 
 
 def test_a_time_without_a_window_says_so_where_no_rows_are_left_to_begin_again_from():
@@ -275,7 +275,7 @@ def test_a_time_without_a_window_says_so_where_no_rows_are_left_to_begin_again_f
     result = pa.schema([("t", pa.int64()), *((name, pa.int64()) for name in names), *TIMES])
     operated = stepwise(keyed("windows", (), windows=windows), (side,), result)
     with pytest.raises(UnmatchedError) as caught:
-        operated.step([table(side, [(2**63 - 2, 0, NEVER)])], Times(None, 1))
+        operated.advance([table(side, [(2**63 - 2, 0, NEVER)])], Times(None, 1))
     assert caught.value.reason.condition == "ARITHMETIC_OVERFLOW"
 
 
@@ -289,12 +289,12 @@ def test_rows_are_shown_from_when_they_are_complete(given, cuts, complete):
     told = []
     for times in steps(cuts):
 
-        def since_when(held, times=times):
-            found = [when[k] for k in held.column("k").to_pylist()]
+        def since_when(retained, times=times):
+            found = [when[k] for k in retained.column("k").to_pylist()]
             return pa.array([at if at < times.until else NEVER for at in found], pa.int64()).to_numpy()
 
         came = table(SIDE, in_step(given, times))
-        told.append(changes(completing.step(came, since_when, times), times))
+        told.append(changes(completing.advance(came, since_when, times), times))
     wanted = table(SIDE, shown).to_batches()
     assert counted(pa.concat_tables(told)) == counted(changes_of(wanted, pa.schema([*SIDE, *TIMES])))
 
@@ -306,16 +306,18 @@ def test_of_the_rows_that_are_held_only_those_are_looked_at_that_are_complete(gi
     whole, near = Completing(SIDE), Completing(SIDE, {"k": line})
     for times in steps(cuts):
 
-        def since_when(held, times=times):
-            found = [NEVER if k is None else 4 * (k + 1) for k in held.column("k").to_pylist()]
+        def since_when(retained, times=times):
+            found = [NEVER if k is None else 4 * (k + 1) for k in retained.column("k").to_pylist()]
             return np.array([at if at < times.until else NEVER for at in found], np.int64)
 
         came = table(SIDE, in_step(given, times))
         boxes = [{"k": (line.first, (times.until - 1) // 4)}]
-        told = near.step(came, since_when, times, boxes)
-        assert counted(changes(told, times)) == counted(changes(whole.step(came, since_when, times), times))
+        told = near.advance(came, since_when, times, boxes)
+        assert counted(changes(told, times)) == counted(
+            changes(whole.advance(came, since_when, times), times)
+        )
     stays = [row for row in given if row[3] >= END and (row[0] is None or 4 * (row[0] + 1) >= END)]
-    assert len(near.held) == len(whole.held) == len(stays)
+    assert len(near.retained) == len(whole.retained) == len(stays)
 
 
 def test_what_is_looked_at_does_not_grow_with_what_is_held():
@@ -324,15 +326,15 @@ def test_what_is_looked_at_does_not_grow_with_what_is_held():
         line = line_of(pa.int64())
         completing = Completing(pa.schema([SIDE.field("k")]), {"k": line})
         schema = completing.schema
-        completing.step(table(schema, [(k, 0, NEVER) for k in range(count)]), _never, Times(None, 1), [])
+        completing.advance(table(schema, [(k, 0, NEVER) for k in range(count)]), _never, Times(None, 1), [])
         before = completing.looked_at
         for at in range(1, 6):
 
-            def since_when(held, at=at):
-                return np.where(held.column("k").to_numpy() < at, at, NEVER)
+            def since_when(retained, at=at):
+                return np.where(retained.column("k").to_numpy() < at, at, NEVER)
 
             near = [{"k": (line.first, at)}]
-            told = completing.step(table(schema, []), since_when, Times(at, at + 1), near)
+            told = completing.advance(table(schema, []), since_when, Times(at, at + 1), near)
             assert told.column("k").to_pylist() == [at - 1]
         looked_at.append(completing.looked_at - before)
     assert looked_at == [5, 5]
@@ -385,8 +387,8 @@ def test_sums_of_floats_leave_as_they_came(given, values, cuts):
     operated = Operated(ADDED, (FLOATS,), result)
     above = Operated(keyed("expand", ("k",)), (SUMS,), result)
     for times in steps(cuts):
-        told = operated.step([table(FLOATS, in_step(side, times))], times)
-        above.step([told], times)
+        told = operated.advance([table(FLOATS, in_step(side, times))], times)
+        above.advance([told], times)
     there = above.sides[0]
     groups = {k for k, _, enter, leave in side if enter < END <= leave}
     assert sorted(map(repr, there.rows(there.everything()).column("k").to_pylist())) == sorted(
@@ -396,23 +398,23 @@ def test_sums_of_floats_leave_as_they_came(given, values, cuts):
 
 def test_what_leaves_without_having_come_is_noticed():
     operated = Operated(keyed("expand", ("k",)), (SIDE,), pa.schema([*SIDE, *TIMES]))
-    operated.step([table(SIDE, [(0, "a", 0, NEVER)])], Times(None, 3))
+    operated.advance([table(SIDE, [(0, "a", 0, NEVER)])], Times(None, 3))
     with pytest.raises(UnmatchedError):
-        operated.step([table(SIDE, [(0, "b", 2, 4)])], Times(3, 6))
+        operated.advance([table(SIDE, [(0, "b", 2, 4)])], Times(3, 6))
 
 
 @pytest.mark.parametrize("name", ["join", "group", "distinct", "union", "anti"])
 def test_a_step_looks_at_no_more_rows_where_more_are_kept(name):
     """Counted: the kept rows that are found or given, with 200 keys and with 5,000."""
-    stage, schemas, given = OPERATORS[name]
+    operator, schemas, given = OPERATORS[name]
     looked_at = []
     for count in (200, 5000):
-        operated = stepwise(stage, schemas, pa.schema([*given, *TIMES]))
+        operated = stepwise(operator, schemas, pa.schema([*given, *TIMES]))
         before = [(k, "a", 0, NEVER) for k in range(count)]
-        operated.step([table(schema, before) for schema in schemas], Times(None, 1))
+        operated.advance([table(schema, before) for schema in schemas], Times(None, 1))
         seen = operated.looked_at
         changed = [(k, "a", 0, 3) for k in range(0, 100, 5)] + [(k, "b", 2, NEVER) for k in range(50, 60)]
-        operated.step([table(schema, changed) for schema in schemas], Times(1, 4))
+        operated.advance([table(schema, changed) for schema in schemas], Times(1, 4))
         looked_at.append(operated.looked_at - seen)
     assert looked_at[0] == looked_at[1] > 0
 

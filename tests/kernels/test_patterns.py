@@ -40,12 +40,12 @@ from windrow.kernels.patterns.at_once import is_simple
 from windrow.kernels.patterns.execution import SoFar, find_matches
 from windrow.kernels.patterns.match_recognize import match_recognize
 from windrow.kernels.patterns.pattern_plan import (
-    ASKED,
+    REQUESTED,
     Answers,
     Duration,
     PatternCondition,
     PatternFrame,
-    asked_column,
+    requested_column,
 )
 from windrow.kernels.patterns.tree import Choice, Repeat, Sequence
 from windrow.kernels.reference.match_recognize import Frame as ReferenceFrame
@@ -70,8 +70,8 @@ from windrow.kernels.window_plan import Number, Operation
 def test_the_machine_gives_the_rows_of_the_reference(tree, conditions, rows, skip, shown):
     options = {
         "all_rows": shown != "one",
-        "empty_shown": shown != "omit",
-        "unmatched_shown": shown == "unmatched",
+        "shows_empty": shown != "omit",
+        "with_unmatched": shown == "unmatched",
     }
     table, bounds = table_of(rows)
     plan = plan_of(tree, conditions, skip, **options)
@@ -111,19 +111,19 @@ def test_all_that_the_machine_asks_of_spark_is_asked_for_before(tree, conditions
         plan = replace(without_numbers(plan), every=True)
     expected = outcome(lambda: by_kernel(plan, table, bounds))
     fields = [
-        (asked_column(number, place), answers.schema.field(place).type)
+        (requested_column(number, place), answers.schema.field(place).type)
         for number, answers in ALL_ANSWERS
         for place in range(answers.num_columns - 1)
     ]
-    schema = pa.schema([(ASKED, pa.int32()), *fields])
+    schema = pa.schema([(REQUESTED, pa.int32()), *fields])
     known = {number: [] for number in READ}
     while True:
         tables = tuple((number, answers_of(number, found)) for number, found in known.items() if found)
         asking = replace(plan, result=schema, answers=Answers(tables, most, of_all=True))
         new = [row for batch in match_recognize(asking, table, bounds) for row in batch.to_pylist()]
         for row in new:
-            number = row[ASKED]
-            values = tuple(row[asked_column(number, place)] for place in range(len(READ[number])))
+            number = row[REQUESTED]
+            values = tuple(row[requested_column(number, place)] for place in range(len(READ[number])))
             assert values not in known[number], "asked for twice"
             known[number].append(values)
         if not new:
@@ -166,8 +166,8 @@ def test_all_matches_durations_and_frames_give_the_rows_of_the_reference(
     framed = isinstance(area, PatternFrame)
     options = {
         "all_rows": shown != "one" and not framed,
-        "empty_shown": shown != "omit",
-        "unmatched_shown": shown == "unmatched",
+        "shows_empty": shown != "omit",
+        "with_unmatched": shown == "unmatched",
     }
     table, bounds = table_of(rows)
     plan = replace(
@@ -242,7 +242,7 @@ def test_so_far_they_are_found_at_all_rows_at_once_too(tree, conditions, rows, s
     plan = plan_of(tree, conditions, (skip, set()))
     machine = find_matches(plan, table, bounds, so_far)
     at_once = find_matches(replace(plan, tree=tree), table, bounds, so_far)
-    for name in ("partition", "start", "length", "labels", "excluded", "kept"):
+    for name in ("partition", "start", "length", "labels", "excluded", "undecided_from"):
         np.testing.assert_array_equal(getattr(machine, name), getattr(at_once, name))
 
 
@@ -299,7 +299,7 @@ def test_matches_that_are_final_stay_as_more_rows_come(tree, conditions, rows, d
     early = find_matches(
         plan, table.slice(0, cut), np.array([0, cut]), replace(so_far, complete=np.array([False]))
     )
-    late = find_matches(plan, table, bounds, replace(SoFar.whole(bounds), begin=early.kept))
+    late = find_matches(plan, table, bounds, replace(SoFar.whole(bounds), begin=early.undecided_from))
     starts, lengths = [*early.start, *late.start], [*early.length, *late.length]
     assert (starts, lengths) == (list(whole.start), list(whole.length))
     assert [*early.labels, *late.labels] == list(whole.labels)
@@ -331,7 +331,7 @@ def test_all_matches_leave_as_they_are_complete_and_durations_as_the_bound_passe
     plan = replace(plan_of(tree, conditions), every=True)
     whole = words(find_matches(plan, table, bounds))
     early = find_matches(plan, table.slice(0, cut), some, replace(SoFar.whole(some), complete=more))
-    kept = int(early.kept[0])
+    kept = int(early.undecided_from[0])
     assert sorted(words(early)) == sorted(
         word for word in whole if word[0] + len(word) - 1 <= cut and word[0] < cut
     )
@@ -344,7 +344,7 @@ def test_all_matches_leave_as_they_are_complete_and_durations_as_the_bound_passe
     bound = data.draw(st.sampled_from([None, *range(times(rows)[cut - 1], times(rows)[cut] + 1)]))
     so_far = replace(SoFar.whole(some), complete=more, bound=bound)
     early = find_matches(plan, table.slice(0, cut), some, so_far)
-    kept = int(early.kept[0])
+    kept = int(early.undecided_from[0])
     late = find_matches(plan, table.slice(kept), np.array([0, len(rows) - kept]))
     assert words(early) + words(late, kept) == words(find_matches(plan, table, bounds))
     if bound is not None:  # a first row whose time is over holds nothing
@@ -355,7 +355,7 @@ def test_all_matches_leave_as_they_are_complete_and_durations_as_the_bound_passe
 def steps(monkeypatch):
     """An entry for each time that a condition is asked."""
     steps = []
-    original = execution._asked
+    original = execution._requested
 
     def counted(parts, rows, patience=None):
         condition = original(parts, rows, patience)
@@ -366,7 +366,7 @@ def steps(monkeypatch):
 
         return count
 
-    monkeypatch.setattr(execution, "_asked", counted)
+    monkeypatch.setattr(execution, "_requested", counted)
     return steps
 
 

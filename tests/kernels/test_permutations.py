@@ -83,7 +83,7 @@ def test_permute_is_its_alternation_written_out(element, rest, conditions, rows,
         found = find_matches(tried, table, bounds)
         for name in ("partition", "start", "length", "labels", "excluded"):
             np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
-    options = {"all_rows": True, "empty_shown": True, "unmatched_shown": False}
+    options = {"all_rows": True, "shows_empty": True, "with_unmatched": False}
     named = [{"p": number, "x": value} for number, part in enumerate(rows) for value in part]
     clauses = [clause_of(item, conditions, (skip, set()), **options) for item in (short, long)]
     judged = [outcome(lambda clause=clause: answers(by_reference(named, clause))) for clause in clauses]

@@ -37,7 +37,7 @@ from windrow.kernels.punctuated.following import Follower, Following
 from windrow.kernels.punctuated.join import KINDS
 from windrow.kernels.punctuated.sets import OPERATORS
 from windrow.kernels.reference import punctuation as definition
-from windrow.kernels.reference.punctuation import Key, SoFar, promised, tupled
+from windrow.kernels.reference.punctuation import Key, SoFar, excluded, tupled
 from windrow.kernels.sorting import SortKey
 from windrow.kernels.stored import from_stored, stored
 from windrow.punctuations import EVERYTHING, Cover, Pattern, lines_of
@@ -96,7 +96,7 @@ def streams(draw: st.DrawFn, columns: dict[str, str], steps: int, *, nulls: bool
     pieces, patterns = [], []
     for _ in range(steps):
         rows = draw(st.lists(st.fixed_dictionaries(values), max_size=3))
-        rows = [{name: row[name] for name in columns} for row in rows if not promised(row, patterns)]
+        rows = [{name: row[name] for name in columns} for row in rows if not excluded(row, patterns)]
         told = draw(st.lists(conditions(constants), max_size=2))
         pieces.append((rows, told))
         patterns += told
@@ -127,9 +127,9 @@ def check(operator, meaning, inputs, output_schema, *, in_order=False, exact=Tru
         else:
             assert Counter(given_) == Counter(meant.passed), "complete"
             assert Counter(given_) <= Counter(final), "safe"
-        assert carry.retained == meant.kept, "minimal"
+        assert carry.retained == meant.retained, "minimal"
         if possible:
-            wanted = [meant.is_promised(row) for row in possible]
+            wanted = [meant.is_excluded(row) for row in possible]
             found = told.matches(table).tolist()
             assert found == wanted if exact else all(a for a, b in zip(found, wanted, strict=True) if b)
     assert sum(carry.retained) == 0
@@ -225,11 +225,11 @@ def test_columns_that_are_computed(made, names, stream):
         for box in following.add(step.punctuations, values):
             told.add_region(box)
         meant = definition.computed(stream.so_far(number + 1), names, computes)
-        wanted = [meant.is_promised(row) for row in possible.to_pylist()]
+        wanted = [meant.is_excluded(row) for row in possible.to_pylist()]
         found = told.matches(possible).tolist()
         assert all(a for a, b in zip(wanted, found, strict=True) if b), "safe"
-        is_told = {*made} <= {"more", "less", "flagged"} or (made in (["half"], ["third"]) and not names)
-        if is_told:
+        is_decided = {*made} <= {"more", "less", "flagged"} or (made in (["half"], ["third"]) and not names)
+        if is_decided:
             assert found == wanted, "complete"
     assert all(found)
 
@@ -310,7 +310,7 @@ def test_a_group_whose_aggregates_need_its_rows_keeps_them(stream, names):
         meant = definition.group(given_, names, spread)
         closed = [definition.closed(given_, definition.only(row, names)) for row in given_.rows]
         members = closed.count(False)
-        return definition.Meaning(meant.passed, (*meant.kept, members), meant.is_promised)
+        return definition.Meaning(meant.passed, (*meant.retained, members), meant.is_excluded)
 
     check(Group(tuple((name, name) for name in names), spreads), meaning, [stream], schema)
 
@@ -464,10 +464,10 @@ def test_window(stream, length):
         given_ += [tuple(row.values()) for row in step.rows.to_pylist()]
         meant = definition.window(pieces.so_far(number + 1), "a", length)
         assert Counter(given_) == Counter(meant.passed)
-        assert carry.retained == meant.kept
+        assert carry.retained == meant.retained
         possible = [*definition.possible(stream.universe)]
         table = pa.Table.from_pylist(possible, stream.schema)
-        wanted = [meant.is_promised(row) for row in possible]
+        wanted = [meant.is_excluded(row) for row in possible]
         assert all(a for a, b in zip(told.matches(table).tolist(), wanted, strict=True) if b)
     assert carry.retained == (0,)
 

@@ -20,8 +20,8 @@ from tests.kernels.test_stages import (
 )
 from windrow.kernels.advance import Ended
 from windrow.kernels.aggregates import Aggregate
-from windrow.kernels.stages import Held, Times, Window, changes, group, join, rows_of
-from windrow.kernels.stages.settled import settled_alone, settled_pairs
+from windrow.kernels.incremental import TimedRows, Times, Window, changes, group, join, rows_of
+from windrow.kernels.incremental.settled import settled_alone, settled_pairs
 from windrow.punctuations import Cover, lines_of
 
 LINES = lines_of(SCHEMA)
@@ -46,17 +46,19 @@ class Side:
     def __init__(self, window: Window, rows: list[tuple], promised: list[bool]) -> None:
         self.window, self.all, self.promised = window, rows, promised
         self.marked = tuple({("k",), window.partition} - {()})
-        self.held = Held.of(SCHEMA.empty_table(), *(np.zeros(0, np.int64) for _ in range(3)), self.marked)
+        self.retained = TimedRows.of(
+            SCHEMA.empty_table(), *(np.zeros(0, np.int64) for _ in range(3)), self.marked
+        )
 
-    def take(self, times: Times) -> Held:
+    def take(self, times: Times) -> TimedRows:
         since = -LAST if times.since is None else times.since
         now = [row for row in self.all if since <= row[2] < times.until]
         table = pa.table([list(part) for part in zip(*now, strict=True)] or [[], [], []], schema=SCHEMA)
-        self.held = self.window.taken(self.held, table, np.zeros(len(now), np.int64), self.marked)
-        return self.held
+        self.retained = self.window.taken(self.retained, table, np.zeros(len(now), np.int64), self.marked)
+        return self.retained
 
     def leave(self, times: Times) -> None:
-        self.held = self.window.left(self.held, times)
+        self.retained = self.window.left(self.retained, times)
 
     def over(self, times: Times, key: str = "k") -> Ended:
         return ended(key, self.all, times.until, self.promised)
@@ -76,8 +78,8 @@ def test_rows_that_never_leave_are_not_held(window, rows, cuts, promised):
     for times in steps(cuts):
         found |= told(changes(rows_of(side.take(times), times, ["k", "v"]), times))
         side.leave(times)
-        gone = settled_alone(side.held, window, side.partitions(times), None, None)
-        side.held = side.held.where(~gone)
+        gone = settled_alone(side.retained, window, side.partitions(times), None, None)
+        side.retained = side.retained.where(~gone)
     there = meant(window, rows)
 
     def relation(at):
@@ -94,8 +96,8 @@ def test_groups_that_are_over_are_not_held(window, rows, cuts, promised):
     for times in steps(cuts):
         found |= told(changes(group(side.take(times), times, ("k",), specs), times))
         side.leave(times)
-        gone = settled_alone(side.held, window, side.partitions(times), ("k",), side.over(times))
-        side.held = side.held.where(~gone)
+        gone = settled_alone(side.retained, window, side.partitions(times), ("k",), side.over(times))
+        side.retained = side.retained.where(~gone)
     there = meant(window, rows)
 
     def relation(at):
@@ -114,17 +116,17 @@ def test_rows_whose_pairs_are_over_are_not_held(one, other, left, right, cuts, p
     sides, found = (Side(one, left, promised), Side(other, right, too)), {}
     for times in steps(cuts):
         columns = ([("k", "k"), ("v", "x")], [("v", "y")])
-        held = sides[0].take(times), sides[1].take(times)
-        found |= told(changes(join(held, times, (("k",), ("k",)), columns), times))
+        retained = sides[0].take(times), sides[1].take(times)
+        found |= told(changes(join(retained, times, (("k",), ("k",)), columns), times))
         for side in sides:
             side.leave(times)
         gone = settled_pairs(
-            (sides[0].held, sides[1].held), (one, other),
+            (sides[0].retained, sides[1].retained), (one, other),
             (sides[0].partitions(times), sides[1].partitions(times)),
             (("k",), ("k",)), (sides[1].over(times), sides[0].over(times)),
         )  # fmt: skip
         for side, rows_ in zip(sides, gone, strict=True):
-            side.held = side.held.where(~rows_)
+            side.retained = side.retained.where(~rows_)
     validity = [meant(side.window, side.all) for side in sides]
 
     def relation(at):
@@ -143,34 +145,38 @@ def test_nothing_is_held_of_keys_that_are_over():
     by_key, ever, brief = Window("t", rows=1, partition=("k",)), Window("t"), Window("t", 20)
     times = Times(None, 10)
 
-    def held(window):
+    def retained(window):
         side = Side(window, came, promised)
         side.take(times)
         side.leave(times)
         return side
 
     def left(side, gone):
-        return [row["k"] for row in side.held.where(~gone).rows.to_pylist()]
+        return [row["k"] for row in side.retained.where(~gone).rows.to_pylist()]
 
-    side = held(by_key)
+    side = retained(by_key)
     over = side.over(times)
-    assert left(side, settled_alone(side.held, by_key, over, None, None)) == ["b"], "b may be pushed out"
-    assert left(side, settled_alone(side.held, by_key, over, ("k",), over)) == ["b"]
-    side = held(ever)
-    assert left(side, settled_alone(side.held, ever, None, ("k",), over)) == ["b"]
-    side = held(brief)
-    assert len(left(side, settled_alone(side.held, brief, None, ("k",), over))) == 4, (
+    assert left(side, settled_alone(side.retained, by_key, over, None, None)) == ["b"], "b may be pushed out"
+    assert left(side, settled_alone(side.retained, by_key, over, ("k",), over)) == ["b"]
+    side = retained(ever)
+    assert left(side, settled_alone(side.retained, ever, None, ("k",), over)) == ["b"]
+    side = retained(brief)
+    assert len(left(side, settled_alone(side.retained, brief, None, ("k",), over))) == 4, (
         "they leave in their time"
     )
     # of two windows, rows without a partner go where none can come, and others if both stay for ever
     nothing = Side(ever, [], promised)
     nothing.leave(times)
     gone = settled_pairs(
-        (side.held, nothing.held), (brief, ever), (None, None), (("k",), ("k",)), (nothing.over(times), over)
+        (side.retained, nothing.retained),
+        (brief, ever),
+        (None, None),
+        (("k",), ("k",)),
+        (nothing.over(times), over),
     )
     assert left(side, gone[0]) == []
-    both = held(ever), held(ever)
+    both = retained(ever), retained(ever)
     gone = settled_pairs(
-        (both[0].held, both[1].held), (ever, ever), (None, None), (("k",), ("k",)), (over, over)
+        (both[0].retained, both[1].retained), (ever, ever), (None, None), (("k",), ("k",)), (over, over)
     )
     assert [left(one, rows_) for one, rows_ in zip(both, gone, strict=True)] == [["b"], ["b"]]

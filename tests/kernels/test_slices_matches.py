@@ -69,7 +69,7 @@ def in_slices(plan, table, cuts):
 def test_slices_give_the_matches_of_the_whole(tree, conditions, values, cuts, shown, every):
     assume(longest(tree) is not None)
     assume(not (shown == "unmatched" and every))
-    options = {"all_rows": shown != "one", "unmatched_shown": shown == "unmatched"}
+    options = {"all_rows": shown != "one", "with_unmatched": shown == "unmatched"}
     plan = plan_without_numbers(tree, conditions, ("next", set()), options, every=every)
     table, bounds = table_of([values])
     whole = [row for batch in match_recognize(plan, table, bounds) for row in batch.to_pylist()]
@@ -103,10 +103,10 @@ def test_what_depends_on_the_match_before_is_not_cut():
 # -- slices of which each goes on where the one before has come to -----------------------------------
 
 
-def by_steps(stage, table):
+def by_steps(fragment, table):
     """What the steps of a stage give, with exchanges in memory."""
     half = table.num_rows // 2
-    return map(str, run(stage, [table.slice(0, half), table.slice(half)]))
+    return map(str, run(fragment, [table.slice(0, half), table.slice(half)]))
 
 
 def stage_of(plan, cuts):
@@ -160,8 +160,8 @@ def followed_slices_agree(tree, conditions, rows, skip, kind, frame, cuts, guess
     else:
         plan = plan_of(
             tree, conditions, ("past last", set()) if "every" in kind else skip,
-            all_rows=kind in ("all", "omit", "unmatched"), empty_shown=kind != "omit",
-            unmatched_shown=kind == "unmatched",
+            all_rows=kind in ("all", "omit", "unmatched"), shows_empty=kind != "omit",
+            with_unmatched=kind == "unmatched",
         )  # fmt: skip
         plan = replace(
             plan, every="every" in kind, duration=Duration("t", "due") if "in time" in kind else None
@@ -188,12 +188,12 @@ def test_slices_that_follow_each_other_at_length(
 
 def reached_by(plan, values, cuts, guessed):
     """How many slices are settled before rows are gathered, and how many rows the guesses have."""
-    stage = stage_of(plan, cuts)
+    fragment = stage_of(plan, cuts)
     tasks = [placed([values]).to_batches()]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(slices, "_GUESSED_FROM", guessed)
-        tasks = exchanged(stage, tasks, "pack")
-        tasks = exchanged(stage, tasks, "guess")
+        tasks = exchanged(fragment, tasks, "pack")
+        tasks = exchanged(fragment, tasks, "guess")
         open_rows = [
             pa.ipc.open_stream(batch.column("__chunk")[0].as_buffer()).read_all().num_rows
             for cell, batches in enumerate(tasks)
@@ -201,13 +201,13 @@ def reached_by(plan, values, cuts, guessed):
             if batch.column("__kind")[0].as_py() == MessageKind.OPEN
             and batch.column("__number")[0].as_py() == cell
         ]
-        tasks = exchanged(stage, tasks, "follow")
+        tasks = exchanged(fragment, tasks, "follow")
     told = {
         batch.column("__number")[0].as_py(): pickle.loads(batch.column("__chunk")[0].as_py())
         for batch in tasks[2]
         if batch.column("__kind")[0].as_py() == MessageKind.SUMMARY
     }
-    return slices.settled_slices(told, stage.layout.slices_of(0)), open_rows
+    return slices.settled_slices(told, fragment.layout.slices_of(0)), open_rows
 
 
 def numbers_of(plan):

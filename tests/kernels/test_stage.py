@@ -19,7 +19,7 @@ from windrow.kernels.packing.shards import Layout, Sequence
 from windrow.kernels.slices import Halo
 from windrow.kernels.sorting import SortKey, array_of_codes, cut_codes
 from windrow.kernels.tasks.fragment import Fragment, halo_for, only_put_out
-from windrow.kernels.tasks.task_steps import STEPS, steps
+from windrow.kernels.tasks.task_phases import PHASES, phases
 from windrow.kernels.window_plan import (
     ColumnRef,
     FieldOutput,
@@ -183,7 +183,7 @@ def answers(
     sizes = [table.num_rows * number // tasks for number in range(tasks + 1)]
     parts = [table.slice(low, stop - low) for low, stop in pairwise(sizes)]
     stage = Fragment(made, ("k",), (key,), columns, only_put_out(made, columns), layout, None, halo)
-    assert steps(stage) == (["alone"] if halo else ["whole"])
+    assert phases(stage) == (["alone"] if halo else ["whole"])
     return sorted(map(str, run(stage, parts)))
 
 
@@ -287,7 +287,7 @@ def test_what_cannot_be_computed_is_in_reach():
 
 def test_steps_are_only_those_that_are_needed():
     def named(layout: Layout, *, tumbling: bool) -> list[str]:
-        return steps(Fragment(plan(ENDS["scan"], tumbling=tumbling), (), (), (), frozenset(), layout))
+        return phases(Fragment(plan(ENDS["scan"], tumbling=tumbling), (), (), (), frozenset(), layout))
 
     cut = Layout(0, (Sequence(0, (5,)),))
     assert named(Layout(3), tumbling=True) == ["whole"]
@@ -305,7 +305,7 @@ def test_repetitive_strings_travel_as_codes():
             "unique": [f"{number:08}" for number in range(count)],
         }
     )
-    (batch,) = STEPS["pack"](stage, table.to_batches())
+    (batch,) = PHASES["pack"](stage, table.to_batches())
     schema = pa.ipc.open_stream(batch.column(CHUNK)[0].as_buffer()).schema
     assert pa.types.is_dictionary(schema.field("repeated").type)
     assert schema.field("unique").type == pa.string()

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from windrow.kernels.aggregates import Aggregate
+from windrow.kernels.incremental import TimedRows, Times, Window, changes, group, join, netted, rows_of
 from windrow.kernels.reference.stream_windows import WindowOfStream, validity
-from windrow.kernels.stages import Held, Times, Window, changes, group, join, netted, rows_of
 from windrow.kernels.zset import ENTER, LEAVE
 from windrow.kernels.zset.relation import AT, DIFF
 
@@ -48,15 +48,15 @@ def meant(window, rows):
 
 def stepped(window, rows, cuts, marked):
     """What is held at each step, with its times, after the rows of the step are taken."""
-    held = Held.of(SCHEMA.empty_table(), *(np.zeros(0, np.int64) for _ in range(3)), marked)
+    retained = TimedRows.of(SCHEMA.empty_table(), *(np.zeros(0, np.int64) for _ in range(3)), marked)
     since = None
     for until in cuts:
         times = Times(since, until)
         now = [row for row in rows if row[2] < until and (since is None or row[2] >= since)]
         table = pa.table([list(part) for part in zip(*now, strict=True)] or [[], [], []], schema=SCHEMA)
-        held = window.taken(held, table, np.zeros(len(now), np.int64), marked)
-        yield held, times
-        held = window.left(held, times)
+        retained = window.taken(retained, table, np.zeros(len(now), np.int64), marked)
+        yield retained, times
+        retained = window.left(retained, times)
         since = until
 
 
@@ -91,8 +91,8 @@ def test_rows_of_a_window_enter_and_leave(window, rows, cuts):
     there = meant(window, rows)
     marked = (window.partition,) if window.partition else ()
     found = {}
-    for held, times in stepped(window, rows, cuts, marked):
-        found |= told(changes(rows_of(held, times, ["k", "v"]), times))
+    for retained, times in stepped(window, rows, cuts, marked):
+        found |= told(changes(rows_of(retained, times, ["k", "v"]), times))
 
     def relation(at):
         return [row[:2] for row, (enter, leave) in zip(rows, there, strict=True) if enter <= at < leave]
@@ -107,8 +107,8 @@ def test_groups_change_when_their_rows_do(window, rows, cuts):
     marked = tuple({("k",), window.partition} - {()})
     specs = [("s", Aggregate("sum", "v", pa.int64())), ("n", Aggregate("count", "v", pa.int64()))]
     found = {}
-    for held, times in stepped(window, rows, cuts, marked):
-        found |= told(changes(group(held, times, ("k",), specs), times))
+    for retained, times in stepped(window, rows, cuts, marked):
+        found |= told(changes(group(retained, times, ("k",), specs), times))
 
     def relation(at):
         groups = {}
@@ -147,8 +147,8 @@ def test_pairs_change_when_either_row_does(one, other, left, right, cuts):
 @given(windows, rows, frontiers)
 def test_nothing_is_held_that_has_left(window, rows, cuts):
     there = meant(window, rows)
-    for held, times in stepped(window, rows, cuts, (window.partition,) if window.partition else ()):
-        left = window.left(held, times)
+    for retained, times in stepped(window, rows, cuts, (window.partition,) if window.partition else ()):
+        left = window.left(retained, times)
         known = meant(window, [row for row in rows if row[2] < times.until])
         needed = sum(leave >= times.until for _, leave in known)
         assert left.alive.sum() == needed
@@ -160,10 +160,10 @@ def test_a_condition_keeps_rows_out():
     table = pa.table({"k": ["a", "a"], "v": [1, 2], "t": [1, 2], "p": [True, None]})
     window = Window("t", length=5)
     empty = table.slice(0, 0)
-    held = window.taken(
-        Held.of(empty, *(np.zeros(0, np.int64) for _ in range(3))), table, np.zeros(2, np.int64)
+    retained = window.taken(
+        TimedRows.of(empty, *(np.zeros(0, np.int64) for _ in range(3))), table, np.zeros(2, np.int64)
     )
-    given_rows = rows_of(held, Times(None, 10), ["v"], "p")
+    given_rows = rows_of(retained, Times(None, 10), ["v"], "p")
     assert given_rows.to_pydict() == {"v": [1], ENTER: [1], LEAVE: [6]}
 
 
@@ -171,7 +171,7 @@ def test_a_condition_keeps_rows_out():
 def test_rows_are_marked_by_key_without_losing_any(count):
     table = pa.table({"k": ["a", "b", "a"] * count, "v": list(range(3 * count)), "t": [0] * 3 * count})
     none = np.zeros(3 * count, np.int64)
-    held = Held.of(table, none, none, none, (("k",),))
+    retained = TimedRows.of(table, none, none, none, (("k",),))
     some = np.zeros(3 * count, bool)
     some[0] = True
-    assert held.alike(("k",), some)[np.array(table.column("k")) == "a"].all()
+    assert retained.alike(("k",), some)[np.array(table.column("k")) == "a"].all()

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from tests.kernels.test_operated import END, TIMES, cuts, in_step, keyed, steps
 from windrow.errors import ExecutionError
 from windrow.kernels.aggregates import Aggregate
+from windrow.kernels.incremental import Operated, Times, UnmatchedError, stepwise
 from windrow.kernels.reference.time_windows import windows_of
-from windrow.kernels.stages import Operated, Times, UnmatchedError, stepwise
 from windrow.kernels.zset.relation import ENTER, LEAVE, NEVER
 from windrow.kernels.zset.time_windows import TimeWindows
 
@@ -46,7 +46,7 @@ def told_at_instants(operated, schema, rows, cuts, shown):
     """What is there at each instant by what the steps tell, of which nothing leaves that is not there."""
     there, found = Counter(), {}
     for times in steps(cuts):
-        told = operated.step([table(schema, in_step(rows, times))], times).to_pylist()
+        told = operated.advance([table(schema, in_step(rows, times))], times).to_pylist()
         changes = []
         for row in told:
             if times.since is None or row[ENTER] >= times.since:
@@ -72,8 +72,8 @@ def told_at_instants(operated, schema, rows, cuts, shown):
 def test_rows_are_in_the_windows_that_the_definition_says(kind, rows, cuts):
     keys = ("k",) if kind == "SESSION" else ()
     windows = TimeWindows(kind, "t", LENGTHS[kind], ("begin", "end"), 1)
-    stage = keyed("windows", keys, windows=windows)
-    operated = stepwise(stage, (TIMED,), pa.schema([*TIMED, *ADDED, *TIMES]))
+    operator = keyed("windows", keys, windows=windows)
+    operated = stepwise(operator, (TIMED,), pa.schema([*TIMED, *ADDED, *TIMES]))
     found = told_at_instants(operated, TIMED, rows, cuts, lambda row: (row["i"], row["begin"], row["end"]))
     for instant, told in found.items():
         there = [row for row in rows if row[3] <= instant < row[4]]
@@ -87,15 +87,15 @@ def test_rows_are_in_the_windows_that_the_definition_says(kind, rows, cuts):
 @pytest.mark.parametrize("kind", LENGTHS)
 def test_times_may_be_as_far_apart_as_their_windows_allow(kind):
     windows = TimeWindows(kind, "t", LENGTHS[kind], ("begin", "end"), 1)
-    stage = keyed("windows", (), windows=windows)
+    operator = keyed("windows", (), windows=windows)
     far = 2**63 - 1 - 20
     rows = [(0.0, time, i, 0, NEVER) for i, time in enumerate((-far, 0, far))]
-    told = [row for batch in stage.rows(table(TIMED, rows)) for row in batch.to_pylist()]
+    told = [row for batch in operator.rows(table(TIMED, rows)) for row in batch.to_pylist()]
     wanted = windows_of(kind, [-far, 0, far], [0, 0, 0], LENGTHS[kind])
     found = sorted((row["i"], row["begin"], row["end"]) for row in told)
     assert found == sorted((i, *each) for i, of in enumerate(wanted) for each in of)
     with pytest.raises(ExecutionError, match="ARITHMETIC_OVERFLOW"):
-        list(stage.rows(table(TIMED, [(0.0, 2**63 - 1, 0, 0, NEVER)])))
+        list(operator.rows(table(TIMED, [(0.0, 2**63 - 1, 0, 0, NEVER)])))
 
 
 LONG = pa.int64()
@@ -129,9 +129,9 @@ valued = st.lists(
 
 
 def grouped(*names, keys=("k",)):
-    stage = keyed("group", keys, aggregates=tuple((name, AGGREGATES[name]) for name in names))
+    operator = keyed("group", keys, aggregates=tuple((name, AGGREGATES[name]) for name in names))
     given = [pa.field(name, AGGREGATES[name].result_type) for name in names]
-    return stage, pa.schema([*(VALUES.field(key) for key in keys), *given, *TIMES])
+    return operator, pa.schema([*(VALUES.field(key) for key in keys), *given, *TIMES])
 
 
 @given(
@@ -154,8 +154,8 @@ def grouped(*names, keys=("k",)):
 )
 def test_groups_go_on_as_if_all_their_rows_were_looked_at_again(rows, cuts, stays, keys, names):
     rows = [(*row[:-1], NEVER) if stays else row for row in rows]
-    stage, result = grouped(*names, keys=keys)
-    operated = stepwise(stage, (VALUES,), result)
+    operator, result = grouped(*names, keys=keys)
+    operated = stepwise(operator, (VALUES,), result)
     assert type(operated) is not Operated
 
     def shown(row):
@@ -164,18 +164,18 @@ def test_groups_go_on_as_if_all_their_rows_were_looked_at_again(rows, cuts, stay
         return values
 
     found = told_at_instants(operated, VALUES, rows, cuts, shown)
-    whole = [row for batch in stage.rows(table(VALUES, rows)) for row in batch.to_pylist()] if rows else []
+    whole = [row for batch in operator.rows(table(VALUES, rows)) for row in batch.to_pylist()] if rows else []
     for instant, told in found.items():
         assert told == Counter(shown(row) for row in whole if row[ENTER] <= instant < row[LEAVE])
 
 
 @pytest.mark.parametrize("other", [("b", None, 1, None, None), ("a", None, 2, None, None)])
 def test_groups_notice_what_leaves_without_having_come(other):
-    stage, result = grouped("rows", "sum")
-    operated = stepwise(stage, (VALUES,), result)
-    operated.step([table(VALUES, [("a", None, 1, None, None, 0, NEVER)])], Times(None, 3))
+    operator, result = grouped("rows", "sum")
+    operated = stepwise(operator, (VALUES,), result)
+    operated.advance([table(VALUES, [("a", None, 1, None, None, 0, NEVER)])], Times(None, 3))
     with pytest.raises(UnmatchedError):
-        operated.step([table(VALUES, [(*other, 2, 4)])], Times(3, 6))
+        operated.advance([table(VALUES, [(*other, 2, 4)])], Times(3, 6))
 
 
 @pytest.mark.parametrize("kind", [pa.int8(), pa.int16(), pa.int32(), pa.date32(), pa.timestamp("us")])
@@ -197,12 +197,12 @@ def test_extremes_are_of_the_type_of_the_values(kind):
 @pytest.mark.parametrize("kind", LENGTHS)
 def test_times_at_either_end_of_all_are_in_no_windows_that_wrap_round(kind, at):
     windows = TimeWindows(kind, "t", LENGTHS[kind], ("begin", "end"), 1)
-    stage = keyed("windows", (), windows=windows)
-    operated = stepwise(stage, (TIMED,), pa.schema([*TIMED, *ADDED, *TIMES]))
+    operator = keyed("windows", (), windows=windows)
+    operated = stepwise(operator, (TIMED,), pa.schema([*TIMED, *ADDED, *TIMES]))
     given = [(None, t, i, 0, NEVER) for i, t in enumerate([at, 0, -(at // 4) * 3])]
     if kind == "SESSION" and at < 0:
-        found = operated.step([table(TIMED, given)], Times(None, 3))
+        found = operated.advance([table(TIMED, given)], Times(None, 3))
         assert found.column("begin").to_pylist() == [t for _, t, *_ in given]
     else:
         with pytest.raises(ExecutionError if kind == "SESSION" else UnmatchedError):
-            operated.step([table(TIMED, given)], Times(None, 3))
+            operated.advance([table(TIMED, given)], Times(None, 3))

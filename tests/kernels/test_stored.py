@@ -8,10 +8,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from windrow.kernels.punctuated.step import Promises
+from windrow.kernels.incremental import Completing
+from windrow.kernels.punctuated.delta import Announced
+from windrow.kernels.punctuated.elementary import FilterCarry
 from windrow.kernels.sorting import SortKey
 from windrow.kernels.stored import StoredError, from_stored, stored
 from windrow.kernels.trace import Trace
+from windrow.punctuations.pattern import lines_of
 from windrow.spark.live.operators.row_maps import RowMapCarry
 
 ROWS = pa.table({"k": pa.array([1, None, 2], pa.int64()), "v": ["a", "b", None]})
@@ -109,13 +112,41 @@ def test_no_other_class_is_made(name):
         from_stored(table)
 
 
+def before(value, **former):
+    """A value as an earlier version stored it, with these names in place of those of now."""
+    table = stored(value)
+    parts = table.column("part").to_pylist()
+    for now, name in {**former, **MODULES}.items():
+        assert now in MODULES or any(f'"{now}"' in part for part in parts)
+        parts = [part.replace(f'"{now}"', f'"{name}"') for part in parts]
+    return table.set_column(0, "part", pa.array(parts, pa.large_string()))
+
+
+MODULES = {
+    "windrow.kernels.incremental.completing": "windrow.kernels.stages.completing",
+    "windrow.kernels.punctuated.delta": "windrow.kernels.punctuated.step",
+}
+
+
+def test_modules_classes_and_attributes_of_earlier_versions_are_read():
+    completing = from_stored(before(Completing(pa.schema([("k", pa.int64())])), retained="held"))
+    assert isinstance(completing, Completing)
+    assert (completing.looked_at, hasattr(completing, "held")) == (0, False)
+    lines = lines_of(pa.schema([("k", pa.int64())]))
+    carry = FilterCarry(Announced(lines))
+    assert carry.announced.news([{}])
+    former = from_stored(before(carry, Announced="Promises", announced="promises", _covered="_told"))
+    assert isinstance(former, FilterCarry)
+    assert former.announced.news([{}]) == ()
+
+
 def test_what_earlier_versions_stored_is_read():
     now = "windrow.spark.live.operators.row_maps"
-    table = stored(RowMapCarry(None, {}, Promises({})))
+    table = stored(RowMapCarry(None, {}, Announced({})))
     parts = [part.replace(now, "windrow.spark.live.row_maps") for part in table.column("part").to_pylist()]
     assert parts != table.column("part").to_pylist()
-    before = table.set_column(0, "part", pa.array(parts, pa.large_string()))
-    assert isinstance(from_stored(before), RowMapCarry)
+    former = table.set_column(0, "part", pa.array(parts, pa.large_string()))
+    assert isinstance(from_stored(former), RowMapCarry)
 
 
 def test_another_table_is_refused():

@@ -94,9 +94,9 @@ def test_every_strategy_finds_what_a_scan_finds(name, partitions, rises, data):
     found = strategies.find(strategies.solve(predicate, "end"), rows, *searched)
     assert found.tolist() == expected
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(compiled, "_STEPS_BEFORE_COMPILING", 0)
+        patched.setattr(compiled, "_ITERATIONS_BEFORE_COMPILING", 0)
         patched.setattr(monotone, "_APART", 3)
-        patched.setattr(monotone, "_STEPS", 10**9)
+        patched.setattr(monotone, "_ITERATIONS", 10**9)
         compiled_too = strategies.find(strategies.solve(predicate, "end"), rows, *searched)
     assert compiled_too.tolist() == expected
 
@@ -106,8 +106,8 @@ def test_many_windows_are_searched_by_compiled_code_and_long_ones_bisected(monke
     search = compiled.search
     monkeypatch.setattr(compiled, "search", lambda *given: calls.append(given) or search(*given))
     monkeypatch.setattr(compiled, "_ready", set())
-    monkeypatch.setattr(compiled, "_STEPS_BEFORE_COMPILING", 100)
-    monkeypatch.setattr(compiled, "_STEPS_BEFORE_CALLING", 100)
+    monkeypatch.setattr(compiled, "_ITERATIONS_BEFORE_COMPILING", 100)
+    monkeypatch.setattr(compiled, "_ITERATIONS_BEFORE_CALLING", 100)
     count = 5_000
     rows = PairRows(
         pa.table({"o": np.arange(count), "x": np.arange(count)[::-1] - 1}),

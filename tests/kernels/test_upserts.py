@@ -10,7 +10,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windrow.kernels.stages import upserts
+from windrow.kernels.incremental import upserts
 from windrow.kernels.zset.relation import AT, DIFF
 
 KEYS = st.sampled_from([None, float("nan"), 0.0, -0.0, 1.5])

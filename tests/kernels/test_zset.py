@@ -16,7 +16,7 @@ from windrow.kernels.sorting import SortKey
 from windrow.kernels.zset import COUNTS, ENTER, LEAVE, NEVER, counted, elementary, gaps, overlapping, timeline
 from windrow.kernels.zset.first import first_rows
 from windrow.kernels.zset.grouped import grouped
-from windrow.kernels.zset.stage import First, Keyed
+from windrow.kernels.zset.keyed_operator import First, Keyed
 
 INSTANTS = range(12)
 interval = st.tuples(st.integers(0, 9), st.integers(1, 9) | st.none()).map(
@@ -83,9 +83,9 @@ def test_the_timeline_changes_where_any_row_does(rows):
 def test_the_first_rows_of_a_key_are_those_of_its_rows_alone(rows, offset, limit):
     group, enter, leave = arrays(rows)
     taken = First(("g", "n"), (SortKey("n"),), offset, limit)
-    stage = Keyed("first", ("g",), Layout(1), first=taken)
+    operator = Keyed("first", ("g",), Layout(1), first=taken)
     columns = {"g": group, "n": np.arange(len(group)), ENTER: enter, LEAVE: leave}
-    found = [row for batch in stage.rows(pa.table(columns)) for row in batch.to_pylist()]
+    found = [row for batch in operator.rows(pa.table(columns)) for row in batch.to_pylist()]
     for tick in [*INSTANTS, 100]:
         given_then = {row["n"] for row in found if row[ENTER] <= tick < row[LEAVE]}
         wanted = set()

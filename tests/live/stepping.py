@@ -17,10 +17,10 @@ from windrow.spark.live import LivePlan
 from windrow.spark.live.micro_batches.steps import Steps
 from windrow.testing import playing
 
-__all__ = ["in_steps", "law", "rows_of", "total"]
+__all__ = ["in_micro_batches", "law", "rows_of", "total"]
 
 
-def in_steps(
+def in_micro_batches(
     plan: LivePlan,
     folder: Path,
     cuts: Sequence[float],
@@ -46,7 +46,7 @@ def in_steps(
         return lambda steps: frames(steps, low, high)
 
     steps = [between(low, high) for low, high in pairwise([0, *sorted(cuts), 1])]
-    played = playing.in_steps(plan, folder / "checkpoint", steps, kills, envelope)
+    played = playing.in_micro_batches(plan, folder / "checkpoint", steps, kills, envelope)
     return list(played.tables.values()), played.progress
 
 

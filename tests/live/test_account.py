@@ -63,7 +63,9 @@ def played(spark, plan, folder, parts):
 
         return of
 
-    return playing.in_steps(plan, folder / "checkpoint", [frames(part) for part in parts], (), plan.envelope)
+    return playing.in_micro_batches(
+        plan, folder / "checkpoint", [frames(part) for part in parts], (), plan.envelope
+    )
 
 
 def defined(kind, lateness):

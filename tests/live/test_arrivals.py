@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from windrow import WindrowError
-from windrow.algebra.clock import Clock
+from windrow.algebra.time_scale import TimeScale
 from windrow.spark.live.input.arrivals import VIOLATED, came
 from windrow.spark.logs.live_source import BOUND, LOGGED, NUMBER, PLACE, PRODUCER, PTIME, LiveSource
 from windrow.spark.logs.session_streams import ROWTIME, Stream
@@ -44,8 +44,8 @@ def test_micro_batches_of_a_log_are_judged_as_its_readers_judge(tmp_path, cut):
     last = stream.log.last()
     assert last == 8
     live = LiveSource(None, (), stream.definition.ordering, identity=stream.definition.identity)
-    clock = Clock("bigint", "MILLISECOND")
-    known = Stream(None, tuple(COLUMNS.names), clock, ("t0", "t1", "t2"), live=live)
+    scale = TimeScale("bigint", "MILLISECOND")
+    known = Stream(None, tuple(COLUMNS.names), scale, ("t0", "t1", "t2"), live=live)
     rows, late, position = [], [], None
     for after, until in ((0, cut), (cut, last)):
         found = came("s", known, told(stream, after, until), position, 0)
@@ -80,9 +80,9 @@ OUT = [(1, 4, None), (1, 5, None), (2, 2, 3), (1, 6, None)]
 
 @pytest.mark.parametrize("cuts", [(), (1,), (2, 5), (4,), (5, 6, 9), range(1, 11)])
 def test_patterns_in_a_column_hold_for_the_later_rows_of_their_producer(cuts):
-    live = LiveSource(None, (), Ordering.unordered(), given=frozenset({PRODUCER, BOUND, PATTERN}))
-    clock = Clock("bigint", "MILLISECOND")
-    known = Stream(None, ("at", "auction", "tags"), clock, ("t0", "t1"), live=live)
+    live = LiveSource(None, (), Ordering.unordered(), declared=frozenset({PRODUCER, BOUND, PATTERN}))
+    scale = TimeScale("bigint", "MILLISECOND")
+    known = Stream(None, ("at", "auction", "tags"), scale, ("t0", "t1"), live=live)
     names = [PRODUCER, ROWTIME, "auction", BOUND, PATTERN]
     rows, late, position = [], [], None
     for first, stop in pairwise([0, *cuts, len(SAID)]):

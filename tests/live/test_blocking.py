@@ -8,7 +8,7 @@ from collections import Counter
 import pyarrow as pa
 import pytest
 
-from tests.live.stepping import in_steps
+from tests.live.stepping import in_micro_batches
 from windrow import Memory, Session, WindrowError
 from windrow.spark.live.hosts import steps_of
 from windrow.spark.live.sinks.into_stream import IntoStream
@@ -104,7 +104,7 @@ def live(spark, session, folder, query, cuts, kills):
             for _, name, _ in steps.streams()
         }
 
-    return in_steps(session.sql(query)._live, folder, cuts, kills, frames)
+    return in_micro_batches(session.sql(query)._live, folder, cuts, kills, frames)
 
 
 def rows(tables):

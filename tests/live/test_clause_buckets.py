@@ -34,12 +34,12 @@ from tests.kernels.test_window_by_property import (
 )
 from tests.live.buckets import Stored
 from tests.live.test_touched import KEYS, composed, many, small_chunks
-from windrow.algebra.clock import Clock
+from windrow.algebra.time_scale import TimeScale
 from windrow.kernels.advance import Growing
+from windrow.kernels.incremental import Fragment, Program
 from windrow.kernels.patterns.match_recognize import match_recognize
 from windrow.kernels.patterns.pattern_plan import Duration
 from windrow.kernels.sorting import SortKey
-from windrow.kernels.stages import Fragment, Program
 from windrow.spark.live.executors import bucket as buckets_of
 from windrow.spark.live.executors.as_bytes import from_bytes
 from windrow.spark.live.executors.bucket import advanced
@@ -55,7 +55,7 @@ from windrow.streams import FOREVER, Ordering
 __all__ = ["small_chunks"]
 
 _AT, _CAME, _BOUND = "at", "came", "bound"
-SECONDS = Clock("bigint", "SECONDS")
+SECONDS = TimeScale("bigint", "SECONDS")
 
 
 def task_of(kernel, rows, lag, count):
@@ -110,7 +110,7 @@ def emitted(kernel, rows, rowtimes, data):
                 elif is_of_rows(note):
                     found += from_bytes(part).to_batches()
     assert used == rows.num_rows
-    assert all(one.held == {0: 0} and one.waiting == {0: 0} for one in accounts.values())
+    assert all(one.retained == {0: 0} and one.waiting == {0: 0} for one in accounts.values())
     return found
 
 
@@ -155,7 +155,7 @@ def test_windows_of_buckets_are_those_of_the_whole_log(clause, table, data):
 )
 def test_matches_of_buckets_are_those_of_the_whole_log(tree, conditions, rows, shown, limit, data):
     within = data.draw(st.integers(0, 2))
-    plan = plan_of(tree, conditions, all_rows=shown != "one", unmatched_shown=shown == "unmatched")
+    plan = plan_of(tree, conditions, all_rows=shown != "one", with_unmatched=shown == "unmatched")
     plan = limited(plan, within if limit == "within" else None)
     if limit == "duration":
         plan = replace(plan, duration=Duration("t", "due"))
@@ -192,7 +192,7 @@ class Counting(Stored):
 
 @pytest.mark.parametrize("count", [2_000, 100_000])
 def test_a_micro_batch_moves_few_rows_of_the_store_however_many_are_retained(count, monkeypatch):
-    for module in ("kernels.stages.chunking", "spark.live.micro_batches.retained_rows"):
+    for module in ("kernels.incremental.chunking", "spark.live.micro_batches.retained_rows"):
         monkeypatch.setattr(f"windrow.{module}.SMALLEST", 512)
     plan = planned(
         "SELECT COUNT(w.o) AS n FROM t WINDOW BY w AS (TYPE SLIDING ORDER BY o START AS s ONLY END AS e"
@@ -215,9 +215,9 @@ def test_a_micro_batch_moves_few_rows_of_the_store_however_many_are_retained(cou
         notes = [note for note, _ in advanced(task, store, [(each[NOTE], each[DATA]) for each in packed])]
         return next(one for one in map(BucketAccount.read, notes) if one is not None)
 
-    assert step(rows, 1).held == {0: count}
+    assert step(rows, 1).retained == {0: count}
     assert store.written_rows == count
     for at, key in enumerate([3, count - 1, count // 2], 2):
-        assert step(rows.slice(key, 1), at).held == {0: count + at - 1}
+        assert step(rows.slice(key, 1), at).retained == {0: count + at - 1}
         assert store.read_rows == 0
         assert store.written_rows <= 16

@@ -13,12 +13,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pyspark.sql import functions as F
 
-from tests.live.stepping import in_steps, law
+from tests.live.stepping import in_micro_batches, law
 from tests.live.test_law import COLUMNS, LAGS, log, table
 from tests.live.test_named import ORDERINGS, calls, opened
 from tests.live.test_named import recorded as written
 from windrow import Session, WindrowError
-from windrow.kernels.stages import UnmatchedError
+from windrow.kernels.incremental import UnmatchedError
 from windrow.spark.live.checkpoints import carried_state
 from windrow.spark.live.checkpoints.carried_state import Carried
 from windrow.spark.live.micro_batches import emit_in_memory
@@ -202,7 +202,7 @@ def live(spark, folder, logs, lag, kills, query):
 
     plan = declared(spark, folder, logs, lag).sql(query)._live
     evenly = [number / count for number in range(1, count)]
-    given, told = in_steps(plan, folder, evenly, kills, frames, plan.envelope)
+    given, told = in_micro_batches(plan, folder, evenly, kills, frames, plan.envelope)
     entries = sum(len(batch) for batches in logs.values() for batch in batches)
     assert told["rows_in"] == told["rows_used"] + told["rows_held"] + told["rows_late"] <= entries
     return given, told
@@ -496,7 +496,7 @@ def live_log(spark, folder, streams, cuts, kills, query):
     session, frames = opened(spark, streams)
     relation = session.sql(query)
     wanted = relation.changelog(relation._live.envelope).to_arrow()
-    given, told = in_steps(relation._live, folder, cuts, kills, frames, relation._live.envelope)
+    given, told = in_micro_batches(relation._live, folder, cuts, kills, frames, relation._live.envelope)
     return given, wanted, told
 
 

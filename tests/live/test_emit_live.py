@@ -87,11 +87,11 @@ def test_groups_in_place_of_rows_are_in_the_state(session, tmp_path, monkeypatch
     relation = session.sql(f"{COUNTS.format('r')} EMIT STREAM AFTER WATERMARK")
     query = relation.start(Memory(), checkpoint=tmp_path / "checkpoint")
     query.process_all_available()
-    (held,) = [row for row in query.state().collect() if row["kind"] == "operators"]
+    (retained,) = [row for row in query.state().collect() if row["kind"] == "operators"]
     query.stop()
-    assert held["rows"] == query.progress["rows_in_windows"] == 1, "the last window is open"
-    assert held["bytes"] > 0
-    assert held["why"] == "rows until the watermark has passed their groups"
+    assert retained["rows"] == query.progress["rows_in_windows"] == 1, "the last window is open"
+    assert retained["bytes"] > 0
+    assert retained["why"] == "rows until the watermark has passed their groups"
 
 
 @pytest.mark.parametrize(

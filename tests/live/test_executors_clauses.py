@@ -7,12 +7,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.live.buckets import in_buckets
-from tests.live.stepping import in_steps, law, rows_of
+from tests.live.stepping import in_micro_batches, law, rows_of
 from tests.live.test_executors import declared, on_executors, one_producer, put, session, small, written
 from tests.live.test_law import LAGS, ORDER, admitted, row, sequences, table
 from windrow import Memory, Session
 from windrow.errors import NotSupportedError, UsageError
-from windrow.kernels.stages import chunking
+from windrow.kernels.incremental import chunking
 from windrow.spark.live import hosts
 from windrow.spark.live.executors.bucket_steps import ExecutorSteps
 from windrow.spark.live.executors.packing import DATA, NOTE
@@ -76,7 +76,7 @@ def on_driver(spark, plan, folder, log, cuts):
         part = table(log[round(low * len(log)) : round(high * len(log))])
         return {name: spark.createDataFrame(part).select(*stream.live.columns)}
 
-    tables, progress = in_steps(plan, folder, cuts, set(), frames)
+    tables, progress = in_micro_batches(plan, folder, cuts, set(), frames)
     return [rows_of([one]) for one in tables], progress
 
 
@@ -93,7 +93,7 @@ def assert_as_on_the_driver(spark, folder, log, lag, query, cuts, parts, count, 
     late = sum(sum(one.late.values()) + sum(one.rejected.values()) for one in last)
     assert late == progress["rows_late"]
     assert sum(one.waiting[0] for one in last) == progress["rows_held"] == 0
-    assert sum(one.held[0] for one in last) == progress["rows_in_windows"]
+    assert sum(one.retained[0] for one in last) == progress["rows_in_windows"]
 
 
 @law(6)

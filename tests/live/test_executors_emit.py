@@ -129,7 +129,9 @@ def on_driver(spark, plan, folder, batches, kills, envelope):
         return of
 
     count = len(next(iter(batches.values())))
-    return playing.in_steps(plan, folder / "checkpoint", [*map(frames, range(count))], kills, envelope)
+    return playing.in_micro_batches(
+        plan, folder / "checkpoint", [*map(frames, range(count))], kills, envelope
+    )
 
 
 def on_executors(spark, plan, logs, cuts, parts, count, forget, again, envelope):
@@ -267,8 +269,8 @@ def test_a_micro_batch_of_few_rows_writes_few_bytes_and_looks_at_few_rows(spark,
         monkeypatch.setattr(bucket_state, "FEWEST", 1_000)
         packets = [packet for batch in pack(task, many.to_batches(), 0) for packet in batch.to_pylist()]
         list(advanced(task, store, [(packet[NOTE], packet[DATA]) for packet in packets]))
-        known = next(reversed(buckets_of._KNOWN.values())).held
-        assert known.carried.rows == known.run.held == keys  # a count and a sum of each
+        known = next(reversed(buckets_of._KNOWN.values())).state
+        assert known.carried.rows == known.run.retained == keys  # a count and a sum of each
         before, store.written = known.run.operators.looked_at, 0
         list(advanced(task, store, [(packet[NOTE], packet[DATA]) for packet in few]))
         written[keys], looked_at[keys] = store.written, known.run.operators.looked_at - before
@@ -283,7 +285,7 @@ def test_rows_are_kept_no_longer_than_they_may_change(spark, tmp_path, name):
     log = [("a", at, at % 2, 1, None) for at in range(0, 120, 3)]
     _, _, accounts = in_buckets(spark, plan, {"s": log}, [0.2, 0.4, 0.6, 0.8], 1, 2, {1}, set(), times=moment)
     assert sum(one.came[0] for one in accounts.values()) == 8  # in the last micro-batch
-    assert 1 <= sum(one.held[0] for one in accounts.values()) <= 4
+    assert 1 <= sum(one.retained[0] for one in accounts.values()) <= 4
 
 
 class Counting(Stored):

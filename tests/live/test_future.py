@@ -65,11 +65,13 @@ def arriving(spark, folder, at_once):
     return reader.option("maxFilesPerTrigger", at_once).parquet(str(folder))
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(every=4)
+@pytest.mark.parametrize("host", ["driver", "executors"])
 @pytest.mark.parametrize("kind", QUERIES)
 def test_wherever_micro_batches_are_cut_a_wrong_clock_is_quarantined(
-    session, spark, incoming, tmp_path, kind
+    session, spark, incoming, tmp_path, kind, host, conf
 ):
+    conf("spark.windrow.live.host", host)
     for at_once in (1, 3):
         frame = arriving(spark, incoming, at_once)
         session.stream("s", frame, rowtime="ts", bound="upto", lag="1 hour", future="1 day")

@@ -10,7 +10,7 @@ import pytest
 from windrow import AnalysisError, InputError, Session
 from windrow.spark.live.sinks.into_stream import IntoStream, refuse_other
 from windrow.spark.logs.session_streams import ROWTIME, Stream
-from windrow.spark.logs.storable import clock_of
+from windrow.spark.logs.storable import scale_of
 from windrow.streams import NamedStream, Ordering
 
 COLUMNS = pa.schema([("at", pa.int64()), ("k", pa.int64())])
@@ -22,7 +22,7 @@ COLUMNS = pa.schema([("at", pa.int64()), ("k", pa.int64())])
 def test_a_rowtime_that_is_given_is_that_of_the_row(spark, tmp_path, given, condition):
     stream = NamedStream.create(tmp_path / "s", COLUMNS, "at", ordering=Ordering.unordered())
     frame = spark.createDataFrame(pa.table({"at": pa.array(given, pa.int64()), "k": [1, 2], ROWTIME: [5, 7]}))
-    rows = Stream(frame, ("at", "k"), clock_of(stream))
+    rows = Stream(frame, ("at", "k"), scale_of(stream))
     if condition is None:
         assert IntoStream(stream)._stored(rows).column("at").to_pylist() == given
         return
@@ -64,7 +64,7 @@ def test_a_bound_goes_through_any_expression_that_rises(moving):
     relation = session.sql("SELECT STREAM date_trunc('HOUR', ts - INTERVAL 1 DAY) AS ts, k FROM orders")
     refuse_other(sink, relation._live)
     until = datetime.datetime(2006, 10, 10, 10, 5, tzinfo=datetime.UTC)
-    bound = sink._bound(int(until.timestamp()) * 1_000_000, relation._live.clock)
+    bound = sink._bound(int(until.timestamp()) * 1_000_000, relation._live.scale)
     assert (
         datetime.datetime.fromtimestamp(bound / 1e6, datetime.UTC).isoformat() == "2006-10-09T10:00:00+00:00"
     )

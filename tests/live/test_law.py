@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tests.live.stepping import in_steps, law, rows_of, total
+from tests.live.stepping import in_micro_batches, law, rows_of, total
 from tests.spark.test_continuous_property import relations
 from windrow import Session
 from windrow.spark.live.checkpoints import carried_state
@@ -96,7 +96,7 @@ def live(spark, folder, logs, lag, cuts, kills, query, **params):
         return found
 
     plan = declared_live(spark, folder, logs, lag).sql(query, **params)._live
-    given, counted = in_steps(plan, folder, cuts, kills, frames)
+    given, counted = in_micro_batches(plan, folder, cuts, kills, frames)
     count = sum(len(entries) for entries in logs.values())
     assert counted["rows_in"] == counted["rows_used"] + counted["rows_held"] + counted["rows_late"] <= count
     assert counted["rows_held"] == 0

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from windrow.kernels.computed.computed_steps import Computed
+from windrow.kernels.computed.computed_operations import Computed
 from windrow.kernels.computed.computed_values import ComputedRows
-from windrow.kernels.stages import Fragment, Program
+from windrow.kernels.incremental import Fragment, Program
 from windrow.kernels.zset.relation import ENTER
 from windrow.spark.live.executors.programs import keys_of, with_tables
 from windrow.spark.live.operators.flow import computed_elsewhere

@@ -61,7 +61,7 @@ def stepped(session, query, folder, batches, kills=(), envelope=None, **mode):
 
     plan = session.sql(query)._live
     steps = [frames(number) for number in range(len(batches))]
-    return playing.in_steps(plan, folder, steps, kills, envelope, **mode)
+    return playing.in_micro_batches(plan, folder, steps, kills, envelope, **mode)
 
 
 def tables_of_changes(played):

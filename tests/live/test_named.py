@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tests.live.stepping import in_steps, law, total
+from tests.live.stepping import in_micro_batches, law, total
 from tests.spark.test_continuous_property import relations
 from windrow import Memory, Session, WindrowError
 from windrow.spark.logs.log_source import NUMBER
@@ -46,7 +46,7 @@ def orders(spark, tmp_path):
 def clock(folder):
     stream = NamedStream.open(folder)
     ticks = stream.position().watermark.value
-    return None if ticks is None else stream.definition.rowtime.shown(ticks)[11:16]
+    return None if ticks is None else stream.definition.rowtime.formatted(ticks)[11:16]
 
 
 def test_the_worked_example_of_the_reference_in_sql(spark, orders):
@@ -280,7 +280,7 @@ def opened(spark, streams):
 def live(spark, folder, streams, cuts, kills, query):
     session, frames = opened(spark, streams)
     plan = session.sql(query)._live
-    given, counted = in_steps(plan, folder, cuts, kills, frames)
+    given, counted = in_micro_batches(plan, folder, cuts, kills, frames)
     positions = [streams[name].position() for name in plan.streams]
     states = [position.watermark for position in positions]
     assert counted["rows_in"] == sum(state.admitted + state.late + state.rejected for state in states)

@@ -38,10 +38,10 @@ from tests.kernels.test_window_by_property import (
     tables,
 )
 from windrow.kernels.advance import Ended, Frontier, Growing, advance, moves_by_time
+from windrow.kernels.incremental import chunking
 from windrow.kernels.patterns.pattern_plan import STATE, Duration
 from windrow.kernels.patterns.tree import Sequence
 from windrow.kernels.sorting import SortKey
-from windrow.kernels.stages import chunking
 from windrow.punctuations import Cover, lines_of
 from windrow.punctuations.regions import Region
 from windrow.spark.live.micro_batches import affected_partitions, retained_rows
@@ -181,7 +181,7 @@ limits = st.sampled_from(["within", "duration", "all matches", "none"])
 @given(patterns, DEFINED, many, st.sampled_from(["one", "all", "unmatched"]), limits, st.data())
 def test_matches_over_the_partitions_touched(tree, conditions, rows, shown, limit, data):
     within = data.draw(st.integers(0, 2))
-    plan = plan_of(tree, conditions, all_rows=shown != "one", unmatched_shown=shown == "unmatched")
+    plan = plan_of(tree, conditions, all_rows=shown != "one", with_unmatched=shown == "unmatched")
     plan = limited(plan, within if limit == "within" else None)
     if limit == "duration":
         plan = replace(plan, duration=Duration("t", "due"))

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from windrow.algebra.clock import Clock
+from windrow.algebra.time_scale import TimeScale
 from windrow.spark.catalog import Catalog
 from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
 from windrow.spark.live.reports.wrong_clocks import WrongClocks
@@ -20,13 +20,13 @@ from windrow.streams.admission.future import DAY
 
 def test_a_query_that_ran_under_a_wrong_clock_says_once_that_its_time_stands_still():
     session = SimpleNamespace(conf=SimpleNamespace(get=lambda _: "UTC"))
-    clocks = WrongClocks(session, Catalog())
+    scales = WrongClocks(session, Catalog())
     live = LiveSource(None, (), Ordering.ordered())
-    stream = Stream(None, ("at",), Clock("bigint", "MILLISECOND"), live=live)
+    stream = Stream(None, ("at",), TimeScale("bigint", "MILLISECOND"), live=live)
     now = time.time_ns() // 1000
 
     def look(at: int) -> None:
-        clocks.look([(0, "s", stream)], CommittedBatch(1, {"s": Position("")}, counts={"now": at}))
+        scales.look([(0, "s", stream)], CommittedBatch(1, {"s": Position("")}, counts={"now": at}))
 
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -169,12 +169,12 @@ def test_a_picture_of_no_rows_says_so():
     assert shown["title"]["subtitle"] == ["END WHEN e > 2", "no rows"]
 
 
-def varying(*intervals, y=None):
+def temporal(*intervals, y=None):
     return VaryingScene("relation", Axis("rowtime"), y, intervals, 0.0, 10.0, len(intervals))
 
 
 def test_rows_of_one_key_share_a_line_where_they_are_not_there_at_once():
-    scene = varying(
+    scene = temporal(
         Interval("a", "a, 1", "1", 0.0, 4.0),
         Interval("a", "a, 2", "2", 4.0, 8.0),
         Interval("a", "a, 3", "3", 5.0, None),
@@ -188,7 +188,7 @@ def test_rows_of_one_key_share_a_line_where_they_are_not_there_at_once():
 
 
 def test_a_staircase_steps_from_value_to_value_of_a_key():
-    scene = varying(
+    scene = temporal(
         Interval("a", "a, 1", "1", 0.0, 4.0, 1.0),
         Interval("a", "a, 2", "2", 4.0, None, 2.0),
         Interval("b", "b, 5", "5", 6.0, 7.0, 5.0),
@@ -204,22 +204,22 @@ def test_a_staircase_steps_from_value_to_value_of_a_key():
 
 def test_keys_of_one_value_have_lines_beside_each_other(tmp_path):
     both = [Interval(key, f"{key}, 2", "2", 0.0, 9.0, 2.0) for key in ("a", "b")]
-    chart = draw_staircase(varying(*both, y=Axis("n")))
+    chart = draw_staircase(temporal(*both, y=Axis("n")))
     assert [(row["value"], row["shift"]) for row in of(chart, "point")] == [(2.0, -1.5), (2.0, 1.5)]
     save(chart, tmp_path / "steps.svg")
     drawn = (tmp_path / "steps.svg").read_text(encoding="utf-8")
     (dots,) = re.findall(r'<g class="mark-symbol role-mark.*?</g>', drawn)
     heights = [float(height) for height in re.findall(r"translate\([^,]+,([^)]+)\)", dots)]
     assert [height - heights[0] for height in heights] == [0, 3]
-    (one,) = of(draw_staircase(varying(both[0], y=Axis("n"))), "point")
+    (one,) = of(draw_staircase(temporal(both[0], y=Axis("n"))), "point")
     assert one["shift"] == 0
     many = [Interval(key, f"{key}, 2", "2", 0.0, 9.0, 2.0) for key in "abcdefg"]
-    shifts = [row["shift"] for row in of(draw_staircase(varying(*many, y=Axis("n"))), "point")]
+    shifts = [row["shift"] for row in of(draw_staircase(temporal(*many, y=Axis("n"))), "point")]
     assert shifts == [-4.5, -3.0, -1.5, 0, 1.5, 3.0, 4.5]
 
 
 def test_without_numbers_a_staircase_counts_the_rows():
-    scene = varying(Interval("a", "a", "", 0.0, 4.0), Interval("b", "b", "", 2.0, 6.0))
+    scene = temporal(Interval("a", "a", "", 0.0, 4.0), Interval("b", "b", "", 2.0, 6.0))
     rules = of(draw_staircase(scene), "rule")
     assert [(row["from"], row["value"]) for row in rules if "value" in row] == [
         (0.0, 1.0), (2.0, 2.0), (4.0, 1.0), (6.0, 0.0),

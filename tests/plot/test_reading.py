@@ -10,7 +10,7 @@ import windrow
 from windrow.plot.reading.chart_options import Options
 from windrow.plot.reading.read_arrivals import read_arrivals
 from windrow.plot.reading.read_matches import read_matches
-from windrow.plot.reading.read_time_varying import read_changes, read_varying
+from windrow.plot.reading.read_validity import read_changes, read_validity
 from windrow.plot.reading.read_windows import read_windows
 from windrow.plot.reading.sequences import in_a_line
 
@@ -108,7 +108,7 @@ def test_a_descending_order_is_drawn_by_position(session):
         "(TYPE SLIDING ORDER BY day DESC, k START AS s AT p END AT e WHEN e - p = 1)"
     )
     scene = scene_of(session, sql, rows=3, value="day")
-    assert [row.shown for row in scene.sequences[0].rows] == ["5", "4", "3"]
+    assert [row.text for row in scene.sequences[0].rows] == ["5", "4", "3"]
     assert [row.x for row in scene.sequences[0].rows] == [1.0, 2.0, 3.0]
     assert (scene.sequences[0].row_count, scene.x.title, scene.order) == (8, "position", None)
 
@@ -141,7 +141,7 @@ def test_rows_that_would_lie_upon_each_other_along_the_time_are_drawn_by_positio
     bursts = [("a", 0), ("a", 1), ("a", 2), ("a", 900), ("b", 5000), ("b", 5001)]
     crowded = scene(*bursts)
     assert [[row.x for row in each.rows] for each in crowded.sequences] == [[1, 2, 3, 4], [1, 2]]
-    assert [[row.shown for row in each.rows] for each in crowded.sequences][1] == ["5000", "5001"]
+    assert [[row.text for row in each.rows] for each in crowded.sequences][1] == ["5000", "5001"]
     assert (crowded.x.title, crowded.order) == ("position", "second")
     # by itself the second partition has an axis on which its rows are apart
     assert [row.x for row in scene(*bursts, key="b").sequences[0].rows] == [5000, 5001]
@@ -219,7 +219,7 @@ def test_rows_of_a_relation_that_varies_have_the_instants_of_its_changelog(sessi
     relation = session.sql("SELECT k, MAX(val) AS top FROM drawn_stream [RANGE 2 DAYS] GROUP BY k")
     changes = relation.changelog("diff")
     told = {(row["k"], row["top"], row["_diff"], row["_at"]) for row in changes.collect()}
-    scene = read_varying(relation.made_of, Options())
+    scene = read_validity(relation.made_of, Options())
     found = {(one.key, int(one.amount), 1, one.enter) for one in scene.intervals}
     found |= {(one.key, int(one.amount), -1, one.leave) for one in scene.intervals if one.leave is not None}
     assert found == told
@@ -294,7 +294,7 @@ def test_matches_are_drawn_around_the_first_of_them(session):
         (ORDER BY id MEASURES A.id AS id PATTERN (A B) DEFINE A AS val < 5, B AS val > 5)"""
     (drawn,) = read_matches(session.sql(sql).made_of[-1], Options(rows=40)).sequences
     (match,) = drawn.matches
-    assert (drawn.skipped, [drawn.rows[row.position].shown for row in match.rows]) == (895, ["900", "901"])
+    assert (drawn.skipped, [drawn.rows[row.position].text for row in match.rows]) == (895, ["900", "901"])
 
 
 def test_a_column_that_is_read_with_its_relation_is_drawn(session):

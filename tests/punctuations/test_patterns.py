@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tests.punctuations.patterns import CONSTANTS, KINDS, UNIVERSE, conditions, rows
 from windrow.errors import WindrowError
 from windrow.kernels.hashing import hashes
-from windrow.kernels.reference.punctuation import SoFar, closed, matches, promised
+from windrow.kernels.reference.punctuation import SoFar, closed, excluded, matches
 from windrow.punctuations import Closing, Cover, Pattern, index, lines_of
 from windrow.punctuations.index import NEVER, Columns, Index
 from windrow.punctuations.pattern import put_together
@@ -106,14 +106,14 @@ def test_a_cover_has_the_rows_of_its_patterns_however_they_are_combined(case, da
     all_rows = rows(schema, universe)
     table = pa.Table.from_pylist(all_rows, schema)
     for number, one in enumerate(told, 1):
-        known = [promised(row, told[: number - 1]) for row in all_rows]
+        known = [excluded(row, told[: number - 1]) for row in all_rows]
         says = [matches(row, one) for row in all_rows]
         pattern = Pattern.where(schema, one)
         is_known = all(a for a, b in zip(known, says, strict=True) if b)
         assert all(map(cover.covers, pattern.regions())) == is_known
         assert bool(cover.add(pattern)) == (not is_known)
         if data.draw(st.booleans()):
-            wanted = [promised(row, told[:number]) for row in all_rows]
+            wanted = [excluded(row, told[:number]) for row in all_rows]
             assert cover.matches(table).tolist() == wanted
             assert Index(list(cover), lines).matches(Columns(table, lines)).tolist() == wanted
     assert not outside((box for one in told for box in Pattern.where(schema, one).regions()), cover, lines)

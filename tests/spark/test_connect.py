@@ -70,6 +70,12 @@ positional = windows("s.k, ?", "e.v - s.v > ?", "HAVING COUNT(w.v) = ?")
 answers["parameters"] = rows(session.sql(positional, "x", 0, 2))
 session.sql("CREATE TEMP VIEW made AS " + windows("s.k, COUNT(w.v) AS n", "e.v > s.v"))
 answers["view"] = rows(session.sql("SELECT k, SUM(n) FROM made GROUP BY k"))
+spark.sql("CREATE TABLE stored USING parquet AS SELECT * FROM t")
+counts = windows("s.k, COUNT(w.v) AS n", "e.v > s.v").replace("FROM t", "FROM stored")
+session.sql(f"CREATE VIEW kept AS {counts}")
+answers["stored view"] = rows(session.sql("SELECT k, SUM(n) FROM kept GROUP BY k"))
+spark.sql("DROP VIEW kept")
+spark.sql("DROP TABLE stored")
 answers["nested"] = rows(
     session.sql(
         "SELECT COUNT(x) AS n FROM (" + windows("s.k, s.i, SUM(w.v) AS v", "e.v > s.v") + ")"
@@ -237,6 +243,7 @@ def test_the_session_is_one_of_spark_connect(answers):
         ("Spark aggregates", [["a", 1, 2], ["a", 2, 2], ["a", 3, 3], ["b", 1, 2], ["b", 2, 2]]),
         ("parameters", [["a", "x"], ["a", "x"], ["b", "x"]]),
         ("view", [["a", 5], ["b", 3]]),
+        ("stored view", [["a", 5], ["b", 3]]),
         ("nested", [[1], [4]]),
         ("window_by", [["a", 1, 2], ["a", 2, 1], ["b", 1, 1], ["b", 2, 1]]),
         ("CQL", CHANGES),

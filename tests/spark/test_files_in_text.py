@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import windrow
-from windrow.errors import InputError
+from windrow.errors import InputError, WindrowError
 
 
 @pytest.fixture
@@ -97,3 +97,14 @@ def test_an_error_in_the_query_has_its_place(session):
         session.sql(query)
     assert raised.value.span is not None
     assert query[raised.value.span.start : raised.value.span.stop] == "vv"
+
+
+def test_check_reads_the_columns_of_a_file_and_makes_nothing(session, spark, tmp_path):
+    path = tmp_path / "checked.csv"
+    path.write_text("k,v\na,1\n", encoding="utf-8")
+    clause = "WINDOW BY w AS (TYPE TUMBLING PARTITION BY k ORDER BY v START AS s)"
+    session.check(f"SELECT k FROM '{path}'")
+    session.check(f"CREATE TEMPORARY VIEW of_a_check AS SELECT s.k FROM '{path}' {clause}")
+    assert not spark.catalog.tableExists("of_a_check")
+    with pytest.raises(WindrowError, match="UNKNOWN_FIELD"):
+        session.check(f"SELECT s.kk FROM '{path}' {clause}")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from windrow import Session, WindrowError
-from windrow.spark.clauses import match_asked
+from windrow.spark.clauses import match_requests
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.usefixtures("interpreted")]
 
@@ -130,7 +130,7 @@ def test_batch_equals_reference(
         f"SELECT * FROM seq MATCH_RECOGNIZE (PARTITION BY k ORDER BY i MEASURES {named} {shown} {skip}"
         f" PATTERN ({pattern}) {length} DEFINE {', '.join(defines)})"
     )
-    with patch.object(match_asked, "_AT_FIRST", most):  # how much Spark is asked for in the first round
+    with patch.object(match_requests, "_AT_FIRST", most):  # how much Spark is asked for in the first round
         found = answer(Session(spark, execution="batch"), sql)
     expected = answer(Session(spark, execution="reference"), sql)
     assert found == expected, sql

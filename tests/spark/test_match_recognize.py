@@ -8,7 +8,7 @@ import pytest
 
 import windrow
 from windrow.errors import WindrowError
-from windrow.spark.clauses import match_asked
+from windrow.spark.clauses import match_requests
 from windrow.spark.runtime.settings import settings
 
 ROWS = "SELECT * FROM VALUES ('a', 1, 5), ('a', 2, 3), ('a', 3, 4), ('b', 1, 2), ('b', 2, 2) AS t(k, i, v)"
@@ -53,7 +53,7 @@ def test_functions_of_the_users_may_read_two_rows_of_the_match(spark, session):
 
 
 def test_what_spark_would_be_asked_for_too_often_is_refused_with_its_place(session, monkeypatch):
-    monkeypatch.setattr(match_asked, "_MOST", 3)
+    monkeypatch.setattr(match_requests, "_MOST", 3)
     query = pattern("A B* C", "C AS reverse(concat(A.v, B.v, C.v)) = '321'")
     with pytest.raises(WindrowError) as raised:
         session.sql(query).collect()

@@ -97,7 +97,7 @@ def played(live, text, folder):
 
         return made
 
-    return playing.in_steps(live.sql(text)._live, folder, [frames(0, 0.6), frames(0.6, 1)], {0})
+    return playing.in_micro_batches(live.sql(text)._live, folder, [frames(0, 0.6), frames(0.6, 1)], {0})
 
 
 @pytest.mark.usefixtures("interpreted")

@@ -192,8 +192,8 @@ def test_a_view_with_too_few_names_is_refused_at_the_names(session):
 @pytest.mark.parametrize(
     ("statement", "marked"),
     [
-        ("CREATE VIEW made AS", "CREATE"),
-        ("CREATE OR REPLACE VIEW made (x) AS", "CREATE"),
+        ("CREATE MATERIALIZED VIEW made AS", "CREATE"),
+        ("CREATE FUNCTION made() RETURNS TABLE (k STRING) RETURN", "CREATE"),
     ],
 )
 def test_statements_that_spark_would_keep_as_text_are_refused(session, statement, marked):

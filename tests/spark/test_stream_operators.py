@@ -27,7 +27,7 @@ HALVES = [
     "SELECT * FROM s [RANGE 3] a {} JOIN t [ROWS 3] b USING (k)",
     "SELECT * FROM names n {} JOIN s [ROWS 3] a ON n.k = a.k",
 ]
-ASKED = [
+REQUESTED = [
     "SELECT k, v FROM s [RANGE 3] WHERE v IN (SELECT v FROM t [ROWS 2])",
     "SELECT k, v FROM s [RANGE 3] WHERE v NOT IN (SELECT v FROM t [ROWS 2])",
     "SELECT k, v NOT IN (SELECT v FROM t [ROWS 2]) AS missing FROM s [RANGE 3]",
@@ -200,7 +200,7 @@ QUERIES = [
     *(query.format("FULL") for query in JOINS),
     *(query.format("LEFT SEMI") for query in HALVES[::2]),
     *(query.format("LEFT ANTI") for query in HALVES[1:]),
-    *ASKED,
+    *REQUESTED,
     *FRAMES,
     *FIRST,
     *GROUPS,

@@ -175,6 +175,11 @@ def test_a_relation_is_that_of_the_last_instant(ticks):
     assert "v: int" in repr(relation)
 
 
+def test_a_view_of_one_is_read_by_its_name(ticks):
+    ticks.sql("CREATE OR REPLACE TEMPORARY VIEW last_ticks AS SELECT v FROM ticks [RANGE 2]")
+    assert rows(ticks.table("last_ticks")) == rows(ticks.sql("TABLE last_ticks")) == [(4,), (5,)]
+
+
 @pytest.mark.parametrize("instant", ["noon", 1.5, None, True, datetime.date(2024, 1, 1)])
 def test_instants_that_are_none(ticks, instant):
     with pytest.raises(WindrowError, match="BIGINT of seconds"):

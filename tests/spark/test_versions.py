@@ -127,7 +127,7 @@ def test_live_too(spark, tmp_path, how):
     text = query.replace("SELECT", "SELECT STREAM", 1) if how == "stream" else f"{query} {how}"
     steps = [frames(0, 5), frames(5, END + 1)]
     envelope = "delta" if how == "stream" else "diff"
-    rows = playing.in_steps(live.sql(text)._live, tmp_path / "c", steps, {1}, envelope).rows
+    rows = playing.in_micro_batches(live.sql(text)._live, tmp_path / "c", steps, {1}, envelope).rows
     found = Counter()
     for row in rows:
         values = list(row.values())

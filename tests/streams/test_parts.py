@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from windrow.streams.admission.batch_watermark import advance
-from windrow.streams.admission.parts import BatchPart, Said, judged
+from windrow.streams.admission.future import Future
+from windrow.streams.admission.parts import Ahead, BatchPart, Said, judged
 from windrow.streams.admission.watermark import Ordering, WatermarkState
 from windrow.streams.entries import FOREVER, NO_BOUND, Decision, Entries, EntryKind
 
 ORDERINGS = [Ordering.ordered(), Ordering.unordered(), Ordering.lagging(0), Ordering.lagging(3)]
+TICK = 1_000_000  # microseconds
+ANY = Future(2**40, 1000 * TICK)
+FUTURES = [None, Future(0, 1000 * TICK), Future(4 * TICK, 1000 * TICK)]
 
 
 def in_parts(ordering, parts):
@@ -21,12 +27,16 @@ def in_parts(ordering, parts):
     for part in parts:
         rowtimes = np.array([NO_BOUND if at is None else at for at, _ in part], np.int64)
         bounds = np.array([NO_BOUND if bound is None else bound for _, bound in part], np.int64)
+        is_row, ptimes = rowtimes != NO_BOUND, np.arange(len(part)) * TICK
+        ahead = Ahead.of(ordering.future or ANY, rowtimes, bounds, ptimes)
+        times, rowtimes = rowtimes, np.where(ahead.rows, NO_BOUND, rowtimes)
+        bounds = np.where(ahead.bounds, NO_BOUND, bounds)
         cut = len(part) // 2  # a task may read a part at several times
         first, *before = BatchPart().read(rowtimes[:cut], bounds[:cut])
         whole, *rest = first.read(rowtimes[cut:], bounds[cut:])
         seen, promised = (np.concatenate(both) for both in zip(before, rest, strict=True))
-        decision, violated = judged(ordering, said, rowtimes, seen, promised)
-        is_row = rowtimes != NO_BOUND
+        decision, violated = judged(ordering, said, times, seen, promised)
+        decision[ahead.rows], violated[ahead.rows] = Decision.QUARANTINED, ahead.limits[ahead.rows]
         found += zip(decision[is_row].tolist(), violated[is_row].tolist(), strict=True)
         said = said.then(whole)
         clocks.append(said.watermark(ordering))
@@ -38,9 +48,9 @@ def one_after_the_other(ordering, parts):
     state, found, clocks = WatermarkState(), [], []
     for part in parts:
         items = []
-        for at, bound in part:
-            items += [] if at is None else [(EntryKind.ROW, "", at, 0)]
-            items += [] if bound is None else [(EntryKind.BOUND, "", bound, 0)]
+        for place, (at, bound) in enumerate(part):
+            items += [] if at is None else [(EntryKind.ROW, "", at, place * TICK)]
+            items += [] if bound is None else [(EntryKind.BOUND, "", bound, place * TICK)]
         decided = advance(state, ordering, Entries.of(items))
         rows = [place for place, item in enumerate(items) if item[0] == EntryKind.ROW]
         found += [(int(decided.decision[place]), int(decided.violated[place])) for place in rows]
@@ -57,8 +67,11 @@ entries = st.one_of(
 )
 
 
-@given(st.sampled_from(ORDERINGS), st.lists(st.lists(entries, max_size=6), max_size=5))
-def test_parts_are_judged_as_one_after_the_other(ordering, parts):
+@given(
+    st.sampled_from(ORDERINGS), st.sampled_from(FUTURES), st.lists(st.lists(entries, max_size=6), max_size=5)
+)
+def test_parts_are_judged_as_one_after_the_other(ordering, future, parts):
+    ordering = replace(ordering, future=future)
     assert in_parts(ordering, parts) == one_after_the_other(ordering, parts)
 
 

@@ -27,7 +27,7 @@ def order(hour: int, minutes: int, ticker: str = "ORCL", amount: int | None = No
 def test_the_worked_example_of_the_reference(orders):
     def clock():
         ticks = orders.position().watermark.value
-        return None if ticks is None else orders.definition.rowtime.shown(ticks)[11:16]
+        return None if ticks is None else orders.definition.rowtime.formatted(ticks)[11:16]
 
     p1 = orders.producer("P1")
     p1.bound(minute(10, 0))
@@ -52,7 +52,7 @@ def test_the_worked_example_of_the_reference(orders):
         ("P3", minute(10, 4)),
     ]
     assert [
-        orders.definition.rowtime.shown(row)[11:16] for row in batch.late.column("__violated").to_pylist()
+        orders.definition.rowtime.formatted(row)[11:16] for row in batch.late.column("__violated").to_pylist()
     ] == [
         "10:05",
         "10:05",
@@ -126,7 +126,7 @@ def test_zones_are_not_guessed_away(tmp_path):
         q.insert({"ts": minute(12, 0).replace(tzinfo=datetime.UTC)})
         for instant in ("2026-01-01 15:00:00", minute(15, 0), "2026-01-01 13:00:00Z"):
             q.bound(instant)
-            assert zoned.definition.rowtime.shown(q.bound_ticks) == "2026-01-01 13:00:00"
+            assert zoned.definition.rowtime.formatted(q.bound_ticks) == "2026-01-01 13:00:00"
     plain = NamedStream.create(tmp_path / "plain", ORDERS, "ts")
     with plain.producer("p") as p:
         with refused("INVALID_INSTANT"):
@@ -167,7 +167,7 @@ def test_instants_may_be_texts(tmp_path):
         with refused("INVALID_INSTANT"):
             p.bound("tomorrow")
         p.bound(20_500)  # days
-        assert days.definition.rowtime.shown(p.bound_ticks) == "2026-02-16"
+        assert days.definition.rowtime.formatted(p.bound_ticks) == "2026-02-16"
 
 
 def test_late_rows_can_be_an_error_and_then_nothing_is_inserted(numbers):

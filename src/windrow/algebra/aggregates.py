@@ -158,11 +158,11 @@ def find_uses(
             by_field = (
                 tokens.is_symbol(index + 1, ".") and index + 2 < len(tokens) and tokens[index + 2].is_name
             )
-            held = fields.setdefault(name, set())
+            own_fields = fields.setdefault(name, set())
             if not by_field:
                 fields[name] = None
-            elif held is not None:
-                held.add(tokens[index + 2].name)
+            elif own_fields is not None:
+                own_fields.add(tokens[index + 2].name)
     return tuple(
         Uses(name, None if fields[name] is None else frozenset(fields[name] or ()))
         for name in [*names, *(QUALIFIED + name for name in names)]

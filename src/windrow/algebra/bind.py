@@ -427,7 +427,7 @@ class _Binder:
             if len(seen) == len(ctes):
                 items.append(self.text(*cte.item))
             else:
-                # a name is taken twice: each query is told which ones it sees itself
+                # a name is taken twice: each query reads which ones it sees itself
                 head, body = (cte.item[0], cte.body[0] - 1), self.text(*cte.body)
                 items.append(
                     SqlText.of(self.piece(head), " (", self.with_list(ctes[:index]), "(", body, "))")
@@ -501,8 +501,8 @@ class _Binder:
         replaced: dict[Range, str] = {at: quoted(call.name) for at, call in aggregates.at.items()}
         replaced |= _identities(compared)
         replaced |= {
-            at: told
-            for at, told in qualified.replaced().items()
+            at: sql
+            for at, sql in qualified.replaced().items()
             if not any(_covers(around, at) for around in aggregates.at)
         }
         hidden = [*(call.name for call in aggregates.calls), *hidden]
@@ -634,9 +634,9 @@ def _ends_operand(token: Token) -> bool:
 
 def _with_argument_uses(aggregates: Aggregates, uses: tuple[Uses, ...], names: list[str]) -> tuple[Uses, ...]:
     """Adds what arguments of aggregates read beside the window's own rows (``AVG(w.val - s.val)``)."""
-    held = {use.name: use.fields for use in uses}
+    fields_of = {use.name: use.fields for use in uses}
     names = [*names, *(QUALIFIED + name for name in names)]
     for use in (use for call in aggregates.calls for use in call.others):
-        known = held.get(use.name, frozenset())
-        held[use.name] = None if known is None or use.fields is None else known | use.fields
-    return tuple(Uses(name, held[name]) for name in names if name in held)
+        known = fields_of.get(use.name, frozenset())
+        fields_of[use.name] = None if known is None or use.fields is None else known | use.fields
+    return tuple(Uses(name, fields_of[name]) for name in names if name in fields_of)

@@ -1,6 +1,6 @@
 """The algebra of continuous queries: relations that vary in time, and the streams made of them.
 
-The text of a query stays the user's. What varies in its FROM, windows of streams and views that vary,
+The text of a query stays the user's. What varies in its FROM, windows of streams and time-varying views,
 become inputs: keys in the text, to be replaced by what those relations are at an instant.
 """
 
@@ -43,7 +43,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class WindowedStream:
-    """A window of a stream: of the one with a name, or of what a query gives.
+    """A window of a stream: of the one with a name, or of the output of a query.
 
     `partition_by`, `on` and `distance` are the expressions in the bracket.
     """
@@ -96,7 +96,7 @@ class Query:
     rest: Range = (0, 0)
 
     @property
-    def varies(self) -> bool:
+    def is_temporal(self) -> bool:
         """Whether any of the inputs does."""
         return any(not isinstance(item, ChangelogOf) for item in self.inputs)
 
@@ -116,7 +116,7 @@ Continuous = Query | StreamQuery
 
 @dataclass
 class Reader:
-    """Reads a text in which these names are streams, and those relations that vary.
+    """Reads a text in which these names are streams, and those time-varying relations.
 
     Names count as Spark's do, in capitals or not.
 
@@ -172,11 +172,11 @@ class Reader:
         else:
             if start >= stop or parse_to_stream(tokens, start, stop) is not None:
                 span = tokens.span(start, stop)
-                raise _stream_given(tokens, span, f"{to_stream.kind} takes a relation")
+                raise _stream_provided(tokens, span, f"{to_stream.kind} takes a relation")
             query = self._query(prefix, self.text(start, stop), start, stop)
         self.refuse_bare_streams(query)
-        if not query.varies:
-            raise _not_varying(tokens, query.span)
+        if not query.is_temporal:
+            raise _not_temporal(tokens, query.span)
         return StreamQuery(to_stream.kind, query, to_stream.using, tokens.span(*to_stream.tokens))
 
     def _query(self, prefix: SqlText, body: SqlText, start: int, stop: int) -> Query:
@@ -236,8 +236,8 @@ class Reader:
             return None
         after, parent = ctes[-1].item[1], tokens.parent[index]
         stop = tokens.partner[parent] if parent >= 0 else len(tokens)
-        kept = [cte for cte in self._used(ctes, (after, stop)) if not self._is_stream(cte)]
-        return None if len(kept) == len(ctes) else (self._with_text(kept), after)
+        remaining = [cte for cte in self._used(ctes, (after, stop)) if not self._is_stream(cte)]
+        return None if len(remaining) == len(ctes) else (self._with_text(remaining), after)
 
     def _is_stream(self, cte: Cte) -> bool:
         return parse_to_stream(self.tokens, *cte.body) is not None
@@ -278,7 +278,7 @@ class Reader:
             return None
         if to_stream:
             span = tokens.span(index, tokens.partner[index + 1] + 1)
-            raise _stream_given(tokens, span, "a relation stands in FROM")
+            raise _stream_provided(tokens, span, "a relation stands in FROM")
         if _calls_or_has_fields(tokens, index):
             return None
         name = tokens[index].name.lower()
@@ -356,10 +356,10 @@ class Reader:
             if cte is not None:
                 found = parse_to_stream(tokens, *cte.body)
                 if found is None:
-                    raise _relation_given(tokens, tokens[index].span, name)
+                    raise _relation_provided(tokens, tokens[index].span, name)
                 return self.stream(found), name
             if name.lower() in self.relations:
-                raise _relation_given(tokens, tokens[index].span, name)
+                raise _relation_provided(tokens, tokens[index].span, name)
             if name.lower() not in self.streams:
                 raise AnalysisError(
                     f"{name} is no stream",
@@ -377,7 +377,7 @@ class Reader:
             inside = (inside[0] + 1, inside[1] - 1)
         found = parse_to_stream(tokens, *inside)
         if found is None:
-            raise _relation_given(tokens, tokens.span(index, bracket), "this")
+            raise _relation_provided(tokens, tokens.span(index, bracket), "this")
         return self.stream(found), None
 
     def _changelog(self, index: int, stop: int) -> tuple[SqlText, int]:
@@ -388,11 +388,11 @@ class Reader:
         inside = self.read(index + 3, tokens.partner[index + 2])
         span = tokens.span(index, after)
         if isinstance(inside, StreamQuery):
-            raise _stream_given(tokens, span, "CHANGELOG OF takes a relation")
+            raise _stream_provided(tokens, span, "CHANGELOG OF takes a relation")
         prefix = self.with_list(index, inside.tokens)
         query = self._query(prefix, inside.text, *inside.tokens)
-        if not query.varies:
-            raise _not_varying(tokens, span)
+        if not query.is_temporal:
+            raise _not_temporal(tokens, span)
         return self._placed((index, after), ChangelogOf(self._key(index), query, columns, span), None, stop)
 
     def _placed(self, at: Range, item: Input, name: str | None, stop: int) -> tuple[SqlText, int]:
@@ -417,7 +417,7 @@ class Reader:
 
     def _refuse_stream(self, index: int, what: str) -> None:
         if self.tokens[index].name.lower() in self.streams:
-            raise _stream_given(self.tokens, self.tokens[index].span, what)
+            raise _stream_provided(self.tokens, self.tokens[index].span, what)
 
     def refuse_bare_streams(self, query: Query) -> None:
         """Refuse a stream without a window in a query that varies.
@@ -442,7 +442,7 @@ class Reader:
                 and begins_relation(tokens, index)
                 and self._cte(tokens[index].name, index) is None
             ):
-                raise _stream_given(tokens, tokens[index].span, "a relation stands in FROM")
+                raise _stream_provided(tokens, tokens[index].span, "a relation stands in FROM")
 
     def after_with(self, start: int, stop: int) -> int:
         """The token after the WITH list that a statement may begin with."""
@@ -456,7 +456,7 @@ def _calls_or_has_fields(tokens: TokenList, index: int) -> bool:
     return tokens.is_symbol(index + 1, "(") or tokens.is_symbol(index + 1, ".")
 
 
-def _not_varying(tokens: TokenList, span: Span) -> AnalysisError:
+def _not_temporal(tokens: TokenList, span: Span) -> AnalysisError:
     return AnalysisError(
         "this relation does not vary in time: no window of a stream is in it",
         condition="NOT_VARYING",
@@ -466,7 +466,7 @@ def _not_varying(tokens: TokenList, span: Span) -> AnalysisError:
     )
 
 
-def _relation_given(tokens: TokenList, span: Span, what: str) -> AnalysisError:
+def _relation_provided(tokens: TokenList, span: Span, what: str) -> AnalysisError:
     return AnalysisError(
         f"{what} is a relation, and a window is of a stream",
         condition="RELATION_WHERE_STREAM_IS_NEEDED",
@@ -476,7 +476,7 @@ def _relation_given(tokens: TokenList, span: Span, what: str) -> AnalysisError:
     )
 
 
-def _stream_given(tokens: TokenList, span: Span, what: str) -> AnalysisError:
+def _stream_provided(tokens: TokenList, span: Span, what: str) -> AnalysisError:
     return AnalysisError(
         f"{what}, and this is a stream",
         condition="STREAM_WHERE_RELATION_IS_NEEDED",

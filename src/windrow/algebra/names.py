@@ -20,9 +20,9 @@ __all__ = [
     "of_relation",
     "order_key",
     "partition_key",
-    "shown_field",
     "twin",
     "verbatim",
+    "visible_field",
 ]
 
 ROW = "__row"
@@ -72,10 +72,10 @@ def twin(number: int, field: str) -> str:
     return f"__twin{number}_{field}"
 
 
-def shown_field(field: str) -> str | None:
+def visible_field(field: str) -> str | None:
     """A field of a row as users know it; None for one that is only read with its relation.
 
-    >>> shown_field("day"), shown_field(twin(2, "day")), shown_field(of_relation("r", "day"))
+    >>> visible_field("day"), visible_field(twin(2, "day")), visible_field(of_relation("r", "day"))
     ('day', 'day', None)
     """
     if field.startswith(QUALIFIED):

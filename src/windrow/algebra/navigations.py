@@ -487,7 +487,7 @@ class _Finder:
         if len(parts.arguments) != 1 or parts.in_order:
             return ""
         if parts.is_distinct:
-            # of equal values one is as good as all for the functions that give one of them
+            # of equal values one is as good as all for the functions that return one of them
             known = {"count": "count_distinct"} | {name: name for name in ("min", "max", *_KEEP_NULLS)}
             return "" if self.tokens.is_symbol(parts.arguments[0][1] - 1, "*") else known.get(function, "")
         return function

@@ -37,7 +37,7 @@ class Analyzer(Protocol):
 
     @property
     def ansi(self) -> bool:
-        """Whether the session raises errors where other modes give NULL."""
+        """Whether the session raises errors where other modes return NULL."""
 
     def types(self, texts: Sequence[SqlText], side: Side) -> list[str]:
         """The types of expressions over the variables that a predicate of `side` sees.

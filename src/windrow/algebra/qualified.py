@@ -37,7 +37,7 @@ class QualifiedFields:
     columns: Mapping[str, Range]
 
     def replaced(self) -> dict[Range, str]:
-        """What Spark is told in their places."""
+        """The SQL for Spark in their places."""
         return {
             name.range: ".".join((quoted(QUALIFIED + name.parts[0]), quoted(name.parts[1])))
             + ".*" * is_star(name)

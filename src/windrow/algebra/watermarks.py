@@ -1,7 +1,7 @@
 """Watermarks of recorded logs: up to which rowtime a log was known, as processing time went on.
 
-Instants of either clock are ints. A watermark is a list of steps (ptime, rowtime): from the ptime on, no row
-below the rowtime is expected. It never falls. Before its first step it is unknown.
+Instants of processing time and of rowtime are ints. A watermark is a list of steps (ptime, rowtime): from the
+ptime on, no row below the rowtime is expected. It never falls. Before its first step it is unknown.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Hashable, Iterable, Sequence
 
-__all__ = ["Steps", "held_back", "of_producers", "value_at"]
+__all__ = ["WatermarkHistory", "least_watermark", "of_producers", "value_at"]
 
-Steps = list[tuple[int, int]]
+WatermarkHistory = list[tuple[int, int]]
 
 
-def of_producers(entries: Iterable[tuple[int, Hashable, int | None]]) -> Steps:
+def of_producers(entries: Iterable[tuple[int, Hashable, int | None]]) -> WatermarkHistory:
     """The watermark of a log: the least that its producers have promised, of those that have come so far.
 
     Parameters
@@ -26,39 +26,39 @@ def of_producers(entries: Iterable[tuple[int, Hashable, int | None]]) -> Steps:
     >>> of_producers([(1, "a", 5), (2, "b", None), (3, "b", 4), (4, "b", 9), (4, "a", 6)])
     [(1, 5), (4, 6)]
     """
-    promised: dict[Hashable, int | None] = {}
-    steps: Steps = []
+    bounds: dict[Hashable, int | None] = {}
+    history: WatermarkHistory = []
     waiting = sorted(entries, key=lambda entry: entry[0])
     for number, (ptime, producer, bound) in enumerate(waiting):
-        before = promised.get(producer)
-        promised[producer] = bound if before is None else before if bound is None else max(before, bound)
+        before = bounds.get(producer)
+        bounds[producer] = bound if before is None else before if bound is None else max(before, bound)
         if number + 1 < len(waiting) and waiting[number + 1][0] == ptime:
             continue
-        known = [value for value in promised.values() if value is not None]
+        known = [value for value in bounds.values() if value is not None]
         # who has come and promised nothing holds the others back
-        if len(known) == len(promised) and (not steps or min(known) > steps[-1][1]):
-            steps.append((ptime, min(known)))
-    return steps
+        if len(known) == len(bounds) and (not history or min(known) > history[-1][1]):
+            history.append((ptime, min(known)))
+    return history
 
 
-def held_back(watermarks: Sequence[Steps]) -> Steps:
+def least_watermark(watermarks: Sequence[WatermarkHistory]) -> WatermarkHistory:
     """The watermark of what is made of several logs: the least, from when all are known.
 
-    >>> held_back([[(1, 5), (3, 8)], [(2, 6)]])
+    >>> least_watermark([[(1, 5), (3, 8)], [(2, 6)]])
     [(2, 5), (3, 6)]
     """
     if len(watermarks) == 1:
         return watermarks[0]
-    steps: Steps = []
+    history: WatermarkHistory = []
     for ptime in sorted({ptime for watermark in watermarks for ptime, _ in watermark}):
         values = [value_at(watermark, ptime) for watermark in watermarks]
         known = [value for value in values if value is not None]
-        if known and len(known) == len(values) and (not steps or min(known) > steps[-1][1]):
-            steps.append((ptime, min(known)))
-    return steps
+        if known and len(known) == len(values) and (not history or min(known) > history[-1][1]):
+            history.append((ptime, min(known)))
+    return history
 
 
-def value_at(watermark: Steps, ptime: int) -> int | None:
+def value_at(watermark: WatermarkHistory, ptime: int) -> int | None:
     """The watermark at a processing time, entries of which count; None before it is known."""
-    place = bisect_right(watermark, ptime, key=lambda step: step[0])
+    place = bisect_right(watermark, ptime, key=lambda entry: entry[0])
     return watermark[place - 1][1] if place else None

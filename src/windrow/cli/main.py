@@ -521,8 +521,8 @@ def datasets_command(
     with reporting(debug):
         from windrow.cli.datasets_command import list_datasets, write_dataset
 
-        given = {"stations": stations, "days": days, "start": start.date() if start else None}
-        options = {key: value for key, value in given.items() if value is not None}
+        arguments = {"stations": stations, "days": days, "start": start.date() if start else None}
+        options = {key: value for key, value in arguments.items() if value is not None}
         if name is None:
             list_datasets()
         else:

@@ -63,12 +63,12 @@ class Progress:
 
     Parameters
     ----------
-    shown
+    visible
         Whether to draw at all; by default, where stderr is a terminal.
     """
 
-    def __init__(self, shown: bool | None = None) -> None:
-        self._shown = sys.stderr.isatty() if shown is None else shown
+    def __init__(self, visible: bool | None = None) -> None:
+        self._visible = sys.stderr.isatty() if visible is None else visible
         self._lock = threading.Lock()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._draw, name="windrow progress", daemon=True)
@@ -81,7 +81,7 @@ class Progress:
 
     def __enter__(self) -> Self:
         _open.append(self)
-        if self._shown:
+        if self._visible:
             self._thread.start()
         return self
 

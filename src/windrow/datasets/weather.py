@@ -116,10 +116,12 @@ def _batches(
         )
     first_day = (start - _EPOCH).days
     day = np.arange(first_day, first_day + days, dtype=np.int64)
-    step = max(1, _ROWS_PER_GROUP // max(1, days * len(elements)))
+    at_once = max(1, _ROWS_PER_GROUP // max(1, days * len(elements)))
     return (
-        _batch(np.arange(first, min(first + step, stations), dtype=np.int64), day, tuple(elements), missing)
-        for first in range(0, stations, step)
+        _batch(
+            np.arange(first, min(first + at_once, stations), dtype=np.int64), day, tuple(elements), missing
+        )
+        for first in range(0, stations, at_once)
     )
 
 
@@ -127,12 +129,12 @@ def _batch(station: Ints, day: Ints, elements: tuple[str, ...], missing: float) 
     values = _values(station[:, None], day[None, :])
     shape = (len(station), len(day), len(elements))
     val = np.empty(shape, dtype=np.int32)
-    kept = np.empty(shape, dtype=np.bool_)
+    present = np.empty(shape, dtype=np.bool_)
     for i, element in enumerate(elements):
         val[:, :, i] = values[element]
         code = ELEMENTS.index(element)
-        kept[:, :, i] = _noise(station[:, None], _GAP + code, day[None, :]) >= int(missing * 2**32)
-    at = np.nonzero(kept)
+        present[:, :, i] = _noise(station[:, None], _GAP + code, day[None, :]) >= int(missing * 2**32)
+    at = np.nonzero(present)
     names = pa.array([f"XWM{number + 1:08d}" for number in station], pa.string())
     return pa.RecordBatch.from_arrays(
         [

@@ -76,7 +76,7 @@ def _limit_of_future(plan: SequencePlan, name: str) -> str:
 
 def _named(plan: SequencePlan, name: str) -> str:
     views = plan.catalog.sequences
-    return views[name].shown if name in views else plan.catalog.streams[name].name or name
+    return views[name].label if name in views else plan.catalog.streams[name].name or name
 
 
 def how_live(plan: ContinuousPlan) -> str:
@@ -98,7 +98,7 @@ def _host(plan: LivePlan) -> list[tuple[str, str]]:
     if missing is not None:
         return [("host", f"executors, which cannot run it: {missing}")]
     graph = graph_of(plan)
-    divided = "; ".join(f"{side.stream} by {', '.join(side.shown)}" for side in graph.sides)
+    divided = "; ".join(f"{side.stream} by {', '.join(side.labels)}" for side in graph.sides)
     has_key = any(side.key for side in graph.sides)
     exchange = f"{graph.buckets} buckets: {divided}" if has_key else "one bucket: no key divides the rows"
     return [("host", "executors"), ("exchange", exchange)]

@@ -34,7 +34,7 @@ def _clause(item: BoundMatch, names: dict[str, str]) -> Lines:
     else:
         yield "order by", "nothing: the rows are in an arbitrary order, the same throughout the query"
     kinds = {(True, False): "with empty matches", (False, False): "without empty matches"}
-    also = kinds.get((clause.empty_shown, clause.unmatched_shown), "with empty matches and unmatched rows")
+    also = kinds.get((clause.shows_empty, clause.with_unmatched), "with empty matches and unmatched rows")
     if clause.frame is None:
         yield "output", f"all rows of a match, {also}" if clause.all_rows else "one row a match"
     else:
@@ -89,8 +89,8 @@ def _plan(item: BoundMatch, names: dict[str, str]) -> Lines:
     if draft.neighbours:
         shifts = ", ".join(f"{shift:+d}" for shift in draft.neighbours)
         yield "beside", f"the rows {shifts} of each row, by Spark's lag, for columns that read them"
-    for asked in draft.asked:
-        yield "asked", f"{asked.number} = {one_line(asked.text, names)}"
+    for requested in draft.requested:
+        yield "asked", f"{requested.number} = {one_line(requested.text, names)}"
         yield "", "by Spark, for all values that the search may ask for, when the query is given"
     for leaf in draft.running:
         yield "running", f"{leaf.name} = {leaf.function} of {leaf.column}, row by row in Python"

@@ -263,7 +263,7 @@ def _fitting(value: Decimal, dtype: str, ansi: bool) -> Decimal | None:
 
 
 def _computed(operation: Callable[[Decimal, Decimal], Decimal]) -> Callable[[Arguments], Found]:
-    """An operation on decimals, exact and then rounded to the type that Spark gives it."""
+    """An operation on decimals, exact and then rounded to the type that Spark assigns to it."""
 
     def function(of: Arguments) -> Found:
         def one(left: Any, right: Any) -> Decimal | None:

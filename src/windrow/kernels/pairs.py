@@ -86,7 +86,7 @@ class PairRows:
         self.stop = np.repeat(bounds[1:], counts)
         self._constants = constants
         self._columns: dict[tuple[str, int | None], PairValues] = {}
-        self.asked: Callable[[Operation, PairRows, Sides], PairValues] | None = None
+        self.requested: Callable[[Operation, PairRows, Sides], PairValues] | None = None
         """What gives the conditions that Spark evaluates."""
         self._ranks(expressions)
 
@@ -305,10 +305,10 @@ def _extreme(operator: str) -> Callable[[Operation, PairRows, Sides], PairValues
     return function
 
 
-def _asked(expression: Operation, rows: PairRows, sides: Sides) -> PairValues:
+def _requested(expression: Operation, rows: PairRows, sides: Sides) -> PairValues:
     """What Spark has found for values of these rows."""
-    assert rows.asked is not None
-    return rows.asked(expression, rows, sides)
+    assert rows.requested is not None
+    return rows.requested(expression, rows, sides)
 
 
 def _null(expression: Operation, _rows: PairRows, sides: Sides) -> PairValues:
@@ -447,7 +447,7 @@ _OPERATIONS = {
     "ISNULL": _is_null,
     "CASE": _case,
     "NULL": _null,
-    "ASKED": _asked,
+    "REQUESTED": _requested,
     "GREATEST": _extreme(">"),
     "LEAST": _extreme("<"),
     "<=>": _null_safe_equal,

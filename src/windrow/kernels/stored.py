@@ -24,15 +24,31 @@ _ROOMS = (
     "windrow.kernels.aggregates.",
     "windrow.kernels.punctuated.",
     "windrow.kernels.sorting",
-    "windrow.kernels.stages.",
+    "windrow.kernels.incremental.",
     "windrow.kernels.trace",
     "windrow.punctuations.",
     "windrow.spark.live.operators.row_maps",
 )
 """The modules whose objects may be stored. Reading sets attributes only, and makes no other classes."""
 
-_MOVED = {"windrow.spark.live.row_maps": "windrow.spark.live.operators.row_maps"}
-"""Modules that had other names in earlier versions, and so in stored tables."""
+_MOVED = {
+    "windrow.spark.live.row_maps": "windrow.spark.live.operators.row_maps",
+    "windrow.kernels.punctuated.step": "windrow.kernels.punctuated.delta",
+    "windrow.kernels.stages.": "windrow.kernels.incremental.",
+}
+"""Modules, and packages with a dot, that had other names in earlier versions, and so in stored tables."""
+
+_CLASSES = {"Promises": "Announced"}
+"""Classes that had other names."""
+
+_CARRIES = ("Filter", "Project", "Group", "Join", "Over", "Set", "Sort", "Window", "RowMap")
+_ATTRIBUTES = {
+    "Completing": {"held": "retained"},
+    "Announced": {"_told": "_covered"},
+    "SessionCarry": {"promises": "announced", "told": "least_announced"},
+    **{f"{carry}Carry": {"promises": "announced"} for carry in _CARRIES},
+}
+"""Attributes that had other names, by their classes."""
 
 _COLLECTIONS = {"list": list, "tuple": tuple, "set": set, "frozenset": frozenset}
 _PLAIN = (str, int, float, type(None))
@@ -193,16 +209,25 @@ class _Reader:
         raise StoredError(kind)
 
     def _object(self, number: int, module: str, name: str, attributes: dict[str, Any]) -> None:
-        module = _MOVED.get(module, module)
+        module, name = _now(module), _CLASSES.get(name, name)
         kind = getattr(sys.modules.get(module), name, None) if module.startswith(_ROOMS) else None
         if not isinstance(kind, type) or kind.__module__ != module:
             raise StoredError(f"{module}.{name}")
         made: object = object.__new__(kind)
         self._made[number] = made  # before its attributes, which may lead back to it
+        renamed = _ATTRIBUTES.get(name, {})
         for attribute, reference in attributes.items():
-            object.__setattr__(made, attribute, self.of(reference))
+            object.__setattr__(made, renamed.get(attribute, attribute), self.of(reference))
         if isinstance(made, Remade):
             made.remake()
+
+
+def _now(module: str) -> str:
+    """The name of a module by its name in a stored table."""
+    for before, after in _MOVED.items():
+        if module == before or (before.endswith(".") and module.startswith(before)):
+            return after + module.removeprefix(before)
+    return module
 
 
 def _attributes(value: object) -> Iterator[tuple[str, object]]:

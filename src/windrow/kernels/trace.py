@@ -37,7 +37,7 @@ class Found:
     """Pairs of rows with equal keys: the index of the probe row, and the place of the retained one."""
 
     def __init__(self, probe: Ints, places: Ints) -> None:
-        self.asked, self.places = probe, places
+        self.probed, self.places = probe, places
 
 
 class Trace:

@@ -85,11 +85,11 @@ class SameRow:
 class Operation:
     """An operator over operands, by Spark's rules.
 
-    `operator` is AND OR NOT = <> < <= > >= <=> ISNULL IN BETWEEN COALESCE CASE NULL GREATEST LEAST ABS NEG
-    + - * / % ASKED, or one of :data:`windrow.kernels.pair_functions.FUNCTIONS`; `dtype` is the numpy dtype in
-    which arithmetic is done and delivered (ignored elsewhere), or ``string`` or ``decimal(p,s)``. Comparisons
-    of operands of unlike dtypes are done in float64, as Spark compares an integer with a double. ASKED is
-    a condition that Spark evaluates: its number, then the columns that it reads.
+    `operator` is AND OR NOT = <> < <= > >= <=> ISNULL IN BETWEEN COALESCE CASE NULL GREATEST LEAST ABS NEG +
+    - * / % REQUESTED, or one of :data:`windrow.kernels.pair_functions.FUNCTIONS`; `dtype` is the numpy dtype
+    in which arithmetic is done and delivered (ignored elsewhere), or ``string`` or ``decimal(p,s)``.
+    Comparisons of operands of unlike dtypes are done in float64, as Spark compares an integer with a double.
+    REQUESTED is a condition that Spark evaluates: its number, then the columns that it reads.
     """
 
     operator: str

@@ -117,7 +117,7 @@ class WindrowMagics(Magics):
         parameters = values(session.spark, line.options.params)
         view = View(line.at, line.envelope if line.live is None else None, line.key)
         last: Relation | LiveQuery | None = None
-        with Progress(shown=False) as progress:
+        with Progress(visible=False) as progress:
             for statement in statements:
                 with at_its_place(statement, line.options):
                     relation = view.of(session.sql(statement.padded, **parameters), statement)

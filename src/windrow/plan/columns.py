@@ -186,8 +186,8 @@ def resolve(name: Name, parts: Iterable[Part]) -> str | None:
     found = {
         column
         for part in parts
-        for shown, column in zip(part.names, part.columns, strict=True)
-        if shown.lower() == last
+        for own, column in zip(part.names, part.columns, strict=True)
+        if own.lower() == last
         and (before == [part.alias.lower()] if before or part.qualified else not before)
     }
     return found.pop() if len(found) == 1 else None

@@ -29,7 +29,7 @@ class Lineage:
     differing: Mapping[str, Origin] = field(default_factory=dict)
 
     def of(self, column: str) -> Origin | None:
-        """The column of a stream that tells of a column: when that is closed, so is this."""
+        """The column of a stream on which a column depends: when that is closed, so is this."""
         return self.same.get(column) or self.differing.get(column)
 
 

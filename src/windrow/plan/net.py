@@ -1,4 +1,4 @@
-"""Which columns of a relation tell its rows apart at the instants at which they come and go."""
+"""Which columns of a relation distinguish its rows at the instants at which they come and go."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["net_by"]
 
 
 def net_by(
-    node: Node, given: Callable[[Input], frozenset[str] | None], is_net: Callable[[Aggregate], bool]
+    node: Node, of_input: Callable[[Input], frozenset[str] | None], is_net: Callable[[Aggregate], bool]
 ) -> frozenset[str] | None:
     """Columns such that no row leaves at an instant at which one with the same values in them enters.
 
@@ -18,28 +18,28 @@ def net_by(
 
     Parameters
     ----------
-    given
+    of_input
         The same of what is there when the query is run.
     is_net
         Whether neighbouring rows of a group always differ.
     """
     match node:
         case Input():
-            return given(node)
+            return of_input(node)
         case Filter():
-            return net_by(node.input, given, is_net)
+            return net_by(node.input, of_input, is_net)
         case Project():
-            inside = net_by(node.input, given, is_net)
-            kept: dict[str, str] = {}
+            inside = net_by(node.input, of_input, is_net)
+            unchanged: dict[str, str] = {}
             for column, one in node.outputs:
                 if one.column is not None:
-                    kept.setdefault(one.column, column.id)
-            if inside is None or not inside <= kept.keys():
+                    unchanged.setdefault(one.column, column.id)
+            if inside is None or not inside <= unchanged.keys():
                 return None
-            return frozenset(kept[column] for column in inside)
+            return frozenset(unchanged[column] for column in inside)
         case TimeWindows():
             # a row changes its session at an instant
-            return None if node.kind == "SESSION" else net_by(node.spelled, given, is_net)
+            return None if node.kind == "SESSION" else net_by(node.spelled, of_input, is_net)
         case Aggregate() if node.keys and is_net(node):
             return frozenset(column.id for column in node.columns)
     return None

@@ -2,7 +2,7 @@
 
 Nodes are immutable, and check when they are made that they read columns that their inputs have. A node that
 stands in a query twice, as a named query of WITH does, is one object. What is known of a node is derived from
-what is known of its inputs (:mod:`windrow.plan.properties`), and nowhere else.
+what is known of its inputs (:mod:`windrow.plan.event_time`, :mod:`windrow.plan.lineage`), and nowhere else.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class Input:
         The key.
     columns
         Its columns.
-    varies
+    is_temporal
         Whether it varies in time; a table does not.
     label, at
         How it is written, and where.
@@ -103,7 +103,7 @@ class Input:
 
     key: str
     columns: tuple[Column, ...]
-    varies: bool
+    is_temporal: bool
     label: str
     at: Range
 
@@ -310,7 +310,7 @@ class Mark:
 
 @dataclass(frozen=True, eq=False)
 class Value:
-    """Rows with the columns of the one row of another relation, as a subquery for one value gives.
+    """Rows with the columns of the one row of another relation, as a subquery for one value returns.
 
     Attributes
     ----------
@@ -346,7 +346,7 @@ class Call:
     Attributes
     ----------
     column, call
-        The column that it gives, and what is called.
+        Its output column, and what is called.
     argument
         The column with its argument, if any.
     is_known
@@ -408,7 +408,7 @@ class Aggregate:
 
 @dataclass(frozen=True, eq=False)
 class OneRow:
-    """The one row that a subquery for one value gives; it is an error where there are more.
+    """The one row that a subquery for one value returns; it is an error where there are more.
 
     Attributes
     ----------
@@ -460,7 +460,7 @@ class Pieces:
     empty
         The block over no rows at all, where that gives a row; None where it does not.
     columns
-        What it gives.
+        Its output.
     why
         What of it has no other node.
     label
@@ -513,7 +513,7 @@ class Over:
     partition, order
         The columns of the input by which partitions are made and ordered.
     calls
-        The functions, all of one partition and order, with the columns that they give.
+        The functions, all of one partition and order, with their output columns.
     label, at
         What people know it by, and where the first of them stands.
     halves

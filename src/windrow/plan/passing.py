@@ -39,7 +39,7 @@ def comes(node: Node) -> bool:
     return any(
         isinstance(one, StreamWindow)
         or (isinstance(one, Scan) and one.is_stream)
-        or (isinstance(one, Input) and one.varies)
+        or (isinstance(one, Input) and one.is_temporal)
         for one in walk(node)
     )
 

@@ -1,7 +1,8 @@
 """A plan as one query of Spark's: its rows where nothing varies.
 
-What each node means is said in the SQL of its operator alone. So it is what the operators of relations that
-vary, and of live queries, are held to at every instant, and how a table at one instant is computed.
+What each node means is said in the SQL of its operator alone. So it is what the operators of time-varying
+relations, and of live queries, are compared with at every instant, and how a table at one instant is
+computed.
 """
 
 from __future__ import annotations
@@ -50,8 +51,8 @@ class _Sql:
             case plan.Scan(table=SqlText() as text):
                 return _renamed(text, node.columns)
             case plan.Input():
-                shown = ", ".join(f"{quoted(column.name)} AS {column.id}" for column in node.columns)
-                return SqlText.of(f"SELECT {shown} FROM ", RelationText(node.key))
+                names = ", ".join(f"{quoted(column.name)} AS {column.id}" for column in node.columns)
+                return SqlText.of(f"SELECT {names} FROM ", RelationText(node.key))
             case plan.Filter():
                 return self._over(node.input, node.scope.select(SqlText.of(f"{ROWS}.*"), _texts(node)))
             case plan.Project():
@@ -130,11 +131,11 @@ class _Sql:
             " UNION ALL ",
             [
                 SqlText.of(
-                    f"(SELECT *, {told} AS {node.column.id} FROM (",
+                    f"(SELECT *, {value} AS {node.column.id} FROM (",
                     self._with_partner(node.left, pairs, _JOINS[kind]),
                     "))",
                 )
-                for kind, told in (("semi", "TRUE"), ("anti", "FALSE"))
+                for kind, value in (("semi", "TRUE"), ("anti", "FALSE"))
             ],
         )
 
@@ -177,9 +178,9 @@ class _Sql:
         computed = [source for _, source in node.keys if source not in own]
         keys = [SqlText.of(", (", texts[source], f") AS {source}") for source in computed]
         rows = self._over(inside.input, inside.scope.select(SqlText.of(f"{ROWS}.*", *keys)))
-        shown = [SqlText.of(f"{ROWS}.{source} AS {column.id}") for column, source in node.keys]
-        shown += [SqlText.of(one.call.text, f" AS {one.column.id}") for one in node.calls]
-        text = inside.scope.select(SqlText.join(", ", shown or [SqlText.of(f"count(1) AS {_ONE}")]))
+        listed = [SqlText.of(f"{ROWS}.{source} AS {column.id}") for column, source in node.keys]
+        listed += [SqlText.of(one.call.text, f" AS {one.column.id}") for one in node.calls]
+        text = inside.scope.select(SqlText.join(", ", listed or [SqlText.of(f"count(1) AS {_ONE}")]))
         by = ", ".join(f"{ROWS}.{source}" for _, source in node.keys)
         return SqlText.of(_put(text, SqlText.of("(", rows, ")")), f" GROUP BY {by}" if by else "")
 

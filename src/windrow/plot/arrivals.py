@@ -38,25 +38,25 @@ def draw_arrivals(scene: ArrivalScene, width: int | None = None) -> Picture:
     x_domain = _domain([entry.came for entry in scene.arrivals])
     rows: list[dict[str, Any]] = []
     late: list[dict[str, Any]] = []
-    steps: list[dict[str, Any]] = []
-    promised: dict[str, float] = {}
+    bounds: list[dict[str, Any]] = []
+    reached: dict[str, float] = {}
     for entry in scene.arrivals:
         one = {"x": entry.came, "group": named[entry.producer]}
         if entry.rowtime is not None:
             if entry.is_late:
-                bound = promised.get(entry.producer, entry.rowtime)
+                bound = reached.get(entry.producer, entry.rowtime)
                 late.append({**one, "y": entry.rowtime, "bound": bound, "group": _LATE})
             else:
                 rows.append({**one, "y": entry.rowtime})
-        if entry.bound is not None and entry.bound > promised.get(entry.producer, float("-inf")):
-            promised[entry.producer] = entry.bound
-            steps.append({**one, "y": entry.bound})
-    steps += [
-        {"x": x_domain[1], "group": named[producer], "y": bound} for producer, bound in promised.items()
+        if entry.bound is not None and entry.bound > reached.get(entry.producer, float("-inf")):
+            reached[entry.producer] = entry.bound
+            bounds.append({**one, "y": entry.bound})
+    bounds += [
+        {"x": x_domain[1], "group": named[producer], "y": bound} for producer, bound in reached.items()
     ]
     if late:
         colours[_LATE] = LATE
-    y_domain = _domain([one["y"] for one in (*rows, *late, *steps)])
+    y_domain = _domain([one["y"] for one in (*rows, *late, *bounds)])
     y_axis = axis_of(scene.y, tickCount=6, domain=False, ticks=False)
     kind = "T" if scene.y.is_time else "Q"
     y_scale = alt.Scale(
@@ -69,9 +69,9 @@ def draw_arrivals(scene: ArrivalScene, width: int | None = None) -> Picture:
     x = place("x", scene.x, x_domain, axis_of(scene.x, grid=False, tickCount=10))
     colour = legend_of("group", colours)
     layers: list[alt.Chart] = []
-    if steps:
+    if bounds:
         layers.append(
-            marks(steps)
+            marks(bounds)
             .mark_line(interpolate="step-after", strokeWidth=2, aria=False)
             .encode(x=x, y=y("y"), color=colour)
         )
@@ -92,7 +92,7 @@ def draw_arrivals(scene: ArrivalScene, width: int | None = None) -> Picture:
                 x=x, y=y("y"), color=colour
             )
         )
-    title = heading(scene.title, _subtitle(scene, len(rows), len(late), bool(steps)))
+    title = heading(scene.title, _subtitle(scene, len(rows), len(late), bool(bounds)))
     return styled(alt.layer(*layers).properties(width=width or WIDTH, height=_HEIGHT, title=title))
 
 

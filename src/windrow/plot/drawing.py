@@ -10,7 +10,7 @@ from windrow.relation import Changes, Relation
 from windrow.relation_kinds import LiveRelation
 from windrow.spark.clauses.batch import BoundWindow
 from windrow.spark.logs.session_streams import Stream
-from windrow.spark.relations.varying import Varying
+from windrow.spark.relations.time_varying_relation import TimeVarying
 
 if TYPE_CHECKING:
     from windrow.plot.theme import Picture
@@ -50,13 +50,13 @@ def _drawn(relation: Relation, options: Options, width: int | None) -> Picture:
         )
     _need_altair()
     # imported here: Altair takes most of a second, and is an extra
-    if isinstance(made_of, Varying):
-        from windrow.plot.reading.read_time_varying import read_varying
+    if isinstance(made_of, TimeVarying):
+        from windrow.plot.reading.read_validity import read_validity
         from windrow.plot.validity import draw_validity
 
-        return draw_validity(read_varying(made_of, options), width)
+        return draw_validity(read_validity(made_of, options), width)
     if isinstance(made_of, Changes):
-        from windrow.plot.reading.read_time_varying import read_changes
+        from windrow.plot.reading.read_validity import read_changes
         from windrow.plot.staircase import draw_staircase
 
         return draw_staircase(read_changes(made_of, options), width)

@@ -26,12 +26,12 @@ def draw_matches(scene: SequenceScene, width: int | None = None) -> Picture:
 def _panel(shared: Shared, sequence: DrawnSequence) -> Panel:
     matches = sorted(sequence.matches, key=lambda match: (match.rows[0].position, match.number))
     found = lanes([(match.rows[0].position, match.rows[-1].position) for match in matches])
-    shown = [(match, lane) for match, lane in zip(matches, found, strict=True) if lane < _LANES]
-    count = max((lane for _, lane in shown), default=0) + 1
+    drawn = [(match, lane) for match, lane in zip(matches, found, strict=True) if lane < _LANES]
+    count = max((lane for _, lane in drawn), default=0) + 1
     half = shared.reach(sequence)
     spans, cells = [], []
     groups = [_NONE] * len(sequence.rows)
-    for match, lane in shown:
+    for match, lane in drawn:
         first, last = edges(sequence, match.rows[0].position, match.rows[-1].position, half * 1.15)
         if match.until is not None:
             last = max(last, match.until)
@@ -43,7 +43,7 @@ def _panel(shared: Shared, sequence: DrawnSequence) -> Panel:
             cells.append(
                 {
                     "from": own.x - half, "to": own.x + half, "lane": lane, "group": row.variable,
-                    "row": own.shown, "match": match.number,
+                    "row": own.text, "match": match.number,
                 }
             )  # fmt: skip
             if groups[row.position] == _NONE:
@@ -56,5 +56,5 @@ def _panel(shared: Shared, sequence: DrawnSequence) -> Panel:
     )
     top = alt.layer(span, cell).properties(width=shared.width, height=count * _LANE)
     beneath = values_panel(shared, sequence, groups)
-    hidden = len(matches) - len(shown)
+    hidden = len(matches) - len(drawn)
     return Panel(sequence, top, beneath, f"{hidden:,} more beneath these" if hidden else None)

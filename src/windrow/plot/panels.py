@@ -78,13 +78,15 @@ class Shared:
         """
         first, last = self.places or (0.0, 0.0)
         seen = (last - first) * _SEEN / self.width
-        steps = _steps(sequence) or [step for other in self.sequences for step in _steps(other)]
-        if not steps:
+        distances = _distances(sequence) or [
+            distance for other in self.sequences for distance in _distances(other)
+        ]
+        if not distances:
             return seen or _SHARE
-        return min(_SHARE * median(steps), max(_SHARE * min(steps), seen))
+        return min(_SHARE * median(distances), max(_SHARE * min(distances), seen))
 
 
-def _steps(sequence: Drawn) -> list[float]:
+def _distances(sequence: Drawn) -> list[float]:
     """The distances between rows."""
     return [later.x - one.x for one, later in pairwise(sequence.rows) if later.x > one.x]
 
@@ -122,14 +124,14 @@ def values_panel(shared: Shared, sequence: Drawn, groups: Sequence[str]) -> Pict
     scene = shared.scene
     has_values = scene.y is not None
     points = [
-        {"x": row.x, "value": row.value if has_values else 0, "row": row.shown, "group": group}
+        {"x": row.x, "value": row.value if has_values else 0, "row": row.text, "group": group}
         for row, group in zip(sequence.rows, groups, strict=True)
     ]
     base = marks(points)
-    shown = axis_of(scene.x, grid=False, tickCount=10)
+    x_axis = axis_of(scene.x, grid=False, tickCount=10)
     if sequence is not scene.sequences[-1]:
-        shown.title = None
-    x = place("x", scene.x, shared.domain, shown)
+        x_axis.title = None
+    x = place("x", scene.x, shared.domain, x_axis)
     if scene.y is not None:
         axis = axis_of(scene.y, tickCount=4, domain=False, ticks=False)
         y = alt.Y("value:Q", axis=axis, scale=alt.Scale(zero=False, padding=8))
@@ -184,5 +186,5 @@ def _subtitle(scene: SequenceScene, panel: Panel, what: str) -> str:
     else:
         parts.append(f"{sequence.row_count:,} row{'' if sequence.row_count == 1 else 's'}")
     if sequence.rows and scene.order is not None:
-        parts.append(f"{scene.order} {sequence.rows[0].shown} to {sequence.rows[-1].shown}")
+        parts.append(f"{scene.order} {sequence.rows[0].text} to {sequence.rows[-1].text}")
     return " · ".join([*parts, panel.remark] if panel.remark else parts)

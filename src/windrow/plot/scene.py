@@ -38,7 +38,7 @@ class Row:
 
     x: float
     value: float | None
-    shown: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ class Interval:
     """
 
     key: str
-    shown: str
+    text: str
     rest: str
     enter: float
     leave: float | None

@@ -36,32 +36,32 @@ def draw_staircase(scene: VaryingScene, width: int | None = None) -> Picture:
     intervals = scene.intervals if scene.y is not None else _counted(scene)
     y_axis = scene.y or Axis(_ROWS, is_whole=True)
     keys = list(dict.fromkeys(interval.key for interval in intervals))
-    shown_keys = keys[: len(VARIABLES)]
-    colours = dict(zip(shown_keys, VARIABLES, strict=False)) if len(keys) > 1 else dict.fromkeys(keys, WINDOW)
+    drawn_keys = keys[: len(VARIABLES)]
+    colours = dict(zip(drawn_keys, VARIABLES, strict=False)) if len(keys) > 1 else dict.fromkeys(keys, WINDOW)
     enters = [interval.enter for interval in intervals]
     leaves = [interval.leave for interval in intervals if interval.leave is not None]
     first, last = min([scene.first, *enters]), max([scene.last, *enters, *leaves])
     air = (last - first) * 0.02 or 1.0
     domain = (first - air / 2, last + air)
     treads, risers, dots = [], [], []
-    beside = min(_BESIDE, 2 * _ASIDE / max(len(shown_keys) - 1, 1))
-    for number, key in enumerate(shown_keys):
+    beside = min(_BESIDE, 2 * _ASIDE / max(len(drawn_keys) - 1, 1))
+    for number, key in enumerate(drawn_keys):
         own = [one for one in intervals if one.key == key and one.amount is not None]
-        of_key = {"key": key, "shift": beside * (number - (len(shown_keys) - 1) / 2)}
+        of_key = {"key": key, "shift": beside * (number - (len(drawn_keys) - 1) / 2)}
         for one in own:
             end = domain[1] if one.leave is None else one.leave
-            treads.append({"from": one.enter, "to": end, "value": one.amount, "row": one.shown, **of_key})
-            dots.append({"x": one.enter, "value": one.amount, "row": one.shown, **of_key})
+            treads.append({"from": one.enter, "to": end, "value": one.amount, "row": one.text, **of_key})
+            dots.append({"x": one.enter, "value": one.amount, "row": one.text, **of_key})
         for one, later in pairwise(own):
             if one.leave == later.enter:
                 risers.append({"x": later.enter, "from": one.amount, "to": later.amount, **of_key})
     shift = alt.ExprRef("datum.shift")
     scale = alt.Scale(zero=scene.y is None, padding=10)
-    y_shown = axis_of(y_axis, tickCount=6, domain=False, ticks=False)
-    y = alt.Y("value:Q", axis=y_shown, scale=scale)
+    y_axis_shown = axis_of(y_axis, tickCount=6, domain=False, ticks=False)
+    y = alt.Y("value:Q", axis=y_axis_shown, scale=scale)
     axis = axis_of(scene.x, grid=False, tickCount=10)
     x, at = (place(field, scene.x, domain, axis) for field in ("from", "x"))
-    colour = legend_of("key", colours, is_shown=len(keys) > 1)
+    colour = legend_of("key", colours, is_drawn=len(keys) > 1)
     tread = (
         marks(treads)
         .mark_rule(strokeWidth=2.4, strokeCap="round", yOffset=shift, aria=False)
@@ -70,7 +70,7 @@ def draw_staircase(scene: VaryingScene, width: int | None = None) -> Picture:
     riser = (
         marks(risers)
         .mark_rule(strokeWidth=1.2, opacity=0.55, yOffset=shift, y2Offset=shift, aria=False)
-        .encode(x=at, y=alt.Y("from:Q", scale=scale, axis=y_shown), y2="to:Q", color=colour)
+        .encode(x=at, y=alt.Y("from:Q", scale=scale, axis=y_axis_shown), y2="to:Q", color=colour)
     )
     dot = (
         marks(dots)
@@ -91,15 +91,15 @@ def draw_staircase(scene: VaryingScene, width: int | None = None) -> Picture:
 
 def _counted(scene: VaryingScene) -> tuple[Interval, ...]:
     """How many rows there are, from one change to the next."""
-    steps: dict[float, int] = {}
+    changes: dict[float, int] = {}
     for interval in scene.intervals:
-        steps[interval.enter] = steps.get(interval.enter, 0) + 1
+        changes[interval.enter] = changes.get(interval.enter, 0) + 1
         if interval.leave is not None:
-            steps[interval.leave] = steps.get(interval.leave, 0) - 1
-    places = sorted(place for place, by in steps.items() if by)
+            changes[interval.leave] = changes.get(interval.leave, 0) - 1
+    places = sorted(place for place, by in changes.items() if by)
     counted, rows = [], 0
     for at, later in zip(places, [*places[1:], None], strict=False):
-        rows += steps[at]
+        rows += changes[at]
         counted.append(Interval("", f"{rows:,} rows", "", at, later, float(rows)))
     return tuple(counted)
 

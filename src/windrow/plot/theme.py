@@ -131,15 +131,15 @@ def axis_of(axis: Axis, **options: object) -> alt.Axis:
     return alt.Axis(title=axis.title, labelOverlap=True, **options)  # type: ignore[arg-type] # of Altair's
 
 
-def legend_of(field: str, colours: Mapping[str, str], *, is_shown: bool = True) -> alt.Color:
+def legend_of(field: str, colours: Mapping[str, str], *, is_drawn: bool = True) -> alt.Color:
     """The colour of a field whose values have these colours, and the legend of them."""
     scale = alt.Scale(domain=list(colours), range=list(colours.values()))
-    legend = alt.Legend(title=None, symbolType="circle", symbolOpacity=1) if is_shown else None
+    legend = alt.Legend(title=None, symbolType="circle", symbolOpacity=1) if is_drawn else None
     return alt.Color(f"{field}:N", scale=scale, legend=legend)
 
 
-def place(field: str, axis: Axis, domain: tuple[float, float], shown: alt.Axis | None) -> alt.X:
+def place(field: str, axis: Axis, domain: tuple[float, float], drawn: alt.Axis | None) -> alt.X:
     """A place along the x axis, whose scale has this domain."""
     kind: Literal["utc", "linear"] = "utc" if axis.is_time else "linear"
     scale = alt.Scale(type=kind, domain=list(domain), nice=False, zero=False)
-    return alt.X(f"{field}:{'T' if axis.is_time else 'Q'}", scale=scale, axis=shown)
+    return alt.X(f"{field}:{'T' if axis.is_time else 'Q'}", scale=scale, axis=drawn)

@@ -42,7 +42,7 @@ def draw_validity(scene: VaryingScene, width: int | None = None) -> Picture:
     for interval, lane in placed:
         end = domain[1] if interval.leave is None else interval.leave
         colour = colours.get(_short(interval.key), WINDOW) if len(labels) > 1 else WINDOW
-        one = {"row": interval.shown, "colour": colour, "x": interval.enter, "lane": lane + 0.5}
+        one = {"row": interval.text, "colour": colour, "x": interval.enter, "lane": lane + 0.5}
         drawn.append({**one, "to": end, "upper": lane + 0.18, "lower": lane + 0.82})
         entered.append({**one, "upper": lane + 0.08, "lower": lane + 0.92})
         if interval.leave is None:

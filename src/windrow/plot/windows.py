@@ -39,22 +39,22 @@ def draw_windows(scene: SequenceScene, width: int | None = None) -> Picture:
 def _panel(shared: Shared, sequence: DrawnSequence) -> Panel:
     spans = sorted(sequence.windows, key=lambda span: (span.start, span.stop))
     found = lanes([(span.start, span.stop) for span in spans])
-    shown = [(span, lane) for span, lane in zip(spans, found, strict=True) if lane < _LANES]
-    count = max((lane for _, lane in shown), default=0) + 1
+    fitting = [(span, lane) for span, lane in zip(spans, found, strict=True) if lane < _LANES]
+    count = max((lane for _, lane in fitting), default=0) + 1
     half = shared.reach(sequence)
     drawn, labels = [], []
     rows = sequence.rows
-    for span, lane in shown:
+    for span, lane in fitting:
         first, last = edges(sequence, span.start, span.stop, half)
-        ends = rows[span.stop].shown if span.stop < len(rows) else "beyond what is drawn"
+        ends = rows[span.stop].text if span.stop < len(rows) else "beyond what is drawn"
         drawn.append(
             {
                 "from": first, "to": last, "lane": lane, "group": _group(span),
-                "first row": rows[span.start].shown, "last row": ends, "rows": span.stop - span.start + 1,
+                "first row": rows[span.start].text, "last row": ends, "rows": span.stop - span.start + 1,
             }
         )  # fmt: skip
         if span.label is not None and span.label < len(rows):
-            labels.append({"x": rows[span.label].x, "lane": lane + 0.5, "label row": rows[span.label].shown})
+            labels.append({"x": rows[span.label].x, "lane": lane + 0.5, "label row": rows[span.label].text})
     layers = [
         bars(drawn, shared, count, 0.62, cornerRadius=3).encode(
             color=legend_of("group", shared.colours),
@@ -82,7 +82,7 @@ def _panel(shared: Shared, sequence: DrawnSequence) -> Panel:
     top = alt.layer(*layers).properties(width=shared.width, height=count * _LANE)
     groups = _groups(sequence)
     beneath = values_panel(shared, sequence, groups)
-    hidden = len(spans) - len(shown)
+    hidden = len(spans) - len(fitting)
     return Panel(sequence, top, beneath, f"{hidden:,} more beneath these" if hidden else None)
 
 

@@ -205,7 +205,7 @@ class Line:
             return int(_float_places(np.array([float(value)]))[0])
         return int(value)
 
-    def shown(self, place: Place) -> str:
+    def formatted(self, place: Place) -> str:
         """Format a value for messages."""
         try:
             value = self.value(place)

@@ -135,7 +135,7 @@ class Pattern:
         )
 
     def __str__(self) -> str:
-        return " AND ".join(own.shown(name) for name, own in self.columns) or "TRUE"
+        return " AND ".join(own.formatted(name) for name, own in self.columns) or "TRUE"
 
 
 EVERYTHING = Pattern(())

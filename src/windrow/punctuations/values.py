@@ -161,19 +161,19 @@ class Values:
                 spans.append(line.point(line.of_json(piece)))
         return Values(line, null, merged(spans))
 
-    def shown(self, name: str) -> str:
+    def formatted(self, name: str) -> str:
         """Format it as a condition on a column of this name."""
         line = self.line
-        points = [line.shown(span[0]) for span in self.spans if line.is_point(span)]
+        points = [line.formatted(span[0]) for span in self.spans if line.is_point(span)]
         parts = [f"{name} IS NULL"] if self.null else []
         if points:
             parts.append(f"{name} = {points[0]}" if len(points) == 1 else f"{name} IN ({', '.join(points)})")
         for first, stop in self.spans:
             if line.is_point((first, stop)):
                 continue
-            ends = [f"{name} >= {line.shown(first)}"] if first != line.first else []
+            ends = [f"{name} >= {line.formatted(first)}"] if first != line.first else []
             if stop is not END and stop != line.end:
-                ends.append(f"{name} < {line.shown(stop)}")
+                ends.append(f"{name} < {line.formatted(stop)}")
             parts.append(" AND ".join(ends) or f"{name} IS NOT NULL")
         return parts[0] if len(parts) == 1 else f"({' OR '.join(parts)})"
 

@@ -30,7 +30,7 @@ def elsewhere(draft: PlanDraft) -> Elsewhere:
 
 
 def carry_fields(draft: PlanDraft, analyzer: Analyzer) -> tuple[PlanDraft, tuple[tuple[str, str], ...]]:
-    """The draft with a column for each field that Spark reads, to which rows that are kept are reduced.
+    """The draft with a column for each field that Spark reads, to which retained rows are reduced.
 
     For a condition that the kernel does not have, Spark evaluates those of the boundaries before it, too.
 

@@ -221,7 +221,7 @@ class Hoister:
             case Call(function="datediff" | "date_diff", arguments=(end, start)):
                 days = (self.leaf(end, "DATE", guards), self.leaf(start, "DATE", guards))
                 return window_plan.Operation("-", days, "int32")
-        raise NotTypedError(f"{self.shown(expression)} reads several rows inside one function")
+        raise NotTypedError(f"{self.displayed(expression)} reads several rows inside one function")
 
     def operation(self, expression: OperationNode, guards: Guards) -> window_plan.PairExpression:
         """An operator as the kernel has it."""
@@ -312,14 +312,14 @@ class Hoister:
         if operator == "-" and is_day_interval(kind) and set(kinds) == {"date", "timestamp"}:
             raise NotTypedError("a date's midnight depends on the session's zone")
         if operator == "-" and is_day_interval(kind) and set(kinds) <= {"date", "timestamp", "timestamp_ntz"}:
-            # Spark subtracts times as the session's clock on the wall shows them
-            shown = (
+            # Spark subtracts times as local times of the session's time zone
+            displayed = (
                 self.convert(part, guards)
                 if one == "timestamp_ntz"
                 else self.leaf(part, "TIMESTAMP_NTZ", guards)
                 for part, one in zip(operands, kinds, strict=True)
             )
-            return window_plan.Operation("-", tuple(shown), "int64")
+            return window_plan.Operation("-", tuple(displayed), "int64")
         if operator in ("+", "-") and kind == "date" and set(kinds) <= {"date", *INTEGERS}:
             return window_plan.Operation(
                 operator, tuple(self.convert(part, guards) for part in operands), "int32"
@@ -374,7 +374,8 @@ class Hoister:
             return self.constant(expression, cast, rank)
         if self.single_row(expression) is None:
             raise NotTypedError(
-                f"{self.shown(expression)} reads several rows and is of type {self.types[expression.range]}"
+                f"{self.displayed(expression)} reads several rows"
+                f" and is of type {self.types[expression.range]}"
             )
         return self.hoisted(expression, guards, cast, rank)
 
@@ -407,15 +408,17 @@ class Hoister:
         assert variable is not None
         kind = self.types[expression.range]
         if cast is None and rank is None and not self.has_values(kind):
-            raise NotTypedError(f"{self.shown(expression)} of type {kind} is not a value that the kernel has")
+            raise NotTypedError(
+                f"{self.displayed(expression)} of type {kind} is not a value that the kernel has"
+            )
         text = _cast(self.text(expression), cast)
-        held = [
+        own_guards = [
             (guard, around)
             for guard, around in guards
             if self.single_row(guard) is variable and not self.needs_identity(guard)
         ]
-        if held and not self.is_safe(expression):
-            passed = (SqlText.of(before, self.text(guard), after) for guard, (before, after) in held)
+        if own_guards and not self.is_safe(expression):
+            passed = (SqlText.of(before, self.text(guard), after) for guard, (before, after) in own_guards)
             conditions = SqlText.join(" AND ", passed)
             text = SqlText.of("CASE WHEN ", conditions, " THEN ", text, " END")
         written = self.field(expression) if cast is None else None
@@ -481,7 +484,7 @@ class Hoister:
             case _:
                 return False
 
-    def shown(self, expression: Expression) -> str:
+    def displayed(self, expression: Expression) -> str:
         """A part as errors and EXPLAIN show it."""
         return as_written(self.text(expression).render()).replace(f"`{IDENTITY}", "").replace("`", "")
 

@@ -24,7 +24,7 @@ from windrow.kernels.window_plan import (
 from windrow.rules.elsewhere import elsewhere
 from windrow.syntax.nodes import Role, Side
 
-__all__ = ["IS_LABEL", "ROWS", "flat", "given_position", "is_flat", "kernel_plan", "needs_join"]
+__all__ = ["IS_LABEL", "ROWS", "flat", "is_flat", "joined_position", "kernel_plan", "needs_join"]
 
 IS_LABEL = "__is_label"
 ROWS = "__rows"
@@ -36,7 +36,7 @@ def needs_join(draft: PlanDraft) -> bool:
     return any(predicate.typed is None for predicate in draft.predicates)
 
 
-def given_position(side: Side) -> str:
+def joined_position(side: Side) -> str:
     """The column in which the join plan gives the position of a boundary."""
     return f"__{side.value}_position"
 

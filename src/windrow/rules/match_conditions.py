@@ -151,9 +151,9 @@ class MatchConditions(PairConditions):
         """Whether Spark cannot do it, or it costs the kernel no more than Spark."""
         return not self.is_beside(*parts) or not any(map(self.reads_objects, parts))
 
-    def shown(self, expression: expressions.Expression) -> str:
+    def displayed(self, expression: expressions.Expression) -> str:
         """As the user wrote it."""
-        return super().shown(expression) if self.written is None else self.written(expression.range)
+        return super().displayed(expression) if self.written is None else self.written(expression.range)
 
     def is_made(self, expression: expressions.Expression) -> bool:
         """Whether the part is an aggregate, a number or a variable's name."""

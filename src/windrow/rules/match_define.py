@@ -23,18 +23,18 @@ from windrow.errors import AnalysisError, NotSupportedError, WindrowError
 from windrow.kernels import window_plan
 from windrow.kernels.aggregates import FUNCTIONS
 from windrow.kernels.patterns.pattern_plan import (
-    ASKED,
     LABELS,
     NUMBERS,
+    REQUESTED,
     Duration,
     PatternCondition,
     Register,
-    asked_of,
     register_side,
+    requests_of,
 )
 from windrow.rules.hoister import KERNEL_TYPES, NotTypedError, Ranks, RowVariable
 from windrow.rules.match_conditions import ConditionSource, MatchConditions
-from windrow.rules.match_draft import MATCH_NUMBER, AskedCondition, ReadValue, RunningLeaf, neighbour
+from windrow.rules.match_draft import MATCH_NUMBER, ReadValue, RunningLeaf, SparkCondition, neighbour
 from windrow.rules.match_values import RowValues, literal
 from windrow.rules.share_keys import plain_field
 from windrow.rules.types import is_decimal
@@ -69,7 +69,7 @@ class Definitions:
         self.running: list[RunningLeaf] = []
         self.registers: list[Register] = []
         self.neighbours: set[int] = set()
-        self.asked: list[AskedCondition] = []
+        self.requested: list[SparkCondition] = []
         self.of_spark: dict[str, tuple[ReadValue, ...]] = {}
         """Aggregates that only Spark reads, by their variables, with what else it reads for them."""
 
@@ -83,7 +83,7 @@ class Definitions:
         return conditions
 
     def typed(self, item: MatchExpression, label: int) -> window_plan.PairExpression:
-        """A condition of a label as the machine is told."""
+        """A condition of a label as the machine reads it."""
         atoms: dict[int, expressions.Expression] = {}
         replaced: dict[Range, str] = {}
         beside: dict[Range, str] = {}
@@ -92,7 +92,7 @@ class Definitions:
 
         def read(leaf: Leaf) -> Name:
             source, field = self.read(leaf, label)
-            replaced[leaf.range] = beside[leaf.range] = self.text_of(leaf, self.shown(source, field))
+            replaced[leaf.range] = beside[leaf.range] = self.text_of(leaf, self.source_text(source, field))
             if source.variable.side == "row" and source.variable.shift:
                 beside[leaf.range] = f"{neighbour(source.variable.shift)}.{quoted(field)}"
             if source.is_classifier:
@@ -108,7 +108,7 @@ class Definitions:
             value = parse_expression(self.tokens, *argument, inner, deeply=True, alone=alone)
             there = self.there(leaf, label)
             at = (-1 - len(made), -1 - len(made))
-            made[at] = SqlText.of(self.shown(*there))
+            made[at] = SqlText.of(self.source_text(*there))
             around = {
                 (leaf.range[0], argument[0]): f"CASE WHEN {made[at].render()} THEN (",
                 (argument[1], leaf.range[1]): ") END",
@@ -156,12 +156,12 @@ class Definitions:
         members = self.match.members_of(leaf.variable)
         return self.at_row(leaf, members, label), self.rows.argument(SqlText.of("TRUE"))
 
-    def stands_alone(self, query: Range, leaves: Sequence[Leaf], shown: Mapping[Range, str]) -> bool:
+    def stands_alone(self, query: Range, leaves: Sequence[Leaf], source_text: Mapping[Range, str]) -> bool:
         """Whether a subquery reads no row of the match but by these leaves."""
         missing = {}
         for leaf in leaves:
             if query[0] < leaf.range[0] < query[1]:
-                text, sources = SqlText.of(shown[leaf.range]), list(self.sources.values())
+                text, sources = SqlText.of(source_text[leaf.range]), list(self.sources.values())
                 (kind,) = self.analyzer.types_of([text], self.rows.arguments, sources)
                 missing[leaf.range] = f"CAST(NULL AS {kind})"
         return self.analyzer.stands_alone(self.match.replace(query, missing))
@@ -174,7 +174,7 @@ class Definitions:
         with_names: Callable[[Range, str], list[SqlText]] | None = None,
         queries: Sequence[Range] = (),
     ) -> window_plan.PairExpression:
-        """A condition as the machine is told; `what` says in errors what it is."""
+        """A condition as the machine reads it; `what` says in errors what it is."""
         sources = list(self.sources.values())
 
         def types_of(texts: list[SqlText]) -> list[str]:
@@ -216,13 +216,13 @@ class Definitions:
         """A condition over these fields of variables, which Spark evaluates; the same twice is one."""
         values = tuple(ReadValue(one.name, field, self.value_of(one, field)) for one, field in read)
         values += tuple(value for one, _ in read for value in self.of_spark.get(one.name, ()))
-        known = {(item.text.render(), item.reads): item.number for item in self.asked}
-        number = known.get((text.render(), values), len(self.asked))
-        if number == len(self.asked):
-            self.asked.append(AskedCondition(number, text, values))
+        known = {(item.text.render(), item.reads): item.number for item in self.requested}
+        number = known.get((text.render(), values), len(self.requested))
+        if number == len(self.requested):
+            self.requested.append(SparkCondition(number, text, values))
         operands: list[window_plan.PairExpression] = [window_plan.Number(number)]
         operands += [value.column for value in values]
-        return window_plan.Operation(ASKED, tuple(operands))
+        return window_plan.Operation(REQUESTED, tuple(operands))
 
     def value_of(self, variable: RowVariable, field: str) -> window_plan.ColumnRef:
         """A field of a variable as the machine has it."""
@@ -234,10 +234,10 @@ class Definitions:
             return window_plan.ColumnRef(LABELS, variable.side)
         return window_plan.ColumnRef(self.rows.column(field), variable.side, variable.shift)
 
-    def asked_in(self, conditions: Sequence[PatternCondition]) -> tuple[AskedCondition, ...]:
+    def requests_in(self, conditions: Sequence[PatternCondition]) -> tuple[SparkCondition, ...]:
         """What these conditions ask Spark for."""
-        asked = {number for condition in conditions for number in asked_of(condition.expression)}
-        return tuple(item for item in self.asked if item.number in asked)
+        requested = {number for condition in conditions for number in requests_of(condition.expression)}
+        return tuple(item for item in self.requested if item.number in requested)
 
     def read(self, leaf: Leaf, label: int) -> tuple[ConditionSource, str]:
         """The source and the field that a leaf of a condition of this label is."""
@@ -273,18 +273,19 @@ class Definitions:
         self.of_spark[source.variable.name] = ()
         return source
 
-    def text_of(self, leaf: Leaf, shown: str) -> str:
+    def text_of(self, leaf: Leaf, source_text: str) -> str:
         """What a leaf is, for Spark, of what is read for it."""
         if isinstance(leaf, Aggregation) and leaf.keeps_nulls and leaf.filter is not None:
-            return f"{shown}.value"
+            return f"{source_text}.value"
         if not isinstance(leaf, Navigated) or leaf.argument is not None or not _is_far(leaf):
-            return shown
+            return source_text
         members = self.match.members_of(leaf.variable)
         known = [name for at, name in enumerate(self.match.labels) if members is None or at in members]
         names = f"array({', '.join(map(literal, known))})"
-        places = f"filter(sequence(0, size({shown}) - 1), __at -> array_contains({names}, {shown}[__at]))"
+        is_known = f"array_contains({names}, {source_text}[__at])"
+        places = f"filter(sequence(0, size({source_text}) - 1), __at -> {is_known})"
         nth = str(leaf.offset) if leaf.from_first else f"size({places}) - {leaf.offset + 1}"
-        return f"get({shown}, get({places}, {nth}) + {leaf.shift})"
+        return f"get({source_text}, get({places}, {nth}) + {leaf.shift})"
 
     def at_row(self, leaf: Navigated, members: frozenset[int] | None, label: int) -> ConditionSource:
         """The row that a navigation finds: the one that is tried, or one that a register holds."""
@@ -363,7 +364,7 @@ class Definitions:
             self.registers.append(replace(wanted, offset=offset))
         return len(self.registers) - 1
 
-    def shown(self, source: ConditionSource, field: str) -> str:
+    def source_text(self, source: ConditionSource, field: str) -> str:
         """A source's field or argument as text for Spark."""
         if source.variable.is_there:
             return field if self.rows.is_argument(field) else f"{ROW}.{quoted(field)}"
@@ -393,14 +394,17 @@ class Definitions:
         later, earlier = (first, row) if falls else (row, first)
         whole, difference, left, right = _WITHIN
         texts = {
-            left: SqlText.of(self.shown(later, field)),
-            right: SqlText.of(self.shown(earlier, field)),
+            left: SqlText.of(self.source_text(later, field)),
+            right: SqlText.of(self.source_text(earlier, field)),
             at: self.length() or SqlText(),
         }
         limit: expressions.Expression = expressions.Opaque((), at)
         if clause.within.reads_row:
             of_row = self.rows.argument(texts[at])
-            texts[at], limit = SqlText.of(self.shown(first, of_row)), Name((first.variable.name, of_row), at)
+            texts[at], limit = (
+                SqlText.of(self.source_text(first, of_row)),
+                Name((first.variable.name, of_row), at),
+            )
         texts[difference] = SqlText.of(texts[left], " - ", texts[right])
         sign = "<=" if clause.inclusive else "<"
         texts[whole] = SqlText.of("(", texts[difference], f") {sign} (", texts[at], ")")

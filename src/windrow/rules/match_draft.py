@@ -19,12 +19,12 @@ __all__ = [
     "ELEMENT",
     "MATCH_NUMBER",
     "AggregateLeaf",
-    "AskedCondition",
     "CallOfSpark",
     "MatchAnalyzer",
     "MatchDraft",
     "ReadValue",
     "RunningLeaf",
+    "SparkCondition",
     "calls_of_spark",
     "neighbour",
 ]
@@ -58,7 +58,7 @@ class MatchAnalyzer(Protocol):
 
     @property
     def ansi(self) -> bool:
-        """Whether the session raises errors where other modes give NULL."""
+        """Whether the session raises errors where other modes return NULL."""
 
     def stands_alone(self, query: SqlText) -> bool:
         """Whether a query in parentheses reads nothing of what is around it."""
@@ -135,7 +135,7 @@ class ReadValue:
 
 
 @dataclass(frozen=True)
-class AskedCondition:
+class SparkCondition:
     """A condition that Spark evaluates over values of the match; the machine asks for it by this number."""
 
     number: int
@@ -154,7 +154,7 @@ class MatchDraft:
     the measures over all these. `neighbours` say how far the rows are that Spark evaluates conditions over.
     `length` is the time of WITHIN or DURATION, an expression; `duration` the columns of DURATION. `by_label`
     are columns that are another one for each variable, `of_names` those of conditions that have a constant
-    for each. `asked` are the conditions that Spark evaluates.
+    for each. `requested` are the conditions that Spark evaluates.
     """
 
     match: Match
@@ -178,4 +178,4 @@ class MatchDraft:
     duration: Duration | None = None
     by_label: tuple[tuple[str, tuple[str, ...]], ...] = ()
     of_names: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    asked: tuple[AskedCondition, ...] = ()
+    requested: tuple[SparkCondition, ...] = ()

@@ -1,4 +1,4 @@
-"""MEASURES and the other columns of the result: what the kernel gives, and the texts over that."""
+"""MEASURES and the other columns of the result: the output of the kernel, and the texts over that."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Measures:
         self.leaves = 0
 
     def measure(self, item: MatchExpression) -> SqlText:
-        """A measure's text over the values that the kernel gives."""
+        """A measure's text over the values that the kernel returns."""
         replaced: dict[Range, str] = {}
         for leaf in item.leaves:
             argument = leaf.argument if isinstance(leaf, Navigated) else None
@@ -126,14 +126,14 @@ class Measures:
         return f"{name}.value" if leaf.keeps_nulls and leaf.filter is not None else name
 
     def of_spark(self, leaf: Aggregation) -> str:
-        """The name of the values of an aggregate that Spark evaluates, over lists that the kernel gives."""
+        """The name of the values of an aggregate that Spark evaluates, over lists that the kernel returns."""
         name = self.new_leaf()
         number = self.number() if match_numbers(self.tokens, leaf.range) else None
         self.aggregates.append(self.rows.of_spark(leaf, name, number))
         return name
 
     def new_leaf(self) -> str:
-        """A name for values that the kernel gives."""
+        """A name for values that the kernel returns."""
         self.leaves += 1
         return f"__m{self.leaves - 1}"
 
@@ -151,11 +151,11 @@ class Measures:
 
     # -- the columns of the result -----------------------------------------------------------------
 
-    def given(self) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]:
+    def output_columns(self) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]:
         """The columns of the result before and after the measures, with the columns that hold them."""
         fields = self.analyzer.fields
         if self.match.clause.frame is not None:
-            return tuple(self.kept(list(fields))), ()
+            return tuple(self.passed_on(list(fields))), ()
         keys: list[str] = []
         named: list[tuple[str, str]] = []
         for key, name in zip(self.match.partition_by, self.match.clause.key_names, strict=True):
@@ -181,9 +181,9 @@ class Measures:
             for name, field in named
             if mentioned is None or name.lower() in mentioned
         )
-        return before, tuple(self.kept(rest))
+        return before, tuple(self.passed_on(rest))
 
-    def kept(self, names: list[str]) -> list[tuple[str, str]]:
+    def passed_on(self, names: list[str]) -> list[tuple[str, str]]:
         """Those of the fields that the query may read, with their columns."""
         mentioned = self.match.mentioned
         return [

@@ -1,4 +1,4 @@
-"""From a bound MATCH_RECOGNIZE to what the kernel is told, what Spark computes before it, and what after.
+"""From a bound MATCH_RECOGNIZE to the plan of the kernel, what Spark computes before it, and what after.
 
     DEFINE B AS B.price < LAST(A.price) AND upper(B.note) = PREV(B.note)
     →  h0 = price    h1 = upper(note)    h2 = note
@@ -38,7 +38,7 @@ def draft_match(match: Match, analyzer: MatchAnalyzer) -> MatchDraft:
     duration = define.duration()
     texts = tuple((item.name, measures.measure(item)) for item in match.measures)
     scope = tuple(measures.scope())
-    before, after = measures.given()
+    before, after = measures.output_columns()
     hoisted = tuple(rows.columns.hoisted.values())
     return MatchDraft(
         match, tuple(rows.arguments), tuple(define.sources.values()), hoisted,
@@ -47,5 +47,5 @@ def draft_match(match: Match, analyzer: MatchAnalyzer) -> MatchDraft:
         tuple(measures.values), tuple(measures.aggregates), tuple(measures.numbers), tuple(define.running),
         scope, before, after, texts, define.length(), duration,
         tuple(rows.by_label.items()), tuple(define.of_names.items()),
-        define.asked_in(conditions),
+        define.requests_in(conditions),
     )  # fmt: skip

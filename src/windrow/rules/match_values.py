@@ -96,7 +96,7 @@ class RowValues:
         return self.argument(texts[0]), texts[0]
 
     def of_spark(self, leaf: Aggregation, name: str, number: str | None) -> AggregateLeaf:
-        """An aggregate that Spark evaluates over lists of values of rows, which the kernel gives.
+        """An aggregate that Spark evaluates over lists of values of rows, which the kernel returns.
 
         It is of a list of this name; `number` stands for the match's.
         """
@@ -129,8 +129,8 @@ class RowValues:
 
     def is_for_kernel(self, leaf: Aggregation, argument: SqlText) -> bool:
         """Whether the kernel takes values of this type, or Spark would not, as the order of rows counts."""
-        kept = leaf.function in ("count_star", "first", "last", "any_value") or leaf.nth is not None
-        return kept or self.analyzer.kernel_supports(leaf.function, argument, self.arguments)
+        is_supported = leaf.function in ("count_star", "first", "last", "any_value") or leaf.nth is not None
+        return is_supported or self.analyzer.kernel_supports(leaf.function, argument, self.arguments)
 
     def collected(self, leaf: Aggregation) -> tuple[str, SqlText, dict[Range, tuple[str, ...]]]:
         """What Spark aggregates, in a struct for each row: its column, its text, and what parts are of one.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from windrow.algebra.names import shown_field
+from windrow.algebra.names import visible_field
 from windrow.algebra.physical import Analyzer, DraftColumns, PlanDraft, find_field
 from windrow.algebra.window_node import Uses
 
@@ -49,10 +49,10 @@ def _to_count(draft: PlanDraft) -> tuple[Uses, ...]:
 def _read(use: Uses, fields: list[str]) -> list[str]:
     """The fields to carry; all of them where the variable is used whole or a name is not a plain field."""
     if use.fields is None:
-        return [field for field in fields if shown_field(field) is not None]
+        return [field for field in fields if visible_field(field) is not None]
     wanted = {find_field(dict.fromkeys(fields, ""), written) for written in use.fields}
     named = {written.lower() for written in use.fields}
     # of columns that share a name all are carried, so that Spark says of the name that it is ambiguous
-    read = [field for field in fields if field in wanted or (shown_field(field) or "").lower() in named]
+    read = [field for field in fields if field in wanted or (visible_field(field) or "").lower() in named]
     # a struct without fields cannot say whether its row exists
     return read or fields[:1]

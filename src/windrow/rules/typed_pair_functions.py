@@ -67,7 +67,7 @@ class Typer(Protocol):
     def is_made(self, expression: Expression) -> bool:
         """Whether it is no column of a row."""
 
-    def shown(self, expression: Expression) -> str:
+    def displayed(self, expression: Expression) -> str:
         """A part as errors show it."""
 
 
@@ -98,7 +98,9 @@ class Functions:
                     found = self.time(function, arguments, self.kind(expression), guards)
                 if found is not None:
                     return found
-        raise NotTypedError(f"{self.typer.shown(expression)} reads several rows in a way the kernel lacks")
+        raise NotTypedError(
+            f"{self.typer.displayed(expression)} reads several rows in a way the kernel lacks"
+        )
 
     def kind(self, expression: Expression) -> str:
         """The type of a part, as Spark has it."""
@@ -159,7 +161,7 @@ class Functions:
     def choice(
         self, function: str, arguments: tuple[Expression, ...], kind: str, guards: Guards
     ) -> window_plan.PairExpression | None:
-        """Functions that give one of their arguments."""
+        """Functions that return one of their arguments."""
         match function, arguments:
             case "case when", _:
                 return self.case(arguments, kind, guards)
@@ -241,7 +243,7 @@ class Functions:
 
     def written(self, literal: Literal) -> str:
         """A literal as it stands in the query."""
-        return self.typer.shown(literal).strip("()")
+        return self.typer.displayed(literal).strip("()")
 
     def rounded(
         self, part: Expression, digits: list[Expression], kind: str, guards: Guards
@@ -279,9 +281,9 @@ class Functions:
     def time(
         self, function: str, arguments: tuple[Expression, ...], kind: str, guards: Guards
     ) -> window_plan.PairExpression | None:
-        """Functions of dates and times, which are told apart as the session's clock shows them."""
+        """Functions of dates and times, whose parts are those of local time in the session's time zone."""
         if function in _DIFFERENCES and len(arguments) == 2:
-            start, end = (self.as_shown(part, guards) for part in arguments)
+            start, end = (self.as_local_time(part, guards) for part in arguments)
             passed = window_plan.Operation("-", (end, start), "int64")
             return window_plan.Operation("DIV", (passed, window_plan.Number(_DIFFERENCES[function])), "int64")
         if function in ("date_add", "date_sub", "dateadd") and kind == "date" and len(arguments) == 2:
@@ -291,10 +293,10 @@ class Functions:
             return self.all_as("-", arguments, "date", "int32", guards)
         return None
 
-    def as_shown(self, part: Expression, guards: Guards) -> window_plan.PairExpression:
-        """A time as the session's clock shows it."""
+    def as_local_time(self, part: Expression, guards: Guards) -> window_plan.PairExpression:
+        """A time as local time in the session's time zone."""
         if self.kind(part) not in ("timestamp", "timestamp_ntz"):
-            raise NotTypedError(f"{self.typer.shown(part)} is no time")
+            raise NotTypedError(f"{self.typer.displayed(part)} is no time")
         return self.as_kind(part, "timestamp_ntz", guards)
 
     # -- operands ----------------------------------------------------------------------------------

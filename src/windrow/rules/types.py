@@ -1,4 +1,4 @@
-"""Spark's types, by their simple strings, as far as the rules must tell them apart."""
+"""Spark's types, by their simple strings, as far as the rules must distinguish them."""
 
 from __future__ import annotations
 

@@ -31,12 +31,12 @@ __all__ = [
     "decode",
     "encode",
     "is_orderable",
-    "told_of",
+    "pattern_schema",
     "travelling_type",
 ]
 
 _NO_ORDER = {"map", "variant", "interval", "geometry", "geography"}
-# PySpark before 4.2 has times in UTC without being told, and no argument for it
+# PySpark before 4.2 has times in UTC by default, and no argument for it
 _IN_UTC: Any = {"timezone": "UTC"} if "timezone" in inspect.signature(to_arrow_type).parameters else {}
 
 
@@ -91,8 +91,8 @@ def contains(kind: DataType, what: str) -> bool:
     return any(isinstance(part, StringType) and part.simpleString() != "string" for part in _parts(kind))
 
 
-def told_of(kinds: StructType) -> pa.Schema:
-    """The columns of which patterns tell, as Arrow has them."""
+def pattern_schema(kinds: StructType) -> pa.Schema:
+    """The columns that patterns may name, as Arrow has them."""
     fields = [(field.name, arrow_type(field.dataType)) for field in kinds]
     return pa.schema([pa.field(name, kind) for name, kind in fields if kind is not None])
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from windrow.algebra.continuous import Continuous, Reader
     from windrow.spark.logs.clause_view import ClauseView
     from windrow.spark.logs.named_in_session import NamedStreamEntry
-    from windrow.spark.relations.varying import Varying
+    from windrow.spark.relations.time_varying_relation import TimeVarying
 
 __all__ = ["Catalog", "CatalogDefinition"]
 
@@ -36,7 +36,7 @@ class Catalog:
     """
 
     streams: dict[str, Stream] = field(default_factory=dict)
-    relations: dict[str, Varying] = field(default_factory=dict)
+    relations: dict[str, TimeVarying] = field(default_factory=dict)
     definitions: dict[str, CatalogDefinition] = field(default_factory=dict)
     sequences: dict[str, ClauseView] = field(default_factory=dict)
     named: dict[str, NamedStreamEntry] = field(default_factory=dict)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from urllib.parse import quote
 
-from windrow.algebra.clock import Clock
 from windrow.algebra.continuous import (
     ChangelogOf,
     Continuous,
@@ -15,6 +14,7 @@ from windrow.algebra.continuous import (
     WindowedStream,
 )
 from windrow.algebra.names import verbatim
+from windrow.algebra.time_scale import TimeScale
 from windrow.errors import AnalysisError, NotSupportedError, Span
 from windrow.spark.analysis.evaluated_lengths import nanoseconds_of
 from windrow.spark.catalog import Catalog
@@ -105,9 +105,9 @@ def declare(gateway: Gateway, catalog: Catalog, written: Spelled, used: Collecti
         column = tokens[source.column]
         log = TableLog(column.name, places={column.name.lower(): column.span}, sql=tokens.sql)
         kinds = {field.name.lower(): field.dataType.simpleString() for field in frame.schema}
-        clock = Clock.of(kinds.get(column.name.lower(), ""))
+        scale = TimeScale.of(kinds.get(column.name.lower(), ""))
         delay = nanoseconds_of(gateway, tokens, source.delay)
-        lag = None if clock is None else int(delay // clock.nanoseconds)
+        lag = None if scale is None else int(delay // scale.nanoseconds)
         future = None
         if source.future is not None:
             future = int(nanoseconds_of(gateway, tokens, source.future) // 1000)
@@ -143,12 +143,12 @@ def _kinds(catalog: Catalog, query: Continuous) -> Iterable[tuple[str, str, Span
         if isinstance(item, ChangelogOf):
             yield from _kinds(catalog, item.query)
         elif isinstance(item, NamedRelation):
-            yield item.name, catalog.relations[item.name.lower()].clock.kind, item.span
+            yield item.name, catalog.relations[item.name.lower()].scale.kind, item.span
         elif isinstance(item.source, StreamQuery):
             yield from _kinds(catalog, item.source)
         else:
             stream = catalog.streams[item.source.lower()]
-            yield stream.name or item.source, stream.clock.kind, item.span
+            yield stream.name or item.source, stream.scale.kind, item.span
 
 
 def _key(tokens: TokenList, source: Watermark) -> str:

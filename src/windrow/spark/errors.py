@@ -1,4 +1,4 @@
-"""Spark's errors, told in terms of what the user wrote."""
+"""Spark's errors, in terms of what the user wrote."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from windrow.algebra.aggregates import aggregate_over_windows
-from windrow.algebra.names import POSITIONAL, shown_field
+from windrow.algebra.names import POSITIONAL, visible_field
 from windrow.algebra.predicates import out_of_scope
 from windrow.algebra.window_node import Window
 from windrow.errors import (
@@ -60,7 +60,7 @@ __all__ = [
 MEND_RECORD = "mend the record, or read the file with spark.read and register the DataFrame"
 """The hint for a record that is malformed or cut short."""
 
-_SHOWN = 60
+_PRINTED = 60
 _TRACES = ("_stackTrace", "_stacktrace")  # where exceptions of classic and of Connect sessions have causes
 _STATE = re.compile(r"\s*SQLSTATE: (\w{5}).*$", re.DOTALL)
 # what Spark adds to its messages that our hint says, or that nobody reads
@@ -90,8 +90,8 @@ def translate(
     any of the texts in `given`: it is in the one that has Spark's fragment at Spark's offsets.
     """
     # what Spark says of a text it cannot analyse may quote an error that a column would raise
-    told = (error, *(getattr(error, name, "") for name in _TRACES))
-    if (full := _full(" ".join(map(str, told)))) is not None:
+    parts = (error, *(getattr(error, name, "") for name in _TRACES))
+    if (full := _full(" ".join(map(str, parts)))) is not None:
         return full
     from_worker = None if isinstance(error, AnalysisException | ParseException) else _from_worker(str(error))
     if from_worker is not None:
@@ -180,9 +180,9 @@ def raising(
     condition: str, message: str, hint: str = "", sql: str | None = None, span: Span | None = None
 ) -> Column:
     """A column of any type whose value, where it is asked for, is an error of ours, at a place in a text."""
-    told = {"message": message, "condition": condition, "sqlstate": "22000", "hint": hint or None}
+    details = {"message": message, "condition": condition, "sqlstate": "22000", "hint": hint or None}
     place = {"sql": sql, "span": [span.start, span.stop]} if span is not None else {"sql": None, "span": None}
-    return F.raise_error(F.lit(MARK + json.dumps(told | place)))
+    return F.raise_error(F.lit(MARK + json.dumps(details | place)))
 
 
 def in_window_terms(
@@ -197,7 +197,7 @@ def in_window_terms(
         return _of_several(error, window)
     if error.span is None or error.sql is None:
         return error
-    fields = list(dict.fromkeys(told for field in fields if (told := shown_field(field)) is not None))
+    fields = list(dict.fromkeys(text for field in fields if (text := visible_field(field)) is not None))
     over_windows = aggregate_over_windows(window) if error.condition in _OVER_WINDOWS else None
     if over_windows is not None or error.condition in _BESIDE_VALUES:
         error.span = over_windows or error.span
@@ -425,7 +425,7 @@ def malformed_record(text: str) -> InputError | None:
     record = re.search(r"\[MALFORMED_CSV_RECORD\] Malformed CSV record: (.*?)\s*SQLSTATE", text, re.DOTALL)
     return InputError(
         f"file {local_path(file[1])} holds a record that is malformed or cut short"
-        + (f": {record[1][:_SHOWN]}" if record else ""),
+        + (f": {record[1][:_PRINTED]}" if record else ""),
         condition="MALFORMED_RECORD",
         hint=MEND_RECORD,
     )

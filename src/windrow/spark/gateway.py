@@ -27,7 +27,7 @@ from windrow.syntax.tokens import tokenize
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-    from windrow.kernels.zset.stage import Keyed
+    from windrow.kernels.zset.keyed_operator import Keyed
     from windrow.plan.columns import Completeness
 
 __all__ = ["DIALECT_SETTING", "Gateway", "Operators", "check_dialect", "is_ansi"]
@@ -35,16 +35,16 @@ __all__ = ["DIALECT_SETTING", "Gateway", "Operators", "check_dialect", "is_ansi"
 DIALECT_SETTING = "spark.windrow.dialect"
 
 _numbers = itertools.count(1)
-# as long as the names that PySpark gives to relations, which all have one length: for positions of errors
+# as long as the names that PySpark assigns to relations, which all have one length: for positions of errors
 _CONNECT_NAME = "_pyspark_connect_temp_view_" + "0" * 32
 
 
 class Operators(Protocol):
-    """Where the operators over relations that vary are run, if not by tasks that exchange rows."""
+    """Where the operators over time-varying relations are run, if not by tasks that exchange rows."""
 
     def keyed(
         self,
-        stage: Keyed,
+        operator: Keyed,
         sides: list[DataFrame],
         result: StructType,
         until: Sequence[Completeness] = (),
@@ -61,10 +61,11 @@ class Operators(Protocol):
 class Gateway:
     """A SparkSession, and of the statement that is being run: parameters, windows made, SQL given so far.
 
-    With `plan_only` no job is run for the statement, which is then planned without knowing its data.
-    With `prefers_live` what could be computed at once and live is planned to be live; with `reopens`, streams
-    that are made are opened where they are there. With `operators` those over relations that vary are theirs.
-    Without a `dialect` the expressions are in the one that the setting names.
+    With `plan_only` no job is run for the statement, which is then planned without knowing its data; with
+    `checks` it leaves nothing behind either. With `prefers_live` what could be computed at once and live is
+    planned to be live; with `reopens`, streams that are made are opened where they are there. With
+    `operators` those over time-varying relations are theirs. Without a `dialect` the expressions are in the
+    one that the setting names.
     """
 
     def __init__(
@@ -75,9 +76,10 @@ class Gateway:
         self._reading: list[SqlText] = []
         self._read: list[SqlText] = []
         self.parameters = dict(parameters or {})
-        self.given: list[tuple[SqlText, dict[str, str]]] = []
+        self.sent: list[tuple[SqlText, dict[str, str]]] = []
         self.frames: dict[str, DataFrame] = {}
         self.plan_only = False
+        self.checks = False
         self.prefers_live = False
         self.reopens = False
         self.operators: Operators | None = None
@@ -85,7 +87,7 @@ class Gateway:
 
     @contextmanager
     def reading(self, text: str) -> Iterator[str]:
-        """The statement in Spark's dialect; errors about it, then and later, are told of it as written."""
+        """The statement in Spark's dialect; errors about it, then and later, show it as written."""
         dialect = self._dialect or check_dialect(self.spark.conf.get(DIALECT_SETTING, None) or "spark")
         translated = in_spark(tokenize(text)) if dialect == "cql" else None
         if translated is None:
@@ -96,7 +98,7 @@ class Gateway:
 
     @contextmanager
     def instead(self, text: SqlText, names: Mapping[str, str] | None = None) -> Iterator[str]:
-        """A text to run instead of one that its pieces are of; errors about it are told of that one."""
+        """A text to run instead of one that its pieces are of; errors about it show that one."""
         rendered = SqlText.of(*(_named(part, names or {}) for part in text.parts))
         self._reading.append(rendered)
         try:
@@ -107,9 +109,9 @@ class Gateway:
             self._read.append(self._reading.pop())
 
     def as_written(self, error: WindrowError) -> WindrowError:
-        """The error, told of what the user wrote where it is about a text that stood in its place.
+        """The error, with what the user wrote where it is about a text that stood in its place.
 
-        Texts that still do tell of it themselves.
+        Texts that still do say so themselves.
         """
         for read in self._read:
             error = _as_written(error, read)
@@ -123,16 +125,16 @@ class Gateway:
         WindrowError
             Spark's error, located in the user's text.
         """
-        given: dict[str, Any] = {key: {**self.frames, **(relations or {})}[key] for key in text.relations()}
+        frames: dict[str, Any] = {key: {**self.frames, **(relations or {})}[key] for key in text.relations()}
         arguments: dict[str, Any] = {"args": self.parameters} if self.parameters else {}
         if self.is_connect:
             # Connect analyses late, so views would have to outlive the DataFrame; it carries relations along
-            names = dict.fromkeys(given, _CONNECT_NAME)
+            names = dict.fromkeys(frames, _CONNECT_NAME)
             with self.translated(text, names):
-                frame = self.spark.sql(text.template(), **arguments, **given)
+                frame = self.spark.sql(text.template(), **arguments, **frames)
                 frame.schema  # noqa: B018 - an error of the text belongs here
             return frame
-        with self.views(given) as names, self.translated(text, names):
+        with self.views(frames) as names, self.translated(text, names):
             return self.spark.sql(text.render(names), **arguments)
 
     @contextmanager
@@ -157,13 +159,13 @@ class Gateway:
     ) -> Iterator[None]:
         """Raise Spark's errors as ours."""
         if text is not None:
-            self.given.append((text, dict(names or {})))
+            self.sent.append((text, dict(names or {})))
         with quiet():
             try:
                 yield
             except PySparkException as error:
-                told = self._with_near_table(translate(error, text, names, self.given))
-                raise self.as_written(told) from None
+                translated = self._with_near_table(translate(error, text, names, self.sent))
+                raise self.as_written(translated) from None
             except JavaError as error:
                 raise of_java(error) from None
 
@@ -183,7 +185,7 @@ class Gateway:
 
 
 def _as_written(error: WindrowError, read: SqlText) -> WindrowError:
-    """The error, which may be about a text, told of what that was made of."""
+    """The error, which may be about a text, with what that was made of."""
     if error.sql == read.render():
         place = None
         if error.span is not None:
@@ -218,5 +220,5 @@ def check_dialect(name: str) -> str:
 
 
 def is_ansi(gateway: Gateway) -> bool:
-    """Whether the session raises errors where other modes give NULL."""
+    """Whether the session raises errors where other modes return NULL."""
     return str(gateway.spark.conf.get("spark.sql.ansi.enabled", "true")).lower() == "true"

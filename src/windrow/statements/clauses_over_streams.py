@@ -36,10 +36,10 @@ def names_sequence(text: str, catalog: Catalog) -> bool:
     return any(name in lower for name in catalog.sequences)
 
 
-def run_sequence(asked: StatementContext) -> Relation | None:
+def run_sequence(context: StatementContext) -> Relation | None:
     """Run a statement whose query is live, or inserts what is live; None for any other."""
-    gateway, catalog, execution = asked.gateway, asked.catalog, asked.execution
-    tokens, statement, run_query = asked.tokens, asked.statement, asked.run_query
+    gateway, catalog, execution = context.gateway, context.catalog, context.execution
+    tokens, statement, run_query = context.tokens, context.statement, context.run_query
     start, stop = statement
     if _has_windows_of_time(tokens, statement, catalog):
         return None
@@ -75,7 +75,7 @@ def run_sequence(asked: StatementContext) -> Relation | None:
 
 
 def _has_windows_of_time(tokens: TokenList, statement: Range, catalog: Catalog) -> bool:
-    """Whether a statement has windows in brackets, or reads relations that vary: it is a query of CQL."""
+    """Whether a statement has windows in brackets, or reads time-varying relations: it is a query of CQL."""
     return any(
         (tokens.is_symbol(at, "[") and window_at(tokens, at))
         or (

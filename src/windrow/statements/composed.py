@@ -73,7 +73,7 @@ def with_emitted(
 
 
 def relation_inside(tokens: TokenList, query: Range, run_query: RunQuery) -> Relation:
-    """What a query with EMIT inside of a statement gives, which is there as a whole.
+    """The output of a query with EMIT inside of a statement, which is there as a whole.
 
     Raises
     ------

@@ -23,7 +23,7 @@ from windrow.relation_kinds import LiveRelation
 from windrow.spark.analysis.evaluated_lengths import with_lengths
 from windrow.spark.analysis.own_aggregates import own_aggregates
 from windrow.spark.catalog import Catalog
-from windrow.spark.clauses.batch import bind_statement, build_window, explained, run_statement
+from windrow.spark.clauses.batch import build_window, run_statement
 from windrow.spark.clauses.reference_mode import build_reference
 from windrow.spark.gateway import Gateway
 from windrow.spark.live import SequencePlan, sequence_plan
@@ -31,7 +31,7 @@ from windrow.spark.logs.session_streams import Stream
 from windrow.spark.relations.table_functions_in_from import TableFunctions, calls_table_functions
 from windrow.spark.scan.files_in_text import with_files
 from windrow.statements.clauses_over_streams import names_sequence, run_sequence
-from windrow.statements.composed import located, queries_inside, relation_inside, with_emitted
+from windrow.statements.composed import queries_inside, relation_inside, with_emitted
 from windrow.statements.emit_statements import (
     may_be_emitted,
     may_be_view,
@@ -43,6 +43,7 @@ from windrow.statements.inserts import insert_into_table
 from windrow.statements.named_streams import insert
 from windrow.statements.naming import refresh
 from windrow.statements.statement_context import StatementContext
+from windrow.statements.stored_views import create_stored_view, with_stored_views
 from windrow.statements.stream_statements import has_stream_words, is_continuous, run_continuous
 from windrow.statements.temporal_joins import may_join_versions, with_versions, without_ours
 from windrow.statements.view_expansion import may_read_gathered, with_gathered
@@ -66,7 +67,9 @@ __all__ = ["check", "run"]
 # a comment may hold anything, so what follows one is read as tokens
 _PATTERNS = re.compile(r"\bmatch_recognize\b|\bpattern\s*(?:\(|/\*|--)", re.IGNORECASE)
 _OURS = re.compile(rf"\bwindow(?:\s+by\b|\s*(?:/\*|--))|{_PATTERNS.pattern}", re.IGNORECASE)
+_VIEW = re.compile(r"\bview\b", re.IGNORECASE)
 _WHOLE = re.compile(r"\s*(?:TABLE|SELECT\s+\*\s+FROM)\s+`?(\w+)`?\s*(?:;\s*)?", re.IGNORECASE)
+_QUERY = re.compile(r"[\s(]*(SELECT|WITH|FROM|VALUES|TABLE)\b", re.IGNORECASE)
 _BUILDERS = {"batch": build_window, "reference": build_reference}
 
 
@@ -76,8 +79,13 @@ def run(
     """Run one statement; `catalog` has the session's streams."""
     with gateway.reading(text) as written, _evaluated(gateway, written) as evaluated:
         read = written if evaluated is None else evaluated
-        relation = _run(gateway, read, positional if evaluated is None else [], execution, catalog)
-        if catalog is not None and may_be_view(read, catalog):
+        left = positional if evaluated is None else []
+        stored = _stored_view(gateway, catalog, read, left, execution)
+        if stored is not None:
+            return stored
+        with with_stored_views(gateway, catalog, read) as expanded:
+            relation = _run(gateway, expanded, left if expanded == read else [], execution, catalog)
+        if catalog is not None and not gateway.checks and may_be_view(read, catalog):
             tokens = tokenize(read)
             remember_view(catalog, tokens, _only_statement(tokens))
         return relation
@@ -104,6 +112,31 @@ def _evaluated(gateway: Gateway, text: str) -> Iterator[str | None]:
         return
     with with_lengths(gateway, tokens, lengths) as read:
         yield read
+
+
+def _stored_view(
+    gateway: Gateway, catalog: Catalog | None, text: str, positional: list[Any], execution: str
+) -> Relation | None:
+    """Run CREATE VIEW, if it is of what only a session of ours evaluates; None for any other statement."""
+    if _VIEW.search(text) is None:
+        return None
+    known = catalog or Catalog()
+
+    def planned(query: str) -> Relation:
+        asked, gateway.plan_only = gateway.plan_only, True
+        with with_stored_views(gateway, known, query) as read:
+            relation = _run(gateway, read, positional, execution, catalog)
+        gateway.plan_only = asked
+        return relation
+
+    def is_ours(query: str) -> bool:
+        if _may_be_ours(query):
+            found = tokenize(query)
+            return bind(found, (0, len(found)), _rowtimes(catalog)) is not None
+        return has_clauses(query) or calls_table_functions(query, known.functions)
+
+    tokens = tokenize(text)
+    return create_stored_view(gateway, known, tokens, _only_statement(tokens), planned, is_ours)
 
 
 def _run(
@@ -172,9 +205,10 @@ def _run(
     if tokens.word(statement[0]) == "EXPLAIN":
         return _explain(gateway, tokens, statement, catalog)
     view = _view_query(tokens, statement)
-    bound_to = view if view is not None else statement
+    bound_to = view if view is not None else _query_of(tokens, statement) if gateway.checks else statement
     live = _live(gateway, tokens, bound_to, execution, catalog)
     if live is not None and live.is_endless:
+        live.bound  # noqa: B018 - it is analysed here
         if view is not None or _query_of(tokens, statement) != statement:
             what = f"{tokens[statement[0]].text} over windows or matches of a live stream"
             _refuse(tokens, statement[0], what, "start the query itself: session.sql(query).start(…)")
@@ -183,7 +217,7 @@ def _run(
     if algebra is None:
         return _plain(gateway, text, positional)
     frame, bound = run_statement(gateway, algebra, build)
-    if view is not None:
+    if view is not None and not gateway.checks:
         frame = _create_view(gateway, tokens, (statement[0], view[0]), frame)
     return Relation(
         frame, explain(algebra, bound), gateway, live=live if view is None else None, made_of=bound
@@ -204,6 +238,9 @@ def _composed(
     def run_query(query: str) -> Relation:
         return _run(gateway, query, positional, execution, catalog)
 
+    if gateway.checks:  # what is around such queries is known when they give their columns
+        places = queries_inside(tokens, _query_of(tokens, statement))
+        return [relation_inside(tokens, place, run_query) for place in places][-1] if places else None
     if tokens.word(statement[0]) == "INSERT" and clauses:
         inserted = insert(gateway, catalog, tokens, statement, run_query)
         if inserted is None:
@@ -230,7 +267,7 @@ def _live(
     return sequence_plan(gateway, catalog, tokens, query, execution) if catalog is not None else None
 
 
-def check(gateway: Gateway, text: str, catalog: Catalog) -> None:
+def check(gateway: Gateway, text: str, positional: list[Any], catalog: Catalog) -> None:
     """Parse and bind a statement without running anything; `catalog` has the session's streams.
 
     Raises
@@ -238,92 +275,8 @@ def check(gateway: Gateway, text: str, catalog: Catalog) -> None:
     WindrowError
         As :func:`run` would before it starts to compute.
     """
-    with gateway.reading(text) as read, _evaluated(gateway, read) as evaluated:
-        _check(gateway, read if evaluated is None else evaluated, catalog)
-
-
-def _check(gateway: Gateway, text: str, catalog: Catalog) -> None:
-    if (piped := _in_blocks(text)) is not None:
-        with gateway.instead(piped) as block:
-            _check(gateway, block, catalog)
-        return
-    if may_read_gathered(text, catalog):
-        with with_gathered(gateway, catalog, text) as read:
-            if read is not None:
-                _check(gateway, read, catalog)
-                return
-    if has_clauses(text):
-        tokens = tokenize(text)
-        inside = queries_inside(tokens, _query_of(tokens, _only_statement(tokens)))
-        for query in inside:
-            with located(tokens, query) as query_text:
-                _check(gateway, query_text, catalog)
-        if inside:  # what is around them is known when these give their columns
-            return
-    if may_join_versions(text):
-        with with_versions(gateway, catalog, text) as read:
-            if read is not None:
-                _check(gateway, read, catalog)
-                return
-    if may_be_emitted(text, catalog):
-        gateway.plan_only = True
-        tokens = tokenize(text)
-        with without_watermark(gateway, catalog, tokens, _only_statement(tokens)) as read:
-            if read is not None:
-                _check(gateway, read, catalog)
-                return
-        if run_emission(gateway, catalog, tokens, _only_statement(tokens), "batch") is not None:
-            return
-    if calls_table_functions(text, catalog.functions):
-        with _without_table_functions(gateway, text, "batch", catalog) as read:
-            if read is not None:
-                _check(gateway, read, catalog)
-                return
-
-    def planned(query: str) -> Relation:
-        return _run(gateway, query, [], "batch", catalog)
-
-    if _may_be_sequence(text, catalog):
-        tokens = tokenize(text)
-        told, gateway.plan_only = gateway.plan_only, True
-        if (
-            run_sequence(
-                StatementContext(gateway, catalog, tokens, _only_statement(tokens), "batch", planned)
-            )
-            is not None
-        ):
-            return
-        gateway.plan_only = told
-    if is_continuous(text, catalog) and not _matches_rows(text):
-        gateway.plan_only = True
-        tokens = tokenize(text)
-        if (
-            run_continuous(
-                StatementContext(gateway, catalog, tokens, _only_statement(tokens), "batch", planned)
-            )
-            is not None
-        ):
-            return
-    algebra = None
-    if _may_be_ours(text):
-        tokens = tokenize(text)
-        statement = _only_statement(tokens)
-        query = _query_of(tokens, _view_query(tokens, statement) or statement)
-        algebra = bind(tokens, query, _rowtimes(catalog), own=own_aggregates(gateway, tokens))
-        live = _live(gateway, tokens, query, "batch", catalog)
-        if live is not None and live.is_endless:
-            live.bound  # noqa: B018 - it is analysed here
-            return
-    if algebra is None:
-        # a query is analysed and not run; of a command Spark is asked for the plan
-        is_query = re.match(r"[\s(]*(SELECT|WITH|FROM|VALUES|TABLE)\b", text, re.IGNORECASE) is not None
-        written = verbatim(tokenize(text), 0, len(text)) if gateway.parameters else Piece(text, text)
-        gateway.sql(SqlText.of("" if is_query else "EXPLAIN ", written))
-        return
-    gateway.plan_only = True
-    bound, frames = bind_statement(gateway, algebra, build_window)
-    with explained(bound):
-        gateway.sql(algebra.text, frames)
+    gateway.plan_only = gateway.checks = True
+    run(gateway, text, positional, "batch", catalog)
 
 
 @contextmanager
@@ -341,8 +294,8 @@ def _without_table_functions(
             return _run(inner, read, [], "batch", catalog).schema
 
     tokens = tokenize(text)
-    varies = has_stream_words(text) or any(name in text.lower() for name in catalog.relations)
-    kind = "batch" if varies else execution
+    is_temporal = has_stream_words(text) or any(name in text.lower() for name in catalog.relations)
+    kind = "batch" if is_temporal else execution
     reader = TableFunctions(gateway, tokens, kind, catalog.functions, schema_of, catalog.relations)
     read = reader.text(0, len(tokens))
     if not reader.found:
@@ -394,13 +347,16 @@ def _matches_rows(text: str) -> bool:
             condition="UNSUPPORTED_STREAM",
             sql=text,
             span=words[0],
-            hint="make a table or a view of one of them",
+            hint="make a view of one of them: CREATE TEMPORARY VIEW v AS SELECT … MATCH_RECOGNIZE …, or AS"
+            " ISTREAM(SELECT …)",
         )
     return bool(words)
 
 
 def _plain(gateway: Gateway, text: str, positional: list[Any]) -> Relation:
     """Spark's own SQL, as it is."""
+    if gateway.checks and _QUERY.match(text) is None:  # of a command Spark is asked for the plan
+        text = f"EXPLAIN {text}"
     whole = SqlText.of(Piece(text, text))
     with gateway.translated(whole):
         if positional:
@@ -485,8 +441,7 @@ def _view_query(tokens: TokenList, statement: Range) -> Range | None:
         return None
     kind = words[1 : words.index("VIEW")]
     if not {"TEMP", "TEMPORARY"} & set(kind):
-        hint = "create a TEMPORARY VIEW in each session, or a table with CREATE TABLE … AS"
-        _refuse(tokens, start, "a stored view over windows", hint)
+        return None
     for index in tokens.level(start + len(kind) + 2, stop):
         if tokens.word(index) == "AS":
             return index + 1, stop

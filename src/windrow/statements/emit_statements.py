@@ -1,4 +1,4 @@
-"""Queries that are told by processing time: which they are, and what becomes of them."""
+"""Queries that are emitted by processing time: which they are, and what becomes of them."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from functools import partial
 
-from windrow.algebra.clock import Clock
 from windrow.algebra.names import verbatim
 from windrow.algebra.rewriting.changing import refuse_changing
 from windrow.algebra.rewriting.expand import Expander
+from windrow.algebra.time_scale import TimeScale
 from windrow.errors import AnalysisError, NotSupportedError, ParseError, WindrowError
 from windrow.explain.explain_live import explain_emitted
 from windrow.plan.event_time import Timed
@@ -24,7 +24,7 @@ from windrow.spark.logs.arrived import nothing_arrived
 from windrow.spark.logs.session_streams import Stream
 from windrow.spark.recorded.emission import Emitted, Materialization, common_ptime
 from windrow.spark.recorded.emission_plan import PlanReading, read_plan
-from windrow.spark.recorded.emit_reference import shown_by_definition
+from windrow.spark.recorded.emit_reference import emitted_by_definition
 from windrow.syntax.cql_clauses import TO_STREAM, window_at
 from windrow.syntax.mistakes import unsupported_statement
 from windrow.syntax.nodes import Range
@@ -39,7 +39,7 @@ _QUERIES = ("SELECT", "WITH")
 
 
 def may_be_emitted(text: str, catalog: Catalog) -> bool:
-    """Whether a text may be a query that is told by processing time."""
+    """Whether a text may be a query that is emitted by processing time."""
     if has_clauses(text):
         return True
     lower = text.lower()
@@ -160,7 +160,7 @@ def _explained(tokens: TokenList, start: int) -> int:
 def run_emission(
     gateway: Gateway, catalog: Catalog, tokens: TokenList, statement: Range, execution: str
 ) -> Relation | None:
-    """Run a query over recorded logs that is told by processing time; None if the statement is none.
+    """Run a query over recorded logs that is emitted by processing time; None if the statement is none.
 
     A query without EMIT that is not understood as one is left to Spark, over what is recorded.
     """
@@ -212,7 +212,7 @@ def run_emission(
 def _relation(
     gateway: Gateway, catalog: Catalog, tokens: TokenList, emission: Emission, query: Emitted
 ) -> Relation:
-    """What the query gives, which can be started where streams go on."""
+    """The output of the query, which can be started where streams go on."""
     live = frozenset(name for name in query.streams if _goes_on(catalog.streams[name]))
     envelope = emission.envelope if emission.stream else None
     if not live or emission.as_of is not None:
@@ -227,26 +227,28 @@ def _relation(
             )
         return TimeVaryingRelation(query, emission.stream, emission.envelope, gateway)
     plan = EmittedPlan(gateway, catalog, live, tokens.sql, query, envelope)
-    told = partial(explain_emitted, plan)
+    explain = partial(explain_emitted, plan)
     if not plan.is_endless and not gateway.prefers_live:
-        return TimeVaryingRelation(query, emission.stream, emission.envelope, gateway, live=plan, plan=told)
-    return LiveRelation(plan, plan.shown(), told)
+        return TimeVaryingRelation(
+            query, emission.stream, emission.envelope, gateway, live=plan, plan=explain
+        )
+    return LiveRelation(plan, plan.shown(), explain)
 
 
 def _query(
     gateway: Gateway, catalog: Catalog, tokens: TokenList, emission: Emission, execution: str
 ) -> Emitted | None:
-    told = _by_rowtime(tokens, emission.query)
-    if told is not None:
+    rowtime_windows = _by_rowtime(tokens, emission.query)
+    if rowtime_windows is not None:
         if not emission.says_how:
             return None
         at = emission.says
         raise NotSupportedError(
-            f"{told} in a query that is told by processing time are not supported",
+            f"{rowtime_windows} in a query with EMIT are not supported",
             condition="MIXED_CLOCKS",
             sql=tokens.sql,
             span=tokens.span(*at) if at is not None else None,
-            hint="they vary by rowtime: leave EMIT out; relation.changelog() tells of that",
+            hint="they vary by rowtime: leave EMIT out; relation.changelog() has their changes",
         )
     span = tokens.span(*emission.query)
     expander = Expander(tokens, catalog.streams, catalog.texts)
@@ -270,9 +272,9 @@ def _query(
         return None
     used = {each.stream: recorded[each.stream] for each in timed.occurrences}
     place = (tokens.sql, span)
-    clock = common_ptime([stream.timed for stream in used.values() if stream.timed], place)
-    how = _how(gateway, tokens, emission, clock, used)
-    return Emitted(gateway, used, execution, timed, reading, how, place, shown_by_definition)
+    scale = common_ptime([stream.timed for stream in used.values() if stream.timed], place)
+    how = _how(gateway, tokens, emission, scale, used)
+    return Emitted(gateway, used, execution, timed, reading, how, place, emitted_by_definition)
 
 
 def _timed(
@@ -288,14 +290,14 @@ def _timed(
     if (living := emission.lifetime) is not None:
 
         def length(name: str) -> int:
-            return ticks_of(gateway, tokens, recorded[name].clock, "a lifetime", living)
+            return ticks_of(gateway, tokens, recorded[name].scale, "a lifetime", living)
 
         lifetime = length, (tokens.sql, tokens.span(living.tokens[0] - 2, living.tokens[1]))
     timed = reading.timed(gateway, watermark, (tokens.sql, watermark), lifetime)
     if watermark is not None:
         for each in timed.streams:
             arrival = recorded[each].timed
-            silent = arrival is not None and not arrival.watermark and not arrival.may_promise
+            silent = arrival is not None and not arrival.watermark and not arrival.may_punctuate
             if silent and not _goes_on(recorded[each]):
                 raise AnalysisError(
                     f"stream {each} has no watermark: of nothing in it is known that it is complete",
@@ -308,33 +310,33 @@ def _timed(
 
 
 def _how(
-    gateway: Gateway, tokens: TokenList, emission: Emission, clock: Clock, used: dict[str, Stream]
+    gateway: Gateway, tokens: TokenList, emission: Emission, scale: TimeScale, used: dict[str, Stream]
 ) -> Materialization:
     delay = None
     if emission.delay is not None:
-        delay = ticks_of(gateway, tokens, clock, "a delay", emission.delay)
+        delay = ticks_of(gateway, tokens, scale, "a delay", emission.delay)
     lateness: dict[str, int] = {}
     for name, stream in used.items():
         if emission.lateness is not None:
-            lateness[name] = ticks_of(gateway, tokens, stream.clock, "lateness", emission.lateness)
-    until = None if emission.as_of is None else _instant(gateway, tokens, clock, emission.as_of)
+            lateness[name] = ticks_of(gateway, tokens, stream.scale, "lateness", emission.lateness)
+    until = None if emission.as_of is None else _instant(gateway, tokens, scale, emission.as_of)
     return Materialization(emission.watermark is not None, delay, lateness, until)
 
 
-def _instant(gateway: Gateway, tokens: TokenList, clock: Clock, at: Range) -> int:
+def _instant(gateway: Gateway, tokens: TokenList, scale: TimeScale, at: Range) -> int:
     """The tick of AS OF SYSTEM TIME."""
     span = tokens.span(*at)
-    value = SqlText.of("CAST(", verbatim(tokens, span.start, span.stop), f" AS {clock.kind})")
+    value = SqlText.of("CAST(", verbatim(tokens, span.start, span.stop), f" AS {scale.kind})")
     made = gateway.sql(SqlText.of("SELECT ", value, " AS t"))
     with gateway.translated():
-        tick = made.selectExpr(clock.of_column("t", clock.kind, clock.unit)).collect()[0][0]
+        tick = made.selectExpr(scale.of_column("t", scale.kind, scale.unit)).collect()[0][0]
     if tick is None:
         raise AnalysisError(
             "AS OF SYSTEM TIME NULL is no time",
             condition="INVALID_INSTANT",
             sql=tokens.sql,
             span=span,
-            hint=f"give a {clock.kind.upper()}, as the stream's PTIME is",
+            hint=f"give a {scale.kind.upper()}, as the stream's PTIME is",
         )
     return int(tick)
 

@@ -26,7 +26,7 @@ _QUERIES = ("SELECT", "WITH", "FROM", "TABLE", "VALUES", "ISTREAM", "DSTREAM", "
 
 
 def gives_stream(tokens: TokenList, start: int, stop: int) -> bool:
-    """Whether a query gives a stream: SELECT STREAM, ISTREAM(…) and its like, EMIT STREAM."""
+    """Whether a query returns a stream: SELECT STREAM, ISTREAM(…) and its like, EMIT STREAM."""
     if any(
         tokens.word(at) == "EMIT" and tokens.word(at + 1) == "STREAM"
         for at in clauses_in(tokens, start, stop)

@@ -75,8 +75,8 @@ def create_named(gateway: Gateway, catalog: Catalog, tokens: TokenList, create: 
     ordering, idle = _promises(gateway, tokens, create, rowtime)
     future = None if create.future is None else float(nanoseconds_of(gateway, tokens, create.future)) / 1e9
     columns = pa.schema([pa.field(column.name, _type(gateway, tokens, column)) for column in create.columns])
-    told = _Told(gateway, tokens, create.name, columns)
-    domain, schemes = told.domain(create), told.schemes(create)
+    declared = _StreamRows(gateway, tokens, create.name, columns)
+    domain, schemes = declared.domain(create), declared.schemes(create)
     if gateway.plan_only:
         return f"stream {create.name}({', '.join(columns.names)}) in {folder}"
     if not create.replace:
@@ -153,14 +153,14 @@ def _type(gateway: Gateway, tokens: TokenList, column: DeclaredColumn) -> pa.Dat
     found = gateway.sql(SqlText.of("SELECT CAST(NULL AS ", kind, ")")).schema[0].dataType
     made = arrow_type(found)
     if made is None or (column.is_rowtime and found.simpleString() not in _ROWTIMES):
-        told = (
+        message = (
             f"{found.simpleString().upper()} is no type of a rowtime"
             if column.is_rowtime
             else f"values of type {found.simpleString().upper()} cannot be stored in a stream"
         )
         error = AnalysisError if column.is_rowtime else NotSupportedError
         raise error(
-            told,
+            message,
             condition="INVALID_ROWTIME" if column.is_rowtime else "UNSUPPORTED_TYPE",
             sql=tokens.sql,
             span=tokens.span(*column.tokens),
@@ -232,9 +232,9 @@ def _refuse_another_future(
     known = None if found.ordering.future is None else found.ordering.future.micros
     if future is None or known == round(future * 1e6):
         return
-    told = "no FUTURE" if known is None else f"FUTURE {known / 1e6:g} SECONDS"
+    declared = "no FUTURE" if known is None else f"FUTURE {known / 1e6:g} SECONDS"
     raise AnalysisError(
-        f"the stream that is there has {told}",
+        f"the stream that is there has {declared}",
         condition="STREAM_DIFFERS",
         sql=tokens.sql,
         span=tokens.span(*create.options["FUTURE"]),
@@ -268,13 +268,13 @@ def punctuate(gateway: Gateway, catalog: Catalog, tokens: TokenList, start: int,
         raise _no_named_stream(catalog, tokens, said.name, said.target)
     if said.bound is None:
         columns = named.stream.definition.columns
-        pattern = _Told(gateway, tokens, named.name, columns).pattern(said.conditions)
+        pattern = _StreamRows(gateway, tokens, named.name, columns).pattern(said.conditions)
         if not gateway.plan_only:
             named.producer().promise(pattern)
         return f"a punctuation of stream {named.name}: {pattern}"
-    clock = named.clock
-    value = gateway.sql(SqlText.of("SELECT CAST(", _piece(tokens, said.bound), f" AS {clock.kind}) AS bound"))
-    ticks = value.selectExpr(f"{clock.of_column('bound', clock.kind, clock.unit)} AS ticks")
+    scale = named.scale
+    value = gateway.sql(SqlText.of("SELECT CAST(", _piece(tokens, said.bound), f" AS {scale.kind}) AS bound"))
+    ticks = value.selectExpr(f"{scale.of_column('bound', scale.kind, scale.unit)} AS ticks")
     if gateway.plan_only:
         return f"a bound of stream {named.name}"
     with gateway.translated():
@@ -289,8 +289,8 @@ def punctuate(gateway: Gateway, catalog: Catalog, tokens: TokenList, start: int,
 
 
 @dataclass(frozen=True)
-class _Told:
-    """What a statement tells of the rows of a stream, whose values Spark evaluates in the columns' types."""
+class _StreamRows:
+    """What a statement says of the rows of a stream, whose values Spark evaluates in the columns' types."""
 
     gateway: Gateway
     tokens: TokenList
@@ -335,10 +335,10 @@ class _Told:
             found[name] = found[name] & own if name in found else own
         return Pattern.of(found)
 
-    def _names(self, given: Sequence[tuple[str, Span]]) -> tuple[str, ...]:
-        """Columns of which punctuations tell."""
-        names = tuple(self._known(name, span) for name, span in given)
-        for name, (_, span) in zip(names, given, strict=True):
+    def _names(self, named: Sequence[tuple[str, Span]]) -> tuple[str, ...]:
+        """Columns that punctuations may name."""
+        names = tuple(self._known(name, span) for name, span in named)
+        for name, (_, span) in zip(names, named, strict=True):
             try:
                 line_of(self.columns.field(name).type)
             except WindrowError as error:
@@ -346,19 +346,19 @@ class _Told:
                 raise
         return names
 
-    def _known(self, given: str, span: Span) -> str:
+    def _known(self, column: str, span: Span) -> str:
         known = {name.lower(): name for name in self.columns.names}
-        if given.lower() not in known:
+        if column.lower() not in known:
             raise AnalysisError(
-                f"stream {self.name} has no column {given}",
+                f"stream {self.name} has no column {column}",
                 condition="UNKNOWN_COLUMN",
                 sqlstate="42703",
                 sql=self.tokens.sql,
                 span=span,
-                hint=did_you_mean(given, self.columns.names)
+                hint=did_you_mean(column, self.columns.names)
                 or f"columns are {', '.join(self.columns.names)}",
             )
-        return str(known[given.lower()])
+        return str(known[column.lower()])
 
     def _place(self, operand: Range, name: str) -> Place:
         """The place of a value in the order of a column's."""
@@ -479,10 +479,10 @@ def _inserted(
     if isinstance(query, StreamRelation):  # which shows its rowtime first
         own = named.stream.definition.rowtime.column
         taken = columns_taken(named.stream, rows.columns[1:], columns, TextPlace(tokens.sql, place))
-        is_given = own in taken
-        columns = [*taken] if is_given else [own, *taken]
+        has_own = own in taken
+        columns = [*taken] if has_own else [own, *taken]
         numbered = rows.toDF(*(f"c{place}" for place in range(len(rows.columns))))
-        rows = numbered.select(*numbered.columns[1:]) if is_given else numbered
+        rows = numbered.select(*numbered.columns[1:]) if has_own else numbered
     if len(rows.columns) != len(columns):
         raise AnalysisError(
             f"rows have {len(rows.columns)} columns, and are inserted into {len(columns)}:"

@@ -14,7 +14,7 @@ from windrow.spark.live.plans.runner import live_streams, reads
 from windrow.spark.logs.named_in_session import NamedStreamEntry
 from windrow.spark.logs.session_streams import Stream
 from windrow.spark.recorded.continuous_queries import Runner
-from windrow.spark.relations.varying import Varying
+from windrow.spark.relations.time_varying_relation import TimeVarying
 from windrow.streams import NamedStream
 from windrow.syntax.sqltext import quoted
 from windrow.syntax.streams.create_view import View
@@ -106,7 +106,7 @@ def _renew(
         return
     assert definition is not None
     result = Runner(gateway, catalog, definition.reader, execution).run(definition.query)
-    if isinstance(result, Varying):
+    if isinstance(result, TimeVarying):
         catalog.relations[name] = result.renamed(definition.names)
     elif isinstance(result, Stream):
         renamed = dataclasses.replace(result.renamed(definition.names), name=catalog.streams[name].name)
@@ -115,7 +115,7 @@ def _renew(
 
 
 def show_endless(gateway: Gateway, catalog: Catalog, name: str) -> None:
-    """Tell what reads a view as a table that it streams, if it is of a live stream: it has no rows there."""
+    """Raise an error where a view of a live stream is read as a table: it has no rows there."""
     name = name.lower()
     definition, stream = catalog.definitions.get(name), catalog.streams.get(name)
     if definition is None or stream is None:
@@ -132,7 +132,7 @@ def remember_sequence(gateway: Gateway, catalog: Catalog, view: SequenceView) ->
     forget(gateway, catalog, view.name)
     _show(gateway, catalog, view.recorded())
     catalog.sequences[view.name.lower()] = view
-    if view.is_endless:  # what reads it as a table is told that it streams
+    if view.is_endless:  # what reads it as a table has an error that it streams
         with gateway.translated():
             shown = endless(gateway.spark, view.plan.outer.schema).toDF(*view.names)
             shown.createOrReplaceTempView(quoted(view.name))

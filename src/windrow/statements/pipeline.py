@@ -264,7 +264,7 @@ def _started(
                 on_malformed=on_malformed,
             )
             started[name] = query
-            if ends_by_itself:  # those that follow may read what it gives
+            if ends_by_itself:  # those that follow may read its output
                 query.await_termination()
     except BaseException:
         for query in started.values():
@@ -282,26 +282,26 @@ def _refuse_changed(checkpoint: Path, script: list[str]) -> None:
         ``PIPELINE_DIFFERS``, ``CHECKPOINT_VERSION``.
     """
     try:
-        kept = json.loads((checkpoint / _SCRIPT).read_text(encoding="utf-8"))
+        stored = json.loads((checkpoint / _SCRIPT).read_text(encoding="utf-8"))
     except FileNotFoundError:
         return
-    if kept["version"] != _VERSION:
+    if stored["version"] != _VERSION:
         raise InputError(
-            f"the checkpoint has version {kept['version']}, this version of Windrow reads {_VERSION}",
+            f"the checkpoint has version {stored['version']}, this version of Windrow reads {_VERSION}",
             condition="CHECKPOINT_VERSION",
             hint="go on with the version of Windrow that wrote it, or start with another checkpoint",
         )
-    was = kept["statements"]
+    was = stored["statements"]
     for number, (old, new) in enumerate(itertools.zip_longest(was, script), 1):
         if old == new:
             continue
-        told = (
+        difference = (
             f"statement {number} is new: {new!r}"
             if old is None
             else f"statement {number} was {old!r}, and is {'gone' if new is None else repr(new)}"
         )
         raise InputError(
-            f"the checkpoint {checkpoint} is of another script: {told}",
+            f"the checkpoint {checkpoint} is of another script: {difference}",
             condition="PIPELINE_DIFFERS",
             hint="start a changed script with a checkpoint of its own, and targets of its own",
         )

@@ -27,7 +27,7 @@ def run_blocking(
     query: Query,
     live: frozenset[str],
     written: Spelled,
-    asked_for_plan: bool,
+    is_explained: bool,
 ) -> Relation:
     """Run a query over streams without windows that groups, joins, combines or orders their rows.
 
@@ -43,20 +43,20 @@ def run_blocking(
         frame = gateway.sql(query.text, rows)
     except WindrowError as error:
         raise error.located(reader.tokens.sql) from error.__cause__
-    told = "over what is recorded: all rows, as if everything were promised"
+    text_of_plan = "over what is recorded: all rows, as if everything were promised"
     if not live:
-        return Relation(frame, told, gateway)
+        return Relation(frame, text_of_plan, gateway)
     text = None if written.written is None else written.written.sql
     plan = BlockingPlan(gateway, catalog, live, reader, query, tuple(frame.columns), within, text)
     is_endless = plan.is_endless or gateway.prefers_live
     if within:
         _refuse_other_order(plan, written)
-    if asked_for_plan:
+    if is_explained:
         text = how_blocking(plan)
         return Relation(gateway.spark.createDataFrame([(text,)], "plan string"), text, gateway, is_plan=True)
     if is_endless:
         return LiveRelation(plan, frame, how_blocking(plan))
-    return Relation(frame, told, gateway, live=plan)
+    return Relation(frame, text_of_plan, gateway, live=plan)
 
 
 def misplaced_within(written: Spelled) -> NotSupportedError:
@@ -74,7 +74,7 @@ def misplaced_within(written: Spelled) -> NotSupportedError:
 
 
 def _within(gateway: Gateway, catalog: Catalog, query: Query, written: Spelled) -> dict[str, int]:
-    """By how many ticks of its clock rows of the stream that is put in order may come out of it."""
+    """By how many ticks of its time scale rows of the stream that is put in order may come out of it."""
     tokens, within = written.written, written.within
     if tokens is None or within is None:
         return {}
@@ -84,9 +84,9 @@ def _within(gateway: Gateway, catalog: Catalog, query: Query, written: Spelled) 
     (name,) = names
     stream = catalog.streams[name]
     length = nanoseconds_of(gateway, tokens, within)
-    if length % stream.clock.nanoseconds:
+    if length % stream.scale.nanoseconds:
         raise AnalysisError(
-            f"this is no whole number of {stream.clock.unit.lower()}s, in which rowtimes are counted",
+            f"this is no whole number of {stream.scale.unit.lower()}s, in which rowtimes are counted",
             condition="INVALID_WINDOW_SIZE",
             sql=tokens.sql,
             span=tokens.span(*within.tokens),
@@ -94,7 +94,7 @@ def _within(gateway: Gateway, catalog: Catalog, query: Query, written: Spelled) 
         )
     if name not in catalog.named and stream.live is None:
         raise misplaced_within(written)
-    return {name: stream.clock.ticks(length)}
+    return {name: stream.scale.ticks(length)}
 
 
 def _recorded(catalog: Catalog, name: str, within: dict[str, int]) -> Stream:

@@ -8,10 +8,10 @@ from decimal import Decimal
 
 from pyspark.sql import DataFrame
 
-from windrow.algebra.clock import Clock
 from windrow.algebra.continuous import Query, Reader, StreamQuery
 from windrow.algebra.names import verbatim
 from windrow.algebra.rewriting.changing import refuse_changing
+from windrow.algebra.time_scale import TimeScale
 from windrow.errors import AnalysisError, NotSupportedError, ParseError, WindrowError, did_you_mean
 from windrow.explain.explain_live import how_live
 from windrow.explain.explained import explain_continuous
@@ -32,7 +32,7 @@ from windrow.spark.logs.session_streams import Stream
 from windrow.spark.logs.table_log import TableLog, of_frame
 from windrow.spark.logs.text_log import is_text_log, of_text_log, read_text_log
 from windrow.spark.recorded.continuous_queries import Runner
-from windrow.spark.relations.varying import Varying
+from windrow.spark.relations.time_varying_relation import TimeVarying
 from windrow.spark.scan.file_sources import read_table
 from windrow.statements.clauses_over_streams import declare_clauses
 from windrow.statements.inserts import insert_into_table
@@ -77,18 +77,18 @@ def is_continuous(text: str, catalog: Catalog) -> bool:
     return any(name in lower for name in catalog.names)
 
 
-def run_continuous(asked: StatementContext) -> Relation | None:
+def run_continuous(context: StatementContext) -> Relation | None:
     """Run a statement about streams; None if it is not about any.
 
     With EXPLAIN before it, or if the gateway is to plan only, nothing is made and the relation is its plan.
     """
-    gateway, catalog, execution = asked.gateway, asked.catalog, asked.execution
-    tokens, run_query = asked.tokens, asked.run_query
-    start, stop = asked.statement
+    gateway, catalog, execution = context.gateway, context.catalog, context.execution
+    tokens, run_query = context.tokens, context.run_query
+    start, stop = context.statement
     if tokens.word(start) == "EXPLAIN":
         start += 1 + (tokens.word(start + 1) in ("EXTENDED", "FORMATTED", "CODEGEN", "COST"))
         gateway.plan_only = True
-    asked_for_plan = gateway.plan_only
+    is_explained = gateway.plan_only
     refresh(gateway, catalog, execution)
     create = parse_create_stream(tokens, start, stop)
     if create is not None and gateway.reopens:
@@ -107,9 +107,9 @@ def run_continuous(asked: StatementContext) -> Relation | None:
     dropped = _dropped(tokens, start, stop, catalog)
     if dropped is not None:
         return _drop(gateway, catalog, dropped)
-    told = punctuate(gateway, catalog, tokens, start, stop)
-    if told is not None:
-        return _planned(gateway, told) if gateway.plan_only else _nothing(gateway)
+    punctuated = punctuate(gateway, catalog, tokens, start, stop)
+    if punctuated is not None:
+        return _planned(gateway, punctuated) if gateway.plan_only else _nothing(gateway)
     inserted = insert(gateway, catalog, tokens, (start, stop), run_query)
     if inserted is None:
         inserted = insert_into_table(gateway, tokens, (start, stop), run_query)
@@ -118,7 +118,7 @@ def run_continuous(asked: StatementContext) -> Relation | None:
     written = spelled(tokens, start, stop)
     statement = start, stop - len(tokens) + len(written.tokens)
     try:
-        return _run_query(gateway, catalog, written, statement, execution, asked_for_plan)
+        return _run_query(gateway, catalog, written, statement, execution, is_explained)
     except WindrowError as error:
         if error.sql == written.tokens.sql:
             error.sql = tokens.sql
@@ -131,7 +131,7 @@ def _run_query(
     written: Spelled,
     statement: Range,
     execution: str,
-    asked_for_plan: bool,
+    is_explained: bool,
 ) -> Relation | None:
     """Run a query or a view of one; None if nothing in it varies."""
     tokens, (start, stop) = written.tokens, statement
@@ -158,7 +158,7 @@ def _run_query(
         raise unsupported_statement(
             tokens, start, "a stored view of a continuous query", "create a TEMPORARY VIEW in each session"
         )
-    if isinstance(query, Query) and query.varies:
+    if isinstance(query, Query) and query.is_temporal:
         reader.refuse_bare_streams(query)
     refuse_changing(tokens, view.body if view is not None else (start, stop))
     live = live_streams(catalog, query)
@@ -170,7 +170,7 @@ def _run_query(
     if isinstance(query, StreamQuery) and blocks:
         if view is not None and written.within is not None:
             raise misplaced_within(written)
-        found = run_blocking(gateway, catalog, reader, query.query, live, written, asked_for_plan)
+        found = run_blocking(gateway, catalog, reader, query.query, live, written, is_explained)
         if view is None or gateway.plan_only:
             return found
         remember_gathered(gateway, catalog, written, view, found.columns)
@@ -179,7 +179,7 @@ def _run_query(
     is_endless = as_live is not None and (as_live.is_endless or gateway.prefers_live)
     gateway.plan_only = gateway.plan_only or (is_endless and view is None)
     runner = Runner(gateway, catalog, reader, execution)
-    if as_live is not None and isinstance(query, Query) and not query.varies:
+    if as_live is not None and isinstance(query, Query) and not query.is_temporal:
         if view is not None and as_live.is_endless:
             raise _no_view_of_changes(tokens, query)
         try:
@@ -190,11 +190,11 @@ def _run_query(
             as_live = None  # of what is recorded it is a table
     result = runner.run(query)
     plan = explain_continuous(gateway, query, runner.plans)
-    if as_live is not None and view is None and (is_endless or asked_for_plan):
+    if as_live is not None and view is None and (is_endless or is_explained):
         plan = f"{plan}\n\n{how_live(as_live)}"
-    names = tuple(result.columns if isinstance(result, DataFrame) else result.shown)
+    names = tuple(result.columns if isinstance(result, DataFrame) else result.visible_names)
     as_live = None if as_live is None else replace(as_live, names=names)
-    if as_live is not None and is_endless and view is None and not asked_for_plan:
+    if as_live is not None and is_endless and view is None and not is_explained:
         return LiveRelation(as_live, result, plan)
     if gateway.plan_only:
         return _planned(gateway, plan)
@@ -202,11 +202,11 @@ def _run_query(
         _remember_view(gateway, catalog, tokens, view, result)
         if not isinstance(result, DataFrame):
             catalog.definitions[view.name.lower()] = CatalogDefinition(
-                reader, query, tuple(view.columns or result.shown)
+                reader, query, tuple(view.columns or result.visible_names)
             )
             show_endless(gateway, catalog, view.name)
         return _nothing(gateway)
-    if isinstance(result, Varying):
+    if isinstance(result, TimeVarying):
         return VaryingRelation(result, plan, gateway, live=as_live)
     if isinstance(result, Stream):
         return StreamRelation(result, plan, gateway, live=as_live)
@@ -291,8 +291,8 @@ def _created(gateway: Gateway, tokens: TokenList, create: CreateStream) -> Strea
             if is_text_log(path):
                 _refuse_parts(tokens, create)
                 log = read_text_log(path, width=len(types) - 1)
-                clock = _clock_of(gateway, tokens, rowtime)
-                return of_text_log(gateway, log, tuple(types), clock, rowtime.name)
+                scale = _scale_of(gateway, tokens, rowtime)
+                return of_text_log(gateway, log, tuple(types), scale, rowtime.name)
             frame = read_table(gateway.spark, path)
         elif create.is_live:
             frame = gateway.sql(SqlText.of("SELECT * FROM STREAM ", _piece(tokens, start, stop)))
@@ -317,7 +317,7 @@ def _created(gateway: Gateway, tokens: TokenList, create: CreateStream) -> Strea
     )
     if not create.is_live:
         return of_frame(chosen, entries)
-    clock = _clock_of(gateway, tokens, rowtime)
+    scale = _scale_of(gateway, tokens, rowtime)
     lag = _length_of(gateway, tokens, create.lag)
     idle = _length_of(gateway, tokens, create.idle)
     future = _length_of(gateway, tokens, create.future)
@@ -325,7 +325,7 @@ def _created(gateway: Gateway, tokens: TokenList, create: CreateStream) -> Strea
         gateway.spark,
         chosen,
         entries,
-        lag=None if lag is None else int(lag // clock.nanoseconds),
+        lag=None if lag is None else int(lag // scale.nanoseconds),
         idle=None if idle is None else int(idle // 1000),
         future=None if future is None else int(future // 1000),
     )
@@ -369,11 +369,11 @@ def _refuse_parts(tokens: TokenList, create: CreateStream) -> None:
             )
 
 
-def _clock_of(gateway: Gateway, tokens: TokenList, rowtime: DeclaredColumn) -> Clock:
+def _scale_of(gateway: Gateway, tokens: TokenList, rowtime: DeclaredColumn) -> TimeScale:
     kind = _piece(tokens, *rowtime.kind) if rowtime.kind is not None else SqlText.of("BIGINT")
     simple = gateway.sql(SqlText.of("SELECT CAST(NULL AS ", kind, ")")).schema[0].dataType.simpleString()
-    clock = Clock.of(simple, rowtime.unit)
-    if clock is None:
+    scale = TimeScale.of(simple, rowtime.unit)
+    if scale is None:
         raise AnalysisError(
             f"{simple.upper()} is no type of a rowtime",
             condition="INVALID_ROWTIME",
@@ -381,7 +381,7 @@ def _clock_of(gateway: Gateway, tokens: TokenList, rowtime: DeclaredColumn) -> C
             span=tokens.span(*rowtime.tokens),
             hint="rowtimes are TIMESTAMP, DATE or BIGINT with a unit",
         )
-    return clock
+    return scale
 
 
 def _piece(tokens: TokenList, start: int, stop: int) -> SqlText:
@@ -393,14 +393,18 @@ def _piece(tokens: TokenList, start: int, stop: int) -> SqlText:
 
 
 def _remember_view(
-    gateway: Gateway, catalog: Catalog, tokens: TokenList, view: View, result: Varying | Stream | DataFrame
+    gateway: Gateway,
+    catalog: Catalog,
+    tokens: TokenList,
+    view: View,
+    result: TimeVarying | Stream | DataFrame,
 ) -> None:
-    names = result.columns if isinstance(result, DataFrame) else list(result.shown)
+    names = result.columns if isinstance(result, DataFrame) else list(result.visible_names)
     if not is_free(gateway, catalog, tokens, view, names):
         return
     catalog.forget(view.name)
     renamed = tuple(view.columns or names)
-    if isinstance(result, Varying):
+    if isinstance(result, TimeVarying):
         catalog.relations[view.name.lower()] = result.renamed(renamed)
     elif isinstance(result, Stream):
         remember_stream(gateway, catalog, view.name, result.renamed(renamed))

@@ -1,6 +1,6 @@
 """Joins of a stream with the versions of another: which row of a key is valid at a time; streams of the past.
 
-Told by processing time, a version is valid from its rowtime until that of the next of its key, which is a
+By processing time, a version is valid from its rowtime until that of the next of its key, which is a
 column of ours; versions that come late change what was joined before. As a stream, the versions are the last
 row of each key at the instant of each row.
 """

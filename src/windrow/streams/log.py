@@ -239,14 +239,14 @@ class Log:
 
     def _end(self, after: int) -> int:
         """The last number from `after` on, found by galloping search."""
-        step = 1
-        while self.path(after + step).exists():
-            after += step
-            step *= 2
-        while step > 1:
-            step //= 2
-            if self.path(after + step).exists():
-                after += step
+        stride = 1
+        while self.path(after + stride).exists():
+            after += stride
+            stride *= 2
+        while stride > 1:
+            stride //= 2
+            if self.path(after + stride).exists():
+                after += stride
         return after
 
     def _follow(self, place: Place, link: Link, number: int, *, is_chained: bool) -> None:

@@ -320,14 +320,14 @@ class Producer:
         return min(self.stream.definition.rowtime.tick(instant, self._zone) + strict, FOREVER)
 
     def _refuse_late(self, ticks: Ints, entries: pa.Table) -> None:
-        decided, shown = self._decided(entries), self.stream.definition.rowtime.shown
+        decided, formatted = self._decided(entries), self.stream.definition.rowtime.formatted
         ahead = np.flatnonzero(decided.decision[: len(ticks)] == Decision.QUARANTINED)
         if len(ahead):
             row = int(ahead[0])
             raise InputError(
                 f"{len(ahead)} of {len(ticks)} rows are too far ahead of their processing time: the first, "
-                f"row {row}, has rowtime {shown(int(ticks[row]))}, and may not be after "
-                f"{shown(int(decided.violated[row]))}",
+                f"row {row}, has rowtime {formatted(int(ticks[row]))}, and may not be after "
+                f"{formatted(int(decided.violated[row]))}",
                 condition="LATE_ROWS",
                 hint="nothing was inserted; leave them out, or keep them in the log with late='keep'",
             )
@@ -336,8 +336,8 @@ class Producer:
             row = int(late[0])
             raise InputError(
                 f"{len(late)} of {len(ticks)} rows are below the bound of producer {self.name}: the first, "
-                f"row {row}, has rowtime {shown(int(ticks[row]))}, the bound is "
-                f"{shown(int(decided.violated[row]))}",
+                f"row {row}, has rowtime {formatted(int(ticks[row]))}, the bound is "
+                f"{formatted(int(decided.violated[row]))}",
                 condition="LATE_ROWS",
                 hint="nothing was inserted; leave them out, or keep them in the log with late='keep'",
             )
@@ -469,7 +469,7 @@ class Producer:
             return
         name, rowtime = str(self.stream.folder), self.stream.definition.rowtime
         reached = max(self._wrote, self._position.ptime)
-        warning = ahead_warning(name, self._own, reached, rowtime.nanoseconds, rowtime.shown)
+        warning = ahead_warning(name, self._own, reached, rowtime.nanoseconds, rowtime.formatted)
         if warning is not None:
             self._has_warned = True
             warnings.warn(warning, RuntimeWarning, stacklevel=2)

@@ -102,7 +102,7 @@ class LengthReader:
     tokens, start, stop
         The text, where the length begins, and where it ends at the latest.
     place
-        Where it stands, as an error tells of it: ``in the window``, ``after LAG``.
+        Where it stands, as an error says it: ``in the window``, ``after LAG``.
     ends
         The words before which it ends.
     hint
@@ -230,11 +230,11 @@ class LengthReader:
         """Refuse an expression that ends with one."""
         if last >= self.start and self._is_operator(last):
             operator = self.tokens[last].text
-            told, hint = (
+            message, hint = (
                 f"expected a value after {operator}",
                 f"write a value after it, or leave {operator} out",
             )
-            raise self.wrong(told, last, hint, "PARSE_SYNTAX_ERROR")
+            raise self.wrong(message, last, hint, "PARSE_SYNTAX_ERROR")
 
     def _number(self, least: int | None) -> Length:
         tokens, start = self.tokens, self.start

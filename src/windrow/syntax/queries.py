@@ -183,7 +183,7 @@ def _from_first(tokens: TokenList, start: int, level: list[int], stop: int) -> S
 
 
 def _without_from(tokens: TokenList, start: int, level: list[int], stop: int) -> Select:
-    """A block that gives one row."""
+    """A block that returns one row."""
     found = [at for at in level if tokens.word(at) in _CLAUSES and tokens.word(at) != "WINDOW"]
     where = next((at for at in found if tokens.word(at) == "WHERE"), None)
     end = stop if where is None else where

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from windrow.syntax.cql_clauses import parse_stream_window, window_at
 from windrow.syntax.lengths import Length
-from windrow.syntax.patterns.match_recognize import find_matches, given_offsets
+from windrow.syntax.patterns.match_recognize import find_matches, match_lengths
 from windrow.syntax.patterns.pattern_windows import find_pattern_windows
 from windrow.syntax.streams.create_stream import parse_create_stream
 from windrow.syntax.streams.emit_clause import clauses_in, parse_emission
@@ -67,6 +67,6 @@ def written_lengths(tokens: TokenList, start: int, stop: int) -> Iterator[Length
         clauses = [item.clause for item in find_matches(tokens)]
         clauses += [window.clause for block in find_pattern_windows(tokens) for window in block.windows]
         for clause in clauses:
-            yield from given_offsets(tokens, clause)
+            yield from match_lengths(tokens, clause)
         times = [length for clause in clauses for length in (clause.within, clause.duration)]
         yield from (length for length in times if length is not None and not length.reads_row)

@@ -16,7 +16,7 @@ from windrow.spark.live.hosts import steps_of
 from windrow.spark.live.micro_batches.steps import Steps
 from windrow.spark.live.sinks.targets import in_mode
 
-__all__ = ["Frames", "Played", "in_steps"]
+__all__ = ["Frames", "Played", "in_micro_batches"]
 
 Frames = Callable[[Steps], Mapping[str, DataFrame]]
 """The entries of each stream in a micro-batch, as DataFrames with the columns of the arriving entries."""
@@ -76,7 +76,7 @@ class _Killing(Memory):
         return count
 
 
-def in_steps(
+def in_micro_batches(
     plan: LivePlan,
     folder: Path,
     steps: Collection[Frames],

@@ -26,7 +26,7 @@ from windrow.spark.logs.session_streams import ROWTIME
 from windrow.streams import FOREVER
 from windrow.syntax.sqltext import Piece, SqlText, quoted
 from windrow.testing.differences import Row, assert_same_rows
-from windrow.testing.playing import Frames, Played, in_steps
+from windrow.testing.playing import Frames, Played, in_micro_batches
 
 __all__ = ["Script"]
 
@@ -117,7 +117,7 @@ class Script:
         streams = self.session._catalog.streams
         declared = streams[name.lower()]
         assert declared.live is not None
-        live = replace(declared.live, given=declared.live.given | {BOUND})
+        live = replace(declared.live, declared=declared.live.declared | {BOUND})
         streams[name.lower()] = replace(declared, live=live)
         found = {column.lower(): column for column in columns.names}
         producer = options.get("producer")
@@ -207,9 +207,11 @@ class Script:
         self._refuse_others(plan)
         entries = [*self._entries, *(self._ends() if ends else ())]
         places = sorted({0, len(entries), *(cut for cut in cuts if 0 < cut < len(entries))})
-        steps = [self._frames(entries[low:high], low) for low, high in pairwise(places)]
+        batches = [self._frames(entries[low:high], low) for low, high in pairwise(places)]
         with tempfile.TemporaryDirectory() as folder:
-            return in_steps(plan, Path(folder) / "checkpoint", steps, kills, envelope or plan.envelope)
+            return in_micro_batches(
+                plan, Path(folder) / "checkpoint", batches, kills, envelope or plan.envelope
+            )
 
     def expect(
         self,
@@ -302,9 +304,9 @@ class Script:
             yield _Entry(stream, _END, _values(known, values), producer)
 
     def _frames(self, entries: Sequence[_Entry], first: int) -> Frames:
-        def frames(steps: Steps) -> Mapping[str, DataFrame]:
+        def frames(batches: Steps) -> Mapping[str, DataFrame]:
             found = {}
-            for _, name, stream in steps.streams():
+            for _, name, stream in batches.streams():
                 assert stream.live is not None
                 known = self._known(name)
                 own = [

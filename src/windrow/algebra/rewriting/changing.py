@@ -45,10 +45,10 @@ def refuse_changing(tokens: TokenList, query: Range) -> None:
             continue
         called = tokens.is_symbol(index + 1, "(")
         if reads_clock(tokens, index) and (called or tokens[index].text.lower() not in _WITH_BRACKETS):
-            told, condition = "a stream does not know the system clock", "SYSTEM_CLOCK"
+            message, condition = "a stream does not know the system clock", "SYSTEM_CLOCK"
             hint = "read a column of processing times, or pass the time as a parameter"
         elif varies_by_run(tokens, index):
-            told, condition = (
+            message, condition = (
                 f"{tokens[index].text} gives another value in each run",
                 "NONDETERMINISTIC_QUERY",
             )
@@ -57,5 +57,5 @@ def refuse_changing(tokens: TokenList, query: Range) -> None:
             continue
         stop = tokens.partner[index + 1] + 1 if called else index + 1
         raise NotSupportedError(
-            told, condition=condition, sql=tokens.sql, span=tokens.span(index, stop), hint=hint
+            message, condition=condition, sql=tokens.sql, span=tokens.span(index, stop), hint=hint
         )

@@ -136,10 +136,10 @@ class Expander:
         items = with_items(self.tokens, index)
         if not items:
             return None
-        kept = [item for item in items if item.recursive or not self.leads_to_streams(item.body)]
-        listed = SqlText.join(", ", [self._piece(*item.item) for item in kept])
-        word = "WITH RECURSIVE " if any(item.recursive for item in kept) else "WITH "
-        return (SqlText.of(word, listed, " ") if kept else SqlText()), items[-1].item[1]
+        remaining = [item for item in items if item.recursive or not self.leads_to_streams(item.body)]
+        listed = SqlText.join(", ", [self._piece(*item.item) for item in remaining])
+        word = "WITH RECURSIVE " if any(item.recursive for item in remaining) else "WITH "
+        return (SqlText.of(word, listed, " ") if remaining else SqlText()), items[-1].item[1]
 
     def _seen(self, index: int) -> Cte | None:
         name = self.tokens[index].name.lower()

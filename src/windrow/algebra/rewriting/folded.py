@@ -104,10 +104,10 @@ def folded(
     ours = {name.lower() for name in known.ours}
     own = list(inside) if is_nested else [name for name in columns if name.lower() not in ours]
     by = _resolve(key, own, "the row")
-    shown = ", ".join(map(quoted, own))
+    listed = ", ".join(map(quoted, own))
     if by:
         later = _resolve(order or known.order, columns, "the stream; name what orders changes")
-        return _last_of_each(stream, known, shown, own, by, later, is_nested=is_nested)
+        return _last_of_each(stream, known, listed, own, by, later, is_nested=is_nested)
     if is_nested:
         entered, left = (", ".join(f"{side}.{quoted(name)}" for name in own) for side in ("after", "before"))
         changes = (
@@ -115,17 +115,17 @@ def folded(
             f" UNION ALL SELECT {left}, -1 AS {_SIGN} FROM {quoted(stream)} WHERE op IN ('u', 'd')"
         )
     else:
-        changes = f"SELECT {shown}, {known.sign} AS {_SIGN} FROM {quoted(stream)}"
-    groups = f"FROM ({changes}) AS c GROUP BY {shown} HAVING SUM({_SIGN}) > 0"
-    counted = f"SELECT {shown}, SUM({_SIGN}) AS {_COUNT} {groups}"
+        changes = f"SELECT {listed}, {known.sign} AS {_SIGN} FROM {quoted(stream)}"
+    groups = f"FROM ({changes}) AS c GROUP BY {listed} HAVING SUM({_SIGN}) > 0"
+    counted = f"SELECT {listed}, SUM({_SIGN}) AS {_COUNT} {groups}"
     copies = f"explode(sequence(1, CAST({_COUNT} AS INT)))"
-    return f"SELECT {shown} FROM (SELECT {shown}, {copies} AS {_PLACE} FROM ({counted}) AS n) AS r"
+    return f"SELECT {listed} FROM (SELECT {listed}, {copies} AS {_PLACE} FROM ({counted}) AS n) AS r"
 
 
 def _last_of_each(
     stream: str,
     known: _Envelope,
-    shown: str,
+    listed: str,
     own: Sequence[str],
     key: Sequence[str],
     order: Sequence[str],
@@ -134,7 +134,7 @@ def _last_of_each(
 ) -> str:
     """The last row of each key, where it has not left."""
     side = f"IF({_SIGN} = 1, after, before)."
-    values = ", ".join(f"{side}{quoted(name)} AS {quoted(name)}" for name in own) if is_nested else shown
+    values = ", ".join(f"{side}{quoted(name)} AS {quoted(name)}" for name in own) if is_nested else listed
     later = [f"__order{at}" for at in range(len(order))]
     named = ", ".join(f"{quoted(name)} AS {alias}" for name, alias in zip(order, later, strict=True))
     signed = f"SELECT *, {known.sign} AS {_SIGN} FROM {quoted(stream)}"
@@ -144,7 +144,7 @@ def _last_of_each(
     placed = (
         f"SELECT *, ROW_NUMBER() OVER (PARTITION BY {keys} ORDER BY {last}) AS {_PLACE} FROM ({rows}) AS c"
     )
-    return f"SELECT {shown} FROM ({placed}) AS p WHERE {_PLACE} = 1 AND {_SIGN} > 0"
+    return f"SELECT {listed} FROM ({placed}) AS p WHERE {_PLACE} = 1 AND {_SIGN} > 0"
 
 
 def _resolve(names: Sequence[str], known: Sequence[str], where: str) -> list[str]:

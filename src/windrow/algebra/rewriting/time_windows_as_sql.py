@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from windrow.algebra.clock import Clock
+from windrow.algebra.time_scale import TimeScale
 from windrow.syntax.sqltext import SqlText, quoted
 
 __all__ = [
@@ -19,9 +19,9 @@ __all__ = [
     "TICKS",
     "TimeWindow",
     "last_instant",
-    "told_sessions",
-    "told_windows",
+    "sessions_of_alias",
     "windowed",
+    "windows_of_alias",
 ]
 
 TICKS = "__ticks"
@@ -57,7 +57,7 @@ class TimeWindow:
         TUMBLE, HOP, CUMULATE or SESSION.
     time, time_type
         The column of the times, and its type as Spark's SQL names it.
-    clock
+    scale
         The unit of lengths and ticks.
     lengths
         Ticks, by the names of the parameters: dur, hopsize, step, gap, maxdur, offset.
@@ -70,13 +70,13 @@ class TimeWindow:
     kind: str
     time: str
     time_type: str
-    clock: Clock
+    scale: TimeScale
     lengths: Mapping[str, int]
     names: tuple[str, ...]
     keys: tuple[str, ...] = ()
 
     @property
-    def step(self) -> int:
+    def hop(self) -> int:
         """What windows begin at multiples of."""
         return self.lengths["hopsize" if self.kind == "HOP" else "dur"]
 
@@ -84,28 +84,28 @@ class TimeWindow:
         """SQL for the last begin of a window that is not after an instant."""
         offset = self.lengths.get("offset", 0)
         moved = f"{ticks} - {offset}L" if offset else ticks
-        return f"({ticks} - pmod({moved}, {self.step}L))"
+        return f"({ticks} - pmod({moved}, {self.hop}L))"
 
     def columns(self, start: str, end: str) -> list[str]:
         """SQL for the columns that are added, from ticks."""
-        last = last_instant(self.clock)
+        last = last_instant(self.scale)
         values = (start, end, f"{end} - {last}L")[: len(self.names)]
         return [
-            f"{self.clock.to_column(f'({value})')} AS {quoted(name)}"
+            f"{self.scale.to_column(f'({value})')} AS {quoted(name)}"
             for value, name in zip(values, self.names, strict=True)
         ]
 
-    def shown(self, start: str, end: str) -> str:
+    def column_list(self, start: str, end: str) -> str:
         """The same as a list."""
         return ", ".join(self.columns(start, end))
 
 
-def last_instant(clock: Clock) -> int:
+def last_instant(scale: TimeScale) -> int:
     """How many ticks before the end of a window its last instant is."""
-    return 1 if clock.kind == "bigint" else max(_MILLISECOND // clock.nanoseconds, 1)
+    return 1 if scale.kind == "bigint" else max(_MILLISECOND // scale.nanoseconds, 1)
 
 
-def told_windows(alias: str | None) -> tuple[str, dict[str, int]] | None:
+def windows_of_alias(alias: str | None) -> tuple[str, dict[str, int]] | None:
     """The kind and the lengths of the windows that a query adds, by the name in it; None for other names."""
     found = re.fullmatch(rf"{_MARK}([a-z]+)((?:_m?\d+)+)", alias or "")
     if found is None or (names := _LENGTHS.get(found[1].upper())) is None:
@@ -114,11 +114,11 @@ def told_windows(alias: str | None) -> tuple[str, dict[str, int]] | None:
     return (found[1].upper(), dict(zip(names, values, strict=True))) if len(names) == len(values) else None
 
 
-def told_sessions(alias: str | None) -> tuple[int, int | None] | None:
+def sessions_of_alias(alias: str | None) -> tuple[int, int | None] | None:
     """The gap and the longest duration, if any, of the sessions that a query adds, by the name in it."""
-    told = told_windows(alias)
-    if told is not None:
-        return (told[1]["gap"], None) if told[0] == "SESSION" else None
+    written = windows_of_alias(alias)
+    if written is not None:
+        return (written[1]["gap"], None) if written[0] == "SESSION" else None
     found = re.fullmatch(rf"{_LASTING}(\d+)_(\d+)", alias or "")
     return None if found is None else (int(found[1]), int(found[2]))
 
@@ -126,34 +126,34 @@ def told_sessions(alias: str | None) -> tuple[int, int | None] | None:
 def windowed(window: TimeWindow, rows: SqlText) -> SqlText:
     """A query for the rows with the windows that they are in; rows without a time are in none."""
     column = quoted(window.time)
-    ticks = window.clock.of_column(column, window.time_type, window.clock.unit)
+    ticks = window.scale.of_column(column, window.time_type, window.scale.unit)
     timed = SqlText.of(f"SELECT *, {ticks} AS {TICKS} FROM ", rows, f" WHERE {column} IS NOT NULL")
     if window.kind == "SESSION":
         return _sessions(window, timed)
     if window.kind == "TUMBLE":
         start = window.floor(TICKS)
-        shown = window.shown(start, f"{start} + {window.lengths['dur']}L")
-        return SqlText.of(f"SELECT * EXCEPT ({TICKS}), {shown} FROM (", timed, ") ", _mark(window))
+        listed = window.column_list(start, f"{start} + {window.lengths['dur']}L")
+        return SqlText.of(f"SELECT * EXCEPT ({TICKS}), {listed} FROM (", timed, ") ", _mark(window))
     if window.kind == "HOP":
         starts, end = _hops(window), f"{_START} + {window.lengths['dur']}L"
         start = _START
     else:
         starts, start = _ends(window), window.floor(TICKS)
         end = _START
-    shown = window.shown(start, end)
+    listed = window.column_list(start, end)
     dealt = SqlText.of(f"SELECT *, explode({starts}) AS {_START} FROM (", timed, ")")
-    return SqlText.of(f"SELECT * EXCEPT ({TICKS}, {_START}), {shown} FROM (", dealt, ") ", _mark(window))
+    return SqlText.of(f"SELECT * EXCEPT ({TICKS}, {_START}), {listed} FROM (", dealt, ") ", _mark(window))
 
 
 def _mark(window: TimeWindow) -> str:
-    """A name that encodes the windows of a query; :func:`told_windows` reads it."""
+    """A name that encodes the windows of a query; :func:`windows_of_alias` reads it."""
     lengths = "_".join(str(window.lengths.get(name, 0)) for name in _LENGTHS[window.kind])
     return f"AS {_MARK}{window.kind.lower()}_{lengths.replace('-', 'm')}"
 
 
 def _hops(window: TimeWindow) -> str:
     """The begins of the windows that an instant is in, as an array."""
-    hop, length = window.step, window.lengths["dur"]
+    hop, length = window.hop, window.lengths["dur"]
     last = window.floor(TICKS)
     most = -(-length // hop)
     begins = f"transform(sequence(0, {most - 1}), i -> {last} - i * {hop}L)"
@@ -184,8 +184,8 @@ def _sessions(window: TimeWindow, timed: SqlText) -> SqlText:
         begin = f"min({TICKS}) {of}"
         last = f"max({TICKS}) {of} + {gap}L"
         inner = ", ".join((TICKS, _BREAK, _NUMBER))
-        shown = window.shown(begin, last)
-        return SqlText.of(f"SELECT * EXCEPT ({inner}), {shown} FROM (", numbered, ") ", _mark(window))
+        listed = window.column_list(begin, last)
+        return SqlText.of(f"SELECT * EXCEPT ({inner}), {listed} FROM (", numbered, ") ", _mark(window))
     # within a run of rows without a gap, a row begins a session where the last one has reached its length
     begins = (
         f"aggregate(array_sort(collect_list({TICKS})), CAST(array() AS ARRAY<BIGINT>), (begins, t) -> "
@@ -208,4 +208,6 @@ def _sessions(window: TimeWindow, timed: SqlText) -> SqlText:
     last = f"least(max({TICKS}) {of} + {gap}L, {_BEGIN} + {longest}L)"
     inner = ", ".join((TICKS, _BREAK, _NUMBER, _BEGIN))
     lasting = f"AS {_LASTING}{gap}_{longest}"
-    return SqlText.of(f"SELECT * EXCEPT ({inner}), {window.shown(_BEGIN, last)} FROM (", begun, ") ", lasting)
+    return SqlText.of(
+        f"SELECT * EXCEPT ({inner}), {window.column_list(_BEGIN, last)} FROM (", begun, ") ", lasting
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from windrow.algebra.rewriting.time_windows_as_sql import told_windows
+from windrow.algebra.rewriting.time_windows_as_sql import windows_of_alias
 from windrow.syntax.nodes import Range
 from windrow.syntax.queries import FromItem, Select, parse_query
 from windrow.syntax.tokens import TokenList
@@ -41,10 +41,10 @@ class WindowsInText:
 
 def windows_in(tokens: TokenList, select: Select) -> WindowsInText | None:
     """The time windows that a generated block adds; None for other blocks."""
-    told = told_windows(select.source[0].alias) if select.source else None
-    if told is None:
+    written = windows_of_alias(select.source[0].alias) if select.source else None
+    if written is None:
         return None
-    kind, lengths = told
+    kind, lengths = written
     keys: tuple[str, ...] = ()
     inner = select
     while inner.where is None:  # the innermost leaves out rows without a time

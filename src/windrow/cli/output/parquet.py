@@ -27,7 +27,7 @@ __all__ = ["write_parquet"]
 def write_parquet(
     frame: DataFrame,
     path: Path,
-    shown: Path,
+    target: Path,
     sql: str,
     count: Callable[[int], None],
 ) -> int:
@@ -37,12 +37,12 @@ def write_parquet(
     ----------
     frame
         The rows.
-    path, shown
+    path, target
         The file, and its name in errors.
     sql
         The statement, to locate errors in.
     count
-        Told of every batch's number of rows when that is written.
+        Called with every batch's number of rows when that is written.
 
     Raises
     ------
@@ -65,7 +65,7 @@ def write_parquet(
         schema = frame.limit(0).toArrow().schema
     total = 0
     batches = stream(map_in_arrow(frame, _packed, "batch binary"), sql)
-    with writing_to(shown), pq.ParquetWriter(path, schema) as writer:
+    with writing_to(target), pq.ParquetWriter(path, schema) as writer:
         for (packed,) in batches:
             # Names of time zones differ between the two ways (UTC, Etc/UTC), instants do not.
             table = pa.ipc.open_stream(pa.py_buffer(packed)).read_all().cast(schema)

@@ -16,7 +16,7 @@ from pyspark.sql import types as T
 
 from windrow.errors import ExecutionError, Span, WindrowError
 from windrow.spark.errors import malformed_record, translate
-from windrow.spark.jvm.bridge import JavaError, LostError, told_by_spark
+from windrow.spark.jvm.bridge import JavaError, LostError, reported_by_spark
 from windrow.spark.runtime.quiet import quiet
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def translated(sql: str) -> Iterator[None]:
             if (malformed := malformed_record(str(error))) is not None:
                 raise malformed from None
             # the local iterator raises this error of Java untranslated, `collect` does not
-            cause = told_by_spark(error)
+            cause = reported_by_spark(error)
             raise _located(translate(cause), cause, sql) from None
         except (LostError, ConnectionError, EOFError):
             raise ExecutionError(

@@ -97,8 +97,10 @@ class Shell:
             self.run_statements(text)
         except StoppedError as stopped:
             self.has_failed = True
-            told = "interrupted" if stopped.is_over else "interrupted; what Spark began still goes on behind"
-            errors_console().print(told, style="yellow")
+            message = (
+                "interrupted" if stopped.is_over else "interrupted; what Spark began still goes on behind"
+            )
+            errors_console().print(message, style="yellow")
         except WindrowError as error:
             self.has_failed = True
             show_error(error, self._debug)

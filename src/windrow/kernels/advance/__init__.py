@@ -1,22 +1,22 @@
 """Sequences that grow: which windows and matches are final as rows come, and which rows are still needed.
 
-    kept rows + rows that came ─▶ advance ─▶ what is given now, rows to keep
+    retained rows + rows that came ─▶ advance ─▶ output, rows to retain
 
-One call is a step. Rows come in the order of the clause, step after step; a step's are all behind those of
-the steps before. What has been given is not given again, and what is given is what the whole sequence
-gives: nothing that may come later can change it. When all sequences are closed, or one is by its keys
-(:mod:`.ended`), all that is left of them is given.
+One call is a micro-batch. Rows come in the order of the clause; those of a micro-batch are all behind those
+of the ones before. What has been emitted is not emitted again, and the output is that of the whole sequence:
+nothing that may come later can change it. When all sequences are closed, or one is by its keys
+(:mod:`.ended`), all that is left of them is emitted.
 
-All that is carried from step to step is on the rows that are kept (:mod:`.suffix`), so a step is a function
+All that is carried from step to step is on the retained rows (:mod:`.suffix`), so a micro-batch is a function
 over tables, which a task can call for the partitions that it has, or the driver for all. So is what can be
-promised of all that later steps give (:mod:`.bounds`): by it, one sequence follows another.
+promised of the output of all later micro-batches (:mod:`.bounds`): by it, one sequence follows another.
 """
 
+from windrow.kernels.advance.advancing import Frontier, Growing, advance
 from windrow.kernels.advance.bounds import least_open
 from windrow.kernels.advance.ended import Ended
+from windrow.kernels.advance.growing_fragment import GrowingFragment, unpacked
 from windrow.kernels.advance.keeping import holds, keeping
-from windrow.kernels.advance.stage import GrowingStage, unpacked
-from windrow.kernels.advance.steps import Frontier, Growing, advance
 from windrow.kernels.advance.suffix import AT, CARRIED, DONE, STATE
 from windrow.kernels.advance.touched import Changed, changed, moves_by_time
 
@@ -29,7 +29,7 @@ __all__ = [
     "Ended",
     "Frontier",
     "Growing",
-    "GrowingStage",
+    "GrowingFragment",
     "advance",
     "changed",
     "holds",

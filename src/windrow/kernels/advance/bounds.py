@@ -1,4 +1,4 @@
-"""What sequences promise of what they will give: that no later window or match begins before some row."""
+"""What sequences promise of their later output: that no later window or match begins before some row."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from windrow.kernels.advance.suffix import DONE, STATE
 __all__ = ["least_open"]
 
 
-def least_open(kept: pa.Table, column: str) -> pa.Scalar | None:
+def least_open(retained: pa.Table, column: str) -> pa.Scalar | None:
     """The least value of a column in the rows that were kept at which something may still begin.
 
-    A window is at its label row, and a match begins at its first one, so what a later step gives is at one of
-    these rows, or at a row that has yet to come. None if there are no such rows.
+    A window is at its label row, and a match begins at its first one, so the output of a later micro-batch is
+    at one of these rows, or at a row that has yet to come. None if there are no such rows.
 
     Parameters
     ----------
-    kept
+    retained
         What :func:`windrow.kernels.advance.advance` keeps.
     column
         One of its columns that rises along the rows.
     """
-    is_open = kept.column(STATE).to_numpy().astype(np.int64) & DONE == 0
+    is_open = retained.column(STATE).to_numpy().astype(np.int64) & DONE == 0
     if not is_open.any():
         return None
-    return pc.min(kept.column(column).filter(pa.array(is_open)))
+    return pc.min(retained.column(column).filter(pa.array(is_open)))

@@ -1,4 +1,4 @@
-"""What a growing sequence gives when, and what it keeps until then, in words."""
+"""What a growing sequence emits when, and what it retains until then, in words."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _AT_END = "when the stream is closed"
 
 
 def keeping(plan: WindowPlan | MatchPlan, frontier: Frontier) -> tuple[str, str]:
-    """When windows or matches are given, and which rows are kept; of later rows the frontier is known."""
+    """When windows or matches are emitted, and which rows are retained, as far as the frontier says."""
     return _matches(plan, frontier) if isinstance(plan, MatchPlan) else _windows(plan, frontier)
 
 
@@ -52,12 +52,12 @@ def _windows(plan: WindowPlan, frontier: Frontier) -> tuple[str, str]:
     if plan.end is not None and plan.end.strategy == "unbounded":
         return f"{_AT_END}: only then the last row is known", "the rows of windows: not bounded"
     if has_timeouts(plan, frontier):
-        given = "when its last row is known, by a later row or by the frontier"
+        emitted = "when its last row is known, by a later row or by the frontier"
     elif plan.end is None:
-        given = "when the next one begins"
+        emitted = "when the next one begins"
     else:
-        given = "when its last row has come, and the rows beside that are known"
-    return given, _kept(plan, frontier)
+        emitted = "when its last row has come, and the rows beside that are known"
+    return emitted, _retention(plan, frontier)
 
 
 def _is_given_at_end(plan: WindowPlan, frontier: Frontier) -> bool:
@@ -66,7 +66,7 @@ def _is_given_at_end(plan: WindowPlan, frontier: Frontier) -> bool:
     return plan.tumbling and plan.has_label and not bounded
 
 
-def _kept(plan: WindowPlan, frontier: Frontier) -> str:
+def _retention(plan: WindowPlan, frontier: Frontier) -> str:
     if plan.has_label:
         if rows_before(plan) is not None:
             return f"the last {_plural(rows_before(plan) or 0)} of each partition, and windows that are open"
@@ -91,17 +91,17 @@ def _matches(plan: MatchPlan, frontier: Frontier) -> tuple[str, str]:
         return "when no later row can change the row's match", _of_frame(plan, plan.frame, frontier)
     at_end = "; before $, when the stream is closed" if (plan.program.op == END).any() else ""
     if plan.duration is not None and plan.duration.key in frontier.values.column_names:
-        given = f"when its time is over by the bound{at_end}"
-        return given, "rows from the first one on whose time is not over"
-    given = f"when no later row can change it{at_end}"
+        emitted = f"when its time is over by the bound{at_end}"
+        return emitted, "rows from the first one on whose time is not over"
+    emitted = f"when no later row can change it{at_end}"
     if plan.every and at_end:
-        given = f"when the next row of the partition is known{at_end}"
+        emitted = f"when the next row of the partition is known{at_end}"
     if limits_of(plan, frozenset(frontier.values.column_names)):
-        return given, "rows of matches that may go on, which WITHIN bounds"
+        return emitted, "rows of matches that may go on, which WITHIN bounds"
     longest = _longest(plan.program)
     if longest is not None:
-        return given, f"rows of matches that may go on: the last {_plural(longest)} of each partition"
-    return given, "rows of matches that may go on: not bounded, as the pattern and WITHIN do not bound them"
+        return emitted, f"rows of matches that may go on: the last {_plural(longest)} of each partition"
+    return emitted, "rows of matches that may go on: not bounded, as the pattern and WITHIN do not bound them"
 
 
 def _of_frame(plan: MatchPlan, frame: PatternFrame, frontier: Frontier) -> str:

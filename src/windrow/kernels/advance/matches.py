@@ -46,7 +46,7 @@ class Settled:
         int64, one a partition: the first row to keep.
     state
         What is settled about the rows, as `Suffix` has it.
-    given
+    emitted
         int64, one a partition: how many matches there have been.
     """
 
@@ -54,7 +54,7 @@ class Settled:
     free: Array
     needed: Array
     state: Array
-    given: Array
+    emitted: Array
 
 
 def advance_matches(
@@ -78,19 +78,19 @@ def settle(plan: MatchPlan, suffix: Suffix, frontier: Frontier | None) -> Settle
         alive = _alive(plan, suffix, limit, frontier)
     complete = np.full(len(first), is_closed)
     since = first + suffix.counts(suffix.state & SEARCHED > 0)
-    so_far = SoFar(begin, limit, alive, suffix.given, complete, since, _bound(plan, frontier))
+    so_far = SoFar(begin, limit, alive, suffix.emitted, complete, since, _bound(plan, frontier))
     matches = find_matches(plan, suffix.table, bounds, so_far)
     written = Written(matches, suffix.table)
     counts, row = np.diff(bounds), np.arange(suffix.table.num_rows)
-    settled = row < np.repeat(matches.kept, counts)
+    settled = row < np.repeat(matches.undecided_from, counts)
     is_taken = suffix.state & TAKEN > 0
     free = settled & ~suffix.is_done
     if plan.frame is None:
         free &= ~is_taken
     is_taken[written.row] = True
     is_taken[matches.start[matches.length == 0]] = True
-    needed = np.maximum(np.minimum(matches.kept, end) - before, first)
-    count = suffix.given + np.bincount(matches.partition, minlength=len(first))
+    needed = np.maximum(np.minimum(matches.undecided_from, end) - before, first)
+    count = suffix.emitted + np.bincount(matches.partition, minlength=len(first))
     state = settled * DONE + is_taken * TAKEN + (row < np.repeat(limit, counts)) * SEARCHED
     return Settled(matches, free, end if is_closed else needed, state, count)
 
@@ -168,7 +168,7 @@ def seen_beside(plan: MatchPlan) -> tuple[int, int]:
         register.kind == "number" for register in plan.registers
     )
     is_anchored = bool((plan.program.op == START).any())
-    # of all matches, those that end at a row are given together: whether it is the last one must be known
+    # of all matches, those that end at a row are emitted together: whether it is the last one must be known
     to_end = plan.every and bool((plan.program.op == END).any())
     before, after = max([0, *(-shift for shift in shifts)]), max([0, *shifts])
     if plan.frame is not None:  # what is before the frame is not read

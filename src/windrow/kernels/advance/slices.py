@@ -8,8 +8,8 @@ What a slice leaves open is what a live query would keep after its rows (:mod:`.
 the search stands when it comes to the slice. But searches that begin at different rows soon look for matches
 at the same ones: after a while it is the same what came before. So what is left open is found by a search of
 the slice's last rows alone. The slice before says what is open where the slice begins; what the slice then
-leaves open must be what it has told the next one. The first slice begins with nothing, so all is as it would
-be over the whole partition up to the first slice that leaves something else than it has told.
+leaves open must be what it has reported to the next one. The first slice begins with nothing, so all is as it
+would be over the whole partition up to the first slice that leaves something else than it has reported.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ Array = np.ndarray
 
 @dataclass(frozen=True)
 class Reached:
-    """What all slices are told of one.
+    """What one slice reports to all others.
 
     Attributes
     ----------
     is_known
         Whether it knew what is open where it begins, and could go on from there.
     is_as_guessed
-        Whether it leaves open what it has told the next slice.
+        Whether it leaves open what it has reported to the next slice.
     matches
         How many matches it has.
     """
@@ -55,9 +55,9 @@ class Reached:
 
 @dataclass(frozen=True)
 class FollowedSlices:
-    """What a slice gives, and leaves open: rows with `STATE`."""
+    """The output of a slice, and what it leaves open: rows with `STATE`."""
 
-    given: pa.Table
+    emitted: pa.Table
     open: pa.Table
     matches: int
 
@@ -102,9 +102,9 @@ def follow(plan: MatchPlan, opened: pa.Table | None, rows: pa.Table, *, is_last:
         state = np.concatenate([opened.column(STATE).to_numpy().astype(np.int8), state])
         rows = pa.concat_tables([opened.drop_columns(STATE), rows]).combine_chunks()
     suffix = _suffix(rows, state)
-    given, settled = advance_matches(plan, suffix, None if is_last else _NOTHING_KNOWN)
-    (matches,) = settled.given
-    return FollowedSlices(pa.Table.from_batches(given, plan.result), _open(suffix, settled), int(matches))
+    emitted, settled = advance_matches(plan, suffix, None if is_last else _NOTHING_KNOWN)
+    (matches,) = settled.emitted
+    return FollowedSlices(pa.Table.from_batches(emitted, plan.result), _open(suffix, settled), int(matches))
 
 
 def settled_slices(reached: Mapping[int, Reached], slices: range) -> int:
@@ -129,13 +129,13 @@ def settled_slices(reached: Mapping[int, Reached], slices: range) -> int:
     return count
 
 
-def numbered(plan: MatchPlan, given: pa.Table, before: int) -> pa.Table:
+def numbered(plan: MatchPlan, emitted: pa.Table, before: int) -> pa.Table:
     """The rows with the numbers of matches of which so many are before."""
     for measure in plan.measures:
         if isinstance(measure, MatchNumber):
-            at = given.column_names.index(measure.name)
-            given = given.set_column(at, given.schema.field(at), pc.add(given.column(at), before))
-    return given
+            at = emitted.column_names.index(measure.name)
+            emitted = emitted.set_column(at, emitted.schema.field(at), pc.add(emitted.column(at), before))
+    return emitted
 
 
 def _suffix(rows: pa.Table, state: Array) -> Suffix:

@@ -76,13 +76,13 @@ def first_starts(plan: WindowPlan, suffix: Suffix, undone: Array, frontier: Fron
     table = suffix.table
     for part in parts:
         names = sorted({ref.column for ref in columns(part)})
-        kept = table.select(names)
-        later = pa.concat_tables([kept, frontier.values.select(names).cast(kept.schema)])
+        retained = table.select(names)
+        later = pa.concat_tables([retained, frontier.values.select(names).cast(retained.schema)])
         following = np.repeat(np.where(undone < end, undone, table.num_rows), end - first)
         sides = ("label", "start")
         try:
             reached = holds_from(
-                part, kept, plan.constants, later.take(pa.array(following)), sides, ansi=plan.ansi
+                part, retained, plan.constants, later.take(pa.array(following)), sides, ansi=plan.ansi
             )
         except ExecutionError:  # of a pair of rows that no window may have
             continue
@@ -93,7 +93,7 @@ def first_starts(plan: WindowPlan, suffix: Suffix, undone: Array, frontier: Fron
 
 
 def _holds_of_itself(part: PairExpression, plan: WindowPlan, frontier: Frontier) -> bool:
-    """Whether a label row's window may begin at the row itself: a difference tells it of all rows alike."""
+    """Whether a label row's window may begin at the row itself: a difference decides it for all rows."""
     rows = PairRows(frontier.values, np.array([0, 1], np.int64), plan.constants, (part,), plan.ansi)
     here = np.zeros(1, np.int64)
     return bool(holds(part, rows, {"label": here, "start": here})[0])

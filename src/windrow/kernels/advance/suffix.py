@@ -15,25 +15,26 @@ __all__ = [
     "AT",
     "CARRIED",
     "DONE",
-    "GIVEN",
+    "EMITTED",
     "SEARCHED",
     "STATE",
     "TAKEN",
     "CountedRows",
     "Suffix",
-    "kept_rows",
+    "retained_rows",
     "suffix_of",
 ]
 
 Array = np.ndarray
 
-AT, STATE, GIVEN = "__at", "__state", "__given"
-CARRIED = pa.schema([(AT, pa.int64()), (STATE, pa.int8()), (GIVEN, pa.int64())])
-"""The columns that kept rows have besides: the position in the partition, from 1; what is settled about the
+AT, STATE, EMITTED = "__at", "__state", "__given"
+CARRIED = pa.schema([(AT, pa.int64()), (STATE, pa.int8()), (EMITTED, pa.int64())])
+"""The columns that retained rows have besides: the position in the partition, from 1; what is settled about
+the
 row, `DONE`, `TAKEN` and `SEARCHED`; how many matches the partition has had."""
 
 DONE, TAKEN, SEARCHED = 1, 2, 4
-"""Of a row: no window or match will begin at it any more; it is in a match that was given, or in a tumbling
+"""Of a row: no window or match will begin at it any more; it is in a match that was emitted, or in a tumbling
 window with a label row that was; it was searched."""
 
 
@@ -51,7 +52,7 @@ class Suffix:
         int64: the rows' positions in their partitions, from 1.
     state
         int8: `DONE`, `TAKEN` and `SEARCHED`.
-    given
+    emitted
         int64, one a partition: how many matches it has had.
     """
 
@@ -59,7 +60,7 @@ class Suffix:
     bounds: Array
     at: Array
     state: Array
-    given: Array
+    emitted: Array
 
     @property
     def is_done(self) -> Array:
@@ -86,7 +87,7 @@ class CountedRows(PairRows):
 
 
 def suffix_of(
-    kept: pa.Table | None,
+    retained: pa.Table | None,
     came: pa.Table,
     partition: tuple[str, ...],
     order: tuple[SortKey, ...],
@@ -99,25 +100,25 @@ def suffix_of(
     for field in CARRIED:
         came = came.append_column(field, pa.nulls(came.num_rows, field.type))
     whole = came
-    if kept is not None:
+    if retained is not None:
         for field in came.schema:
-            if field.name not in kept.column_names:
-                kept = kept.append_column(field, pa.nulls(kept.num_rows, field.type))
-        whole = pa.concat_tables([kept.select(came.column_names).cast(came.schema), came])
+            if field.name not in retained.column_names:
+                retained = retained.append_column(field, pa.nulls(retained.num_rows, field.type))
+        whole = pa.concat_tables([retained.select(came.column_names).cast(came.schema), came])
     whole = whole.combine_chunks()
     placed, bounds = sorted_partitions(whole, partition, (SortKey(AT, nulls_first=False), *order))
     whole = whole.select([*columns, *CARRIED.names])
     if not whole.num_rows:
         bounds = np.zeros(1, np.int64)
     whole = whole if placed is None else whole.take(pa.array(placed))
-    at, state, given = (whole.column(name).fill_null(0).to_numpy() for name in CARRIED.names)
+    at, state, emitted = (whole.column(name).fill_null(0).to_numpy() for name in CARRIED.names)
     first = bounds[:-1]
     begins = np.maximum(at[first], 1)
     counted = np.repeat(begins - first, np.diff(bounds)) + np.arange(whole.num_rows)
-    return Suffix(whole.drop_columns(CARRIED.names), bounds, counted, state.astype(np.int8), given[first])
+    return Suffix(whole.drop_columns(CARRIED.names), bounds, counted, state.astype(np.int8), emitted[first])
 
 
-def kept_rows(suffix: Suffix, needed: Array, state: Array, given: Array) -> pa.Table:
+def retained_rows(suffix: Suffix, needed: Array, state: Array, emitted: Array) -> pa.Table:
     """The rows from these of each partition on, with what is carried on them.
 
     Parameters
@@ -126,12 +127,12 @@ def kept_rows(suffix: Suffix, needed: Array, state: Array, given: Array) -> pa.T
         int64, one a partition: the first row to keep.
     state
         int8: of all rows.
-    given
+    emitted
         int64, one a partition.
     """
     counts = np.diff(suffix.bounds)
     rows = np.flatnonzero(np.arange(suffix.table.num_rows) >= np.repeat(needed, counts))
-    carried = (suffix.at, state.astype(np.int8), np.repeat(given, counts))
+    carried = (suffix.at, state.astype(np.int8), np.repeat(emitted, counts))
     table = suffix.table.take(pa.array(rows))
     for field, values in zip(CARRIED, carried, strict=True):
         table = table.append_column(field.name, pa.array(values[rows], field.type))

@@ -8,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from windrow.kernels.advance.advancing import Growing, advance
 from windrow.kernels.advance.ended import Ended
 from windrow.kernels.advance.frontier import Frontier
 from windrow.kernels.advance.matches import limits_of
 from windrow.kernels.advance.starts import bounding, rows_before
-from windrow.kernels.advance.steps import Growing, advance
 from windrow.kernels.advance.suffix import CARRIED
 from windrow.kernels.advance.timeouts import may_time_out
 from windrow.kernels.patterns.pattern_plan import MatchPlan
@@ -20,11 +20,11 @@ from windrow.kernels.window_plan import WindowPlan
 
 __all__ = ["Changed", "changed", "moves_by_time"]
 
-_KEPT = "__kept"
+_RETAINED = "__retained"
 
 
 def moves_by_time(plan: WindowPlan | MatchPlan, frontier: Frontier | None) -> bool:
-    """Whether a partition to which no row comes may give something, or need less, when the frontier moves.
+    """Whether a partition to which no row comes may emit something, or need less, when the frontier moves.
 
     Where it does not, a partition is as its last row left it, until another comes or none will.
 
@@ -50,46 +50,46 @@ class Changed:
 
     Attributes
     ----------
-    given
+    emitted
         As of :func:`windrow.kernels.advance.advance`.
     stays
-        bool: the rows kept before that are to be kept as they are.
+        bool: the rows retained before that are to be retained unchanged.
     rows
         Those to keep besides, in the same form.
     """
 
-    given: list[pa.RecordBatch]
+    emitted: list[pa.RecordBatch]
     stays: npt.NDArray[np.bool_]
     rows: pa.Table
 
 
 def changed(
     growing: Growing,
-    kept: pa.Table | None,
+    retained: pa.Table | None,
     came: pa.Table,
     frontier: Frontier | None,
     ended: Ended | None = None,
 ) -> Changed:
-    """As :func:`windrow.kernels.advance.advance`, told by what changes of the rows that are kept.
+    """As :func:`windrow.kernels.advance.advance`, computed from the changes of the retained rows.
 
-    `kept` has all rows of each partition of which it has any.
+    `retained` has all rows of each partition of which it has any.
     """
-    if kept is None:
-        given, left = advance(growing, None, came, frontier, ended)
-        return Changed(given, np.zeros(0, bool), left)
-    places = pa.array(np.arange(kept.num_rows))
-    growing = replace(growing, columns=(*growing.columns, _KEPT))
-    given, left = advance(
+    if retained is None:
+        emitted, left = advance(growing, None, came, frontier, ended)
+        return Changed(emitted, np.zeros(0, bool), left)
+    places = pa.array(np.arange(retained.num_rows))
+    growing = replace(growing, columns=(*growing.columns, _RETAINED))
+    emitted, left = advance(
         growing,
-        kept.append_column(_KEPT, places),
-        came.append_column(_KEPT, pa.nulls(came.num_rows, places.type)),
+        retained.append_column(_RETAINED, places),
+        came.append_column(_RETAINED, pa.nulls(came.num_rows, places.type)),
         frontier,
         ended,
     )
-    was_kept = left.column(_KEPT).is_valid().to_numpy()
-    place = left.column(_KEPT).fill_null(0).to_numpy()
-    for name in CARRIED.names if kept.num_rows else ():
-        was_kept &= left.column(name).to_numpy() == kept.column(name).to_numpy()[place]
-    stays = np.zeros(kept.num_rows, bool)
-    stays[place[was_kept]] = True
-    return Changed(given, stays, left.drop_columns(_KEPT).filter(pa.array(~was_kept)))
+    was_retained = left.column(_RETAINED).is_valid().to_numpy()
+    place = left.column(_RETAINED).fill_null(0).to_numpy()
+    for name in CARRIED.names if retained.num_rows else ():
+        was_retained &= left.column(name).to_numpy() == retained.column(name).to_numpy()[place]
+    stays = np.zeros(retained.num_rows, bool)
+    stays[place[was_retained]] = True
+    return Changed(emitted, stays, left.drop_columns(_RETAINED).filter(pa.array(~was_retained)))

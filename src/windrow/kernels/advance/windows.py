@@ -58,8 +58,8 @@ def advance_windows(
     else:
         found, settled = _sliding(plan, may_be, windows)
     done = suffix.is_done | settled
-    given = list(results(plan, rows, only(plan, found)))
-    return given, _needed(plan, suffix, done, beside, frontier), done * DONE | taken
+    emitted = list(results(plan, rows, only(plan, found)))
+    return emitted, _needed(plan, suffix, done, beside, frontier), done * DONE | taken
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ def _labels(plan: WindowPlan, rows: PairRows, suffix: Suffix, may_be: Array) -> 
 
 
 def _all_left(plan: WindowPlan, rows: PairRows, suffix: Suffix) -> Windows:
-    """The windows that have not been given, where no more rows will come."""
+    """The windows that have not been emitted, where no more rows will come."""
     windows = windows_at(plan, rows, _labels(plan, rows, suffix, ~suffix.is_done))
     if plan.tumbling:
         windows = windows.take(np.flatnonzero(~_is_before(windows, suffix, _reached(suffix))))
@@ -145,10 +145,10 @@ def _tumbling(
         windows = tumbled(windows)
         final = _ended(plan, windows)
     settled = may_be | _covered(suffix, windows.take(np.flatnonzero(final)))
-    held = np.zeros(len(may_be), bool)
-    held[windows.label[~final]] = True
+    blocked = np.zeros(len(may_be), bool)
+    blocked[windows.label[~final]] = True
     counts = np.diff(suffix.bounds)
-    before = np.concatenate([[0], np.cumsum(held)])
+    before = np.concatenate([[0], np.cumsum(blocked)])
     is_behind = before[1:] > np.repeat(before[suffix.bounds[:-1]], counts)
     return windows.take(np.flatnonzero(final)), settled & ~is_behind
 
@@ -172,9 +172,9 @@ def _tumbling_labels(
     if begins is None:
         return windows.take(np.zeros(0, np.int64)), np.zeros(len(may_be), bool)
     of = np.repeat(np.arange(len(first)), counts)
-    holds_up = np.zeros(len(first), bool)
-    holds_up[of[windows.label[windows.open_start]]] = True
-    is_open = ~_is_before(windows, suffix, _reached(suffix)) & ~holds_up[of[windows.label]]
+    blocks_later = np.zeros(len(first), bool)
+    blocks_later[of[windows.label[windows.open_start]]] = True
+    is_open = ~_is_before(windows, suffix, _reached(suffix)) & ~blocks_later[of[windows.label]]
     chosen = windows.take(np.flatnonzero(is_open))
     if plan.end is None:
         chosen = between_starts(chosen)
@@ -183,20 +183,20 @@ def _tumbling_labels(
         chosen = tumbled(chosen)
         final = _ended(plan, chosen)
     final &= chosen.low <= begins[of[chosen.label]]
-    held = np.append(0, np.cumsum(~final))
-    before = held[np.searchsorted(of[chosen.label], of[chosen.label])]
-    given = chosen.take(np.flatnonzero(final & (held[1:] == before)))
-    reached = _reached(suffix, given)
+    blocked = np.append(0, np.cumsum(~final))
+    before = blocked[np.searchsorted(of[chosen.label], of[chosen.label])]
+    emitted = chosen.take(np.flatnonzero(final & (blocked[1:] == before)))
+    reached = _reached(suffix, emitted)
     settled = may_be.copy()
     settled[windows.label[windows.open_start | ~_is_before(windows, suffix, reached)]] = False
-    return given, settled
+    return emitted, settled
 
 
-def _reached(suffix: Suffix, given: Windows | None = None) -> Array:
-    """The row of each partition after the windows that it was given, before and now."""
+def _reached(suffix: Suffix, emitted: Windows | None = None) -> Array:
+    """The row of each partition after the windows that were emitted of it, before and now."""
     taken = suffix.state & TAKEN > 0
-    if given is not None:
-        taken = taken | _covered(suffix, given)
+    if emitted is not None:
+        taken = taken | _covered(suffix, emitted)
     row = np.where(taken, np.arange(len(taken)) + 1, 0)
     reached: Array = suffix.bounds[:-1].copy()
     np.maximum.at(reached, np.repeat(np.arange(len(reached)), np.diff(suffix.bounds)), row)

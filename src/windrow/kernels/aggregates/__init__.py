@@ -59,7 +59,7 @@ class Function:
     is_arbitrary
         Whether its value is that of some row, or a list, so that ties or the order of rows decide.
     in_any_order
-        For which types the same rows in another order give the same value, to the last digit.
+        For which types the same rows in another order have the same value, to the last digit.
     retracts
         For which types the states of rows that leave can be subtracted from the group's.
     merges
@@ -97,12 +97,12 @@ def aggregate(spec: Aggregate, rows: pa.Table, lo: Ints, hi: Ints, gaps: Gaps | 
     -------
     pyarrow.Array or pyarrow.ChunkedArray
         One value of ``spec.result_type`` per window. NULLs among the values are passed over; a window
-        with none but NULLs gives NULL, except for counts (0) and collections ([]).
+        with none but NULLs returns NULL, except for counts (0) and collections ([]).
 
     Raises
     ------
     ExecutionError
-        A value does not fit the result type, as each function tells.
+        A value does not fit the result type, as each function says.
     """
     lo, hi = np.asarray(lo, np.int64), np.asarray(hi, np.int64)
     if not len(lo):

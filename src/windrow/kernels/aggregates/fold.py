@@ -93,28 +93,28 @@ def _fold_crossing(
     states: States, left: Ints, right: Ints, boundary: Ints, block: int, combine: Combine
 ) -> States:
     """Fold windows that have ``left < boundary <= right``, neither end further than `block` from it."""
-    step = 2 * block
+    width = 2 * block
     first = int(boundary.min())
-    used = np.zeros((int(boundary.max()) - first) // step + 1, np.bool_)
-    used[(boundary - first) // step] = True
-    table = _around(states, first + step * np.flatnonzero(used) - block, step)
+    used = np.zeros((int(boundary.max()) - first) // width + 1, np.bool_)
+    used[(boundary - first) // width] = True
+    table = _around(states, first + width * np.flatnonzero(used) - block, width)
     _run(table[..., block - 1 :: -1], combine)
     _run(table[..., block:], combine)
     flat = table.reshape(*states.shape[:-1], -1)
-    origin = (step * (np.cumsum(used) - 1) + block)[(boundary - first) // step] - boundary
+    origin = (width * (np.cumsum(used) - 1) + block)[(boundary - first) // width] - boundary
     return combine(flat[..., origin + left], flat[..., origin + right])
 
 
-def _around(states: States, starts: Ints, step: int) -> States:
-    """A copy of the `step` rows from each start, shape ``(…, starts, step)``.
+def _around(states: States, starts: Ints, width: int) -> States:
+    """A copy of the `width` rows from each start, shape ``(…, starts, width)``.
 
     Past the table's end the last row is repeated: a prefix reads no row after the window's last.
     """
-    stop = int(starts[-1]) + step
-    if stop <= states.shape[-1] and stop - int(starts[0]) == step * len(starts):
+    stop = int(starts[-1]) + width
+    if stop <= states.shape[-1] and stop - int(starts[0]) == width * len(starts):
         rows = states[..., int(starts[0]) : stop]
-        return rows.reshape(*states.shape[:-1], len(starts), step).copy()
-    return states[..., np.minimum(starts[:, None] + np.arange(step), states.shape[-1] - 1)]
+        return rows.reshape(*states.shape[:-1], len(starts), width).copy()
+    return states[..., np.minimum(starts[:, None] + np.arange(width), states.shape[-1] - 1)]
 
 
 def _run(blocks: States, combine: Combine) -> None:

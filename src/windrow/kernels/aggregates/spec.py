@@ -1,4 +1,4 @@
-"""What an aggregate is told: which function, over which column, to which type."""
+"""An aggregate: which function, over which column, to which type."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Aggregate:
         Whether ``first``, ``last`` and ``any_value`` pass over NULLs; the other functions always do.
     parameters
         The fractions of ``percentile``, each from 0 to 1. Whether one fraction gives a value or a list of
-        one is told by `result_type`.
+        one follows from `result_type`.
     ansi
         Whether an overflow raises. Else a bigint wraps round and a decimal becomes NULL.
     any_order

@@ -17,8 +17,8 @@ __all__ = ["pointer"]
 def pointer(_: Any, address: Any) -> Any:
     """An integer as a pointer, which `numba.carray` takes."""
 
-    def generated(*given: Any) -> Any:
-        _, builder, _, (value,) = given
+    def generated(*arguments: Any) -> Any:
+        _, builder, _, (value,) = arguments
         return builder.inttoptr(value, cgutils.voidptr_t)
 
     return types.voidptr(address), generated

@@ -139,7 +139,7 @@ class Translator:
                 "",
             ]
         )
-        # numba tells functions apart by their names
+        # numba distinguishes functions by their names
         name = f"search_{hashlib.sha256((_HEAD + body).encode()).hexdigest()[:24]}"
         return GeneratedProgram(name, f"{_HEAD}def {name}{body}", tuple(self.arguments))
 
@@ -316,7 +316,7 @@ class Translator:
                 return self.stored(f"(({same}) & {one} & {other}) | (not ({one} | {other}))", None, _BOOL)
             case "=" | "<>" | "<" | "<=" | ">" | ">=" as operator:
                 return self.comparison(operator, self.value(operands[0]), operands[1])
-            case operator if operator == "ASKED" or operator in FUNCTIONS:
+            case operator if operator == "REQUESTED" or operator in FUNCTIONS:
                 raise NoFormError
             case _:
                 return self.arithmetic(expression, [self.value(operand) for operand in operands])

@@ -26,8 +26,10 @@ from windrow.kernels.window_plan import PairExpression
 
 __all__ = ["compiled", "count", "loaded", "patience", "plain", "search"]
 
-_STEPS_BEFORE_COMPILING = 1 << 23  # take numpy about as long as numba takes to be imported and to compile
-_STEPS_BEFORE_CALLING = 1 << 17
+_ITERATIONS_BEFORE_COMPILING = (
+    1 << 23
+)  # take numpy about as long as numba takes to be imported and to compile
+_ITERATIONS_BEFORE_CALLING = 1 << 17
 _ready: set[PairExpression] = set()
 _counted: dict[PairExpression, int] = {}
 
@@ -39,14 +41,14 @@ def patience(predicate: PairExpression) -> int:
     searches.
     """
     if predicate in _ready:
-        return _STEPS_BEFORE_CALLING
-    least = min(_STEPS_BEFORE_CALLING, _STEPS_BEFORE_COMPILING)
-    return max(_STEPS_BEFORE_COMPILING - _counted.get(predicate, 0), least)
+        return _ITERATIONS_BEFORE_CALLING
+    least = min(_ITERATIONS_BEFORE_CALLING, _ITERATIONS_BEFORE_COMPILING)
+    return max(_ITERATIONS_BEFORE_COMPILING - _counted.get(predicate, 0), least)
 
 
-def count(predicate: PairExpression, steps: int) -> None:
+def count(predicate: PairExpression, iterations: int) -> None:
     """Note that numpy has taken so many steps for a predicate."""
-    _counted[predicate] = _counted.get(predicate, 0) + steps
+    _counted[predicate] = _counted.get(predicate, 0) + iterations
 
 
 def search(

@@ -33,7 +33,7 @@ class ComputedRows:
     Attributes
     ----------
     columns
-        By the numbers by which plans tell them. Strings may be dictionary-coded.
+        By their numbers in plans. Strings may be dictionary-coded.
     count
         Of rows.
     known

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from windrow.kernels.computed.computed_steps import Choice, Computed, ComputedColumns, carrying, only
-from windrow.kernels.stages.program import Fragment, Node
+from windrow.kernels.computed.computed_operations import Choice, Computed, ComputedColumns, carrying, only
+from windrow.kernels.incremental.program import Fragment, Node
 from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.kernels.zset.time_windows import TimeWindows, ticks_of, with_time
 
@@ -62,39 +62,41 @@ class Way:
         Of the rows that are divided.
     missing
         The columns that these do not have, and which are NULL: they leave out rows that do not count.
-    steps
+    operations
         What is done.
     """
 
     leaf: int
     columns: pa.Schema
     missing: pa.Schema
-    steps: tuple[Computed | TimeWindows, ...] = ()
+    operations: tuple[Computed | TimeWindows, ...] = ()
 
     def through(self, fragment: Fragment, names: Sequence[str]) -> Way | None:
         """The way on to these columns of a fragment; None where it needs more than each row."""
         made = fragment.computed
         if fragment.chosen is not None:
             made = _choosing(fragment.schema, fragment.chosen)
-        if made is None or not all(isinstance(step, (Choice, ComputedColumns)) for step in made.steps):
+        if made is None or not all(
+            isinstance(operation, (Choice, ComputedColumns)) for operation in made.operations
+        ):
             return None
         made = only(made, names)
-        if not self.steps and not self._has(made.columns.values()):
+        if not self.operations and not self._has(made.columns.values()):
             return None
-        return replace(self, steps=(*self.steps, carrying(made, _PLACE)))
+        return replace(self, operations=(*self.operations, carrying(made, _PLACE)))
 
     def _has(self, names: Collection[str]) -> bool:
         return {*names} <= {*self.columns.names, *self.missing.names}
 
     def within(self, node: Node) -> Way | None:
         """The way on through an operator; None for one that is not of windows of which each row is in one."""
-        windows = node.stage.windows
+        windows = node.operator.windows
         if windows is None or windows.kind != "TUMBLE":
             return None
         (side,) = node.sides
         names = [name for name in side.schema.names if name not in (ENTER, LEAVE)]
         before = self.through(side, names)
-        return None if before is None else replace(before, steps=(*before.steps, windows))
+        return None if before is None else replace(before, operations=(*before.operations, windows))
 
     def rows(self, rows: pa.Table) -> pa.Table | None:
         """What is at its end, with the places of the rows that it is made of."""
@@ -102,15 +104,15 @@ class Way:
         for column in self.missing:
             table = table.append_column(column, pa.nulls(rows.num_rows, column.type))
         made: pa.Table | None = table.append_column(_PLACE, pa.array(np.arange(rows.num_rows)))
-        for step in self.steps:
+        for operation in self.operations:
             if made is None:
                 return None
-            if isinstance(step, Computed):
-                made = step.of(made)
+            if isinstance(operation, Computed):
+                made = operation.of(made)
             else:
-                timed = with_time(made, step.time)
-                _, begin, end = step.fixed(ticks_of(timed.column(step.time)))
-                made = step.with_columns(timed, begin, end)
+                timed = with_time(made, operation.time)
+                _, begin, end = operation.fixed(ticks_of(timed.column(operation.time)))
+                made = operation.with_columns(timed, begin, end)
         return made
 
 

@@ -2,7 +2,7 @@
 
 Rows of one key of any operator have to be in one part. So a *division* names a column of each leaf that has
 the same values as a key column of each operator: rows that meet have equal values in it. It may also be a
-column that is computed of each row of the leaf alone (:class:`.derived.DerivedKey`).
+column that is computed of each row of the leaf alone (:class:`.derived_keys.DerivedKey`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from windrow.kernels.dividing.derived_keys import DerivedKey, Way
-from windrow.kernels.stages.program import Fragment, Node, Program
+from windrow.kernels.incremental.program import Fragment, Node, Program
 from windrow.kernels.zset.relation import ENTER, LEAVE
 
 __all__ = ["Division", "divisions", "undivided"]
@@ -45,7 +45,7 @@ class _Origins:
 def divisions(
     program: Program,
     leaves: Mapping[int, pa.Schema],
-    shown: Collection[str] | None,
+    visible: Collection[str] | None,
     missing: Mapping[int, pa.Schema] | None = None,
 ) -> list[Division]:
     """All divisions.
@@ -54,8 +54,8 @@ def divisions(
     ----------
     leaves
         The leaves at which rows come, and their columns.
-    shown
-        The columns of the output of which one has to be the division's: then equal rows that are given come
+    visible
+        The columns of the output of which one has to be the division's: then equal rows of the output come
         from one part. None where that does not matter.
     missing
         The leaves of which rows may also be divided by what is computed of each, and the columns that they
@@ -70,11 +70,11 @@ def divisions(
         sides = [_of_fragment(side, origins) for side in node.sides]
         origins.columns[node.leaf] = {**_of_node(node, sides), **_of_windows(node, origins)}
         if not _is_of_each_row(node):
-            keyed.append([_meeting(sides, key) for key in node.stage.keys])
-    if shown is not None:
+            keyed.append([_meeting(sides, key) for key in node.operator.keys])
+    if visible is not None:
         (output,) = program.outputs
-        given = _of_fragment(output, origins)
-        keyed.append([given.get(name, _NONE) for name in shown])
+        origins_of = _of_fragment(output, origins)
+        keyed.append([origins_of.get(name, _NONE) for name in visible])
     found = [dict(one) for one in dict.fromkeys(frozenset(one.items()) for one in _chosen(keyed, {}))]
     return [one for one in found if len({_type(leaves[leaf], column) for leaf, column in one.items()}) <= 1]
 
@@ -89,7 +89,7 @@ def undivided(program: Program) -> bool:
 
 
 def _is_of_each_row(node: Node) -> bool:
-    windows = node.stage.windows
+    windows = node.operator.windows
     return windows is not None and windows.kind != "SESSION"
 
 
@@ -125,10 +125,10 @@ def _of_windows(node: Node, origins: _Origins) -> dict[str, _Columns]:
     """The columns of windows of which each row is in one; the way goes on through these."""
     before = [origins.ways[leaf] for leaf in node.sides[0].leaves if leaf in origins.ways]
     way = before[0].within(node) if len(before) == 1 else None
-    if way is None or node.stage.windows is None:
+    if way is None or node.operator.windows is None:
         return {}
     origins.ways[node.leaf] = way
-    names = [name for name in node.stage.windows.names if name in node.result.names]
+    names = [name for name in node.operator.windows.names if name in node.result.names]
     return {name: _derived(way, node.result.field(name)) for name in names}
 
 
@@ -139,8 +139,8 @@ def _derived(way: Way, column: pa.Field) -> _Columns:
 def _of_node(node: Node, sides: Sequence[Mapping[str, _Columns]]) -> dict[str, _Columns]:
     """Of the columns that an operator gives; of groups the keys alone are columns of rows."""
     found = {}
-    kept = node.stage.keys if node.stage.aggregates else node.result.names
-    for name in kept:
+    names = node.operator.keys if node.operator.aggregates else node.result.names
+    for name in names:
         having = [known for side, known in zip(node.sides, sides, strict=True) if name in side.schema.names]
         if having and all(name in known for known in having):
             found[name] = _NONE.union(*(known[name] for known in having))

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from windrow.errors import ExecutionError
-from windrow.kernels.computed.computed_steps import Computed, only
+from windrow.kernels.computed.computed_operations import Computed, only
 
 __all__ = ["FilePart", "FileScan"]
 

@@ -50,14 +50,14 @@ Part = _Run | Edge | tuple["Part", ...] | list["Part"]
 class FoundMatches:
     """The matches: first rows and lengths; the labels of all their rows, and which of these are excluded.
 
-    `kept` is of each partition the first row from which a match may begin that is not known yet.
+    `undecided_from` is of each partition the first row from which a match may begin that is not known yet.
     """
 
     start: Array
     length: Array
     labels: Array
     excluded: Array
-    kept: Array
+    undecided_from: Array
 
 
 def is_simple(tree: Tree) -> bool:
@@ -144,7 +144,7 @@ def matches_at_once(
     may_begin = places.searched(begin)
     start = np.flatnonzero((matches if is_open is None else matches | is_open) & may_begin)
     end = follow(start, matches[start])
-    kept = np.array(limit, np.int64)
+    undecided_from = np.array(limit, np.int64)
     counts = places.counts
     if skip == "past last" or is_open is not None:
         following = np.maximum(end, start + 1) if skip == "past last" else start + 1
@@ -154,14 +154,14 @@ def matches_at_once(
         if is_open is not None:
             waits = is_open[start[chosen]]
             at = start[chosen[waits]]
-            kept[np.searchsorted(bounds, places.row[at], side="right") - 1] = places.row[at]
+            undecided_from[np.searchsorted(bounds, places.row[at], side="right") - 1] = places.row[at]
             chosen = chosen[~waits]
         start, end = start[chosen], end[chosen]
         counts = [count[chosen] for count in counts]
     taken = np.stack(counts, axis=1).ravel() if counts else np.zeros(0, np.int64)
     labels = np.repeat(np.tile(np.array(places.labels, np.int64), len(start)), taken)
     excluded = np.repeat(np.tile(np.array(places.excluded, bool), len(start)), taken)
-    return FoundMatches(places.row[start], end - start, labels, excluded, kept)
+    return FoundMatches(places.row[start], end - start, labels, excluded, undecided_from)
 
 
 class _Places:

@@ -47,32 +47,32 @@ def compiled_run(
         return None
     arrays = tuple(np.atleast_1d(plain(item)) for item in data)
     addresses = np.array([part for one in arrays for part in (one.ctypes.data, len(one))], np.int64)
-    given = (*map(plain, arguments), plain(addresses))
-    functions = _functions(name, source.replace("def condition(", f"def {name}("), given)
+    values = (*map(plain, arguments), plain(addresses))
+    functions = _functions(name, source.replace("def condition(", f"def {name}("), values)
     if functions is None:
         return None
     _ready.add(name)
     run, condition = functions
 
     def bound(*_: Any) -> Any:
-        found = run(condition, *given)
+        found = run(condition, *values)
         assert arrays is not None  # they live as long as their addresses are read
         return found
 
     return bound
 
 
-def _functions(name: str, source: str, given: tuple[Any, ...]) -> tuple[Callable[..., Any], ...] | None:
+def _functions(name: str, source: str, values: tuple[Any, ...]) -> tuple[Callable[..., Any], ...] | None:
     """The machine and the condition; None where there is no numba."""
     try:
         import numba
     except ImportError:
         return None
-    whole, given_kinds = numba.int64, tuple(map(numba.typeof, given))
-    kinds = (whole, whole, numba.types.Array(whole, 1, "A"), whole, whole, given_kinds[-1])
+    whole, value_kinds = numba.int64, tuple(map(numba.typeof, values))
+    kinds = (whole, whole, numba.types.Array(whole, 1, "A"), whole, whole, value_kinds[-1])
     condition = compiled(name, source, kinds)
     machine_source, machine_name = _machine()
-    run = compiled(machine_name, machine_source, (numba.types.FunctionType(whole(*kinds)), *given_kinds))
+    run = compiled(machine_name, machine_source, (numba.types.FunctionType(whole(*kinds)), *value_kinds))
     return None if condition is None or run is None else (run, condition)
 
 

@@ -21,7 +21,6 @@ import pyarrow as pa
 from windrow.errors import ExecutionError, Span, WindrowError
 from windrow.kernels.pairs import PairRows, PairValues, holds
 from windrow.kernels.patterns import machine
-from windrow.kernels.patterns.asking import Asking, EnoughError, search_of_unknown
 from windrow.kernels.patterns.at_once import is_simple, matches_at_once
 from windrow.kernels.patterns.conditions import compiled_run
 from windrow.kernels.patterns.limits import limits_of
@@ -31,10 +30,11 @@ from windrow.kernels.patterns.pattern_plan import (
     MatchPlan,
     PatternCondition,
     Register,
-    asked_of,
     register_side,
+    requests_of,
 )
 from windrow.kernels.patterns.program import first_labels
+from windrow.kernels.patterns.requests import Asking, EnoughError, search_of_unknown
 from windrow.kernels.patterns.running_aggregates import RunningAggregates
 from windrow.kernels.patterns.tree import Tree
 from windrow.kernels.slices.expressions import shifts
@@ -43,10 +43,10 @@ from windrow.kernels.window_plan import Operation, PairExpression, sides_of
 __all__ = [
     "Matches",
     "SoFar",
-    "asked_for",
     "find_matches",
     "is_row_only",
     "parts_of",
+    "requested",
     "searches_at_once",
 ]
 
@@ -70,7 +70,7 @@ class Matches:
         bool: which of these rows are not put out.
     low, high
         int64, one a match: the rows ``low : high`` are those that it may read.
-    kept
+    undecided_from
         int64, one a partition: the first row that is still needed where more rows may come; the matches
         before are final.
     before
@@ -85,7 +85,7 @@ class Matches:
     excluded: Array
     low: Array
     high: Array
-    kept: Array
+    undecided_from: Array
     before: Array
 
 
@@ -101,7 +101,7 @@ class SoFar:
         int64: the row before which conditions know all that they read; it and those after are seen by NEXT.
     alive
         bool, for each row: whether a match that begins there may take rows to come.
-    given
+    emitted
         int64: how many matches there were before.
     complete
         bool: whether no more rows will come.
@@ -116,7 +116,7 @@ class SoFar:
     begin: Array
     limit: Array
     alive: Array
-    given: Array
+    emitted: Array
     complete: Array
     since: Array | None = None
     bound: Any = None
@@ -139,7 +139,7 @@ class SoFar:
         return searched
 
 
-def asked_for(plan: MatchPlan, table: pa.Table, bounds: Array) -> Iterator[pa.RecordBatch]:
+def requested(plan: MatchPlan, table: pa.Table, bounds: Array) -> Iterator[pa.RecordBatch]:
     """What conditions that Spark evaluates are asked for and is not known, with ``plan.result`` as schema."""
     assert plan.answers is not None
     plan = search_of_unknown(plan) if plan.answers.of_all else plan
@@ -204,7 +204,7 @@ def _search(plan: MatchPlan, rows: _MatchRows, so_far: SoFar | None) -> _Found:
     limits = limits_of(plan, rows, bounds, None if is_whole else so_far.complete, so_far.bound)
     arguments = (
         plan.program.op, plan.program.x, plan.program.y, bounds,
-        so_far.begin, so_far.limit, so_far.alive, so_far.given, so_far.complete,
+        so_far.begin, so_far.limit, so_far.alive, so_far.emitted, so_far.complete,
         matrix, _opening(plan, matrix), dependent, _updates(plan), np.int64(machine.SKIPS[plan.skip]),
         np.array([label in plan.targets for label in range(len(plan.labels))]),
         np.int64(_mode(plan)), limits, so_far.begin if so_far.since is None else so_far.since,
@@ -212,14 +212,16 @@ def _search(plan: MatchPlan, rows: _MatchRows, so_far: SoFar | None) -> _Found:
     )  # fmt: skip
     may_compile = not plan.running and plan.answers is None
     answer = _found(others, rows, arguments, may_compile=may_compile)
-    found, labels, kept, status, place, registers = answer
+    found, labels, undecided_from, status, place, registers = answer
     partition, start, length, origin = (np.ascontiguousarray(found[:, at]) for at in range(4))
     low, high = bounds[partition], bounds[partition + 1]
     if plan.frame is not None:
         low, high = origin, limits[origin]
     excluded = labels < 0
     labels = np.where(excluded, -1 - labels, labels)
-    matches = Matches(partition, start, length, origin, labels, excluded, low, high, kept, so_far.given)
+    matches = Matches(
+        partition, start, length, origin, labels, excluded, low, high, undecided_from, so_far.emitted
+    )
     return _Found(matches, int(status), int(place), registers)
 
 
@@ -234,7 +236,7 @@ def _at_once(plan: MatchPlan, tree: Tree, holds: Array, bounds: Array, so_far: S
     partition = np.searchsorted(bounds, found.start, side="right") - 1
     return Matches(
         partition, found.start, found.length, found.start, found.labels, found.excluded,
-        bounds[partition], bounds[partition + 1], found.kept, so_far.given,
+        bounds[partition], bounds[partition + 1], found.undecided_from, so_far.emitted,
     )  # fmt: skip
 
 
@@ -280,7 +282,7 @@ def _matrix(
     before, after = edge
     matrix = np.ones(((before + 1) * (after + 1), len(plan.labels), rows.table.num_rows), bool)
     every = np.arange(rows.table.num_rows)
-    asked, places = (every, slice(None)) if searched is None else (searched, searched)
+    at, places = (every, slice(None)) if searched is None else (searched, searched)
     first, stop = rows.first, rows.stop
     for variant, conditions in enumerate(matrix):
         there_before, there_after = divmod(variant, after + 1)
@@ -290,13 +292,13 @@ def _matrix(
             rows.stop = np.minimum(stop, every + there_after + 1)
         for part in parts:
             with _located(part, plan):
-                conditions[part.label, places] &= holds(part.expression, rows, {"row": asked})
+                conditions[part.label, places] &= holds(part.expression, rows, {"row": at})
         rows.first, rows.stop = first, stop
     return matrix
 
 
 def _found(
-    asked: list[PatternCondition],
+    conditions: list[PatternCondition],
     rows: _MatchRows,
     arguments: tuple[Any, ...],
     *,
@@ -305,14 +307,14 @@ def _found(
     """What the machine finds: in Python while that is little work, compiled where it can be."""
     run: Callable[..., Any] | None = None
     if may_compile:
-        run = compiled_run(asked, rows, arguments, worth=_WORTH_COMPILING)
+        run = compiled_run(conditions, rows, arguments, worth=_WORTH_COMPILING)
     if run is None and may_compile and rows.table.num_rows < _WORTH_COMPILING:
         try:
-            return _interpreted(_asked(asked, rows, _PATIENCE), rows.running)(*arguments, ())
+            return _interpreted(_requested(conditions, rows, _PATIENCE), rows.running)(*arguments, ())
         except _LongWorkError:
-            run = compiled_run(asked, rows, arguments)
+            run = compiled_run(conditions, rows, arguments)
     if run is None:
-        run = _interpreted(_asked(asked, rows), rows.running)
+        run = _interpreted(_requested(conditions, rows), rows.running)
     return run(*arguments, ())
 
 
@@ -348,7 +350,7 @@ def _together(parts: list[PatternCondition]) -> list[PatternCondition]:
 
 def is_row_only(expression: PairExpression) -> bool:
     """Whether no register is read, nor Spark asked."""
-    return sides_of(expression) <= {"row"} and not asked_of(expression)
+    return sides_of(expression) <= {"row"} and not requests_of(expression)
 
 
 class _MatchRows(PairRows):
@@ -370,7 +372,7 @@ class _MatchRows(PairRows):
         expressions = tuple(part.expression for part in self.parts)
         super().__init__(table, bounds, plan.constants, expressions, plan.ansi)
         self.asking = Asking(plan, table, self.of_register)
-        self.asked = self.asking.answered
+        self.requested = self.asking.answered
 
     def of_register(self, name: str) -> Callable[[int], Any] | None:
         """What registers that are no rows are in a column; None for a column of rows."""
@@ -403,7 +405,7 @@ class _MatchRows(PairRows):
 
 
 def _opening(plan: MatchPlan, matrix: Array) -> Array:
-    """The rows that may be the first of a match as far as their values tell; all if it may be empty."""
+    """The rows that may be the first of a match as far as their values say; all if it may be empty."""
     labels = first_labels(plan.program)
     if labels is None:
         return np.ones(matrix.shape[2], bool)
@@ -443,7 +445,7 @@ def _interpreted(condition: Callable[..., int], lists: RunningAggregates) -> Cal
     return FunctionType(machine.run.__code__, names)
 
 
-def _asked(
+def _requested(
     parts: list[PatternCondition], rows: _MatchRows, patience: int | None = None
 ) -> Callable[..., int]:
     """The conditions evaluated for one thread at a time, `patience` times at most."""
@@ -511,7 +513,7 @@ def _fail(plan: MatchPlan, rows: _MatchRows, found: _Found) -> None:
 
 
 class _located:  # noqa: N801 - used as a context manager, like a function
-    """Tells an error in a condition where the condition stands."""
+    """Raises an error in a condition where the condition stands."""
 
     def __init__(self, part: PatternCondition, plan: MatchPlan) -> None:
         self.part, self.plan = part, plan

@@ -53,9 +53,9 @@ Where labels count, the row is that of the table written once for each label.
 def grown(array: Any) -> Any:
     """The array with room for twice as many."""
     larger = np.empty((2 * array.shape[0],) + array.shape[1:], array.dtype)  # noqa: RUF005 - numba knows no star here
-    held = larger.reshape(larger.size)  # as slices, numba takes three seconds for the error of unlike shapes
+    flat = larger.reshape(larger.size)  # as slices, numba takes three seconds for the error of unlike shapes
     for at, value in enumerate(array.flat):
-        held[at] = value
+        flat[at] = value
     return larger
 
 
@@ -67,7 +67,7 @@ def run(
     begin: Any,
     limit: Any,
     alive: Any,
-    given: Any,
+    emitted: Any,
     complete: Any,
     holds: Any,
     opening: Any,
@@ -93,7 +93,7 @@ def run(
         int64, (partitions,): the search is over the rows ``begin[p] : limit[p]``; those beside them are seen.
     alive
         bool, (rows,): whether a match that begins at the row may take rows to come.
-    given
+    emitted
         int64, (partitions,): how many matches a partition has had before.
     complete
         bool, (partitions,): whether no more rows of a partition will come.
@@ -126,7 +126,7 @@ def run(
 
     Returns
     -------
-    found, labels, kept, status, place, registers
+    found, labels, undecided_from, status, place, registers
         Of each match its partition, its first row, how many rows it has, and the row from which it was
         searched for: int64, (matches, 4); the rows' labels one match after the other, int32, negative and
         one less where the row is excluded. Of each partition the first row that is still needed if it is
@@ -141,7 +141,7 @@ def run(
     matches = 0
     m_labels = np.empty(1024, np.int32)
     written: Any = 0
-    kept = np.empty(len(bounds) - 1, np.int64)
+    undecided_from = np.empty(len(bounds) - 1, np.int64)
     # what threads have taken: nodes with the one before and the label
     n_before, n_label = np.empty(1024, np.int64), np.empty(1024, np.int32)
     n_next = np.empty(1024 if every else 0, np.int64)  # in the bucket of nodes made at this row
@@ -164,8 +164,8 @@ def run(
         beyond = limit[partition]
         until = end if framed else beyond
         resume = begin[partition]
-        number = given[partition] + 1
-        kept[partition] = until
+        number = emitted[partition] + 1
+        undecided_from[partition] = until
         while resume < until:
             stop = limits[resume] if limited else beyond
             low, high = (resume, stop) if framed else (first, end)
@@ -173,7 +173,7 @@ def run(
             if not decided:
                 stop = beyond
                 if resume >= stop:
-                    kept[partition] = resume
+                    undecided_from[partition] = resume
                     break
             if anchored and not opening[resume]:
                 resume += 1
@@ -228,18 +228,18 @@ def run(
                             answer = condition(label, row, d_registers[sources], low, high, data)  # noqa: F821
                             if answer < 0:
                                 return (
-                                    found[:matches], m_labels[:written], kept, 3 + label, row,
+                                    found[:matches], m_labels[:written], undecided_from, 3 + label, row,
                                     d_registers[sources].copy(),
                                 )  # fmt: skip
                             if answer == 0:
                                 continue
                         before = c_threads[thread, 1]
-                        shown = -1 - label if y[at] else label
+                        signed = -1 - label if y[at] else label
                         node = np.int64(-1)
-                        bucket = (before * 31 + shown) & mask
+                        bucket = (before * 31 + signed) & mask
                         if every and k_stamp[bucket] == stamp:
                             node = k_head[bucket]
-                            while node >= 0 and not (n_before[node] == before and n_label[node] == shown):
+                            while node >= 0 and not (n_before[node] == before and n_label[node] == signed):
                                 node = n_next[node]
                         elif every:
                             k_stamp[bucket], k_head[bucket] = stamp, -1
@@ -248,7 +248,7 @@ def run(
                                 n_before, n_label = grown(n_before), grown(n_label)
                                 if every:
                                     n_next = grown(n_next)
-                            n_before[nodes], n_label[nodes] = before, shown
+                            n_before[nodes], n_label[nodes] = before, signed
                             node = np.int64(nodes)
                             nodes += 1
                             if every:
@@ -382,7 +382,7 @@ def run(
                         position += 1
             if limited and not framed:
                 if (current and not decided) or waiting >= 0:
-                    kept[partition] = resume
+                    undecided_from[partition] = resume
                     break
             elif not complete[partition] and not (framed and decided):
                 open_from = waiting
@@ -393,10 +393,10 @@ def run(
                             open_from = start
                         break
                 if framed and (open_from >= 0 or (best_start < 0 and not anchored)):
-                    kept[partition] = resume
+                    undecided_from[partition] = resume
                     break
                 if open_from >= 0 and (best_start < 0 or open_from <= best_start):
-                    kept[partition] = open_from
+                    undecided_from[partition] = open_from
                     break
             if best_start < 0:
                 if not (limited or anchored):
@@ -439,11 +439,11 @@ def run(
                             break
                 if target <= 0:
                     return (
-                        found[:matches], m_labels[: written + length], kept, 1 if target < 0 else 2,
+                        found[:matches], m_labels[: written + length], undecided_from, 1 if target < 0 else 2,
                         best_start, np.empty(0, np.int64),
                     )  # fmt: skip
                 resume = best_start + target
             written += length
     return (
-        found[:matches], m_labels[:written], kept, 0, np.int64(-1), np.empty(0, np.int64),
+        found[:matches], m_labels[:written], undecided_from, 0, np.int64(-1), np.empty(0, np.int64),
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The kernel of MATCH_RECOGNIZE: matches, the rows that are given of them, and their measures."""
+"""The kernel of MATCH_RECOGNIZE: matches, the rows of the output, and their measures."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from windrow.kernels.patterns.execution import asked_for, find_matches
-from windrow.kernels.patterns.measures import Given, Written, measured
+from windrow.kernels.patterns.execution import find_matches, requested
+from windrow.kernels.patterns.measures import OutputRows, Written, measured
 from windrow.kernels.patterns.pattern_plan import STATE, MatchPlan
 
 __all__ = ["match_recognize", "rows_of_matches"]
@@ -18,7 +18,7 @@ Array = np.ndarray
 
 
 def match_recognize(plan: MatchPlan, table: pa.Table, bounds: Array) -> Iterator[pa.RecordBatch]:
-    """The rows that the clause gives.
+    """The rows that the clause returns.
 
     Parameters
     ----------
@@ -41,22 +41,22 @@ def match_recognize(plan: MatchPlan, table: pa.Table, bounds: Array) -> Iterator
         As :func:`windrow.kernels.patterns.execution.find_matches`, and of the aggregates.
     """
     if plan.answers is not None and plan.answers.most is not None:
-        yield from asked_for(plan, table, bounds)
+        yield from requested(plan, table, bounds)
         return
     matches = find_matches(plan, table, bounds)
     yield from rows_of_matches(plan, Written(matches, table), np.ones(table.num_rows, bool))
 
 
 def rows_of_matches(plan: MatchPlan, written: Written, may_be_free: Array) -> Iterator[pa.RecordBatch]:
-    """What the clause gives for these matches; of the other rows, those that `may_be_free` are unmatched.
+    """The output of the clause for these matches; of the other rows, those that `may_be_free` are unmatched.
 
     Over frames it is a row for each of those.
     """
     table = written.table
-    given, state = _given(plan, written, may_be_free)
-    for at in range(0, len(given.row), _ROWS_PER_BATCH):
+    output, state = _output_rows(plan, written, may_be_free)
+    for at in range(0, len(output.row), _ROWS_PER_BATCH):
         part = slice(at, at + _ROWS_PER_BATCH)
-        some = Given(given.match[part], given.point[part], given.row[part])
+        some = OutputRows(output.match[part], output.point[part], output.row[part])
         rows = pa.array(some.row)
         columns = [table.column(column).take(rows) for _, column in plan.outputs]
         columns += [measured(plan, measure, written, some) for measure in plan.measures]
@@ -71,7 +71,7 @@ def rows_of_matches(plan: MatchPlan, written: Written, may_be_free: Array) -> It
         yield from pa.table(dict(zip(names, plain, strict=True)), plan.result).combine_chunks().to_batches()
 
 
-def _given(plan: MatchPlan, written: Written, may_be_free: Array) -> tuple[Given, Array]:
+def _output_rows(plan: MatchPlan, written: Written, may_be_free: Array) -> tuple[OutputRows, Array]:
     """The rows of the result, and of which kind each is."""
     matches = written.matches
     every = np.arange(len(matches.start))
@@ -85,16 +85,16 @@ def _given(plan: MatchPlan, written: Written, may_be_free: Array) -> tuple[Given
         state = np.full(len(match), 2, np.int32)
         state[matches.origin] = is_empty
         rows = np.flatnonzero(may_be_free)
-        return Given(match[rows], point[rows], rows), state[rows]
+        return OutputRows(match[rows], point[rows], rows), state[rows]
     if not plan.all_rows:
         point = np.where(is_empty, -1, last)
-        return Given(every, point, matches.start), is_empty.astype(np.int32)
-    shown = np.flatnonzero(~matches.excluded)
-    parts = [(written.match[shown], shown, written.row[shown], 0)]
-    if plan.empty_shown:
+        return OutputRows(every, point, matches.start), is_empty.astype(np.int32)
+    rows_out = np.flatnonzero(~matches.excluded)
+    parts = [(written.match[rows_out], rows_out, written.row[rows_out], 0)]
+    if plan.shows_empty:
         empty = every[is_empty]
         parts.append((empty, np.full(len(empty), -1), matches.start[empty], 1))
-    if plan.unmatched_shown:
+    if plan.with_unmatched:
         free = may_be_free.copy()
         free[written.row] = False
         free[matches.start[is_empty]] = False
@@ -102,8 +102,8 @@ def _given(plan: MatchPlan, written: Written, may_be_free: Array) -> tuple[Given
         parts.append((np.full(len(rows), -1), np.full(len(rows), -1), rows, 2))
     match, point, row = (np.concatenate([part[at] for part in parts]) for at in range(3))
     state = np.concatenate([np.full(len(part[0]), part[3], np.int32) for part in parts])
-    if plan.empty_shown or plan.unmatched_shown:
+    if plan.shows_empty or plan.with_unmatched:
         start = np.where(match >= 0, matches.start[np.maximum(match, 0)] if len(every) else 0, row)
         order = np.lexsort((row, match, start))
         match, point, row, state = match[order], point[order], row[order], state[order]
-    return Given(match, point, row), state
+    return OutputRows(match, point, row), state

@@ -1,4 +1,4 @@
-"""Computes the measures of matches, for all rows that are given at once.
+"""Computes the measures of matches, for all rows of the output at once.
 
 A measure is seen from a *point*: the place, among the rows of all matches written one after the other, of
 the last row that counts. It is the row itself under RUNNING, the last row of the match under FINAL, −1
@@ -25,13 +25,13 @@ from windrow.kernels.patterns.pattern_plan import (
     Navigation,
 )
 
-__all__ = ["Given", "Written", "measured"]
+__all__ = ["OutputRows", "Written", "measured"]
 
 Array = np.ndarray
 
 
 @dataclass(frozen=True)
-class Given:
+class OutputRows:
     """The rows of the result, before their values.
 
     Attributes
@@ -41,7 +41,7 @@ class Given:
     point
         int64: the point from which running measures are seen.
     row
-        int64: the row whose own columns are given.
+        int64: the row whose own columns are in the output.
     """
 
     match: Array
@@ -86,14 +86,14 @@ class Written:
         return whole.take(pa.array(self.matches.labels[places].astype(np.int64) * self.table.num_rows + row))
 
     def seen(
-        self, members: frozenset[int] | None, given: Given, *, final: bool
+        self, members: frozenset[int] | None, output: OutputRows, *, final: bool
     ) -> tuple[Array, Array, Array]:
-        """The places of the members, and of those the range that is seen from each given row."""
-        there = given.point >= 0
-        match = np.where(there, given.match, 0)
+        """The places of the members, and of those the range that is seen from each row of the output."""
+        there = output.point >= 0
+        match = np.where(there, output.match, 0)
         base = self.base[match] if len(self.base) else np.zeros(len(match), np.int64)
         length = self.matches.length[match] if len(self.base) else np.zeros(len(match), np.int64)
-        stop = base + length if final else given.point + 1
+        stop = base + length if final else output.point + 1
         stop = np.where(there, stop, base)
         if members is None:
             return np.arange(len(self.row)), base, stop
@@ -101,38 +101,42 @@ class Written:
         return places, before[base], before[stop]
 
 
-def measured(plan: MatchPlan, measure: Measure, written: Written, given: Given) -> pa.ChunkedArray | pa.Array:
-    """The values of a measure, one for each row that is given."""
+def measured(
+    plan: MatchPlan, measure: Measure, written: Written, output: OutputRows
+) -> pa.ChunkedArray | pa.Array:
+    """The values of a measure, one for each row of the output."""
     match measure:
         case MatchNumber():
-            there = given.match >= 0
-            numbers = written.number[np.where(there, given.match, 0)] if there.any() else np.zeros(len(there))
+            there = output.match >= 0
+            numbers = (
+                written.number[np.where(there, output.match, 0)] if there.any() else np.zeros(len(there))
+            )
             return pa.array(numbers.astype(np.int64), pa.int64(), mask=~there)
         case Navigation():
-            return _navigated(plan, measure, written, given)
+            return _navigated(plan, measure, written, output)
         case Aggregated():
-            return _aggregated(plan, measure, written, given)
+            return _aggregated(plan, measure, written, output)
 
 
-def _navigated(plan: MatchPlan, measure: Navigation, written: Written, given: Given) -> pa.ChunkedArray:
-    places, low, stop = written.seen(measure.members, given, final=measure.final)
+def _navigated(plan: MatchPlan, measure: Navigation, written: Written, output: OutputRows) -> pa.ChunkedArray:
+    places, low, stop = written.seen(measure.members, output, final=measure.final)
     at = low + measure.offset if measure.from_first else stop - 1 - measure.offset
     there = (at >= low) & (at < stop)
     place = places[np.where(there, at, 0)] if len(places) else np.zeros(len(at), np.int64)
     if measure.column == CLASSIFIER:
-        return _classifiers(plan, measure, written, given, place, there)
+        return _classifiers(plan, measure, written, output, place, there)
     row = (written.row[place] if len(written.row) else place) + measure.shift
     if measure.shift and len(written.matches.start):
-        match = np.maximum(given.match, 0)
+        match = np.maximum(output.match, 0)
         there = there & (row >= written.matches.low[match]) & (row < written.matches.high[match])
     return written.table.column(measure.column).take(pa.array(np.where(there, row, 0), mask=~there))
 
 
 def _classifiers(
-    plan: MatchPlan, measure: Navigation, written: Written, given: Given, place: Array, there: Array
+    plan: MatchPlan, measure: Navigation, written: Written, output: OutputRows, place: Array, there: Array
 ) -> pa.ChunkedArray:
     if len(written.row):
-        match = np.maximum(given.match, 0)
+        match = np.maximum(output.match, 0)
         place = place + measure.shift
         low = written.base[match]
         there = there & (place >= low) & (place < low + written.matches.length[match])
@@ -143,8 +147,10 @@ def _classifiers(
     return pa.chunked_array([names.take(pa.array(labels.astype(np.int64), mask=~there))])
 
 
-def _aggregated(plan: MatchPlan, measure: Aggregated, written: Written, given: Given) -> pa.ChunkedArray:
-    places, low, stop = written.seen(measure.members, given, final=measure.final)
+def _aggregated(
+    plan: MatchPlan, measure: Aggregated, written: Written, output: OutputRows
+) -> pa.ChunkedArray:
+    places, low, stop = written.seen(measure.members, output, final=measure.final)
     spec = measure.spec
     rows = pa.table({})
     if spec.argument == CLASSIFIER:

@@ -1,4 +1,4 @@
-"""What a MATCH_RECOGNIZE kernel is told: plain frozen data that travels to the workers.
+"""The plan of a MATCH_RECOGNIZE kernel: plain frozen data that travels to the workers.
 
 Labels are the pattern's variables by number. A condition is an expression of
 :mod:`windrow.kernels.window_plan` whose sides are ``row``, the row that is tried, and ``r0``, ``r1`` …, the
@@ -18,10 +18,10 @@ from windrow.kernels.window_plan import ColumnRef, Number, Operation, PairExpres
 
 __all__ = [
     "ANSWER",
-    "ASKED",
     "CLASSIFIER",
     "LABELS",
     "NUMBERS",
+    "REQUESTED",
     "STATE",
     "Aggregated",
     "Answers",
@@ -33,10 +33,10 @@ __all__ = [
     "PatternCondition",
     "PatternFrame",
     "Register",
-    "asked_column",
-    "asked_of",
     "asks_spark",
     "register_side",
+    "requested_column",
+    "requests_of",
 ]  # fmt: skip
 
 CLASSIFIER = "__classifier"
@@ -51,7 +51,7 @@ LABELS = "__labels"
 STATE = "__state"
 """The column of the result that says what a row is: 0 of a match, 1 an empty match, 2 an unmatched row."""
 
-ASKED = "ASKED"
+REQUESTED = "REQUESTED"
 """The operator of a condition that Spark evaluates, and the column with its number where it is asked for."""
 
 ANSWER = "answer"
@@ -69,21 +69,21 @@ def register_side(number: int) -> str:
     return f"r{number}"
 
 
-def asked_column(number: int, place: int) -> str:
+def requested_column(number: int, place: int) -> str:
     """The column of values that the condition of this number is asked for, in this place of its operands.
 
-    >>> asked_column(0, 2)
+    >>> requested_column(0, 2)
     'a0_2'
     """
     return f"a{number}_{place}"
 
 
-def asked_of(expression: PairExpression) -> dict[int, tuple[ColumnRef, ...]]:
+def requests_of(expression: PairExpression) -> dict[int, tuple[ColumnRef, ...]]:
     """The conditions that Spark evaluates, by their numbers, with what they read."""
     if not isinstance(expression, Operation):
         return {}
-    if expression.operator != ASKED:
-        return {number: refs for part in expression.operands for number, refs in asked_of(part).items()}
+    if expression.operator != REQUESTED:
+        return {number: refs for part in expression.operands for number, refs in requests_of(part).items()}
     number, *refs = expression.operands
     assert isinstance(number, Number)
     return {number.value: tuple(ref for ref in refs if isinstance(ref, ColumnRef))}
@@ -181,7 +181,7 @@ class Answers:
     """What Spark found of conditions that it evaluates: by their numbers, tables of values and answers.
 
     With `most`, the plan's result is what else these conditions are asked for, at most so much of it and a
-    bit: by the search for matches, or by one `of_all` rows (:mod:`windrow.kernels.patterns.asking`).
+    bit: by the search for matches, or by one `of_all` rows (:mod:`windrow.kernels.patterns.requests`).
     """
 
     tables: tuple[tuple[int, pa.Table], ...]
@@ -195,7 +195,7 @@ class MatchPlan:
 
     `program` is the pattern for the machine, without which its `tree` may do. `labels` are the variables'
     names. `targets` are the labels to skip to. `outputs` are (name, column) of what the result has of the row
-    itself: the row that is given under `all_rows`, else the first row of the match. `running` are aggregates
+    itself: the row of the output under `all_rows`, else the first row of the match. `running` are aggregates
     that conditions read, as columns of these names over registers of lists of rows. `skip_place` is the
     stretch of the query that names the targets. With `every` all ways to match are matches. With a `frame`
     the result has a row for each row of the table. `by_label` are columns of measures that are another column
@@ -210,8 +210,8 @@ class MatchPlan:
     skip: str
     targets: frozenset[int]
     all_rows: bool
-    empty_shown: bool
-    unmatched_shown: bool
+    shows_empty: bool
+    with_unmatched: bool
     outputs: tuple[tuple[str, str], ...]
     measures: tuple[Measure, ...]
     running: tuple[tuple[str, Aggregate], ...]
@@ -231,4 +231,4 @@ class MatchPlan:
 
 def asks_spark(plan: MatchPlan) -> bool:
     """Whether Spark evaluates conditions: of rows at the edges of slices it is not asked."""
-    return any(asked_of(condition.expression) for condition in plan.conditions)
+    return any(requests_of(condition.expression) for condition in plan.conditions)

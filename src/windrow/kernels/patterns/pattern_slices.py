@@ -49,7 +49,7 @@ def matches_halo(plan: MatchPlan) -> Halo | None:
 
 
 def matches_alone(plan: MatchPlan, table: pa.Table, first: int, count: int) -> Iterator[pa.RecordBatch]:
-    """What a slice gives, from its rows and those around it: `count` are its own, from `first` on."""
+    """The output of a slice, from its rows and those around it: `count` are its own, from `first` on."""
     matches = find_matches(plan, table, np.array([0, table.num_rows], np.int64))
     row = np.arange(table.num_rows)
     is_own = (row >= first) & (row < first + count)

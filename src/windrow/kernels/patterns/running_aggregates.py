@@ -77,7 +77,7 @@ class _Running(PairValues):
         super().__init__(blank(1, self.dtype))
         self.spec, self.table, self.lists = spec, table, lists
         self.column = None if spec.argument is None else table.column(spec.argument).to_pylist()
-        self.add = _STEPS.get(spec.function) if _has_steps(spec, table) else None
+        self.add = _ADDITIONS.get(spec.function) if _is_incremental(spec, table) else None
         self.states: dict[int, State] = {-1: (0, None)}
         self.found: dict[int, Any] = {}
 
@@ -132,7 +132,7 @@ class _Running(PairValues):
         return found.cast(pa.int64()).as_py() if pa.types.is_temporal(kind) else found.as_py()
 
 
-def _has_steps(spec: Aggregate, table: pa.Table) -> bool:
+def _is_incremental(spec: Aggregate, table: pa.Table) -> bool:
     """Whether the state of a list follows from that of the list before and a value."""
     if spec.function == "count":
         return True
@@ -234,7 +234,7 @@ def _extreme(count: int, state: Any, _spec: Aggregate) -> Any:
     return state if count else None
 
 
-_STEPS: dict[str, Callable[[Any, Any], Any]] = {
+_ADDITIONS: dict[str, Callable[[Any, Any], Any]] = {
     "count": _nothing,
     "sum": _added,
     "avg": _added,

@@ -11,6 +11,7 @@ its rows and output, not to the state. A carry is plain data (:mod:`windrow.kern
 emits, which punctuations it must pass on, and which rows it must retain.
 """
 
+from windrow.kernels.punctuated.delta import Delta
 from windrow.kernels.punctuated.elementary import Filter, Project
 from windrow.kernels.punctuated.group import Group
 from windrow.kernels.punctuated.join import Join
@@ -18,7 +19,6 @@ from windrow.kernels.punctuated.over import Over
 from windrow.kernels.punctuated.session import Session
 from windrow.kernels.punctuated.sets import SetOperator
 from windrow.kernels.punctuated.sort import Sort
-from windrow.kernels.punctuated.step import Delta
 from windrow.kernels.punctuated.window import Window
 
 __all__ = ["Delta", "Filter", "Group", "Join", "Over", "Project", "Session", "SetOperator", "Sort", "Window"]

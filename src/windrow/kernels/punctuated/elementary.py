@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from windrow.kernels.punctuated.step import Delta, Promises, renamed
+from windrow.kernels.punctuated.delta import Announced, Delta, renamed
 from windrow.punctuations import Closing, lines_of
 
 __all__ = ["Filter", "FilterCarry", "Project", "ProjectCarry"]
@@ -19,7 +19,7 @@ __all__ = ["Filter", "FilterCarry", "Project", "ProjectCarry"]
 class FilterCarry:
     """The punctuations emitted so far."""
 
-    promises: Promises
+    announced: Announced
 
     @property
     def retained(self) -> tuple[int, ...]:
@@ -41,10 +41,10 @@ class Filter:
 
     def advance(self, carry: FilterCarry | None, delta: Delta) -> tuple[Delta, FilterCarry]:
         """Process a micro-batch; consumes the carry."""
-        carry = carry or FilterCarry(Promises(lines_of(delta.rows.schema)))
+        carry = carry or FilterCarry(Announced(lines_of(delta.rows.schema)))
         rows = delta.rows.filter(pa.array(self.qualifies(delta.rows)))
         news = (region for pattern in delta.punctuations for region in pattern.regions())
-        return Delta(rows, carry.promises.news(news)), carry
+        return Delta(rows, carry.announced.news(news)), carry
 
 
 @dataclass
@@ -52,7 +52,7 @@ class ProjectCarry:
     """The closed keys over the columns, and the punctuations emitted so far."""
 
     closing: Closing
-    promises: Promises
+    announced: Announced
 
     @property
     def retained(self) -> tuple[int, ...]:
@@ -80,7 +80,7 @@ class Project:
         )
         if carry is None:
             closing = Closing(lines_of(delta.rows.schema), (name for _, name in self.columns))
-            carry = ProjectCarry(closing, Promises(lines_of(rows.schema)))
+            carry = ProjectCarry(closing, Announced(lines_of(rows.schema)))
         names = {name: out for out, name in reversed(self.columns)}
         news = (renamed(region, names) for region in carry.closing.add(delta.punctuations))
-        return Delta(rows, carry.promises.news(news)), carry
+        return Delta(rows, carry.announced.news(news)), carry

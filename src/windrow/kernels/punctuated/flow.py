@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
-from windrow.kernels.punctuated.step import Delta
+from windrow.kernels.punctuated.delta import Delta
 
 __all__ = ["Flow", "FlowCarry", "Node", "Operator", "Place"]
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from windrow.kernels.aggregates import FUNCTIONS, Aggregate, aggregate
 from windrow.kernels.aggregates.spec import Partial
-from windrow.kernels.punctuated.step import Delta, Promises, renamed
+from windrow.kernels.punctuated.delta import Announced, Delta, renamed
 from windrow.kernels.sorting import sorted_partitions
 from windrow.kernels.trace import Trace
 from windrow.punctuations import Closing, lines_of
@@ -29,7 +29,7 @@ class GroupCarry:
 
     schema: pa.Schema
     closing: Closing
-    promises: Promises
+    announced: Announced
     states: Trace | None = None
     rows: Trace | None = None
 
@@ -64,14 +64,14 @@ class Group:
         if carry is None:
             closing = Closing(lines_of(delta.rows.schema), columns)
             carry = GroupCarry(
-                delta.rows.schema, closing, Promises(lines_of(self._schema(delta.rows.schema)))
+                delta.rows.schema, closing, Announced(lines_of(self._schema(delta.rows.schema)))
             )
         if delta.rows.num_rows or carry.states is None:
             self._take_in(carry, delta.rows, columns)
         closed = carry.closing.add(delta.punctuations)
         output = self._output(carry, closed, columns)
         names = {name: out for out, name in reversed(self.keys)}
-        return Delta(output, carry.promises.news(renamed(region, names) for region in closed)), carry
+        return Delta(output, carry.announced.news(renamed(region, names) for region in closed)), carry
 
     def _take_in(self, carry: GroupCarry, rows: pa.Table, columns: tuple[str, ...]) -> None:
         order, bounds = sorted_partitions(rows, columns, ())
@@ -90,12 +90,12 @@ class Group:
             if self._whole():
                 carry.rows = Trace(rows.select(whole).schema, columns, carry.closing.closed.lines)
         found = carry.states.find(states)
-        if len(found.asked):
+        if len(found.probed):
             before = carry.states.rows(found.places)
-            merged = self._merged(before, states.take(pa.array(found.asked)))
+            merged = self._merged(before, states.take(pa.array(found.probed)))
             carry.states.remove(found.places)
             is_new = np.ones(len(states), bool)
-            is_new[found.asked] = False
+            is_new[found.probed] = False
             states = pa.concat_tables([states.filter(pa.array(is_new)), merged.cast(states.schema)])
         carry.states.add(states)
         if carry.rows is not None:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow.kernels.punctuated.step import Delta, Promises, renamed
+from windrow.kernels.punctuated.delta import Announced, Delta, renamed
 from windrow.kernels.punctuated.watch import Watched
 from windrow.kernels.sorting import sorted_partitions
 from windrow.punctuations import Closing, Pattern, lines_of
@@ -35,7 +35,7 @@ class _Side:
     closing: Closing
     rows: Watched
 
-    def asked(self, rows: pa.Table) -> pa.Table:
+    def as_probe(self, rows: pa.Table) -> pa.Table:
         """The keys of rows under the other side's names."""
         return rows.select(self.keys).rename_columns(list(self.partners))
 
@@ -51,7 +51,7 @@ class JoinCarry:
 
     left: _Side
     right: _Side
-    promises: Promises
+    announced: Announced
 
     @property
     def retained(self) -> tuple[int, ...]:
@@ -96,7 +96,7 @@ class Join:
         if self.kind in ("right", "full"):
             output.append(self._padded(carry, alone))
         news = self._punctuations(carry, left.punctuations, right.punctuations, closed_right)
-        return Delta(pa.concat_tables(output), carry.promises.news(news)), carry
+        return Delta(pa.concat_tables(output), carry.announced.news(news)), carry
 
     @property
     def _is_half(self) -> bool:
@@ -107,7 +107,7 @@ class Join:
         retained = pa.schema([right.field(name) for name in theirs]) if self._is_half else right
         output = left if self._is_half else pa.schema([*left, *right])
         return JoinCarry(
-            _side(left, left, mine, theirs), _side(right, retained, theirs, mine), Promises(lines_of(output))
+            _side(left, left, mine, theirs), _side(right, retained, theirs, mine), Announced(lines_of(output))
         )
 
     def _pairs(self, carry: JoinCarry, left: pa.Table, right: pa.Table) -> list[pa.Table]:
@@ -120,12 +120,12 @@ class Join:
         ):
             has_keys, is_closed = _standing(mine, theirs, rows)
             joinable = np.flatnonzero(has_keys)
-            found = theirs.rows.store.find(mine.asked(rows.take(pa.array(joinable))))
-            asked = joinable[found.asked]
-            theirs.rows.store.set_note(_PARTNER, found.places, np.ones(len(asked), np.int64))
+            found = theirs.rows.store.find(mine.as_probe(rows.take(pa.array(joinable))))
+            matched = joinable[found.probed]
+            theirs.rows.store.set_note(_PARTNER, found.places, np.ones(len(matched), np.int64))
             has_partner = np.zeros(len(rows), np.int64)
-            has_partner[asked] = 1
-            both = [rows.take(pa.array(asked)), theirs.rows.store.rows(found.places)]
+            has_partner[matched] = 1
+            both = [rows.take(pa.array(matched)), theirs.rows.store.rows(found.places)]
             if mine is other:
                 both.reverse()
             output.append(pa.table([*both[0].columns, *both[1].columns], schema=output[0].schema))
@@ -141,7 +141,9 @@ class Join:
         has_keys, is_closed = _standing(one, other, left)
         joinable = np.flatnonzero(has_keys)
         has_partner = np.zeros(len(left), bool)
-        has_partner[joinable[other.rows.store.find(one.asked(left.take(pa.array(joinable)))).asked]] = True
+        has_partner[joinable[other.rows.store.find(one.as_probe(left.take(pa.array(joinable)))).probed]] = (
+            True
+        )
         stays = has_keys & ~is_closed & ~has_partner
         output = [left.filter(pa.array(has_partner if self.kind == "semi" else ~stays & ~has_partner))]
         one.rows.add(left.filter(pa.array(stays)), **{_PARTNER: np.zeros(int(stays.sum()), np.int64)})
@@ -153,12 +155,12 @@ class Join:
         first = bounds[:-1] if len(keys) else bounds[:0]
         first = first if order is None else order[first]
         keys, is_closed = keys.take(pa.array(first)), is_closed[first]
-        met = one.rows.store.find(other.asked(keys)).places
+        met = one.rows.store.find(other.as_probe(keys)).places
         if self.kind == "semi":
             output.append(one.rows.store.rows(met))
         one.rows.remove(met)
         is_new = ~is_closed
-        is_new[other.rows.store.find(keys).asked] = False
+        is_new[other.rows.store.find(keys).probed] = False
         other.rows.add(keys.filter(pa.array(is_new)), **{_PARTNER: np.zeros(int(is_new.sum()), np.int64)})
         return output
 
@@ -220,7 +222,7 @@ def _standing(mine: _Side, theirs: _Side, rows: pa.Table) -> tuple[Bools, Bools]
     has_keys = np.ones(len(rows), bool)
     for name in mine.keys:
         has_keys &= np.asarray(pc.is_valid(rows.column(name)))
-    return has_keys, theirs.closing.closed.matches(mine.asked(rows))
+    return has_keys, theirs.closing.closed.matches(mine.as_probe(rows))
 
 
 def _present(region: Region, side: _Side) -> list[Region]:

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from windrow.kernels.punctuated.delta import Announced, Delta
 from windrow.kernels.punctuated.prefix import Prefixes, different
-from windrow.kernels.punctuated.step import Delta, Promises
 from windrow.kernels.punctuated.watch import Watched
 from windrow.kernels.sorting import SortKey, sorted_partitions
 from windrow.kernels.trace import Trace
@@ -36,7 +36,7 @@ class OverCarry:
         The closed partitions.
     prefixes
         The complete prefix of each partition; None if functions read whole partitions.
-    promises
+    announced
         The punctuations of the output so far.
     came
         The number of rows that have arrived.
@@ -46,7 +46,7 @@ class OverCarry:
     before: Trace
     closing: Closing
     prefixes: Prefixes | None
-    promises: Promises
+    announced: Announced
     came: int = 0
 
     @property
@@ -101,7 +101,7 @@ class Over:
         carry.waiting.remove(places)
         output = self._emitted(carry, rows, came)
         carry.before.remove(carry.before.matching(closed))
-        return Delta(output, carry.promises.news(carry.waiting.free(regions))), carry
+        return Delta(output, carry.announced.news(carry.waiting.free(regions))), carry
 
     def _begun(self, schema: pa.Schema) -> OverCarry:
         lines = lines_of(schema)
@@ -112,7 +112,7 @@ class Over:
             Trace(schema, self.partition, lines, [_CAME]),
             Closing(lines, self.partition),
             Prefixes(lines, self.partition, keys) if keys and self.looks_back else None,
-            Promises(lines_of(output)),
+            Announced(lines_of(output)),
         )
 
     # -- which rows are final ------------------------------------------------------------------------

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from windrow.kernels.punctuated.delta import Announced, Delta
 from windrow.kernels.punctuated.prefix import Prefixes, prefix
-from windrow.kernels.punctuated.step import Delta, Promises
 from windrow.kernels.punctuated.watch import Watched
 from windrow.kernels.sorting import SortKey, sorted_partitions
 from windrow.punctuations import Closing, Cover, Pattern, Values, lines_of
@@ -33,9 +33,9 @@ class SessionCarry:
         The closed keys, and the times that are closed for all keys.
     prefixes
         The complete prefix of each key.
-    promises
+    announced
         The punctuations of the output so far.
-    told
+    least_announced
         The least begin and end of later sessions, as last announced by a punctuation.
     came
         Whether there was a micro-batch.
@@ -45,8 +45,8 @@ class SessionCarry:
     closing: Closing
     time: Closing
     prefixes: Prefixes
-    promises: Promises
-    told: tuple[int, int] | None = None
+    announced: Announced
+    least_announced: tuple[int, int] | None = None
     came: bool = False
 
     @property
@@ -116,7 +116,7 @@ class Session:
         carry.waiting.remove(places[is_over])
         free = carry.waiting.free(regions)
         free += self._least(carry, schema, first[~is_over], ends[~is_over])
-        return Delta(self._with_sessions(rows.filter(pa.array(is_over))), carry.promises.news(free)), carry
+        return Delta(self._with_sessions(rows.filter(pa.array(is_over))), carry.announced.news(free)), carry
 
     def _begun(self, schema: pa.Schema) -> SessionCarry:
         lines = lines_of(schema)
@@ -127,7 +127,7 @@ class Session:
             Closing(lines, self.keys),
             Closing(lines, [self.time]),
             Prefixes(lines, self.keys, [by]),
-            Promises(lines_of(output)),
+            Announced(lines_of(output)),
         )
 
     def _with_sessions(self, rows: pa.Table) -> pa.Table:
@@ -178,10 +178,10 @@ class Session:
         reached = int(span[0])
         shortest = self.gap if self.longest is None else min(self.gap, self.longest)
         least = (min([reached, *first.tolist()]), min([reached, *(ends - shortest).tolist()]))
-        if least == carry.told:
+        if least == carry.least_announced:
             return
-        carry.told = least
-        lines = carry.promises.lines
+        carry.least_announced = least
+        lines = carry.announced.lines
         for name, tick in zip(self.bounds, least, strict=True):
             made = self.compute(self._one(schema, tick)).column(name)
             yield {name: (lines[name].first, lines[name].places(made)[0])}

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from windrow.kernels.punctuated.step import Delta, Promises
+from windrow.kernels.punctuated.delta import Announced, Delta
 from windrow.kernels.sorting import sorted_partitions
 from windrow.kernels.trace import Trace
 from windrow.punctuations import Cover, lines_of
@@ -103,7 +103,7 @@ class SetCarry:
 
     store: Trace | None
     covers: tuple[Cover, Cover]
-    promises: Promises
+    announced: Announced
 
     @property
     def retained(self) -> tuple[int, ...]:
@@ -133,7 +133,7 @@ class SetOperator:
         if carry is None:
             lines = lines_of(schema)
             store = None if self.operator == "union all" else Trace(schema, schema.names, lines, _NOTES)
-            carry = SetCarry(store, (Cover(lines), Cover(lines)), Promises(lines))
+            carry = SetCarry(store, (Cover(lines), Cover(lines)), Announced(lines))
         sides = [left] if right is None else [left, _as_left(right, schema)]
         fresh = [
             [region for pattern in side.punctuations for region in cover.add(pattern)]
@@ -146,7 +146,7 @@ class SetOperator:
                 carry, carry.store, rows, is_right, [region for regions in fresh for region in regions]
             )
         both = iter(fresh[0]) if len(sides) == 1 else _of_both(carry.covers, fresh)
-        return Delta(rows, carry.promises.news(both)), carry
+        return Delta(rows, carry.announced.news(both)), carry
 
     def _taken(
         self, carry: SetCarry, store: Trace, rows: pa.Table, is_right: Bools, fresh: list[Region]
@@ -162,7 +162,7 @@ class SetOperator:
         # affected and closed rows leave the store, and return if they must be retained
         found = store.find(rows)
         for name in _NOTES:
-            counts[name][found.asked] += store.note(name, found.places)
+            counts[name][found.probed] += store.note(name, found.places)
         closed = np.setdiff1d(store.matching(fresh), found.places)
         gone = np.concatenate([found.places, closed])
         affected = pa.concat_tables([rows, store.rows(closed)])

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from windrow.kernels.punctuated.delta import Announced, Delta
 from windrow.kernels.punctuated.prefix import prefix
-from windrow.kernels.punctuated.step import Delta, Promises
 from windrow.kernels.sorting import SortKey, sorted_partitions
 from windrow.kernels.trace import Trace
 from windrow.punctuations import Closing, Cover, Pattern, lines_of
@@ -24,7 +24,7 @@ class SortCarry:
     store: Trace
     cover: Cover
     closing: Closing
-    promises: Promises
+    announced: Announced
     came: int = 0
     passed: int = 0
 
@@ -68,7 +68,7 @@ class Sort:
                 Trace(delta.rows.schema, (first,), lines, ("came",)),
                 Cover(lines),
                 Closing(lines, [first]),
-                Promises(lines),
+                Announced(lines),
             )
             incoming = (*self.domain, *incoming)
         count = delta.rows.num_rows
@@ -80,7 +80,7 @@ class Sort:
         regions = before_it if open_ is None else [*before_it, open_]
         initial = (meet(region, other) for region in regions for other in carry.cover.overlapping(region))
         rows = self._output(carry, regions) if fresh or count else delta.rows.slice(0, 0)
-        news = carry.promises.news(region for region in initial if region is not None) if fresh else ()
+        news = carry.announced.news(region for region in initial if region is not None) if fresh else ()
         before = carry.passed
         carry.passed += rows.num_rows
         rows = rows.slice(max(self.offset - before, 0))
@@ -90,7 +90,7 @@ class Sort:
         rows = rows.slice(0, max(last - max(before, self.offset), 0))
         carry.passed = min(carry.passed, last)
         self._forget(carry, last - carry.passed)
-        return Delta(rows, (*news, *carry.promises.news([{}])) if carry.passed == last else news), carry
+        return Delta(rows, (*news, *carry.announced.news([{}])) if carry.passed == last else news), carry
 
     def _forget(self, carry: SortCarry, count: int) -> None:
         """Retain so many rows, the first of the order."""

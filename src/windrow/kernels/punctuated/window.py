@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from windrow.kernels.punctuated.step import Delta, Promises
+from windrow.kernels.punctuated.delta import Announced, Delta
 from windrow.kernels.punctuated.watch import Watched
 from windrow.punctuations import Closing, lines_of
 from windrow.punctuations.lines import Place
@@ -25,7 +25,7 @@ class WindowCarry:
 
     rows: Watched
     time: Closing
-    promises: Promises
+    announced: Announced
 
     @property
     def retained(self) -> tuple[int, ...]:
@@ -57,7 +57,7 @@ class Window:
         lines = lines_of(schema)
         if carry is None:
             rows = Watched(schema, (self.rowtime,), lines, (_LEAVES,))
-            carry = WindowCarry(rows, Closing(lines, [self.rowtime]), Promises(lines))
+            carry = WindowCarry(rows, Closing(lines, [self.rowtime]), Announced(lines))
         line = lines[self.rowtime]
         ticks = line.places(delta.rows.column(self.rowtime))
         entered = _changes(delta.rows, 1, ticks)
@@ -71,7 +71,7 @@ class Window:
         left = _changes(store.rows(gone), -1, store.note(_LEAVES, gone))
         carry.rows.remove(gone)
         free = carry.rows.free(region for pattern in delta.punctuations for region in pattern.regions())
-        return Delta(pa.concat_tables([entered, left]), carry.promises.news(free)), carry
+        return Delta(pa.concat_tables([entered, left]), carry.announced.news(free)), carry
 
     def _reached(self, carry: WindowCarry) -> Place:
         """The least rowtime at which a row may still arrive; if there is none, after all rows have left."""

@@ -58,7 +58,7 @@ def cast(value: Any, to: Type, *, ansi: bool = True, safe: bool = False) -> Any:
 
 
 def cast_like(text: str, model: Any) -> Any:
-    """A string cast to the type that Spark gives it beside `model` in a comparison or in arithmetic."""
+    """A string cast to the type that Spark assigns to it beside `model` in a comparison or in arithmetic."""
     if isinstance(model, bool):
         return cast(text, Type("boolean"))
     if isinstance(model, int):

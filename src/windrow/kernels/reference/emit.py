@@ -1,7 +1,8 @@
-"""What EMIT means, instant by instant: the changes that are told of a relation of which all states are known.
+"""What EMIT means, instant by instant: the changes that are emitted of a relation of which all states are
+known.
 
-Slow and obvious. A state is what a query gives at a processing time; a group is the rows that have a key in
-common, of the nearest aggregates beneath.
+Slow and obvious. A state is the output of a query at a processing time; a group is the rows that have a key
+in common, of the nearest aggregates beneath.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ Group = Hashable
 
 @dataclass(frozen=True)
 class State:
-    """What a query gives at an instant.
+    """The output of a query at an instant.
 
     Attributes
     ----------
@@ -50,38 +51,38 @@ class Change:
 
 
 def emitted(states: Sequence[State], *, delay: int | None = None, watermark: bool = False) -> list[Change]:
-    """The changes that are told, in order of time.
+    """The emitted changes, in order of time.
 
     Parameters
     ----------
     states
         At every instant at which anything changes, in order.
     delay
-        AFTER DELAY: the changes of a group are told together, so long after the first that was not told;
-        those of the very instant at which that is are among them.
+        AFTER DELAY: the changes of a group are emitted together, so long after the first that was not
+        emitted; those of the very instant at which that is are among them.
     watermark
-        AFTER WATERMARK: only complete rows are told; with a delay, also what is of a group when it becomes
+        AFTER WATERMARK: only complete rows are emitted; with a delay, also what is of a group when it becomes
         complete, and then nothing of it is waiting.
     """
     if delay is None:
-        shown = [(state.at, _complete(state) if watermark else state.rows) for state in states]
-        return _differences(shown)
-    told: list[Change] = []
+        states_out = [(state.at, _complete(state) if watermark else state.rows) for state in states]
+        return _differences(states_out)
+    changes: list[Change] = []
     groups = {group for state in states for group, _ in state.rows}
     for group in groups:
-        told += _delayed(states, group, delay, watermark)
-    return sorted(told, key=lambda change: change.at)
+        changes += _delayed(states, group, delay, watermark)
+    return sorted(changes, key=lambda change: change.at)
 
 
 def _complete(state: State) -> Counter[tuple[Group, Row]]:
     return Counter({key: count for key, count in state.rows.items() if key[0] in state.complete})
 
 
-def _differences(shown: Sequence[tuple[int, Counter[tuple[Group, Row]]]]) -> list[Change]:
-    """What changes from one to the next; what is taken away is told before what is added."""
+def _differences(states_out: Sequence[tuple[int, Counter[tuple[Group, Row]]]]) -> list[Change]:
+    """What changes from one to the next; deletions come before insertions."""
     changes: list[Change] = []
     before: Counter[tuple[Group, Row]] = Counter()
-    for at, rows in shown:
+    for at, rows in states_out:
         found = [
             Change(at, group, row, rows[group, row] - before[group, row])
             for group, row in dict.fromkeys([*before, *rows])
@@ -93,14 +94,14 @@ def _differences(shown: Sequence[tuple[int, Counter[tuple[Group, Row]]]]) -> lis
 
 
 def _delayed(states: Sequence[State], group: Group, delay: int, watermark: bool) -> list[Change]:
-    """The changes of one group: a clock begins to run with the first change that has not been told."""
-    shown: list[tuple[int, Counter[tuple[Group, Row]]]] = []
+    """The changes of one group: a delay begins with the first change that has not been emitted."""
+    states_out: list[tuple[int, Counter[tuple[Group, Row]]]] = []
     current: Counter[tuple[Group, Row]] = Counter()
     due: int | None = None
     was_complete = False
     for state in states:
         if due is not None and due < state.at:
-            shown.append((due, current))
+            states_out.append((due, current))
             due = None
         rows = Counter({key: count for key, count in state.rows.items() if key[0] == group})
         if rows != current and due is None:
@@ -109,11 +110,11 @@ def _delayed(states: Sequence[State], group: Group, delay: int, watermark: bool)
         becomes_complete = watermark and not was_complete and group in state.complete
         was_complete = was_complete or group in state.complete
         if due is not None and (becomes_complete or due == state.at):
-            shown.append((state.at, current))
+            states_out.append((state.at, current))
             due = None
     if due is not None:
-        shown.append((due, current))
-    return _differences(shown)
+        states_out.append((due, current))
+    return _differences(states_out)
 
 
 def watermarks_before(rowtimes: Sequence[int], lag: int) -> list[int | None]:
@@ -149,16 +150,17 @@ def none_follows(known: Mapping[str, Place | None], patterns: Sequence[Pattern])
     known
         The places of values in some columns, None for NULL.
     patterns
-        What has been promised. Of other columns it tells no values apart but those at the ends of its ranges.
+        What has been promised. Of other columns it distinguishes no values but those at the ends of its
+        ranges.
     """
-    telling = [pattern for pattern in patterns if _holds(pattern, known, known)]
+    closing = [pattern for pattern in patterns if _holds(pattern, known, known)]
     values: dict[str, set[Place | None]] = {}
-    for name, own in (each for pattern in telling for each in pattern.columns):
+    for name, own in (each for pattern in closing for each in pattern.columns):
         if name not in known:
             ends = {place for span in own.spans for place in span if place != own.line.end}
             values.setdefault(name, set()).update({None, own.line.first, *ends})
     rows = (dict(zip(values, row, strict=True)) for row in product(*values.values()))
-    return all(any(_holds(pattern, row, values) for pattern in telling) for row in rows)
+    return all(any(_holds(pattern, row, values) for pattern in closing) for row in rows)
 
 
 def _holds(pattern: Pattern, row: Mapping[str, Place | None], names: Collection[str]) -> bool:
@@ -167,7 +169,7 @@ def _holds(pattern: Pattern, row: Mapping[str, Place | None], names: Collection[
 
 
 def versions(changes: Sequence[Change]) -> list[int]:
-    """Of each change the number of those that were told of its group before."""
+    """Of each change the number of the earlier emitted ones of its group."""
     seen: Counter[Group] = Counter()
     found = []
     for change in changes:

@@ -40,7 +40,7 @@ def compile_expression(sql: str, *, ansi: bool = True) -> Evaluator:
     sql
         A Spark SQL scalar expression.
     ansi
-        Whether division by zero, overflow and malformed casts raise (Spark's ANSI mode) or give NULL. A
+        Whether division by zero, overflow and malformed casts raise (Spark's ANSI mode) or return NULL. A
         string beside an operand of another type is cast as in ANSI mode in either.
 
     Returns
@@ -378,7 +378,7 @@ def _is_nan(node: exp.IsNan, ansi: bool) -> Evaluator:
     return value
 
 
-# --- operators and functions that give NULL for a NULL operand ---------------------------------------
+# --- operators and functions that return NULL for a NULL operand ---------------------------------------
 
 
 def _function(node: Any, ansi: bool) -> Evaluator:

@@ -1,4 +1,4 @@
-"""The scalar functions that give NULL for a NULL argument. Those that do not are in ``expressions``."""
+"""The scalar functions that return NULL for a NULL argument. Those that do not are in ``expressions``."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from windrow.kernels.patterns import tree as nodes
 from windrow.kernels.patterns.tree import Tree
 from windrow.kernels.reference.window_by import OrderKey, partitions
 
-__all__ = ["LABEL", "NUMBER", "Area", "Clause", "Frame", "Given", "Seen", "match_recognize"]
+__all__ = ["LABEL", "NUMBER", "Area", "Clause", "Frame", "OutputRow", "Seen", "match_recognize"]
 
 LABEL, NUMBER = "__label", "__number"
 """What CLASSIFIER() and MATCH_NUMBER() are in the argument of a navigation."""
@@ -109,15 +109,15 @@ class Clause:
     skip: str
     targets: frozenset[int]
     all_rows: bool
-    empty_shown: bool
-    unmatched_shown: bool
+    shows_empty: bool
+    with_unmatched: bool
     every: bool = False
     in_time: Callable[[Row, Row], Any] | None = None
     frame: Frame | None = None
 
 
 @dataclass(frozen=True)
-class Given:
+class OutputRow:
     """A row of the result: `row` with its columns; of a match the number, what was taken and how far that
     row is.
 
@@ -170,15 +170,15 @@ class _Match:
         return self.start + len(self.taken)
 
 
-def match_recognize(rows: Sequence[Row], clause: Clause) -> list[Given]:
-    """The rows that the clause gives, partition by partition.
+def match_recognize(rows: Sequence[Row], clause: Clause) -> list[OutputRow]:
+    """The rows that the clause returns, partition by partition.
 
     Raises
     ------
     ExecutionError
         ``SKIP_TARGET_MISSING``, ``SKIP_TO_FIRST_ROW``.
     """
-    given: list[Given] = []
+    output: list[OutputRow] = []
     for partition in partitions(rows, clause.partition_by, clause.order_by):
         if clause.every:
             # numbered as they are completed; of those that end at one row, the one that begins first, and of
@@ -187,8 +187,8 @@ def match_recognize(rows: Sequence[Row], clause: Clause) -> list[Given]:
             matches = sorted(dict.fromkeys(every), key=lambda match: match.stop)
         else:
             matches = list(_matches(partition, clause))
-        given += _given(partition, matches, clause)
-    return given
+        output += _output(partition, matches, clause)
+    return output
 
 
 def _matches(rows: Sequence[Row], clause: Clause) -> Iterator[_Match]:
@@ -299,29 +299,29 @@ def _holds(label: int, taken: Taken, rows: _Sequence, clause: Clause) -> bool:
     return clause.within is None or clause.within(seen) is True
 
 
-def _given(rows: Sequence[Row], matches: list[_Match], clause: Clause) -> Iterator[Given]:
+def _output(rows: Sequence[Row], matches: list[_Match], clause: Clause) -> Iterator[OutputRow]:
     if clause.frame is not None:
         by_row = {match.origin: match for match in matches}
-        for at, given in enumerate(rows):
+        for at, output in enumerate(rows):
             own = by_row.get(at)
             if own is None:
-                yield Given(given, 2, None, rows, (), 0)
+                yield OutputRow(output, 2, None, rows, (), 0)
             else:
-                yield Given(given, int(not own.taken), None, rows, own.taken, len(own.taken), own.area)
+                yield OutputRow(output, int(not own.taken), None, rows, own.taken, len(own.taken), own.area)
         return
     covered: set[int] = set()
     for number, match in enumerate(matches, 1):
         covered |= {row for row, _ in match.taken} or {match.start}
         count = len(match.taken)
         if not match.taken:
-            if clause.empty_shown:
-                yield Given(rows[match.start], 1, number, rows, (), 0)
+            if clause.shows_empty:
+                yield OutputRow(rows[match.start], 1, number, rows, (), 0)
         elif clause.all_rows:
             for reached, (row, _) in enumerate(match.taken, 1):
                 if row not in match.excluded:
-                    yield Given(rows[row], 0, number, rows, match.taken, reached)
+                    yield OutputRow(rows[row], 0, number, rows, match.taken, reached)
         else:
-            yield Given(rows[match.start], 0, number, rows, match.taken, count)
-    if clause.unmatched_shown:
+            yield OutputRow(rows[match.start], 0, number, rows, match.taken, count)
+    if clause.with_unmatched:
         for row in sorted(set(range(len(rows))) - covered):
-            yield Given(rows[row], 2, None, rows, (), 0)
+            yield OutputRow(rows[row], 2, None, rows, (), 0)

@@ -1,13 +1,14 @@
-"""What operators over punctuated streams may give, promise and must keep: the definitions, over sets so far.
+"""What operators over punctuated streams may emit, promise and must retain: the definitions, over sets so
+far.
 
 Tucker, Maier, Sheard, Fegaras, "Exploiting punctuation semantics in continuous data streams" (TKDE 2003)
 defines three invariants of an operator: *pass*, the rows that may be output of what has come; *propagate*,
 the punctuations that hold of its output; *keep*, the rows that it must still remember. Here each is a
-function of all rows and punctuations so far. What a punctuation of the output promises is told row by row,
-so that it does not matter how patterns are written down.
+function of all rows and punctuations so far. Which rows a punctuation of the output excludes is decided row
+by row, so that it does not matter how patterns are written down.
 
-"Every possible row" is a row of a *universe*: some values for each column, of which the patterns cannot tell
-any other apart. Rows are mappings, patterns conjunctions of comparisons.
+"Every possible row" is a row of a *universe*: some values for each column, of which the patterns cannot
+distinguish any other apart. Rows are mappings, patterns conjunctions of comparisons.
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ __all__ = [
     "closed",
     "computed",
     "distinct",
+    "excluded",
     "group",
     "holds",
     "join",
     "over",
     "project",
-    "promised",
     "select",
     "session",
     "set_operator",
@@ -65,21 +66,21 @@ class SoFar:
 
 @dataclass(frozen=True)
 class Meaning:
-    """What an operator may have given, must keep, and promises of its output.
+    """What an operator may have emitted, must retain, and promises of its output.
 
     Attributes
     ----------
     passed
         The rows, as tuples in the order of the output's columns; of `sort` in order.
-    kept
+    retained
         How many rows each of its inputs has in its state.
-    is_promised
+    is_excluded
         Whether a row of the output will not come (again).
     """
 
     passed: list[Tuple]
-    kept: tuple[int, ...]
-    is_promised: Callable[[Row], bool]
+    retained: tuple[int, ...]
+    is_excluded: Callable[[Row], bool]
 
 
 def holds(value: Any, operator: str, operand: Any = None) -> bool:
@@ -98,18 +99,18 @@ def holds(value: Any, operator: str, operand: Any = None) -> bool:
 
 def matches(row: Row, pattern: Pattern) -> bool:
     """Whether a row is one of a pattern's."""
-    return all(holds(row[name], *told) for name, *told in pattern)
+    return all(holds(row[name], *conditions) for name, *conditions in pattern)
 
 
-def promised(row: Row, patterns: Iterable[Pattern]) -> bool:
+def excluded(row: Row, patterns: Iterable[Pattern]) -> bool:
     """SetMatch: whether some pattern has the row."""
     return any(matches(row, pattern) for pattern in patterns)
 
 
-def still_promised(row: Row, patterns: Iterable[Pattern], kept: Sequence[Row]) -> bool:
-    """Whether some pattern has the row, and none of the rows that are kept."""
-    free = (pattern for pattern in patterns if not any(matches(one, pattern) for one in kept))
-    return promised(row, free)
+def still_excluded(row: Row, patterns: Iterable[Pattern], retained: Sequence[Row]) -> bool:
+    """Whether some pattern has the row, and none of the retained rows."""
+    free = (pattern for pattern in patterns if not any(matches(one, pattern) for one in retained))
+    return excluded(row, free)
 
 
 def possible(universe: Universe) -> Iterable[Row]:
@@ -118,10 +119,10 @@ def possible(universe: Universe) -> Iterable[Row]:
         yield dict(zip(universe, values, strict=True))
 
 
-def closed(given: SoFar, known: Row) -> bool:
+def closed(so_far: SoFar, known: Row) -> bool:
     """Whether every possible row with these values in these columns is promised not to come."""
-    rest = {name: [known[name]] if name in known else own for name, own in given.universe.items()}
-    return all(promised(row, given.patterns) for row in possible(rest))
+    rest = {name: [known[name]] if name in known else own for name, own in so_far.universe.items()}
+    return all(excluded(row, so_far.patterns) for row in possible(rest))
 
 
 def tupled(row: Row, names: Iterable[str] | None = None) -> Tuple:
@@ -139,50 +140,50 @@ def different(rows: Iterable[Row]) -> list[Row]:
     return list({tupled(row): row for row in reversed([*rows])}.values())[::-1]
 
 
-def select(given: SoFar, qualifies: Callable[[Row], bool]) -> Meaning:
+def select(so_far: SoFar, qualifies: Callable[[Row], bool]) -> Meaning:
     """WHERE: all that qualify; all punctuations; nothing."""
     return Meaning(
-        [tupled(row) for row in given.rows if qualifies(row)],
+        [tupled(row) for row in so_far.rows if qualifies(row)],
         (0,),
-        lambda row: promised(row, given.patterns),
+        lambda row: excluded(row, so_far.patterns),
     )
 
 
-def project(given: SoFar, names: Sequence[str]) -> Meaning:
+def project(so_far: SoFar, names: Sequence[str]) -> Meaning:
     """Some columns: all rows; what every row that becomes this one is promised not to do; nothing."""
     return Meaning(
-        [tupled(row, names) for row in given.rows], (0,), lambda row: closed(given, only(row, names))
+        [tupled(row, names) for row in so_far.rows], (0,), lambda row: closed(so_far, only(row, names))
     )
 
 
-def computed(given: SoFar, names: Sequence[str], made: Mapping[str, Callable[[Row], Any]]) -> Meaning:
+def computed(so_far: SoFar, names: Sequence[str], made: Mapping[str, Callable[[Row], Any]]) -> Meaning:
     """Expressions: all rows, with what is computed of each; rows that only promised ones become; nothing."""
 
     def becomes(row: Row) -> Row:
         return {**only(row, names), **{name: value(row) for name, value in made.items()}}
 
-    open_ = {tupled(becomes(row)) for row in given.possible if not promised(row, given.patterns)}
-    return Meaning([tupled(becomes(row)) for row in given.rows], (0,), lambda row: tupled(row) not in open_)
+    open_ = {tupled(becomes(row)) for row in so_far.possible if not excluded(row, so_far.patterns)}
+    return Meaning([tupled(becomes(row)) for row in so_far.rows], (0,), lambda row: tupled(row) not in open_)
 
 
-def distinct(given: SoFar) -> Meaning:
+def distinct(so_far: SoFar) -> Meaning:
     """DISTINCT: the first of each; all punctuations; the rows that match none."""
-    seen = different(given.rows)
+    seen = different(so_far.rows)
     return Meaning(
         [tupled(row) for row in seen],
-        (sum(not promised(row, given.patterns) for row in seen),),
-        lambda row: promised(row, given.patterns),
+        (sum(not excluded(row, so_far.patterns) for row in seen),),
+        lambda row: excluded(row, so_far.patterns),
     )
 
 
 def group(
-    given: SoFar, names: Sequence[str], aggregated: Callable[[Sequence[Row]], Mapping[str, Any]]
+    so_far: SoFar, names: Sequence[str], aggregated: Callable[[Sequence[Row]], Mapping[str, Any]]
 ) -> Meaning:
     """GROUP BY: the groups whose every possible member is promised not to come; those; the other groups."""
     members: dict[Tuple, list[Row]] = {} if names else {(): []}
-    for row in given.rows:
+    for row in so_far.rows:
         members.setdefault(tupled(row, names), []).append(row)
-    is_closed = {key: closed(given, only(rows[0], names) if rows else {}) for key, rows in members.items()}
+    is_closed = {key: closed(so_far, only(rows[0], names) if rows else {}) for key, rows in members.items()}
     return Meaning(
         [
             (*key, *map(canonical, aggregated(rows).values()))
@@ -190,7 +191,7 @@ def group(
             if is_closed[key]
         ],
         (sum(not is_closed[key] and bool(rows) for key, rows in members.items()),),
-        lambda row: closed(given, only(row, names)),
+        lambda row: closed(so_far, only(row, names)),
     )
 
 
@@ -217,26 +218,26 @@ def in_order(keys: Sequence[Key], one: Row, other: Row) -> int:
     return 0
 
 
-def sort(given: SoFar, keys: Sequence[Key]) -> Meaning:
+def sort(so_far: SoFar, keys: Sequence[Key]) -> Meaning:
     """ORDER BY: the rows of `Initial` in order; that prefix; the rest.
 
     `Initial` is the part of what is promised of which no possible row that is not promised comes before: the
     patterns so far, cut where a pattern reaches beyond.
     """
-    open_ = [row for row in given.possible if not promised(row, given.patterns)]
+    open_ = [row for row in so_far.possible if not excluded(row, so_far.patterns)]
 
     def is_initial(row: Row) -> bool:
-        return promised(row, given.patterns) and not any(in_order(keys, other, row) < 0 for other in open_)
+        return excluded(row, so_far.patterns) and not any(in_order(keys, other, row) < 0 for other in open_)
 
     passed = sorted(
-        (row for row in given.rows if is_initial(row)),
+        (row for row in so_far.rows if is_initial(row)),
         key=functools.cmp_to_key(functools.partial(in_order, keys)),
     )
-    return Meaning([tupled(row) for row in passed], (len(given.rows) - len(passed),), is_initial)
+    return Meaning([tupled(row) for row in passed], (len(so_far.rows) - len(passed),), is_initial)
 
 
 def over(
-    given: SoFar,
+    so_far: SoFar,
     names: Sequence[str],
     keys: Sequence[Key],
     computed: Callable[[Sequence[Row]], Sequence[Mapping[str, Any]]],
@@ -249,16 +250,16 @@ def over(
     What is promised holds of the output when no row that waits matches it. Kept are the rows that wait, and,
     of a partition that is open, the last `reach` of the others, or all.
     """
-    open_ = [row for row in given.possible if not promised(row, given.patterns)]
+    open_ = [row for row in so_far.possible if not excluded(row, so_far.patterns)]
 
     def is_ready(row: Row) -> bool:
         if not looks_back:
-            return closed(given, only(row, names))
+            return closed(so_far, only(row, names))
         own = [other for other in open_ if tupled(other, names) == tupled(row, names)]
         return not any(in_order(keys, other, row) <= 0 for other in own)
 
     members: dict[Tuple, list[Row]] = {}
-    for row in given.rows:
+    for row in so_far.rows:
         members.setdefault(tupled(row, names), []).append(row)
     passed: list[Tuple] = []
     waiting: list[Row] = []
@@ -272,16 +273,16 @@ def over(
             if is_known
         ]
         waiting += [row for row, is_known in zip(rows, ready, strict=True) if not is_known]
-        if looks_back and not closed(given, only(rows[0], names)):
+        if looks_back and not closed(so_far, only(rows[0], names)):
             before += sum(ready) if reach is None else min(sum(ready), reach)
     return Meaning(
         passed,
         (len(waiting), before),
-        lambda row: still_promised(only(row, given.universe), given.patterns, waiting),
+        lambda row: still_excluded(only(row, so_far.universe), so_far.patterns, waiting),
     )
 
 
-def session(given: SoFar, names: Sequence[str], time: str, gap: int, longest: int | None = None) -> Meaning:
+def session(so_far: SoFar, names: Sequence[str], time: str, gap: int, longest: int | None = None) -> Meaning:
     """SESSION: the rows of sessions into which no row can come, with their begin and end; the others.
 
     With a longest duration a session has no row that long after its first, and ends then at the latest: what
@@ -289,9 +290,9 @@ def session(given: SoFar, names: Sequence[str], time: str, gap: int, longest: in
     session comes that begins or ends before those that are open or may begin; the least value of the universe
     stands for all before it.
     """
-    open_ = [row for row in given.possible if not promised(row, given.patterns)]
+    open_ = [row for row in so_far.possible if not excluded(row, so_far.patterns)]
     members: dict[Tuple, list[Row]] = {}
-    for row in given.rows:
+    for row in so_far.rows:
         members.setdefault(tupled(row, names), []).append(row)
     shortest = gap if longest is None else min(gap, longest)
     passed: list[Tuple] = []
@@ -318,61 +319,63 @@ def session(given: SoFar, names: Sequence[str], time: str, gap: int, longest: in
                 ends.append(end)
             else:
                 passed += [(*tupled(row), begin, end) for row in members_of]
-    is_known = bool(open_) and min(row[time] for row in open_) > min(given.universe[time])
+    is_known = bool(open_) and min(row[time] for row in open_) > min(so_far.universe[time])
 
-    def is_promised(row: Row) -> bool:
+    def is_excluded(row: Row) -> bool:
         if is_known and row["begin"] is not None and row["begin"] < min(begins):
             return True
         if is_known and row["end"] is not None and row["end"] < min(ends):
             return True
-        return still_promised(only(row, given.universe), given.patterns, waiting)
+        return still_excluded(only(row, so_far.universe), so_far.patterns, waiting)
 
-    return Meaning(passed, (len(waiting),), is_promised)
+    return Meaning(passed, (len(waiting),), is_excluded)
 
 
 def join(left: SoFar, right: SoFar, on: Sequence[tuple[str, str]], kind: str) -> Meaning:
     """A join whose columns are called differently on the two sides.
 
-    All pairs; rows without a partner when the other side is closed for them. Rows are kept while the other
-    side is not closed for them; those of a semi or an anti join are not when they have found a partner, and
-    their other side keeps the keys alone. What one side has promised holds of the output when no kept row of
-    that side matches it, but for rows of NULLs that stand for a row that is missing.
+    All pairs; rows without a partner when the other side is closed for them. Rows are retained while the
+    other side is not closed for them; those of a semi or an anti join are not when they have found a partner,
+    and their other side keeps the keys alone. What one side has promised holds of the output when no retained
+    row of that side matches it, but for rows of NULLs that stand for a row that is missing.
     """
     left_keys, right_keys = [one for one, _ in on], [other for _, other in on]
 
     def match(one: Row, other: Row) -> bool:
         return all(holds(one[name], "=", other[partner]) for name, partner in on)
 
-    def is_done(given: SoFar, values: Sequence[Any], names: Sequence[str]) -> bool:
-        return None in values or closed(given, dict(zip(names, values, strict=True)))
+    def is_done(so_far: SoFar, values: Sequence[Any], names: Sequence[str]) -> bool:
+        return None in values or closed(so_far, dict(zip(names, values, strict=True)))
 
     def open_rows(mine: SoFar, own: Sequence[str], other: SoFar, partner: Sequence[str]) -> list[Row]:
         return [row for row in mine.rows if not is_done(other, [row[name] for name in own], partner)]
 
-    kept_left = open_rows(left, left_keys, right, right_keys)
-    kept_right = open_rows(right, right_keys, left, left_keys)
+    retained_left = open_rows(left, left_keys, right, right_keys)
+    retained_right = open_rows(right, right_keys, left, left_keys)
     alone_left = [row for row in left.rows if not any(match(row, other) for other in right.rows)]
     alone_right = [row for row in right.rows if not any(match(other, row) for other in left.rows)]
     if kind in ("semi", "anti"):
-        kept_left = [row for row in kept_left if any(row is other for other in alone_left)]
-        keys = different(only(row, right_keys) for row in kept_right)
+        retained_left = [row for row in retained_left if any(row is other for other in alone_left)]
+        keys = different(only(row, right_keys) for row in retained_right)
         lone = [tupled(row) for row in left.rows if any(row is other for other in alone_left)]
         done = [
             tupled(row) for row in alone_left if is_done(right, [row[name] for name in left_keys], right_keys)
         ]
         paired = Counter(tupled(row) for row in left.rows) - Counter(lone)
 
-        of_keys = [told for told in right.patterns if all(name in right_keys for name, *_ in told)]
+        of_keys = [
+            conditions for conditions in right.patterns if all(name in right_keys for name, *_ in conditions)
+        ]
 
-        def is_promised(row: Row) -> bool:
-            found = still_promised(row, left.patterns, kept_left)
+        def is_excluded(row: Row) -> bool:
+            found = still_excluded(row, left.patterns, retained_left)
             if kind == "anti" or found:
                 return found
             key = {other: row[one] for one, other in on}
-            return still_promised(key, of_keys, keys)
+            return still_excluded(key, of_keys, keys)
 
         return Meaning(
-            list(paired.elements()) if kind == "semi" else done, (len(kept_left), len(keys)), is_promised
+            list(paired.elements()) if kind == "semi" else done, (len(retained_left), len(keys)), is_excluded
         )
     pairs = [{**one, **other} for one in left.rows for other in right.rows if match(one, other)]
     no_left, no_right = dict.fromkeys(left.universe), dict.fromkeys(right.universe)
@@ -389,33 +392,35 @@ def join(left: SoFar, right: SoFar, on: Sequence[tuple[str, str]], kind: str) ->
             if is_done(left, [row[name] for name in right_keys], left_keys)
         ]
 
-    def is_told(row: Row, mine: SoFar, kept: Sequence[Row], *, may_be_missing: bool) -> bool:
+    def is_decided(row: Row, mine: SoFar, retained: Sequence[Row], *, may_be_missing: bool) -> bool:
         own = only(row, mine.universe)
         if may_be_missing and all(value is None for value in own.values()):
             return False
-        return still_promised(own, mine.patterns, kept)
+        return still_excluded(own, mine.patterns, retained)
 
     is_over = closed(left, {}) and closed(right, {})
 
-    def is_promised_pair(row: Row) -> bool:
+    def is_excluded_pair(row: Row) -> bool:
         if is_over:
             return True
-        return is_told(row, left, kept_left, may_be_missing=kind in ("right", "full")) or is_told(
-            row, right, kept_right, may_be_missing=kind in ("left", "full")
+        return is_decided(row, left, retained_left, may_be_missing=kind in ("right", "full")) or is_decided(
+            row, right, retained_right, may_be_missing=kind in ("left", "full")
         )
 
-    return Meaning([tupled(row) for row in pairs], (len(kept_left), len(kept_right)), is_promised_pair)
+    return Meaning(
+        [tupled(row) for row in pairs], (len(retained_left), len(retained_right)), is_excluded_pair
+    )
 
 
 def set_operator(left: SoFar, right: SoFar, operator: str) -> Meaning:
     """UNION, INTERSECT, EXCEPT and their ALL forms over inputs with the same columns.
 
-    `kept` counts different rows, of both sides together.
+    `retained` counts different rows, of both sides together.
     """
-    one, other = (Counter(tupled(row) for row in given.rows) for given in (left, right))
-    rows = {tupled(row): row for given in (left, right) for row in given.rows}
-    closed_left = {key: promised(row, left.patterns) for key, row in rows.items()}
-    closed_right = {key: promised(row, right.patterns) for key, row in rows.items()}
+    one, other = (Counter(tupled(row) for row in so_far.rows) for so_far in (left, right))
+    rows = {tupled(row): row for so_far in (left, right) for row in so_far.rows}
+    closed_left = {key: excluded(row, left.patterns) for key, row in rows.items()}
+    closed_right = {key: excluded(row, right.patterns) for key, row in rows.items()}
 
     def copies(key: Tuple) -> int:
         match operator:
@@ -433,7 +438,7 @@ def set_operator(left: SoFar, right: SoFar, operator: str) -> Meaning:
                 return max(one[key] - other[key], 0) if closed_right[key] else 0
         raise AssertionError(operator)
 
-    def is_kept(key: Tuple) -> bool:
+    def is_retained(key: Tuple) -> bool:
         may_left, may_right = not closed_left[key], not closed_right[key]
         match operator:
             case "union all":
@@ -441,7 +446,7 @@ def set_operator(left: SoFar, right: SoFar, operator: str) -> Meaning:
             case "union":
                 return may_left or may_right
             case "intersect":
-                if one[key] and other[key]:  # given out, and not to be given again
+                if one[key] and other[key]:  # emitted, and not to be emitted again
                     return may_left and may_right
                 return may_right if one[key] else may_left
             case "intersect all":
@@ -450,7 +455,7 @@ def set_operator(left: SoFar, right: SoFar, operator: str) -> Meaning:
             case "except":
                 if other[key]:
                     return may_left
-                return may_right or may_left  # undecided, or given out and not to be given again
+                return may_right or may_left  # undecided, or emitted and not to be emitted again
             case "except all":
                 surplus = one[key] - other[key]
                 return (surplus > 0 and may_right) or (surplus < 0 and may_left)
@@ -458,30 +463,30 @@ def set_operator(left: SoFar, right: SoFar, operator: str) -> Meaning:
 
     return Meaning(
         [key for key in rows for _ in range(copies(key))],
-        (sum(map(is_kept, rows)),),
-        lambda row: promised(row, left.patterns) and promised(row, right.patterns),
+        (sum(map(is_retained, rows)),),
+        lambda row: excluded(row, left.patterns) and excluded(row, right.patterns),
     )
 
 
-def window(given: SoFar, rowtime: str, length: int) -> Meaning:
+def window(so_far: SoFar, rowtime: str, length: int) -> Meaning:
     """The changelog of a window of the last `length` ticks: (row, diff, instant).
 
     A row enters when it comes, and has left when no row of a rowtime before that of its leaving, or at it,
-    can come. It is kept until then; what is promised of the rows holds of their changes when no kept row
-    matches.
+    can come. It is retained until then; what is promised of the rows holds of their changes when no retained
+    row matches.
     """
-    times = [row[rowtime] for row in given.possible if not promised(row, given.patterns)]
+    times = [row[rowtime] for row in so_far.possible if not excluded(row, so_far.patterns)]
     reached = min((time for time in times if time is not None), default=None)
-    changes, kept = [], []
-    for row in given.rows:
+    changes, retained = [], []
+    for row in so_far.rows:
         leaves = row[rowtime] + length
         changes.append((*tupled(row), 1, row[rowtime]))
         if reached is None or leaves < reached:
             changes.append((*tupled(row), -1, leaves))
         else:
-            kept.append(row)
+            retained.append(row)
     return Meaning(
         changes,
-        (len(kept),),
-        lambda row: still_promised(row, given.patterns, kept),
+        (len(retained),),
+        lambda row: still_excluded(row, so_far.patterns, retained),
     )

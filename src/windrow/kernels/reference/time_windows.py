@@ -37,15 +37,15 @@ def windows_of(
 
 def _fixed(kind: str, time: int, lengths: Mapping[str, int]) -> list[Window]:
     length, offset = lengths["dur"], lengths.get("offset", 0)
-    step = lengths["hopsize"] if kind == "HOP" else length
-    begin = offset + (time - offset) // step * step
+    hop = lengths["hopsize"] if kind == "HOP" else length
+    begin = offset + (time - offset) // hop * hop
     if kind == "TUMBLE":
         return [(begin, begin + length)]
     found = []
     if kind == "HOP":
         while begin + length > time:
             found.append((begin, begin + length))
-            begin -= step
+            begin -= hop
         return found
     end = begin + lengths["step"]
     while end <= begin + length:

@@ -39,14 +39,14 @@ DECIMALS = Context(prec=700, rounding=ROUND_HALF_UP)
 
 
 class Column(tuple[Any, ...]):
-    """The values that a subquery of one column gives, as IN reads them."""
+    """The values that a subquery of one column returns, as IN reads them."""
 
 
 class BoundRow(Mapping[str, Any]):
     """A row as a variable is bound to it: it reads as its fields and has an identity of its own.
 
     In SQL (``comparison.equals``) two of them are equal when they are the same row. In Python they compare by
-    value as any mapping, so a result can be held against plain dictionaries. A row found *inside* a
+    value as any mapping, so a result can be compared with plain dictionaries. A row found *inside* a
     row is an ordinary struct and is handed out as a dictionary.
     """
 

@@ -1,7 +1,7 @@
 """WINDOW BY as its definition says it: for each row that may begin a window, look for where it ends.
 
 The executable semantics of the clause (the paper's section 3.3, and 4.4 for ONLY and LABEL). It looks at rows
-one at a time and is quadratic; the fast kernels are held against it.
+one at a time and is quadratic; the fast kernels are compared with it.
 """
 
 from __future__ import annotations

@@ -48,26 +48,26 @@ def reach(plan: WindowPlan, sequence: Sequence) -> Reach:
     windows = own & may
     edge = np.broadcast_to(chunk == 0, windows.shape) & windows.any(axis=1, keepdims=True)
     sides = {own_side(plan): _Side(sequence, windows)}
-    starts = lows = kept_lows = windows
+    starts = lows = needed_lows = windows
     last_low = sides[own_side(plan)].positions[1]
     if plan.start is not None:
         starts, open_ = _searched(plan.start, "start", sequence, sides, edge, np.ones_like(last_low))
         lows = starts | (edge & open_)
-        kept_lows = starts if plan.only_start and plan.start.strategy != "unbounded" else lows
+        needed_lows = starts if plan.only_start and plan.start.strategy != "unbounded" else lows
         sides["start"] = _Side(sequence, starts, open_)
         last_low = np.maximum(sides["start"].positions[1], 1)
     last = edge[:, ::-1]
     if plan.end is not None:
         ends, open_ = _searched(plan.end, "end", sequence, sides, lows, last_low)
-        kept_ends = ends if plan.only_end and plan.end.strategy != "unbounded" else ends | (last & open_)
+        needed_ends = ends if plan.only_end and plan.end.strategy != "unbounded" else ends | (last & open_)
     elif plan.first_only:
-        ends, kept_ends = np.zeros_like(own), last
+        ends, needed_ends = np.zeros_like(own), last
     else:
         ends, open_ = _next_starts(sequence, may, some)
-        kept_ends = ends | (last & open_)
+        needed_ends = ends | (last & open_)
     wanted = starts | ends
     if needs_rows(plan):
-        wanted = wanted | _between(kept_lows, kept_ends)
+        wanted = wanted | _between(needed_lows, needed_ends)
     return Reach(starts, ends, wanted & ~own & windows.any(axis=1, keepdims=True))
 
 

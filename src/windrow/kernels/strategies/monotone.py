@@ -34,9 +34,9 @@ from windrow.kernels.window_plan import (
 __all__ = ["ascends", "computes_integers", "conjuncts", "direction", "find", "rising_columns", "solve"]
 
 _APART = 64  # windows from one that is bisected to the next
-_STEPS = 256  # compiled steps that take as long as bisection in numpy
+_ITERATIONS = 256  # compiled steps that take as long as bisection in numpy
 _FAR_FROM_INFINITE = 1e150
-_STEPS_A_WINDOW = 16  # of bisection in numpy
+_ITERATIONS_A_WINDOW = 16  # of bisection in numpy
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
@@ -219,12 +219,12 @@ def _turning_points(
 ) -> Array:
     """The first row of each ``[begin, end)`` at which all parts are true, `end` if there is none."""
     if rising:
-        predicate, steps = _conjunction(rising), _STEPS_A_WINDOW * len(begin)
-        if steps >= compiled.patience(predicate):
+        predicate, iterations = _conjunction(rising), _ITERATIONS_A_WINDOW * len(begin)
+        if iterations >= compiled.patience(predicate):
             found = _two_pointers(rising, rows, sides, target, begin, end)
             if found is not None:
                 return found
-        compiled.count(predicate, steps)
+        compiled.count(predicate, iterations)
     return _halved(rising, rows, sides, target, begin, end)
 
 
@@ -254,8 +254,8 @@ def _two_pointers(
     if _ends_rise(rising, rows, sides, begin):
         low = np.clip(np.repeat(ends, _APART)[: len(begin)], begin, end)
     last = np.minimum(sampled + _APART, len(begin)) - 1
-    steps = np.append(ends[1:], ends[-1]) - low[last]
-    if np.maximum(steps, 0).mean() > _STEPS:
+    iterations = np.append(ends[1:], ends[-1]) - low[last]
+    if np.maximum(iterations, 0).mean() > _ITERATIONS:
         return None
     found = compiled.search(_conjunction(rising), rows, sides, target, low, end)
     return None if found is None else np.where(found < 0, end, found)

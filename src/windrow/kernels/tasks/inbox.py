@@ -99,15 +99,15 @@ def inboxes_of(batches: Batches, fragment: Fragment) -> list[Inbox]:
 
 
 def of_slices(
-    step: Callable[[Fragment, Inbox, range], Batches],
+    phase: Callable[[Fragment, Inbox, range], Batches],
 ) -> Callable[[Fragment, Batches], Batches]:
     """Apply a step to slices, with the shards of the sequence; buckets pass through."""
 
-    @wraps(step)
+    @wraps(phase)
     def run(fragment: Fragment, batches: Batches) -> Iterator[pa.RecordBatch]:
         for inbox in inboxes_of(batches, fragment):
             shards = fragment.layout.sequence_of(inbox.shard)
-            yield from inbox.again() if shards is None else step(fragment, inbox, shards)
+            yield from inbox.again() if shards is None else phase(fragment, inbox, shards)
 
     return run
 

@@ -61,20 +61,20 @@ class TimeWindows:
         if not self.fits(ticks):
             raise overflow()
         length, offset = self.lengths["dur"], self.lengths.get("offset", 0)
-        step = self.lengths["hopsize"] if self.kind == "HOP" else length
-        begin = ticks - (ticks - offset) % step
+        hop = self.lengths["hopsize"] if self.kind == "HOP" else length
+        begin = ticks - (ticks - offset) % hop
         row = np.arange(len(ticks))
         if self.kind == "TUMBLE":
             return row, begin, begin + length
         if self.kind == "HOP":
             # the windows that begin up to here and end after it
-            count = np.maximum(-((begin + length - ticks) // -step), 0)
+            count = np.maximum(-((begin + length - ticks) // -hop), 0)
         else:
             count = (length - (ticks - begin) - 1) // self.lengths["step"] + 1
         row = np.repeat(row, count)
         number = np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count)
         if self.kind == "HOP":
-            begin = begin[row] - number * step
+            begin = begin[row] - number * hop
             return row, begin, begin + length
         return row, begin[row], begin[row] + length - number * self.lengths["step"]
 

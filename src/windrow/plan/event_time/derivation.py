@@ -32,7 +32,7 @@ from windrow.plan.event_time.of_rows import of_filter, of_input, of_project
 from windrow.plan.event_time.of_windows import of_session, of_windows
 from windrow.plan.event_time.refusals import may_go, never_complete
 from windrow.plan.format import tree
-from windrow.plan.shown import chosen
+from windrow.plan.visible import chosen
 from windrow.syntax.tokens import TokenList
 
 __all__ = ["EventTimeSource", "EventTimes"]
@@ -106,10 +106,10 @@ class EventTimes:
             closes, unbounded = (*closes, closed), unbounded or (None if closed else "of a join")
         has_keys = facts.grouped and not facts.whole
         keys = facts.keys if has_keys else ()
-        shown, names = self._with_hidden(node, made, [*keys, *finalizing, *(lineage if by_keys else ())])
+        visible, names = self._with_hidden(node, made, [*keys, *finalizing, *(lineage if by_keys else ())])
         awaited = {each.stream for each in occurrences if each.place in facts.finality.final}
         return Timed(
-            shown,
+            visible,
             occurrences,
             tuple(names[key] for key in keys) if has_keys else None,
             facts.grouped or facts.counted,
@@ -135,8 +135,8 @@ class EventTimes:
         own = {column.id: column.name for column in node.columns}
         further = [one for one in dict.fromkeys(wanted) if one not in own]
         names = {**own, **{one: f"{HIDDEN}{number}" for number, one in enumerate(further)}}
-        shown = self._deriving.shown.showing(made, further)
-        return chosen(shown, [*own, *further], [names[one] for one in [*own, *further]]), names
+        visible = self._deriving.visible.showing(made, further)
+        return chosen(visible, [*own, *further], [names[one] for one in [*own, *further]]), names
 
     def _session_facts(
         self, made: plan.Node, place: int, end: str, begins: str, window: TimeWindow | None
@@ -144,9 +144,9 @@ class EventTimes:
         """The session of each row, as a plan of its own."""
         occurrence = replace(self._deriving.occurrences[place], is_numbered=True)
         number = number_id(place)
-        shown = chosen(self._deriving.shown.showing(made, [number]), [number, end], ["number", "end"])
+        visible = chosen(self._deriving.visible.showing(made, [number]), [number, end], ["number", "end"])
         self._deriving.occurrences[place] = occurrence
-        return SessionFacts(shown, occurrence.stream, begins, window)
+        return SessionFacts(visible, occurrence.stream, begins, window)
 
 
 def _derived(deriving: Deriving, node: plan.Node, judged: bool) -> Derived:

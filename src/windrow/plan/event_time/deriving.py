@@ -19,7 +19,7 @@ from windrow.plan.event_time.facts import (
 )
 from windrow.plan.event_time.late import late_for_groups
 from windrow.plan.event_time.notes import note
-from windrow.plan.shown import Shown
+from windrow.plan.visible import VisibleColumns
 from windrow.syntax.sqltext import SqlText
 from windrow.syntax.tokens import TokenList
 
@@ -66,7 +66,7 @@ class Deriving:
     ----------
     occurrences
         The streams, by their places in the query.
-    hidden, shown
+    hidden, visible
         The additional columns of inputs, by key; and what adds columns to nodes.
     notes
         What EXPLAIN says of nodes, by their `id`.
@@ -102,7 +102,7 @@ class Deriving:
         self.typed, self.ttl = typed, ttl
         self.occurrences: dict[int, Occurrence] = {}
         self.hidden: dict[str, list[Column]] = {}
-        self.shown = Shown(self.hidden)
+        self.visible = VisibleColumns(self.hidden)
         self.notes: dict[int, str] = {}
         self.until: set[str] = set()
         self.judgings: list[Judging] = []

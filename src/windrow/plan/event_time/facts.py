@@ -291,7 +291,7 @@ class Timed:
 class Facts:
     """What is known of the rows of a node; columns are identified by their ids.
 
-    The columns that a node can show (:func:`windrow.plan.shown.showing`) are included, such as keys that
+    The columns that a node can show (:func:`windrow.plan.visible.showing`) are included, such as keys that
     SELECT leaves out.
 
     Attributes

@@ -17,7 +17,7 @@ from windrow.plan.columns import ROWS, Expression, Scope
 from windrow.plan.event_time.facts import EventColumn
 from windrow.plan.nodes import Filter, Join, Node, walk
 from windrow.plan.nodes import Input as Relation
-from windrow.plan.shown import Shown
+from windrow.plan.visible import VisibleColumns
 from windrow.syntax.sqltext import SqlText
 
 __all__ = ["late_for_groups", "late_for_sessions", "without", "without_pairs"]
@@ -47,7 +47,7 @@ def late_for_sessions(
     of a rowtime, and SQL of a watermark.
     """
     at, mapped = (
-        f"({window.clock.of_column(text, window.time_type, window.clock.unit)})"
+        f"({window.scale.of_column(text, window.time_type, window.scale.unit)})"
         for text in (f"{ROWS}.{time}", event.mapped)
     )
     after = f" + {window.lengths['gap']}L"
@@ -65,19 +65,19 @@ def without(rows: Node, scope: Scope, late: SqlText) -> Filter:
     return Filter(rows, scope, (condition,), "WHERE", _LABEL)
 
 
-def without_pairs(rows: Node, late: SqlText, marks: Marks, shown: Shown) -> Node:
+def without_pairs(rows: Node, late: SqlText, marks: Marks, visible: VisibleColumns) -> Node:
     """Rows of an outer join of streams, in which a row that is late is no partner either."""
     if isinstance(rows, Filter):
-        return replace(rows, input=without_pairs(rows.input, late, marks, shown))
+        return replace(rows, input=without_pairs(rows.input, late, marks, visible))
     if not isinstance(rows, Join) or rows.kind not in ("left", "right", "full") or rows.is_of_subquery:
         return rows
-    if not all(_varies(side) for side in (rows.left, rows.right)):
+    if not all(_is_temporal(side) for side in (rows.left, rows.right)):
         return rows
-    made = shown.showing(rows, marks.values())
+    made = visible.showing(rows, marks.values())
     assert isinstance(made, Join)
     condition = Expression(SqlText.of("NOT coalesce(", late, ", FALSE)"), BooleanType())
     return replace(made, conditions=(*made.conditions, condition))
 
 
-def _varies(node: Node) -> bool:
-    return any(isinstance(one, Relation) and one.varies for one in walk(node))
+def _is_temporal(node: Node) -> bool:
+    return any(isinstance(one, Relation) and one.is_temporal for one in walk(node))

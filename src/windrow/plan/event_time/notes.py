@@ -16,8 +16,8 @@ ALL_ROWS = "all rows"
 def note(node: Node, facts: Facts, state: str | None = None) -> str:
     """The note of a node: its output mode and event time, and its state if it has any."""
     names = [column.name for column in node.columns if column.id in facts.events]
-    shown = [name for name in names if not name.startswith(HIDDEN)]
-    events = f"event time {', '.join(dict.fromkeys(shown))}" if shown else "no event time"
+    visible = [name for name in names if not name.startswith(HIDDEN)]
+    events = f"event time {', '.join(dict.fromkeys(visible))}" if visible else "no event time"
     output = f"{'updating' if facts.updates else 'append-only'}; {events}"
     return output if state is None else f"{output}; state: {state}"
 

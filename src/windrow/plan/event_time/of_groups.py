@@ -26,7 +26,7 @@ from windrow.plan.event_time.notes import ALL_ROWS, state_of_groups
 from windrow.plan.event_time.of_windows import of_session
 from windrow.plan.event_time.refusals import may_go, never_complete, unsupported
 from windrow.plan.event_time.state_ttl import with_ttl
-from windrow.plan.shown import chosen
+from windrow.plan.visible import chosen
 from windrow.syntax.sqltext import SqlText
 
 __all__ = ["of_distinct", "of_groups", "refuse_ttl"]
@@ -118,8 +118,8 @@ def _judged(deriving: Deriving, node: plan.Aggregate, facts: Facts) -> plan.Proj
     if found is None:
         return inside
     late, marks = found
-    rows = without_pairs(inside.input, late, marks, deriving.shown)
-    rows = without(deriving.shown.showing(rows, marks.values()), inside.scope, late)
+    rows = without_pairs(inside.input, late, marks, deriving.visible)
+    rows = without(deriving.visible.showing(rows, marks.values()), inside.scope, late)
     return replace(inside, input=rows)
 
 
@@ -133,7 +133,7 @@ def of_distinct(deriving: Deriving, node: plan.Distinct) -> Derived:
         found = deriving.late(facts, timed_keys)
         if found is not None:
             late, marks = found
-            made = without(deriving.shown.showing(made, marks.values()), Scope(), late)
+            made = without(deriving.visible.showing(made, marks.values()), Scope(), late)
     made = replace(node, input=chosen(made, ids))
     if not facts.reads_streams:
         return made, Facts()
@@ -181,7 +181,7 @@ def _with_ttl(deriving: Deriving, node: plan.Aggregate, facts: Facts) -> tuple[p
         raise unsupported(deriving.tokens, what, deriving.tokens.span(*node.at), hint)
     deriving.has_ttl = True
     length = deriving.ttl[0](deriving.occurrences[place].stream)
-    living = with_ttl(node, time, length, deriving.fresh, deriving.shown)
+    living = with_ttl(node, time, length, deriving.fresh, deriving.visible)
     session = living.input.input
     made, known = _ttl_session(deriving, session, facts)
     return replace(living, input=replace(living.input, input=made)), known

@@ -23,7 +23,7 @@ from windrow.plan.event_time.interval_joins import as_of, bounded
 from windrow.plan.event_time.join_times import Keys, in_both, linked, optional
 from windrow.plan.event_time.notes import ALL_ROWS, state_of_joins
 from windrow.plan.event_time.refusals import never_complete, unsupported
-from windrow.plan.shown import chosen, with_columns
+from windrow.plan.visible import chosen, with_columns
 from windrow.syntax.sqltext import SqlText
 
 __all__ = ["of_join", "of_set_operation", "of_subquery", "of_whole"]

@@ -19,7 +19,7 @@ from windrow.plan.event_time.finality import cut, finalized_only_by
 from windrow.plan.event_time.late import late_for_sessions, without
 from windrow.plan.event_time.notes import ALL_ROWS
 from windrow.plan.event_time.window_times import greatest, least_open, mapped, window_of
-from windrow.plan.shown import chosen, over_rows
+from windrow.plan.visible import chosen, over_rows
 
 __all__ = ["of_session", "of_windows"]
 
@@ -68,7 +68,7 @@ def of_session(deriving: Deriving, node: plan.Session, judged: bool) -> Derived:
     bounds = {column.name: column.id for column in node.bounds}
     added = _bounds(window, event, bounds)
     if event is not None and judged:
-        rows = _judged_sessions(deriving, deriving.shown.showing(rows, [time]), facts, window, time, event)
+        rows = _judged_sessions(deriving, deriving.visible.showing(rows, [time]), facts, window, time, event)
         made = replace(node, input=chosen(rows, [column.id for column in node.input.columns]))
     facts = _in_sessions(
         deriving, made, facts, window, event, added, bounds, {*node.keys}, is_plain=False, judged=judged
@@ -88,7 +88,7 @@ def _judged_sessions(
     marks = deriving.marks(facts, origins)
     late, of_row, least = late_for_sessions(window, time, event, marks)
     deriving.judgings.extend(Judging(of_row, least, at) for at in origins)
-    return chosen(without(deriving.shown.showing(rows, marks.values()), Scope(), late), ids)
+    return chosen(without(deriving.visible.showing(rows, marks.values()), Scope(), late), ids)
 
 
 def _in_sessions(

@@ -12,12 +12,12 @@ from dataclasses import replace
 
 from pyspark.sql.types import LongType
 
-from windrow.algebra.clock import Clock
 from windrow.algebra.rewriting.time_windows_as_sql import TICKS, TimeWindow, windowed
+from windrow.algebra.time_scale import TimeScale
 from windrow.plan.columns import ROWS, Column, Expression
 from windrow.plan.nodes import Aggregate, Session
 from windrow.plan.reader.read_over import AT
-from windrow.plan.shown import Shown, passing, with_columns
+from windrow.plan.visible import VisibleColumns, passing, with_columns
 from windrow.syntax.sqltext import RelationText, SqlText
 
 __all__ = ["TTL_BOUNDS", "with_ttl"]
@@ -27,7 +27,7 @@ TTL_BOUNDS = ("__of_begin", "__of_end")
 
 
 def with_ttl(
-    node: Aggregate, time: str, length: int, fresh: Callable[[int], list[str]], shown: Shown
+    node: Aggregate, time: str, length: int, fresh: Callable[[int], list[str]], visible: VisibleColumns
 ) -> Aggregate:
     """Groups with one more key: the time at which their state expires.
 
@@ -41,11 +41,11 @@ def with_ttl(
         Makes ids of columns.
     """
     inside = node.input
-    rows = shown.showing(inside.input, [time])
+    rows = visible.showing(inside.input, [time])
     kinds = {column.id: column.type for column in rows.columns}
     kind = kinds[time].simpleString()
-    clock = Clock.of(kind, "NANOSECOND")
-    assert clock is not None
+    scale = TimeScale.of(kind, "NANOSECOND")
+    assert scale is not None
     ticks, begin, end, *made = fresh(3 + len(node.keys))
     outputs = {column.id: one for column, one in inside.outputs}
     keys, further = [], []
@@ -54,14 +54,14 @@ def with_ttl(
         keys.append(one.column or own)
         if one.column is None:
             further.append((Column(own, own, one.type), Expression(one.text, one.type)))
-    time_type = clock.kind if kind == "int" else kind
-    text = clock.of_column(f"{ROWS}.{time}", time_type, clock.unit)
+    time_type = scale.kind if kind == "int" else kind
+    text = scale.of_column(f"{ROWS}.{time}", time_type, scale.unit)
     further.append(
         (Column(ticks, TICKS, LongType()), Expression(SqlText.of(text), LongType(), rises_with=time))
     )
     timed = with_columns(rows, inside.scope, further, "the keys and times of state TTL")
     lengths = {"gap": length, "maxdur": length}
-    window = TimeWindow("SESSION", time, time_type, clock, lengths, TTL_BOUNDS, tuple(dict.fromkeys(keys)))
+    window = TimeWindow("SESSION", time, time_type, scale, lengths, TTL_BOUNDS, tuple(dict.fromkeys(keys)))
     read = ", ".join(dict.fromkeys([*keys, time, AT]))
     data = SqlText.of(f"(SELECT {read} FROM ", RelationText(ROWS), ")")
     listed = f"SELECT {', '.join(TTL_BOUNDS)}, {AT} FROM ("

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from windrow.algebra.clock import Clock
 from windrow.algebra.rewriting.time_windows_as_sql import TimeWindow
+from windrow.algebra.time_scale import TimeScale
 from windrow.plan.columns import Column
 from windrow.plan.nodes import Session, TimeWindows
 
@@ -27,15 +27,15 @@ def window_of(node: TimeWindows | Session, time: Column, *, by_ids: bool = False
         rows, kind, added = node.input, "SESSION", node.bounds
         lengths = {"gap": node.gap} if node.longest is None else {"gap": node.gap, "maxdur": node.longest}
     names = {column.id: column.id if by_ids else column.name for column in rows.columns}
-    shown = added[0].type.simpleString() if isinstance(node, Session) else time.type.simpleString()
-    clock = Clock.of(shown, "NANOSECOND")
-    assert clock is not None
+    time_type = added[0].type.simpleString() if isinstance(node, Session) else time.type.simpleString()
+    scale = TimeScale.of(time_type, "NANOSECOND")
+    assert scale is not None
     of_time = time.type.simpleString()
     return TimeWindow(
         kind,
         node.time if by_ids else time.name,
-        clock.kind if of_time == "int" else of_time,
-        clock,
+        scale.kind if of_time == "int" else of_time,
+        scale,
         lengths,
         tuple(column.name for column in added),
         tuple(names[key] for key in node.keys),
@@ -44,7 +44,7 @@ def window_of(node: TimeWindows | Session, time: Column, *, by_ids: bool = False
 
 def mapped(window: TimeWindow, watermark: str) -> dict[str, str]:
     """SQL for a watermark in the columns of a window: the least value that a row can still have there."""
-    ticks = f"({window.clock.of_column(watermark, window.time_type, window.clock.unit)})"
+    ticks = f"({window.scale.of_column(watermark, window.time_type, window.scale.unit)})"
     if window.kind == "SESSION":
         # not the begin: a session that still grows may have begun long before
         _, end, *last = window.columns(ticks, ticks)
@@ -52,7 +52,7 @@ def mapped(window: TimeWindow, watermark: str) -> dict[str, str]:
     start = window.floor(ticks)
     length = window.lengths["dur"]
     if window.kind == "HOP":
-        start = f"({window.floor(f'({ticks} - {length}L)')} + {window.step}L)"
+        start = f"({window.floor(f'({ticks} - {length}L)')} + {window.hop}L)"
     end = f"{start} + {length}L"
     if window.kind == "CUMULATE":
         step = window.lengths["step"]
@@ -64,7 +64,7 @@ def greatest(window: TimeWindow, time: str) -> dict[str, str]:
     """SQL for the greatest values of a row in the columns of a window; empty if they depend on other rows."""
     if window.kind == "SESSION":
         return {}
-    ticks = f"({window.clock.of_column(time, window.time_type, window.clock.unit)})"
+    ticks = f"({window.scale.of_column(time, window.time_type, window.scale.unit)})"
     start = window.floor(ticks)
     columns = window.columns(start, f"{start} + {window.lengths['dur']}L")
     return {name: _value(text) for name, text in zip(window.names, columns, strict=True)}
@@ -76,7 +76,7 @@ def least_open(window: TimeWindow, watermark: str) -> str:
     A row that is not late is at most the gap before the watermark, and joins a session that ends at most the
     gap before the row.
     """
-    ticks = f"({window.clock.of_column(watermark, window.time_type, window.clock.unit)})"
+    ticks = f"({window.scale.of_column(watermark, window.time_type, window.scale.unit)})"
     _, end, *_ = window.columns(ticks, f"{ticks} - {window.lengths['gap']}L")
     return _value(end)
 

@@ -1,7 +1,7 @@
 """Subqueries that read the query around them: evaluated once for each combination of what they read of it.
 
 These combinations stand beside the rows of the subquery, as columns by which it is grouped, counted and
-ordered too; what it gives is joined back with the rows around it by them. So a subquery may read what is
+ordered too; its output is joined back with the rows around it by them. So a subquery may read what is
 around it anywhere, through several levels (Neumann and Kemper: Unnesting Arbitrary Queries, 2015).
 """
 
@@ -53,7 +53,7 @@ class Dependent:
     keys
         Columns of the rows around, and those of `node` that hold the same.
     columns
-        The columns of `node` that the subquery gives.
+        The columns of `node` that the subquery returns.
     """
 
     node: Node
@@ -247,7 +247,7 @@ def _selected(
     bounds: tuple[int, int | None],
     bracket: Range,
 ) -> Dependent:
-    """What SELECT gives of the rows, after the columns of the query around."""
+    """The columns of SELECT over the rows, after the columns of the query around."""
     node = each(statement, select, rows, ())
     if node.is_whole:
         raise NotPlannedError("columns of a subquery that reads the query around it", bracket)

@@ -1,4 +1,4 @@
-"""Functions in FROM that give rows for each row: LATERAL VIEW, and LATERAL before a call."""
+"""Functions in FROM that return rows for each row: LATERAL VIEW, and LATERAL before a call."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _KNOWN = {*_OUTER, *(f"{name}_outer" for name in _OUTER), "stack", "json_tuple"}
 
 
 def generated(statement: StatementText, rows: BlockRows, item: FromItem) -> BlockRows:
-    """Each of the rows, beside each of those that a function gives of it.
+    """Each of the rows, beside each of those that a function returns for it.
 
     The rows of a projection come from those of its input, one or several or none from each::
 
@@ -45,7 +45,7 @@ def generated(statement: StatementText, rows: BlockRows, item: FromItem) -> Bloc
     if len(names) != len(fields):
         raise NotPlannedError("other names for the columns than there are columns", item.source)
     ids = statement.fresh(len(fields))
-    made = [Column(own, shown, one.dataType) for own, shown, one in zip(ids, names, fields, strict=True)]
+    made = [Column(own, name, one.dataType) for own, name, one in zip(ids, names, fields, strict=True)]
     own = [f"{ROWS}.{column.id}" for column in rows.node.columns]
     whole = SqlText.of(", ".join(own), ", ", called, f" AS ({', '.join(ids)})")
     outputs = (*passed(rows.node.columns), *((column, Expression(whole, column.type)) for column in made))

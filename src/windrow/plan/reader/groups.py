@@ -108,9 +108,9 @@ def grouped(
     own = [column.id for column, _ in by[len(further) :]]
     _replace(statement, select, keys, own, calls, [one.column.id for one in found])
     named = [(_name_of(tokens, key), column) for key, column in zip(keys, own, strict=True)]
-    shown = [(name, own) for name, own in named if name is not None]
+    visible = [(name, own) for name, own in named if name is not None]
     alias = f"__t{statement.numbers[0]}"
-    part = Part(alias, tuple(name for name, _ in shown), tuple(own for _, own in shown))
+    part = Part(alias, tuple(name for name, _ in visible), tuple(own for _, own in visible))
     # subqueries beside the groups know the keys by the relations that they are of
     sources = {column.id: one.column for column, one in columns}
     around = tuple(
@@ -120,7 +120,7 @@ def grouped(
         for name, column in zip(one.names, one.columns, strict=True)
         if column == sources[read_key]
     )
-    return BlockRows(node, (part,) if shown else (), (), around)
+    return BlockRows(node, (part,) if visible else (), (), around)
 
 
 def _is_known(call: AggregateCall) -> bool:

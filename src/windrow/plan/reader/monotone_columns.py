@@ -1,4 +1,4 @@
-"""Computed columns of which what is known of others tells: they rise, fall or differ where these do."""
+"""Computed columns of which something follows from others: they rise, fall or differ where these do."""
 
 from __future__ import annotations
 
@@ -54,24 +54,24 @@ def follows(statement: StatementText, stretch: Range, column: ColumnOf, type_of:
     found = []
     part, source = stretch, None
     while source is None:
-        step = going(statement.tokens, *part)
-        if step is None:
+        operation = going(statement.tokens, *part)
+        if operation is None:
             return None
-        found.append(step)
-        part = step.part
+        found.append(operation)
+        part = operation.part
         source = column(part)
     kind = type_of(source)
     if _family(kind) is None:
         return None
     family, rises, differs = _family(kind), True, isinstance(kind, IntegralType | StringType)
-    for step in reversed(found):
-        if step.wants == "time" and _is_set_back(statement, *stretch):
+    for operation in reversed(found):
+        if operation.wants == "time" and _is_set_back(statement, *stretch):
             return None
-        if step.wants == "number" and not statement.analyser.is_ansi:
+        if operation.wants == "number" and not statement.analyser.is_ansi:
             return None  # what is too great would be NULL, or less
-        if family != step.wants and not (step.wants == "text" and family == "number" and differs):
+        if family != operation.wants and not (operation.wants == "text" and family == "number" and differs):
             return None
-        family, rises, differs = step.gives, rises == step.rises, differs and step.differs
+        family, rises, differs = operation.gives, rises == operation.rises, differs and operation.differs
     return Follows(source, None if family == "text" else rises, differs)
 
 

@@ -72,8 +72,8 @@ def _then(part: Piece | RelationText, read: dict[str, Node]) -> Piece | Relation
     """A part of a text, in which a relation is its rows at the time of a piece."""
     if not isinstance(part, RelationText):
         return part
-    shown = ", ".join(f"__r.{column.id} AS {quoted(column.name)}" for column in read[part.key].columns)
-    return SqlText.of(f"(SELECT {shown} FROM ", part, f" AS __r WHERE __r.{ENTER} = {ROWS}.{ENTER})")
+    listed = ", ".join(f"__r.{column.id} AS {quoted(column.name)}" for column in read[part.key].columns)
+    return SqlText.of(f"(SELECT {listed} FROM ", part, f" AS __r WHERE __r.{ENTER} = {ROWS}.{ENTER})")
 
 
 def asks(statement: StatementText, select: Select) -> bool:

@@ -40,7 +40,7 @@ def joined(
     *,
     is_padded: bool,
 ) -> tuple[BlockRows, list[Range]]:
-    """Both sides, and the conditions of WHERE that are still to be held against each pair.
+    """Both sides, and the conditions of WHERE that are still to be checked against each pair.
 
     Of an inner join WHERE is as good as ON, but `is_padded` says that an outer join comes after it.
     """
@@ -157,7 +157,7 @@ def using(statement: StatementText, left: BlockRows, right: BlockRows, item: Fro
     theirs = {name.lower() for part in right.parts for name in part.names}
     mine = [name for part in left.parts for name in part.names]
     names = item.using if item.using is not None else [name for name in mine if name.lower() in theirs]
-    keys, shown = [], []
+    keys, pairs = [], []
     for name in names:
         path = Name((name,), item.source)
         one, other = left.resolved(path), right.resolved(path)
@@ -165,15 +165,15 @@ def using(statement: StatementText, left: BlockRows, right: BlockRows, item: Fro
             raise NotPlannedError(f"USING {name}, which each side should have once,", item.source)
         left, right, key = alike(statement, left, right, (one, other), item.source)
         keys.append(key)
-        shown.append((one, other))
+        pairs.append((one, other))
     label = f"{_words(item)}JOIN ON {_equalities(left, right, keys)}"
     rows = paired(statement, left, right, keys, item.join, label, item.source)
     if not names:
         return rows
     own = rows.relations
-    columns = [other if item.join == "right" else one for one, other in shown]
+    columns = [other if item.join == "right" else one for one, other in pairs]
     if item.join == "full":
-        made = statement.fresh(len(shown))
+        made = statement.fresh(len(pairs))
         further = [
             (
                 Column(column, name, rows.type_of(one)),
@@ -222,8 +222,8 @@ def alike(
     kinds = [side.type_of(column) for side, column in zip(sides, columns, strict=True)]
     common = kinds[0] if kinds[0] == kinds[1] else _common_type(statement, kinds)
     if common is None:
-        shown = " and ".join(kind.simpleString().upper() for kind in kinds)
-        raise NotPlannedError(f"an equality of {shown}", at, "cast one to the type of the other")
+        text = " and ".join(kind.simpleString().upper() for kind in kinds)
+        raise NotPlannedError(f"an equality of {text}", at, "cast one to the type of the other")
     for place, (side, column) in enumerate(zip(sides, pair, strict=True)):
         if kinds[place] == common:
             continue
@@ -267,11 +267,11 @@ def _equalities(left: BlockRows, right: BlockRows, keys: Sequence[tuple[str, str
     named = {column.id: column.name for side in (left, right) for column in side.node.columns}
     aliases = {own: part.alias for side in (left, right) for part in side.parts for own in part.columns}
 
-    def shown(column: str) -> str:
+    def label(column: str) -> str:
         alias = aliases.get(column)
         return named[column] if alias is None or alias.startswith("__") else f"{alias}.{named[column]}"
 
-    return " AND ".join(f"{shown(one)} = {shown(other)}" for one, other in keys)
+    return " AND ".join(f"{label(one)} = {label(other)}" for one, other in keys)
 
 
 def _words(item: FromItem) -> str:

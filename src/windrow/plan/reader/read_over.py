@@ -1,4 +1,4 @@
-"""OVER and QUALIFY of a block, and names that SELECT gives, in HAVING and QUALIFY."""
+"""OVER and QUALIFY of a block, and names of SELECT, in HAVING and QUALIFY."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def _over(statement: StatementText, select: Select, rows: BlockRows, calls: Sequ
 
 
 def named_in(statement: StatementText, select: Select, clause: Range, rows: BlockRows) -> None:
-    """Let names that SELECT gives stand for what they name, unless that is over a window still unknown.
+    """Let names of SELECT stand for what they name, unless that is over a window still unknown.
 
     Of a name that the rows have too it depends on what stands around it, to Spark, which of them it is.
 

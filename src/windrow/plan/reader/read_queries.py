@@ -23,7 +23,7 @@ from windrow.plan.reader.pieces import (
 )
 from windrow.plan.reader.read_over import named_in, over_of, with_windows
 from windrow.plan.reader.reader_state import KnownNames, ReaderState
-from windrow.plan.reader.select import each, shown_names
+from windrow.plan.reader.select import each, visible_names
 from windrow.plan.reader.sessions import session_lengths, sessions
 from windrow.plan.reader.sources import from_where, relation_of
 from windrow.plan.reader.statement_text import Analyser, NotPlannedError, StatementText
@@ -110,9 +110,9 @@ class QueryReader:
         node, keys, _ = self._with_keys(shape, items)
         if keys or bounds != (0, None):
             node = self._sorted(node, keys, (order or 0, stop), bounds)
-        shown = names or [column.name for column in node.columns]
-        ids = [column.id for column in node.columns[: len(shown)]]
-        return renamed(self.statement, node, shown, "rows given", ids)
+        visible = names or [column.name for column in node.columns]
+        ids = [column.id for column in node.columns[: len(visible)]]
+        return renamed(self.statement, node, visible, "rows given", ids)
 
     def relation(self, query: Query) -> Node:
         """The plan of a relation in a statement, of which order does not matter.
@@ -131,8 +131,8 @@ class QueryReader:
             raise NotPlannedError(what, query.tokens, "write the name of its relation before it") from None
 
     def _relation(self, query: Query) -> Node:
-        given = self.statement.reader.after_with(*query.tokens) if query.items is None else query.items[0]
-        self._reading.outside = frozenset({self.tokens.parent[given]})
+        start = self.statement.reader.after_with(*query.tokens) if query.items is None else query.items[0]
+        self._reading.outside = frozenset({self.tokens.parent[start]})
         if query.items is not None:
             return self.query(parse_select(self.tokens, query.items, *query.rest))
         start, stop = query.tokens
@@ -180,9 +180,9 @@ class QueryReader:
         if isinstance(shape, OrderedBlock):
             bounds = self._bounds(shape)
             first = shape.order[0].expression[0] - 2 if shape.order else _head(shape)
-            node, keys, shown = self._with_keys(shape.query, shape.order)
+            node, keys, visible = self._with_keys(shape.query, shape.order)
             node = self._sorted(node, keys, (first, _tail(shape)), bounds)
-            columns = node.columns[:shown]
+            columns = node.columns[:visible]
             names, ids = [one.name for one in columns], [one.id for one in columns]
             return renamed(self.statement, node, names, "columns", ids)
         return self._set(shape) if isinstance(shape, SetShape) else self._with_keys(shape, [])[0]
@@ -212,9 +212,9 @@ class QueryReader:
                 raise
             why = reason
         # what is computed of IN a subquery only Spark knows
-        return self._with_hidden(shape, items, lambda select: self._asked(select, why))
+        return self._with_hidden(shape, items, lambda select: self._by_spark(select, why))
 
-    def _asked(self, select: Select, reason: NotPlannedError | UnknownShapeError) -> Node:
+    def _by_spark(self, select: Select, reason: NotPlannedError | UnknownShapeError) -> Node:
         with self._or(reason):
             return asking_pieces(self._reading, select, reason)
 
@@ -247,7 +247,7 @@ class QueryReader:
             rows = filtered(self.statement, rows, conditions, "WHERE")
         hidden = []
         if not select.distinct and items:
-            hidden = self._hidden(select, items, shown_names(self.statement, select, rows))
+            hidden = self._hidden(select, items, visible_names(self.statement, select, rows))
         node: Node = each(self.statement, select, rows, [item.expression for item in hidden])
         node = self._distinct(node) if select.distinct else self._timed(select, node)
         return node, *self._keys(node, items, hidden)
@@ -262,15 +262,15 @@ class QueryReader:
         self, select: Select, items: Sequence[OrderItem], node_of: Callable[[Select], Node]
     ) -> tuple[Node, list[SortKey], int]:
         """A block with what ORDER BY computes of its rows after its own columns."""
-        shown = [self._group_name(item) for item in select.items]
-        hidden = [] if select.distinct else self._hidden(select, items, shown)
+        visible = [self._group_name(item) for item in select.items]
+        hidden = [] if select.distinct else self._hidden(select, items, visible)
         node = node_of(replace(select, items=(*select.items, *(item.expression for item in hidden))))
         node = self._distinct(node) if select.distinct else node
         return node, *self._keys(node, items, hidden)
 
-    def _hidden(self, select: Select, items: Sequence[OrderItem], shown: Sequence[str]) -> list[OrderItem]:
+    def _hidden(self, select: Select, items: Sequence[OrderItem], visible: Sequence[str]) -> list[OrderItem]:
         """The elements of ORDER BY that are none of the columns."""
-        hidden = [item for item in items if self._place_of(shown, item) is None]
+        hidden = [item for item in items if self._place_of(visible, item) is None]
         for item in hidden:
             self._refuse_renamed(select, item.expression)
         return hidden
@@ -330,7 +330,7 @@ class QueryReader:
 
     @contextmanager
     def _or(self, reason: NotPlannedError | UnknownShapeError) -> Iterator[None]:
-        """Where a block cannot be left to Spark either, it is told why it has no nodes."""
+        """Where a block cannot be left to Spark either, it is given the reason why it has no nodes."""
         try:
             yield
         except NotPlannedError:
@@ -421,8 +421,8 @@ class QueryReader:
         tokens, renamed = self.tokens, set()
         aliases = {source.alias.lower() for source in select.source if source.alias}
         for item in select.items:
-            given = parse_expression(tokens, *without_alias(tokens, item))
-            path = [part.lower() for part in given.parts] if isinstance(given, Name) else [""]
+            item_tree = parse_expression(tokens, *without_alias(tokens, item))
+            path = [part.lower() for part in item_tree.parts] if isinstance(item_tree, Name) else [""]
             name = alias_of(tokens, item) or path[-1]
             if path[-1] != name or not (len(path) == 1 or (len(path) == 2 and path[0] in aliases)):
                 renamed.add(name)

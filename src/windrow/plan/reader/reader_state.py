@@ -9,7 +9,7 @@ from typing import Protocol
 from pyspark.sql.types import StructField, StructType
 
 from windrow.algebra.continuous import Continuous, Reader
-from windrow.algebra.continuous import Input as Given
+from windrow.algebra.continuous import Input as QueryInput
 from windrow.plan.nodes import Node
 from windrow.plan.reader.block_rows import BlockRows
 from windrow.plan.reader.statement_text import StatementText
@@ -28,7 +28,7 @@ class PlannedView(Protocol):
 
     @property
     def query(self) -> Continuous:
-        """What it gives."""
+        """Its output."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -44,7 +44,7 @@ class KnownNames(Protocol):
     def view(self, name: str) -> PlannedView | None:
         """The view of this name, if it is one of a stream."""
 
-    def given(self, item: Given) -> tuple[Sequence[StructField], bool] | None:
+    def fields_of(self, item: QueryInput) -> tuple[Sequence[StructField], bool] | None:
         """The columns of what is there when the query is run, and whether it varies; None for others."""
 
 
@@ -54,7 +54,7 @@ class FromWhere(Protocol):
     def __call__(
         self, reading: ReaderState, select: Select, around: BlockRows | None = None
     ) -> tuple[BlockRows, list[Range]]:
-        """The rows, beside those `around` that a subquery reads, and conditions still to be held."""
+        """The rows, beside those `around` that a subquery reads, and conditions still to be checked."""
 
 
 @dataclass
@@ -76,7 +76,8 @@ class ReaderState:
     bounds
         How many rows of an order are left out, and how many come then.
     from_where
-        Reads FROM and WHERE of a block: the rows, and the conditions that are still to be held against each.
+        Reads FROM and WHERE of a block: the rows, and the conditions that are still to be checked against
+        each.
     unnested
         The rows with columns for the subqueries in stretches of a block.
     inside

@@ -18,7 +18,7 @@ from windrow.syntax.queries import Select
 from windrow.syntax.select_list import without_alias
 from windrow.syntax.sqltext import SqlText, quoted
 
-__all__ = ["each", "listed", "shown_names", "sources_of"]
+__all__ = ["each", "listed", "sources_of", "visible_names"]
 
 
 def each(statement: StatementText, select: Select, rows: BlockRows, further: Sequence[Range]) -> Project:
@@ -33,7 +33,7 @@ def each(statement: StatementText, select: Select, rows: BlockRows, further: Seq
     of_items = [sources_of(statement, item, rows) for item in select.items]
     count = len(found) - len(further)
     is_whole = sum(map(len, of_items)) != count
-    if is_whole:  # only Spark knows how many columns a generator gives
+    if is_whole:  # only Spark knows how many columns a generator returns
         of_items = [
             columns if columns != [None] else [None] * _count(statement, scope, item, rows)
             for item, columns in zip(select.items, of_items, strict=True)
@@ -71,7 +71,7 @@ def each(statement: StatementText, select: Select, rows: BlockRows, further: Seq
 
 
 def _count(statement: StatementText, scope: Scope, item: Range, rows: BlockRows) -> int:
-    """How many columns an item of SELECT gives."""
+    """How many columns an item of SELECT has."""
     return len(statement.analyser.schema(scope.select(statement.item(item)), rows.node.columns))
 
 
@@ -154,8 +154,8 @@ def _fields(statement: StatementText, item: Range, rows: BlockRows) -> list[tupl
     return [(column, one.name) for one in kind.fields] if column and isinstance(kind, StructType) else []
 
 
-def shown_names(statement: StatementText, select: Select, rows: BlockRows) -> tuple[str, ...]:
-    """The names of the columns that SELECT gives."""
+def visible_names(statement: StatementText, select: Select, rows: BlockRows) -> tuple[str, ...]:
+    """The names of the columns of SELECT."""
     scope = rows.scope(statement.prefix(select.items[0][0]))
     found = statement.analyser.schema(scope.select(listed(statement, select, rows)), rows.node.columns)
     return tuple(found.names)
@@ -172,7 +172,7 @@ def _is_star(statement: StatementText, item: Range) -> bool:
 
 
 def sources_of(statement: StatementText, item: Range, rows: BlockRows) -> list[str | None]:
-    """Of each column that an item of SELECT gives, the one that it passes on."""
+    """Of each column of an item of SELECT, the one that it passes on."""
     tokens = statement.tokens
     if not _is_star(statement, item):
         return [source_of(statement, without_alias(tokens, item), rows)]
@@ -185,6 +185,6 @@ def sources_of(statement: StatementText, item: Range, rows: BlockRows) -> list[s
     start, _ = item
     is_bare_star = tokens.is_symbol(start, "*")
     alias = None if is_bare_star else tokens[start].name.lower()
-    shown = [part for part in rows.parts if alias in (None, part.alias.lower())]
-    left_out = _left_out(statement, item, shown)
-    return [column for part in shown for column in part.columns if column not in left_out]
+    visible = [part for part in rows.parts if alias in (None, part.alias.lower())]
+    left_out = _left_out(statement, item, visible)
+    return [column for part in visible for column in part.columns if column not in left_out]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from pyspark.sql.types import LongType
 
-from windrow.algebra.rewriting.time_windows_as_sql import TICKS, told_sessions
+from windrow.algebra.rewriting.time_windows_as_sql import TICKS, sessions_of_alias
 from windrow.plan.columns import ROWS, Column
 from windrow.plan.nodes import Node, Session
 from windrow.plan.reader.block_rows import renamed
@@ -21,7 +21,7 @@ __all__ = ["session_lengths", "sessions"]
 
 def session_lengths(select: Select) -> tuple[int, int | None] | None:
     """The gap and the longest duration of a block that SESSION becomes."""
-    return told_sessions(select.source[0].alias) if len(select.source) == 1 else None
+    return sessions_of_alias(select.source[0].alias) if len(select.source) == 1 else None
 
 
 def sessions(
@@ -61,8 +61,8 @@ def sessions(
     by = tuple(columns[key.lower()] for key in keys)
     label = f"SESSION by {', '.join(keys)}" if keys else "SESSION"
     node = Session(rows, by, columns[TICKS], gap, longest, text, bounds, label)
-    shown = [column for column in node.columns if column.name != TICKS]
-    return renamed(statement, node, [one.name for one in shown], "columns", [one.id for one in shown])
+    visible = [column for column in node.columns if column.name != TICKS]
+    return renamed(statement, node, [one.name for one in visible], "columns", [one.id for one in visible])
 
 
 def _inside(statement: StatementText, select: Select) -> Select:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from pyspark.sql.types import StructType
 
-from windrow.algebra.continuous import Input as Given
+from windrow.algebra.continuous import Input as QueryInput
 from windrow.algebra.continuous import StreamQuery, WindowedStream
 from windrow.plan.columns import ROWS, Column, Part
 from windrow.plan.nodes import Input, Node, Scan, StreamWindow
@@ -14,7 +14,13 @@ from windrow.plan.reader.block_rows import BlockRows, name_around, renamed
 from windrow.plan.reader.read_joins import equality, joined, paired, using
 from windrow.plan.reader.reader_state import PlannedView, ReaderState
 from windrow.plan.reader.statement_text import NotPlannedError, StatementText
-from windrow.plan.reader.subqueries_as_joins import asked_in_on, decided, has_subquery, lateral, reads_around
+from windrow.plan.reader.subqueries_as_joins import (
+    decided,
+    has_subquery,
+    lateral,
+    reads_around,
+    subqueries_in_on,
+)
 from windrow.syntax.expression_nodes import Name
 from windrow.syntax.expressions import parse_expression
 from windrow.syntax.nodes import Cte, Range
@@ -28,14 +34,14 @@ __all__ = ["from_where", "input_of", "relation_of"]
 def from_where(
     reading: ReaderState, select: Select, around: BlockRows | None = None
 ) -> tuple[BlockRows, list[Range]]:
-    """The rows of FROM, and the conditions of WHERE that are still to be held against each.
+    """The rows of FROM, and the conditions of WHERE that are still to be checked against each.
 
     In a subquery that reads the query around it each of its rows is beside those `around`.
     """
     statement = reading.statement
     where = [] if select.where is None else conjuncts(statement.tokens, *select.where)
-    asked = [part for part in where if has_subquery(statement, part)]
-    where = [part for part in where if part not in asked]
+    deferred = [part for part in where if has_subquery(statement, part)]
+    where = [part for part in where if part not in deferred]
     rows: BlockRows | None = None
     is_beside = around is not None and bool(select.source) and reads_around(reading, select.source[0])
     if around is not None and is_beside:
@@ -44,7 +50,7 @@ def from_where(
                 "RIGHT or FULL JOIN with a query that reads the one around it", select.source[0].source
             )
         rows = around
-    # of rows that an outer join makes WHERE is held against them after it
+    # of rows that an outer join makes WHERE is checked against them after it
     is_padded = any(item.join in ("right", "full") for item in select.source)
     for item in select.source:
         if rows is not None and (item.lateral or item is select.source[0]):
@@ -58,7 +64,7 @@ def from_where(
             rows = using(statement, rows, one, item)
             _name_own(statement, select, rows)
         else:
-            rows, one = asked_in_on(reading, select, rows, one, item)
+            rows, one = subqueries_in_on(reading, select, rows, one, item)
             rows, where = joined(statement, rows, one, item, where, is_padded=is_padded)
     if rows is None:
         rows = BlockRows(_one_row(statement, select.items[0]), ())
@@ -71,7 +77,7 @@ def from_where(
         _name_around(statement, select, rows)
     elif around is not None:
         rows, where = _beside(statement, select, around, rows, where)
-    for part in asked:
+    for part in deferred:
         rows, rest = decided(reading, select, rows, part)
         where += [] if rest is None else [rest]
     # as written: a condition may keep the next one from rows for which it fails
@@ -110,7 +116,7 @@ def relation_of(reading: ReaderState, item: FromItem) -> BlockRows:
     if len(names) != len(node.columns):
         raise NotPlannedError("other names for the columns than there are columns", item.source)
     if not isinstance(node, Scan | StreamWindow | Input) or any(
-        shown != column.name for shown, column in zip(names, node.columns, strict=True)
+        name != column.name for name, column in zip(names, node.columns, strict=True)
     ):
         node = renamed(reading.statement, node, names, "columns")
     alias = item.alias or f"__t{reading.statement.numbers[0]}"
@@ -125,11 +131,11 @@ def _node_of(reading: ReaderState, item: FromItem) -> Node:
     start, stop = item.source
     tokens = statement.tokens
     cte = statement.cte(start) if stop - start == 1 and tokens[start].is_name else None
-    if cte is not None and statement.varies(cte.body):
+    if cte is not None and statement.is_temporal(cte.body):
         return _named_query(reading, cte, item.source)
-    if tokens.is_symbol(start, "(") and statement.varies(item.source):
+    if tokens.is_symbol(start, "(") and statement.is_temporal(item.source):
         return reading.bracket(item.source)
-    if statement.varies(item.source):
+    if statement.is_temporal(item.source):
         raise NotPlannedError("a function of a stream", item.source)
     return _table(statement, item.source)
 
@@ -149,14 +155,14 @@ def _named_query(reading: ReaderState, cte: Cte, source: Range) -> Node:
     return renamed(reading.statement, node, names, "columns")
 
 
-def input_of(reading: ReaderState, item: Given, source: Range) -> Node:
+def input_of(reading: ReaderState, item: QueryInput, source: Range) -> Node:
     """A relation that is given, a stream, with or without a window, or a view of one."""
-    given = reading.known.given(item)
-    if given is not None:
-        fields, varies = given
+    known = reading.known.fields_of(item)
+    if known is not None:
+        fields, is_temporal = known
         ids = reading.statement.fresh(len(fields))
         columns = tuple(Column(own, one.name, one.dataType) for own, one in zip(ids, fields, strict=True))
-        return Input(item.key, columns, varies, reading.statement.written(source), source)
+        return Input(item.key, columns, is_temporal, reading.statement.written(source), source)
     if not isinstance(item, WindowedStream) or not isinstance(item.source, str):
         raise NotPlannedError("a relation that varies", source)
     name = item.source.lower()
@@ -196,7 +202,7 @@ def _view(reading: ReaderState, name: str, view: PlannedView, query: StreamQuery
         node = inside.query(parse_query(reader.tokens, reader.after_with(start, stop), stop))
     except (NotPlannedError, UnknownShapeError) as found:
         raise NotPlannedError(f"view {name}, with {found}", source) from None
-    columns = [column.named(shown) for column, shown in zip(node.columns, view.names, strict=True)]
+    columns = [column.named(name) for column, name in zip(node.columns, view.names, strict=True)]
     return renamed(reading.statement, node, [column.name for column in columns], "columns")
 
 

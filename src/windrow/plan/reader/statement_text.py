@@ -46,7 +46,7 @@ class Analyser(Protocol):
 
     @property
     def is_ansi(self) -> bool:
-        """Whether the session raises errors where other modes give NULL."""
+        """Whether the session raises errors where other modes return NULL."""
 
     def schema(
         self,
@@ -119,11 +119,11 @@ class Texts:
         """A stretch as the user wrote it, in one line."""
         return " ".join(self.tokens.text(*stretch).split())
 
-    def varies(self, tokens: Range) -> bool:
+    def is_temporal(self, tokens: Range) -> bool:
         """Whether anything in a stretch of the query varies."""
         start, stop = tokens
         return bool(self.reader.text(start, stop).relations()) or any(
-            self._is_relation(at) and (cte := self.cte(at)) is not None and self.varies(cte.body)
+            self._is_relation(at) and (cte := self.cte(at)) is not None and self.is_temporal(cte.body)
             for at in range(start, stop)
         )
 
@@ -140,11 +140,11 @@ class Texts:
     def prefix(self, position: int) -> SqlText:
         """The named queries that do not vary."""
         everything = (0, len(self.tokens))
-        return self.reader.with_list(position, everything, lambda cte: not self.varies(cte.body))
+        return self.reader.with_list(position, everything, lambda cte: not self.is_temporal(cte.body))
 
     def _plain(self, tokens: Range) -> SqlText:
         text = self.reader.text(*tokens)
-        if text.relations() or self.varies(tokens):
+        if text.relations() or self.is_temporal(tokens):
             raise NotPlannedError("a subquery in an expression", tokens)
         if any(self.is_inner_star(at) for at in range(*tokens)):
             raise NotPlannedError("a star inside of an expression", tokens)

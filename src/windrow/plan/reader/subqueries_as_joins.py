@@ -1,7 +1,7 @@
 """Subqueries as joins: EXISTS and IN as conditions that rows must satisfy, and columns for all others.
 
-EXISTS and IN are TRUE for the rows that have a partner in the subquery; a subquery that gives one value is a
-join with the relation of one row that it is. Where they are no condition by themselves, a column stands in
+EXISTS and IN are TRUE for the rows that have a partner in the subquery; a subquery that returns one value is
+a join with the relation of one row that it is. Where they are no condition by themselves, a column stands in
 the text in their place.
 """
 
@@ -34,12 +34,12 @@ from windrow.syntax.sqltext import SqlText
 
 __all__ = [
     "alone",
-    "asked_in_on",
     "decided",
     "has_subquery",
     "lateral",
     "reads_around",
     "subqueries",
+    "subqueries_in_on",
     "unnested",
 ]
 
@@ -61,7 +61,7 @@ def subqueries(statement: StatementText, part: Range) -> Iterator[Range]:
         close = at
         if tokens.is_symbol(at, "(") and tokens.word(at + 1) in ("SELECT", "WITH"):
             close = tokens.partner[at]
-            if statement.varies((at, close + 1)):
+            if statement.is_temporal((at, close + 1)):
                 yield at, close + 1
         at = close + 1
 
@@ -208,7 +208,7 @@ def _renumbered(keys: Sequence[tuple[str, str]], node: Node) -> tuple[tuple[str,
 
 
 def _is_one(reading: ReaderState, shape: Shape) -> bool:
-    """Whether a query gives one row at most."""
+    """Whether a query returns one row at most."""
     if isinstance(shape, OrderedBlock):
         return reading.bounds(shape)[1] in (0, 1) or _is_one(reading, shape.query)
     return (
@@ -280,7 +280,7 @@ def _with_aggregate_of(reading: ReaderState, rows: BlockRows, select: Shape, bra
 # -- FROM ------------------------------------------------------------------------------------------------
 
 
-def asked_in_on(
+def subqueries_in_on(
     reading: ReaderState, select: Select, left: BlockRows, right: BlockRows, item: FromItem
 ) -> tuple[BlockRows, BlockRows]:
     """The sides of a join with columns that stand for the subqueries in its condition.
@@ -309,11 +309,11 @@ def reads_around(reading: ReaderState, item: FromItem) -> bool:
     is_query = reading.statement.tokens.is_symbol(item.source[0], "(") and item.source not in (
         reading.statement.reader.inputs
     )
-    return is_query and reading.statement.varies(item.source) and alone(reading, item.source) is None
+    return is_query and reading.statement.is_temporal(item.source) and alone(reading, item.source) is None
 
 
 def lateral(reading: ReaderState, rows: BlockRows, item: FromItem) -> tuple[BlockRows, list[Range]]:
-    """The rows with those of a query in FROM that reads them, and conditions still to be held."""
+    """The rows with those of a query in FROM that reads them, and conditions still to be checked."""
     statement = reading.statement
     label = f"{item.join.upper()} JOIN LATERAL"
     on = [] if item.on is None else conjuncts(statement.tokens, *item.on)

@@ -22,7 +22,7 @@ _TURNED = {">=": "<=", ">": "<", "=": "="}
 def first_rows(node: Node) -> Node | None:
     """Number no more rows of a partition than a condition on ROW_NUMBER lets through.
 
-    What is kept of a partition are then so many rows::
+    What is retained of a partition are then so many rows::
 
         WHERE rn <= 3                        WHERE rn <= 3
         └─ OVER (PARTITION BY k       →      └─ OVER (PARTITION BY k ORDER BY v): row_number()

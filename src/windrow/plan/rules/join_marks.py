@@ -44,5 +44,5 @@ def join_marks(node: Node) -> Node | None:
         (column, Expression(SqlText.of(f"{ROWS}.{column.id}"), column.type, column.id))
         for column in node.left.columns
     )
-    shown = SqlText.join(", ", [*(one.text for _, one in same), SqlText.of(there, f" AS {node.column.id}")])
-    return Project(joined, Scope(), (*same, mark), shown, node.label)
+    listed = SqlText.join(", ", [*(one.text for _, one in same), SqlText.of(there, f" AS {node.column.id}")])
+    return Project(joined, Scope(), (*same, mark), listed, node.label)

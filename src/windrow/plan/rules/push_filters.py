@@ -1,4 +1,4 @@
-"""Conditions on one side of a join are held against its rows before they are joined."""
+"""Conditions on one side of a join are checked against its rows before they are joined."""
 
 from __future__ import annotations
 
@@ -45,22 +45,22 @@ def push_filters(node: Node) -> Node | None:
 
 def _below(node: Filter, project: Project) -> Node | None:
     """The projection over a join with the filter below it; None where the filter reads what it computes."""
-    kept = _kept(project.outputs)
+    passed = _passed(project.outputs)
     read = [one.reads for one in node.conditions]
-    if not isinstance(project.input, Join) or not all(one and kept.issuperset(one) for one in read):
+    if not isinstance(project.input, Join) or not all(one and passed.issuperset(one) for one in read):
         return None
     below = _filtered(project.input, node, node.conditions)
     return replace(project, input=below)
 
 
-def _kept(outputs: Iterable[tuple[Column, Expression]]) -> set[str]:
+def _passed(outputs: Iterable[tuple[Column, Expression]]) -> set[str]:
     """The columns that are passed on under their own ids.
 
     >>> from pyspark.sql.types import LongType
     >>> from windrow.syntax.sqltext import SqlText
     >>> same, other = (Column(one, "k", LongType()) for one in ("b1_0", "b2_0"))
     >>> of = Expression(SqlText(), LongType(), "b1_0")
-    >>> _kept([(same, of), (other, of)])
+    >>> _passed([(same, of), (other, of)])
     {'b1_0'}
     """
     return {column.id for column, one in outputs if one.column == column.id}

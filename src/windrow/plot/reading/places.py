@@ -6,11 +6,11 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from windrow.algebra.clock import Clock
+from windrow.algebra.time_scale import TimeScale
 
 __all__ = ["as_place", "is_time"]
 
-_CLOCK = Clock("timestamp_ntz", "MICROSECOND")
+_CLOCK = TimeScale("timestamp_ntz", "MICROSECOND")
 
 
 def is_time(kind: T.DataType) -> bool:
@@ -28,6 +28,6 @@ def as_place(column: str, kind: T.DataType) -> Column | None:
     if isinstance(kind, T.DateType):
         return F.expr(f"CAST(unix_date({column}) AS DOUBLE) * 86400000")
     if is_time(kind):
-        shown = f"CAST({column} AS TIMESTAMP_NTZ)"
-        return F.expr(f"CAST({_CLOCK.of_column(shown, 'timestamp_ntz', 'MICROSECOND')} AS DOUBLE) / 1000")
+        local = f"CAST({column} AS TIMESTAMP_NTZ)"
+        return F.expr(f"CAST({_CLOCK.of_column(local, 'timestamp_ntz', 'MICROSECOND')} AS DOUBLE) / 1000")
     return None

@@ -10,7 +10,7 @@ from windrow.plot.reading.chart_options import Options
 from windrow.plot.reading.places import as_place, is_time
 from windrow.plot.scene import Arrival, ArrivalScene, Axis
 from windrow.spark.gateway import Gateway
-from windrow.spark.logs.session_streams import CAME, IS_LATE, PRODUCER, PROMISE, ROWTIME, Stream
+from windrow.spark.logs.session_streams import CAME, ENTRY_BOUND, IS_LATE, PRODUCER, ROWTIME, Stream
 
 __all__ = ["read_arrivals"]
 
@@ -37,10 +37,10 @@ def read_arrivals(stream: Stream, options: Options) -> ArrivalScene:
             condition="NOTHING_TO_DRAW",
             hint="name their column: PTIME or ptime=…; windows of the stream have pictures too",
         )
-    clock = arrival.rowtime
+    scale = arrival.rowtime
     kind = arrival.judged.schema[CAME].dataType
     came = as_place(CAME, kind)
-    rowtime, bound = (as_place(clock.to_column(name), _KINDS[clock.kind]) for name in (ROWTIME, PROMISE))
+    rowtime, bound = (as_place(scale.to_column(name), _KINDS[scale.kind]) for name in (ROWTIME, ENTRY_BOUND))
     assert rowtime is not None
     assert bound is not None
     rows = arrival.judged.select(
@@ -63,10 +63,10 @@ def read_arrivals(stream: Stream, options: Options) -> ArrivalScene:
         )
         for number, row in enumerate(found, 1)
     )
-    is_number = clock.kind == "bigint"
-    unit = f", {clock.unit.lower()}s" if is_number else ""
+    is_number = scale.kind == "bigint"
+    unit = f", {scale.unit.lower()}s" if is_number else ""
     x = Axis(
-        arrival.told if came is not None else "number of the entry",
+        arrival.time_column if came is not None else "number of the entry",
         is_time(kind),
         isinstance(kind, T.IntegralType),
     )

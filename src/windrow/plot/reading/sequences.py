@@ -14,7 +14,7 @@ from pyspark.sql import types as T
 from pyspark.sql.window import WindowSpec
 
 from windrow.algebra.match_node import Match
-from windrow.algebra.names import ROW, order_key, partition_key, shown_field
+from windrow.algebra.names import ROW, order_key, partition_key, visible_field
 from windrow.algebra.window_node import Window, WindowFragment
 from windrow.errors import AnalysisError, UsageError, did_you_mean
 from windrow.plot.reading.chart_options import Options
@@ -39,7 +39,7 @@ _COUNT = "__drawn_count"
 _NO_VALUE = "NULL"
 _BEFORE = 8  # what share of the rows is drawn before the first window or match
 _APART = 120
-"""So many rows side by side can be told from each other."""
+"""So many rows side by side can be distinguished."""
 _WORDS = 110
 
 
@@ -133,12 +133,12 @@ def read_sequences(
     place = F.col(POSITION).cast("double") if x is None else x[1]
     amount = F.lit(None).cast("double") if value is None else F.expr(f"CAST({ROW}.{quoted(value)} AS DOUBLE)")
     texts = [F.coalesce(F.col(key).cast("string"), F.lit(_NO_VALUE)) for key in keys]
-    shown = frame.select(
+    entries = frame.select(
         ID,
         POSITION,
         place.alias("x"),
         amount.alias("value"),
-        F.coalesce(F.col(order_key(0)).cast("string"), F.lit(_NO_VALUE)).alias("shown"),
+        F.coalesce(F.col(order_key(0)).cast("string"), F.lit(_NO_VALUE)).alias("text"),
         F.array(*texts).alias("keys") if texts else F.array().cast("array<string>").alias("keys"),
         F.count(F.lit(1)).over(SparkWindow.partitionBy(ID)).alias(_COUNT),
     )
@@ -150,7 +150,7 @@ def read_sequences(
         after = (F.col(POSITION) > begin) & (F.col(POSITION) <= begin + options.rows)
         is_drawn |= (F.col(ID) == each) & after
     with gateway.translated():
-        found = shown.where(is_drawn).orderBy(POSITION).collect()
+        found = entries.where(is_drawn).orderBy(POSITION).collect()
     of_each = {each: [item for item in found if item[ID] == each] for each in ids}
     places = [[item["x"] for item in own if item["x"] is not None] for own in of_each.values()]
     is_cut = any(own[0][POSITION] > 1 for own in of_each.values() if own)
@@ -164,7 +164,7 @@ def read_sequences(
             Row(
                 float(item[POSITION] if by_position else at if item["x"] is None else item["x"]),
                 item["value"],
-                item["shown"],
+                item["text"],
             )
             for at, item in enumerate(own, 1)
         )
@@ -183,11 +183,11 @@ def read_sequences(
 def _touch(axis: Sequence[Sequence[float]]) -> bool:
     """Whether many rows would lie upon their neighbours along an axis, and would not by their positions."""
     places = [place for own in axis for place in own]
-    steps = [later - one for own in axis for one, later in pairwise(own)]
-    if not steps or max(map(len, axis)) > _APART:
+    distances = [later - one for own in axis for one, later in pairwise(own)]
+    if not distances or max(map(len, axis)) > _APART:
         return False
     least = (max(places) - min(places)) / _APART
-    return sum(step < least for step in steps) * 4 > len(steps)
+    return sum(distance < least for distance in distances) * 4 > len(distances)
 
 
 def in_a_line(text: str) -> str:
@@ -303,4 +303,4 @@ def _value(row: T.StructType, keys: set[str], read: Sequence[str], options: Opti
 
 def _column(field: str) -> str:
     """The name of the column that a field of a row is."""
-    return shown_field(field) or field.rpartition(".")[2]
+    return visible_field(field) or field.rpartition(".")[2]

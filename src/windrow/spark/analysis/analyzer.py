@@ -18,7 +18,7 @@ from windrow.errors import AnalysisError, NotSupportedError, WindrowError
 from windrow.kernels.aggregates import supports
 from windrow.rules.types import INTEGERS
 from windrow.spark.analysis.keyed_rows import refuse_unorderable
-from windrow.spark.analysis.row_fields import as_variable, row_type, told_apart
+from windrow.spark.analysis.row_fields import as_variable, row_type, with_distinct_names
 from windrow.spark.arrow import arrow_type, contains
 from windrow.spark.errors import in_window_terms
 from windrow.spark.gateway import Gateway, is_ansi
@@ -34,7 +34,7 @@ class SparkAnalyzer:
     """The analyzer of one window over its rows (:class:`windrow.algebra.physical.Analyzer`)."""
 
     def __init__(self, gateway: Gateway, window: Window, rows: DataFrame) -> None:
-        self.gateway, self.window, self.rows = gateway, window, told_apart(rows)
+        self.gateway, self.window, self.rows = gateway, window, with_distinct_names(rows)
         self.row = row = row_type(self.rows)
         self.fields = {field.name: field.dataType.simpleString() for field in row.fields}
         self.ansi = is_ansi(gateway)

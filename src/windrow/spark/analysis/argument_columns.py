@@ -19,9 +19,9 @@ def refuse_changing_column(column: Column) -> None:
     NotSupportedError
         ``NONDETERMINISTIC_PREDICATE``, ``SYSTEM_CLOCK_IN_PREDICATE``.
     """
-    shown = str(column).removeprefix("Column<'").removesuffix("'>")
+    text = str(column).removeprefix("Column<'").removesuffix("'>")
     try:
-        tokens = tokenize(shown)
+        tokens = tokenize(text)
     except ParseError:
         return  # Spark prints quotes in texts and names unescaped; the plan reports the problem instead
     try:

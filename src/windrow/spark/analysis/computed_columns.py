@@ -12,7 +12,7 @@ from itertools import count
 
 import pyarrow as pa
 
-from windrow.kernels.computed.computed_steps import Choice, Computed, ComputedColumns, ComputedStep
+from windrow.kernels.computed.computed_operations import Choice, Computed, ComputedColumns, ComputedOperation
 from windrow.kernels.computed.computed_values import ComputedColumn, Value
 from windrow.spark.analysis.expressions import ColumnScope, Span, Struct, Typed, Unread, read
 from windrow.spark.analysis.plan_tree import SparkNode
@@ -80,15 +80,17 @@ class ComputedReading:
         Unread
             Spark must compute them.
         """
-        steps = [step for at in reversed(range(len(self.operators))) for step in self.steps(at)]
+        operations = [
+            operation for at in reversed(range(len(self.operators))) for operation in self.operations(at)
+        ]
         kinds = [self.kinds.get(number) for number in self.selected]
         for number, kind, field in zip(self.selected, kinds, result, strict=True):
             if kind != field.type:
                 raise Unread(f"{self.names.get(number, 'a column')} is of type {kind or field.type}")
         columns = {number: self.names[number] for number in wanted(self.operators, self.names)}
-        return Computed(columns, steps, self.selected, result)
+        return Computed(columns, operations, self.selected, result)
 
-    def steps(self, at: int) -> list[ComputedStep]:
+    def operations(self, at: int) -> list[ComputedOperation]:
         """The steps of the operator at a place."""
         operator = self.operators[at]
         match operator.name:

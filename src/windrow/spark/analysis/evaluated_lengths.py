@@ -26,9 +26,9 @@ from pyspark.sql.types import (
     ShortType,
 )
 
-from windrow.algebra.clock import Clock
 from windrow.algebra.names import verbatim
 from windrow.algebra.rewriting.changing import refuse_changing
+from windrow.algebra.time_scale import TimeScale
 from windrow.errors import AnalysisError, WindrowError
 from windrow.spark.gateway import Gateway
 from windrow.syntax.lengths import LENGTH_UNITS, Length, interval_of
@@ -90,7 +90,7 @@ def nanoseconds_of(
     return amount.value if amount.is_time else amount.value * LENGTH_UNITS[default or "SECOND"]
 
 
-def ticks_of(gateway: Gateway, tokens: TokenList, clock: Clock, name: str, length: Length) -> int:
+def ticks_of(gateway: Gateway, tokens: TokenList, scale: TimeScale, name: str, length: Length) -> int:
     """A length in ticks; a number counts the ticks of integer times.
 
     Raises
@@ -99,13 +99,13 @@ def ticks_of(gateway: Gateway, tokens: TokenList, clock: Clock, name: str, lengt
         ``INVALID_WINDOW_SIZE``.
     """
     amount = _amount(gateway, tokens, length)
-    is_integer = clock.kind == "bigint"
+    is_integer = scale.kind == "bigint"
     if amount.is_time is is_integer:
         hint = "write a number" if is_integer else "write an interval, such as INTERVAL 10 MINUTES"
-        raise _invalid(tokens, length, f"{name} is no length of time of {clock.kind.upper()}", hint)
-    ticks = amount.value if is_integer else amount.value / clock.nanoseconds
+        raise _invalid(tokens, length, f"{name} is no length of time of {scale.kind.upper()}", hint)
+    ticks = amount.value if is_integer else amount.value / scale.nanoseconds
     if ticks != int(ticks):
-        unit = "whole number" if is_integer else f"whole number of {clock.unit.lower()}s"
+        unit = "whole number" if is_integer else f"whole number of {scale.unit.lower()}s"
         hint = "write a whole number" if is_integer else "cast the column to TIMESTAMP"
         raise _invalid(tokens, length, f"{name} is no {unit}", hint)
     return int(ticks)

@@ -122,7 +122,7 @@ def read(node: SparkNode, scope: ColumnScope) -> Typed:
     if node.name == "AttributeReference":
         number = node.number
         if number not in scope.kinds:
-            raise Unread(_shown(node))
+            raise Unread(_printed(node))
         return Typed(ComputedColumn(number), scope.kinds[number], span=scope.spans.get(number))
     if node.name == "GetStructField":
         (of,), place = node.children, int(node.fields["ordinal"])
@@ -140,13 +140,13 @@ def read(node: SparkNode, scope: ColumnScope) -> Typed:
         found = handler(node, operands)
         _only(not (scope.certain and found.doubt))
     except Unread:
-        raise Unread(_shown(node)) from None
+        raise Unread(_printed(node)) from None
     if found.literal is None and node.key in scope.again:
         return replace(found, value=Once(found.value, node.key))
     return found
 
 
-def _shown(node: SparkNode) -> str:
+def _printed(node: SparkNode) -> str:
     """An expression as plans name it, and the columns that it reads."""
     names = dict.fromkeys(str(one.fields["name"]) for one in node.walk() if one.name == "AttributeReference")
     if node.name == "AttributeReference":

@@ -13,12 +13,12 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 
-from windrow.algebra.names import QUALIFIED, ROW, shown_field, twin
+from windrow.algebra.names import QUALIFIED, ROW, twin, visible_field
 
-__all__ = ["as_variable", "row_type", "shown", "shown_type", "told_apart"]
+__all__ = ["as_variable", "row_type", "visible_type", "with_distinct_names", "with_visible_names"]
 
 
-def told_apart(rows: DataFrame) -> DataFrame:
+def with_distinct_names(rows: DataFrame) -> DataFrame:
     """The rows, with unique names for fields that share one."""
     kind = row_type(rows)
     count = Counter(field.name.lower() for field in kind)
@@ -42,28 +42,30 @@ def row_type(rows: DataFrame) -> StructType:
 def as_variable(row: Column, fields: Iterable[str], name: str) -> list[Column]:
     """A row under the name of a variable, and under the name for qualified fields."""
     names = list(fields)
-    if all(shown_field(field) == field for field in names):
+    if all(visible_field(field) == field for field in names):
         return [row.alias(name)]
-    parts = [row.getField(field).alias(told) for field in names if (told := shown_field(field)) is not None]
+    parts = [
+        row.getField(field).alias(renamed) for field in names if (renamed := visible_field(field)) is not None
+    ]
     variable = F.when(row.isNotNull(), F.struct(*parts)).alias(name)
     return [variable, *([row.alias(QUALIFIED + name)] if len(parts) < len(names) else [])]
 
 
-def shown(value: Column, kind: DataType) -> Column:
+def with_visible_names(value: Column, kind: DataType) -> Column:
     """A row, or an array of rows, with the users' names of its fields."""
-    told = shown_type(kind)
-    return value if told == kind else value.cast(told)
+    renamed = visible_type(kind)
+    return value if renamed == kind else value.cast(renamed)
 
 
-def shown_type(kind: DataType) -> DataType:
+def visible_type(kind: DataType) -> DataType:
     """The type of such a value; qualified fields have the same names."""
     match kind:
         case ArrayType(elementType=StructType() as element):
-            return ArrayType(shown_type(element), kind.containsNull)
+            return ArrayType(visible_type(element), kind.containsNull)
         case StructType():
             return StructType(
                 [
-                    StructField(shown_field(field.name) or field.name, field.dataType, field.nullable)
+                    StructField(visible_field(field.name) or field.name, field.dataType, field.nullable)
                     for field in kind.fields
                 ]
             )

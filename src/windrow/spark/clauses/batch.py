@@ -19,7 +19,7 @@ from pyspark.sql.types import ArrayType, DataType, LongType, StructField, Struct
 
 from windrow.algebra.bound_statement import BoundStatement
 from windrow.algebra.match_node import Match
-from windrow.algebra.names import QUALIFIED, ROW, shown_field
+from windrow.algebra.names import QUALIFIED, ROW, visible_field
 from windrow.algebra.physical import Hoisted, PlanDraft, field_of
 from windrow.algebra.window_node import Window
 from windrow.errors import NotSupportedError, WindrowError
@@ -31,15 +31,15 @@ from windrow.rules.kernel_plan import (
     IS_LABEL,
     ROWS,
     flat,
-    given_position,
     is_flat,
+    joined_position,
     kernel_plan,
     needs_join,
 )
 from windrow.spark.analysis.analyzer import SparkAnalyzer
 from windrow.spark.analysis.keyed_rows import KeyedRows, arrow_of, travelling_schema
 from windrow.spark.analysis.plan_tree import choice_of, optimized_tree
-from windrow.spark.analysis.row_fields import as_variable, shown
+from windrow.spark.analysis.row_fields import as_variable, with_visible_names
 from windrow.spark.arrow import decode
 from windrow.spark.clauses.join_plan import POSITION, add_positions
 from windrow.spark.clauses.matching import BoundMatch, bind_match, build_match
@@ -82,12 +82,12 @@ class BoundWindow:
 
 @dataclass(frozen=True)
 class Made:
-    """A stage, the rows that it is run over, and what it gives: the schema and the rows."""
+    """A stage, the rows that it is run over, and its output: the schema and the rows."""
 
     rows: DataFrame
     stage: Fragment
     result: StructType
-    given: DataFrame
+    output: DataFrame
 
 
 Bound = BoundWindow | BoundMatch
@@ -112,10 +112,10 @@ def _straight(gateway: Gateway, frame: DataFrame, bound: Bound) -> DataFrame | N
     made = bound.made if isinstance(bound, BoundWindow) else None
     if made is None or made.stage.layout.shards == 1 or len(set(frame.columns)) < len(frame.columns):
         return None
-    plan, given = optimized_tree(gateway, frame), optimized_tree(gateway, made.given)
+    plan, below = optimized_tree(gateway, frame), optimized_tree(gateway, made.output)
     choice = None if plan is None or plan.name != "Project" else choice_of(plan)
-    # by the numbers that Spark gives to columns, the rows can only be those of this window
-    if choice is None or given is None or choice.below.output != given.output:
+    # by the numbers that Spark assigns to columns, the rows can only be those of this window
+    if choice is None or below is None or choice.below.output != below.output:
         return None
     if any(field is not None for _, field in choice.columns):
         return None
@@ -142,7 +142,7 @@ def bind_statement(
 
 
 class explained:  # noqa: N801 - used as a context manager, like a function
-    """Tells an error in SQL over windows in terms of the window that it names."""
+    """Raises an error in SQL over windows in terms of the window that it names."""
 
     def __init__(self, bound: Iterable[Bound]) -> None:
         self.bound = list(bound)
@@ -239,17 +239,17 @@ class WindowStage(KeyedRows):
         column = pa.field(key.name, arrow_of(key.dataType), may_be_null)
         coded, halo = only_put_out(plan, read), halo_for(plan, layout, self.order[0], column)
         stage = Fragment(plan, self.partition, self.order, read, coded, layout, scan, halo)
-        given = run_fragment(keyed, stage, travelling_schema(result))
-        self.bound.made = Made(keyed, stage, travelling_schema(result), given)
-        return self.finished(given, result)
+        output = run_fragment(keyed, stage, travelling_schema(result))
+        self.bound.made = Made(keyed, stage, travelling_schema(result), output)
+        return self.finished(output, result)
 
     def types(self, wide: DataFrame) -> dict[str, DataType]:
         """The types of the hoisted columns."""
         return {item.name: self.plain_type(item, wide) for item in self.draft.hoisted}
 
-    def finished(self, given: DataFrame, result: StructType) -> DataFrame:
-        """The windows as the statement reads them, from what the kernel gives."""
-        windows = given.select(*self.outputs(result))
+    def finished(self, output: DataFrame, result: StructType) -> DataFrame:
+        """The windows as the statement reads them, from the output of the kernel."""
+        windows = output.select(*self.outputs(result))
         if self.draft.spark_aggregates:
             keys = [name for name in windows.columns if name != ROWS]
             windows = aggregate_in_spark(
@@ -271,23 +271,23 @@ class WindowStage(KeyedRows):
             if item.column is not None:
                 scope = scope.withColumn(item.name, item.column)
         sorting = {*self.partition, *(key.column for key in self.order)}
-        given = {IS_LABEL, given_position(Side.START), given_position(Side.END)}
-        kept = [quoted(name) for name in self.rows.columns if name in sorting | given]
-        kept += [item.name for item in self.draft.hoisted if item.column is not None]
+        joined = {IS_LABEL, joined_position(Side.START), joined_position(Side.END)}
+        passed = [quoted(name) for name in self.rows.columns if name in sorting | joined]
+        passed += [item.name for item in self.draft.hoisted if item.column is not None]
         texts = [item for item in self.draft.hoisted if item.column is None]
         items = SqlText.join(
-            ", ", [*map(SqlText.of, kept), *(SqlText.of(item.text, f" AS {item.name}") for item in texts)]
+            ", ", [*map(SqlText.of, passed), *(SqlText.of(item.text, f" AS {item.name}") for item in texts)]
         )
         query = SqlText.of(self.window.prefix, "SELECT ", items, " FROM ", RelationText("scope"))
         return self.gateway.sql(query, {"scope": scope})
 
     def read(self, keyed: DataFrame, types: Mapping[str, DataType]) -> tuple[str, ...]:
         """The columns that the kernel reads, which are all but those of keys alone."""
-        given = {IS_LABEL, given_position(Side.START), given_position(Side.END)}
-        return tuple(name for name in keyed.columns if name in types or name in given) or (keyed.columns[0],)
+        joined = {IS_LABEL, joined_position(Side.START), joined_position(Side.END)}
+        return tuple(name for name in keyed.columns if name in types or name in joined) or (keyed.columns[0],)
 
     def plan(self, types: Mapping[str, DataType]) -> window_plan.WindowPlan:
-        """What the kernel is told."""
+        """The plan of the kernel."""
         columns = {name: arrow_of(kind) for name, kind in types.items()}
         aggregates = {
             call.name: arrow_of(self.analyzer.aggregate(call)) for call, _ in self.draft.kernel_aggregates
@@ -296,7 +296,7 @@ class WindowStage(KeyedRows):
         return kernel_plan(self.draft, columns, aggregates, constants, ansi=is_ansi(self.gateway))
 
     def result(self, types: Mapping[str, DataType]) -> StructType:
-        """What the kernel gives, in Spark's own types and in the order of the plan."""
+        """The output of the kernel, in Spark's own types and in the order of the plan."""
         positions = self.window.positions()
         fields = []
         for name, columns in self.draft.fields:
@@ -325,10 +325,10 @@ class WindowStage(KeyedRows):
         out = []
         for name, columns in self.draft.fields:
             if name in came:
-                out.append(shown(came.pop(name), result[name].dataType).alias(name))
+                out.append(with_visible_names(came.pop(name), result[name].dataType).alias(name))
             else:
                 fields = [
-                    came.pop(flat(name, field)).alias(shown_field(field) or field) for field, _ in columns
+                    came.pop(flat(name, field)).alias(visible_field(field) or field) for field, _ in columns
                 ]
                 out.append(F.struct(*fields).alias(name))
         return [*out, *came.values()]

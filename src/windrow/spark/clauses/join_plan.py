@@ -21,7 +21,7 @@ from pyspark.sql.types import DataType, StructType
 from windrow.algebra.names import IDENTITY, ROW, order_key, partition_key
 from windrow.algebra.physical import PlanDraft
 from windrow.algebra.window_node import Window, WindowBoundary
-from windrow.rules.kernel_plan import IS_LABEL, given_position
+from windrow.rules.kernel_plan import IS_LABEL, joined_position
 from windrow.spark.analysis.analyzer import SparkAnalyzer
 from windrow.spark.analysis.keyed_rows import sort_key
 from windrow.spark.analysis.row_fields import as_variable, row_type
@@ -107,7 +107,7 @@ class _JoinPlan:
         self.gateway, self.window, self.draft = gateway, window, draft
         self.numbered, self.keys, self.may_be = numbered, keys, may_be
 
-    def run(self, kept: Sequence[str]) -> DataFrame:
+    def run(self, passed: Sequence[str]) -> DataFrame:
         labels = self.labels()
         found = labels.select(*self.columns("l"), F.lit(True).alias(IS_LABEL))
         start, end = self.draft.search(Side.START), self.draft.search(Side.END)
@@ -118,11 +118,11 @@ class _JoinPlan:
             found = self.with_position(found, self.starts(labels))
         if seeks_end:
             found = self.with_position(found, self.ends(labels, found))
-        sought = {given_position(item.side) for item in (start, end) if item and item.search.column}
+        sought = {joined_position(item.side) for item in (start, end) if item and item.search.column}
         columns = [name for name in found.columns if name in {IS_LABEL, *sought}]
         on = self.same_partition("l") & (F.col(POSITION) == F.col("__l_n"))
         return self.numbered.join(found, on, "left").select(
-            *kept,
+            *passed,
             *(
                 F.coalesce(F.col(name), F.lit(False)).alias(name) if name == IS_LABEL else name
                 for name in columns
@@ -183,7 +183,7 @@ class _JoinPlan:
         """For each label row, the first row that satisfies START."""
         pairs = labels.join(self.side("s", self.window.start), self.same_partition("l", "s"))
         satisfied = self.filtered(pairs, self.window.start)
-        return satisfied.groupBy(*self.names("l")).agg(F.min("__s_n").alias(given_position(Side.START)))
+        return satisfied.groupBy(*self.names("l")).agg(F.min("__s_n").alias(joined_position(Side.START)))
 
     def ends(self, labels: DataFrame, found: DataFrame) -> DataFrame:
         """For each label row, the first row from its window's start on that satisfies END."""
@@ -197,15 +197,15 @@ class _JoinPlan:
             if start.search.strategy == "always":
                 known = self.with_start(known, F.lit(1).cast("bigint"))
         else:
-            known = self.with_position(known, found.select(*self.names("l"), given_position(Side.START)))
+            known = self.with_position(known, found.select(*self.names("l"), joined_position(Side.START)))
             known = known.withColumn(
-                "__from", F.coalesce(given_position(Side.START), F.lit(1).cast("bigint"))
+                "__from", F.coalesce(joined_position(Side.START), F.lit(1).cast("bigint"))
             )
-            known = self.with_start(known, F.col(given_position(Side.START)))
+            known = self.with_start(known, F.col(joined_position(Side.START)))
         candidates = self.side("e", self.window.end)
         pairs = known.join(candidates, self.same_partition("l", "e") & (F.col("__e_n") >= F.col("__from")))
         satisfied = self.filtered(pairs, self.window.end)
-        return satisfied.groupBy(*self.names("l")).agg(F.min("__e_n").alias(given_position(Side.END)))
+        return satisfied.groupBy(*self.names("l")).agg(F.min("__e_n").alias(joined_position(Side.END)))
 
     def with_position(self, labels: DataFrame, positions: DataFrame) -> DataFrame:
         """Adds a position per label row, NULL where there is none; partition keys may be NULL."""

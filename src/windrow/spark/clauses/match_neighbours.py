@@ -21,7 +21,7 @@ _WHOLE = "__whole"
 
 def needs_positions(draft: MatchDraft) -> bool:
     """Whether Spark evaluates conditions over several rows, for which equal keys must not change places."""
-    return bool(draft.neighbours or draft.asked)
+    return bool(draft.neighbours or draft.requested)
 
 
 def beside(match: Match, draft: MatchDraft, row: StructType, scope: DataFrame) -> DataFrame:

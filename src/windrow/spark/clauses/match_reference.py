@@ -30,7 +30,7 @@ from windrow.kernels.reference.match_recognize import (
     NUMBER,
     Clause,
     Frame,
-    Given,
+    OutputRow,
     Seen,
     match_recognize,
 )
@@ -60,7 +60,7 @@ class MatchReference:
         self.match, self.draft, self.analyzer = bound.match, bound.draft, bound.analyzer
 
     def run(self) -> DataFrame:
-        """The rows that the clause gives."""
+        """The rows that the clause returns."""
         if any(contains(field.dataType, "months") for field in self.analyzer.row.fields):
             raise NotSupportedError(
                 "the reference interpreter reads no year-month intervals",
@@ -76,14 +76,14 @@ class MatchReference:
             for item in collected
         ]
         try:
-            given = match_recognize(rows, self.clause())
+            output = match_recognize(rows, self.clause())
         except WindrowError as error:
             if error.condition.startswith("SKIP_TO") or error.condition.startswith("SKIP_TARGET"):
                 error.span = self.match.clause.skip.span
             raise error.located(self.match.sql) from None
         schema = result_types(self.gateway, self.bound)
         columns = [self.column(field.name) for field in schema.fields]
-        data = [tuple(value(item) for value in columns) for item in given]
+        data = [tuple(value(item) for value in columns) for item in output]
         frame = self.gateway.spark.createDataFrame(data, schema)
         return selected(self.bound, frame)
 
@@ -105,8 +105,8 @@ class MatchReference:
             skip=clause.skip.kind,
             targets=match.members[target] if target is not None else frozenset(),
             all_rows=clause.all_rows,
-            empty_shown=clause.empty_shown,
-            unmatched_shown=clause.unmatched_shown,
+            shows_empty=clause.shows_empty,
+            with_unmatched=clause.with_unmatched,
             every=clause.every,
             in_time=self.in_time(),
             frame=None if clause.frame is None else Frame(clause.frame.following, clause.frame.seek),
@@ -258,23 +258,23 @@ class MatchReference:
 
     # -- the result --------------------------------------------------------------------------------
 
-    def column(self, name: str) -> Callable[[Given], Any]:
+    def column(self, name: str) -> Callable[[OutputRow], Any]:
         """The value of a column of the result."""
         if name == STATE:
-            return lambda given: given.state
+            return lambda output: output.state
         if name in self.draft.numbers:
-            return lambda given: given.number
+            return lambda output: output.number
         outputs = [column for _, column in (*self.draft.before, *self.draft.after)]
         if name.startswith("__f"):
             value = self.hoisted(outputs[int(name[3:])])
-            return lambda given: value(given.row)
+            return lambda output: value(output.row)
         for leaf in self.draft.aggregates:
             if leaf.name == name:
                 value, final = self.aggregated(leaf), leaf.leaf.final
-                return lambda given: value(given.seen(final=final))
+                return lambda output: value(output.seen(final=final))
         found = next(value for value in self.draft.values if value.name == name)
         argument = None if found.column == CLASSIFIER else self.hoisted(found.column)
-        return lambda given: given.seen(final=found.final).navigate(
+        return lambda output: output.seen(final=found.final).navigate(
             found.members, found.from_first, found.offset, found.shift, argument, self.match.labels
         )
 

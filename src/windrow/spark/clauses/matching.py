@@ -3,7 +3,7 @@
     rows ─▶ arguments ─▶ hoisted columns ─▶ exchange and sort ─▶ kernel ─▶ SELECT of keys, measures, other
     columns
 
-The kernel gives the values at rows and the aggregates; the expressions of MEASURES are Spark's, over its
+The kernel returns the values at rows and the aggregates; the expressions of MEASURES are Spark's, over its
 result.
 """
 
@@ -49,8 +49,8 @@ from windrow.spark.analysis.keyed_rows import (
 )
 from windrow.spark.arrow import arrow_type, contains, decode
 from windrow.spark.clauses.join_plan import POSITION
-from windrow.spark.clauses.match_asked import answers_of
 from windrow.spark.clauses.match_neighbours import beside, needs_positions
+from windrow.spark.clauses.match_requests import answers_of
 from windrow.spark.clauses.spark_aggregates import aggregate_lists
 from windrow.spark.gateway import Gateway, is_ansi
 from windrow.spark.scan.file_scan import file_scan
@@ -96,7 +96,7 @@ def bind_match(gateway: Gateway, match: Match, rows: DataFrame) -> BoundMatch:
 
 
 def build_match(gateway: Gateway, bound: BoundMatch) -> DataFrame:
-    """The rows that the clause gives."""
+    """The rows that the clause returns."""
     return MatchStage(gateway, bound).run()
 
 
@@ -180,7 +180,7 @@ class MatchTypes:
         return self.run(query, scope)
 
     def run(self, query: SqlText, scope: DataFrame) -> DataFrame:
-        """Run SQL over the rows, its errors told in terms of the clause."""
+        """Run SQL over the rows, with errors in terms of the clause."""
         try:
             return self.gateway.sql(query, {_SCOPE: scope})
         except WindrowError as error:
@@ -270,13 +270,13 @@ class MatchStage(KeyedRows):
             self.order = (SortKey(POSITION),)
 
     def run(self) -> DataFrame:
-        """The rows that the clause gives."""
+        """The rows that the clause returns."""
         wide = self.wide()
         types = self.types(wide)
         result = self.result(types)
         keyed = self.keyed(wide)
         plan = self.plan(result)
-        if self.draft.asked and not self.gateway.plan_only:
+        if self.draft.requested and not self.gateway.plan_only:
             plan = replace(plan, answers=self.answers(plan, keyed, types))
         scanned = file_scan(self.gateway, keyed, self.partition)
         scan, self.bound.reads = scanned.scan, scanned.lines
@@ -287,8 +287,8 @@ class MatchStage(KeyedRows):
         halo = halo_for(plan, layout, self.order[0], key)
         read = tuple(name for name in keyed.columns if name in types) or (keyed.columns[0],)
         stage = Fragment(plan, self.partition, self.order, read, frozenset(), layout, scan, halo)
-        given = run_fragment(keyed, stage, travelling_schema(result))
-        return self.finished(given, result)
+        output = run_fragment(keyed, stage, travelling_schema(result))
+        return self.finished(output, result)
 
     def answers(self, plan: MatchPlan, keyed: DataFrame, types: Mapping[str, DataType]) -> Answers:
         """What Spark finds of the conditions that it evaluates, by jobs that are run now."""
@@ -307,10 +307,10 @@ class MatchStage(KeyedRows):
         """The types of the hoisted columns."""
         return {item.name: self.plain_type(item, wide) for item in self.draft.hoisted}
 
-    def finished(self, given: DataFrame, result: StructType) -> DataFrame:
-        """The rows as the statement reads them, from what the kernel gives."""
+    def finished(self, output: DataFrame, result: StructType) -> DataFrame:
+        """The rows as the statement reads them, from the output of the kernel."""
         came = [decode(F.col(item.name), item.dataType).alias(item.name) for item in result.fields]
-        return selected(self.bound, given.select(*came))
+        return selected(self.bound, output.select(*came))
 
     def wide(self) -> DataFrame:
         """The keys and the hoisted columns: all that the kernel reads, and nothing else."""
@@ -320,8 +320,8 @@ class MatchStage(KeyedRows):
         if needs_positions(self.draft):
             scope = beside(self.match, self.draft, self.analyzer.row, scope)
         sorting = {*self.partition, *(key.column for key in self.order)}
-        kept = [SqlText.of(quoted(name)) for name in [*self.rows.columns, POSITION] if name in sorting]
-        items = [*kept, *(SqlText.of(item.text, f" AS {item.name}") for item in self.draft.hoisted)]
+        passed = [SqlText.of(quoted(name)) for name in [*self.rows.columns, POSITION] if name in sorting]
+        items = [*passed, *(SqlText.of(item.text, f" AS {item.name}") for item in self.draft.hoisted)]
         query = SqlText.of(
             self.match.prefix, "SELECT ", SqlText.join(", ", items), " FROM ", RelationText(_SCOPE)
         )
@@ -334,7 +334,7 @@ class MatchStage(KeyedRows):
         return wide.schema[item.name].dataType
 
     def plan(self, result: StructType) -> MatchPlan:
-        """What the kernel is told."""
+        """The plan of the kernel."""
         draft, clause = self.draft, self.match.clause
         target = clause.skip.target
         measures: list[Measure] = [*draft.values, *(MatchNumber(name) for name in draft.numbers)]
@@ -348,7 +348,7 @@ class MatchStage(KeyedRows):
         return MatchPlan(
             self.match.program, self.match.labels, draft.conditions, draft.registers, clause.skip.kind,
             self.match.members[target] if target is not None else frozenset(),
-            clause.all_rows, clause.empty_shown, clause.unmatched_shown,
+            clause.all_rows, clause.shows_empty, clause.with_unmatched,
             tuple((f"__f{number}", column) for number, column in outputs), tuple(measures),
             tuple(self.running()), schema,
             self.analyzer.ansi, self.match.sql, (clause.skip.span.start, clause.skip.span.stop),
@@ -364,11 +364,11 @@ class MatchStage(KeyedRows):
             yield item.name, self.spec(item, arrow_of(self.analyzer.aggregate(item, scope)))
 
     def spec(self, item: AggregateLeaf, kind: pa.DataType) -> Aggregate:
-        """An aggregate as the kernel is told."""
+        """An aggregate of the kernel's plan."""
         return Aggregate(item.function, item.column, kind, item.ignores_nulls, ansi=self.analyzer.ansi)
 
     def result(self, types: Mapping[str, DataType]) -> StructType:
-        """What the kernel gives, in Spark's own types."""
+        """The output of the kernel, in Spark's own types."""
         types = {**types, **{name: types[columns[0]] for name, columns in self.draft.by_label}}
         fields = [
             StructField(f"__f{number}", types[column])
@@ -409,24 +409,24 @@ def _value_type(value: Navigation, types: Mapping[str, DataType]) -> DataType:
 
 
 def result_types(gateway: Gateway, bound: BoundMatch) -> StructType:
-    """What the kernel gives, as it is before it travels."""
+    """The output of the kernel, as it is before it travels."""
     stage = MatchStage(gateway, bound)
     wide = stage.wide()
     return stage.result({item.name: stage.plain_type(item, wide) for item in bound.draft.hoisted})
 
 
-def selected(bound: BoundMatch, given: DataFrame) -> DataFrame:
-    """The result: keys, measures and other columns, over what the kernel gives."""
+def selected(bound: BoundMatch, frame: DataFrame) -> DataFrame:
+    """The result: keys, measures and other columns, over the output of the kernel."""
     match, draft = bound.match, bound.draft
     calls = calls_of_spark(draft.aggregates)
-    given = aggregate_lists(calls, match.prefix, given, bound.analyzer.run)
-    scope = given.select(*given.columns, *(F.col(value).alias(name) for name, value in draft.scope))
+    frame = aggregate_lists(calls, match.prefix, frame, bound.analyzer.run)
+    scope = frame.select(*frame.columns, *(F.col(value).alias(name) for name, value in draft.scope))
     names = [name for name, _ in (*draft.before, *draft.after)]
     columns = [SqlText.of(f"__f{number} AS {quoted(name)}") for number, name in enumerate(names)]
     measures = []
     for name, text in draft.texts:
         whole = SqlText.of("(", text, ")")
-        if match.clause.unmatched_shown and name not in match.functions:
+        if match.clause.with_unmatched and name not in match.functions:
             whole = SqlText.of(f"CASE WHEN {STATE} < 2 THEN ", whole, " END")
         measures.append(SqlText.of(whole, f" AS {quoted(name)}"))
     split = len(draft.before)
@@ -435,14 +435,14 @@ def selected(bound: BoundMatch, given: DataFrame) -> DataFrame:
     return bound.analyzer.run(query, scope).drop(STATE)
 
 
-def given_as_is(bound: BoundMatch, result: StructType) -> dict[str, str]:
-    """The columns that a clause gives which the kernel gives as they are, with its names for them."""
+def unchanged_columns(bound: BoundMatch, result: StructType) -> dict[str, str]:
+    """The columns of a clause that the kernel returns unchanged, with its names for them."""
     match, draft = bound.match, bound.draft
     names = [name for name, _ in (*draft.before, *draft.after)]
     found = {name: f"__f{number}" for number, name in enumerate(names)}
     values = {quoted(name): value for name, value in draft.scope} | dict(draft.scope)
     for name, text in draft.texts:
         written = text.render().strip("() ")
-        if not match.clause.unmatched_shown or name in match.functions:
+        if not match.clause.with_unmatched or name in match.functions:
             found[name] = values.get(written, written)
     return {name: value for name, value in found.items() if value in result.names}

@@ -21,7 +21,7 @@ from windrow.algebra.names import (
     ROW,
     order_key,
     partition_key,
-    shown_field,
+    visible_field,
 )
 from windrow.errors import NotSupportedError
 from windrow.kernels.reference.aggregates import aggregate
@@ -145,7 +145,7 @@ class _Reference:
         columns: list[tuple[str, DataType, Callable[[Mapping[str, Any]], Any]]] = []
         for name, fields in self.draft.fields:
             names = [field for field, _ in fields]
-            struct = StructType([StructField(shown_field(field) or field, types[field]) for field in names])
+            struct = StructType([StructField(visible_field(field) or field, types[field]) for field in names])
             variable = name.removeprefix(QUALIFIED)
             if name in positions:
                 row = name.removeprefix(IDENTITY)

@@ -1,6 +1,6 @@
 """Aggregates that the kernel does not have: Spark computes them over the exploded windows and matches.
 
-The kernel gives every window's rows as an array; each window is exploded, grouped back by a number of its
+The kernel returns every window's rows as an array; each window is exploded, grouped back by a number of its
 own, and aggregated with the call as the user wrote it, in which the window's name is one row. The rows of
 a window reach the aggregate in no particular order, as in any GROUP BY of Spark. Of matches it gives a list
 for each aggregate, which are exploded together.
@@ -55,9 +55,9 @@ def aggregate_in_spark(
     exploded = _with_own(own, window.prefix, exploded, lambda text, scope: gateway.sql(text, {_SCOPE: scope}))
     texts = ((call.name, _picked(call.name, own) or call.text) for call in calls)
     results = SqlText.join(", ", (SqlText.of(text, f" AS {quoted(name)}") for name, text in texts))
-    kept = "".join(f"{item}, " for item in carried)
+    passed = "".join(f"{item}, " for item in carried)
     query = SqlText.of(
-        window.prefix, "SELECT ", kept, results, " FROM ", RelationText("exploded"), " GROUP BY __number"
+        window.prefix, "SELECT ", passed, results, " FROM ", RelationText("exploded"), " GROUP BY __number"
     )
     frame = gateway.sql(query, {"exploded": exploded})
     for name in keys:
@@ -68,7 +68,7 @@ def aggregate_in_spark(
 def aggregate_lists(
     calls: Mapping[str, CallOfSpark],
     prefix: SqlText,
-    given: DataFrame,
+    frame: DataFrame,
     run: Callable[[SqlText, DataFrame], DataFrame],
 ) -> DataFrame:
     """Rows with lists, with aggregates of these in place of them, by their names.
@@ -76,9 +76,9 @@ def aggregate_lists(
     `run` evaluates SQL over a relation.
     """
     if not calls:
-        return given
-    others = [name for name in given.columns if name not in calls]
-    numbered = given.withColumn("__number", F.monotonically_increasing_id())
+        return frame
+    others = [name for name in frame.columns if name not in calls]
+    numbered = frame.withColumn("__number", F.monotonically_increasing_id())
     elements = F.explode_outer(F.arrays_zip(*calls)).alias(ELEMENT)
     exploded = numbered.select("__number", *others, elements)
     own = {name: call for name, call in calls.items() if call.counts is not None}

@@ -18,7 +18,7 @@ __all__ = [
     "is_of_java",
     "items_of",
     "messages",
-    "told_by_spark",
+    "reported_by_spark",
 ]
 
 
@@ -29,7 +29,7 @@ JavaError: TypeAlias = Py4JJavaError
 LostError: TypeAlias = Py4JNetworkError
 """Java has ended while it was asked. Of Connect, gRPC's errors come as PySpark's exceptions."""
 INTERRUPTED = "py4j.protocol.Py4JJavaError: An error occurred while calling: java.lang.InterruptedException"
-"""By an error with this message Spark knows that a function of a micro-batch was told to end."""
+"""By an error with this message Spark knows that a function of a micro-batch was interrupted."""
 
 
 def is_of_java(error: BaseException) -> bool:
@@ -45,7 +45,7 @@ def messages(error: JavaError) -> Iterator[str]:
         cause = cause.getCause()
 
 
-def told_by_spark(error: JavaError) -> PySparkException:
+def reported_by_spark(error: JavaError) -> PySparkException:
     """The first error with a condition among the causes of what Java threw, or else the whole."""
     cause: Any = error.java_exception
     first = found = convert_exception(cause)

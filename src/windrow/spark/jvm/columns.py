@@ -139,17 +139,17 @@ ColumnTree: TypeAlias = (
 
 def column_tree(column: Column) -> ColumnTree:
     """A Column as a tree."""
-    given: Any = column
-    return _connect_tree(given._expr) if of_connect(column) else _java_tree(given._jc.node())
+    untyped: Any = column
+    return _connect_tree(untyped._expr) if of_connect(column) else _java_tree(untyped._jc.node())
 
 
 def alias_of(column: Column) -> str | None:
     """The name of a Column, if it has been given one."""
-    given: Any = column
+    untyped: Any = column
     if of_connect(column):
-        names = list(given._expr._alias) if type(given._expr).__name__ == "ColumnAlias" else []
+        names = list(untyped._expr._alias) if type(untyped._expr).__name__ == "ColumnAlias" else []
     else:
-        node = given._jc.node()
+        node = untyped._jc.node()
         names = items_of(node.name()) if class_of(node) == "Alias" else []
     return str(names[0]) if len(names) == 1 else None
 
@@ -159,18 +159,18 @@ def sort_order(column: Column) -> tuple[Column, str]:
 
     ``F.col("t").desc()`` is ``t`` and ``DESC NULLS LAST``.
     """
-    given: Any = column
+    untyped: Any = column
     if of_connect(column):
-        order = given._expr
+        order = untyped._expr
         if type(order).__name__ != "SortOrder":
             return column, ""
         direction = "ASC" if order._ascending else "DESC"
-        return type(given)(order._child), f"{direction} NULLS {'FIRST' if order._nullsFirst else 'LAST'}"
-    node = given._jc.node()
+        return type(untyped)(order._child), f"{direction} NULLS {'FIRST' if order._nullsFirst else 'LAST'}"
+    node = untyped._jc.node()
     if class_of(node) != "SortOrder":
         return column, ""
     child = _java().org.apache.spark.sql.Column(node.child())
-    return type(given)(child), f"{node.sortDirection().sql()} {node.nullOrdering().sql()}"
+    return type(untyped)(child), f"{node.sortDirection().sql()} {node.nullOrdering().sql()}"
 
 
 def parts_of_name(written: str) -> list[str]:
@@ -249,8 +249,8 @@ def _connect_tree(node: Any) -> ColumnTree:
             return ColumnCall(node._name, _connect_trees(node._args))
         case "CastExpression":
             kind = node._data_type
-            told = kind if isinstance(kind, str) else kind.simpleString()
-            return Cast(_connect_tree(node._expr), told, "try" in str(node._eval_mode).lower())
+            type_text = kind if isinstance(kind, str) else kind.simpleString()
+            return Cast(_connect_tree(node._expr), type_text, "try" in str(node._eval_mode).lower())
         case "CaseWhen":
             branches = [(_connect_tree(when), _connect_tree(value)) for when, value in node._branches]
             otherwise = node._else_value

@@ -1,4 +1,4 @@
-"""Spark Connect, which has no bridge to Java: what it tells in a way of its own."""
+"""Spark Connect, which has no bridge to Java: what it reports in a way of its own."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _SIZE = re.compile(r"sizeInBytes=([0-9.]+(?:E[+-]?[0-9]+)?) ?([KMGTPE]?)i?B")
 _UNITS = {unit: 1024**power for power, unit in enumerate(["", "K", "M", "G", "T", "P", "E"])}
 
 
-def of_connect(given: object) -> bool:
+def of_connect(untyped: object) -> bool:
     """Whether a session, a DataFrame, a Column or a query is one of Spark Connect."""
-    return type(given).__module__.startswith("pyspark.sql.connect")
+    return type(untyped).__module__.startswith("pyspark.sql.connect")
 
 
 def explained_by_connect(frame: DataFrame, mode: str) -> str:
@@ -27,7 +27,7 @@ def explained_by_connect(frame: DataFrame, mode: str) -> str:
 def estimated_by_connect(frame: DataFrame) -> float:
     """Spark's estimate of the size of the rows; infinite if it has none.
 
-    It is read from the text of a plan, as Connect has no other way to tell it.
+    It is read from the text of a plan, as Connect has no other way to find it.
     """
     found = _SIZE.search(explained_by_connect(frame, "cost"))
     return float(found[1]) * _UNITS[found[2]] if found else math.inf

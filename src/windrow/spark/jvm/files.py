@@ -61,9 +61,9 @@ class ParquetFiles:
         found = {}
         for directory in items_of(self._spec.partitions()):
             row = directory.values()
-            given = [None if row.isNullAt(at) else row.get(at, kind) for at, kind in enumerate(kinds)]
+            row_values = [None if row.isNullAt(at) else row.get(at, kind) for at, kind in enumerate(kinds)]
             found[str(directory.path().toUri().getPath())] = tuple(
-                one if one is None or isinstance(one, int) else str(one.toString()) for one in given
+                one if one is None or isinstance(one, int) else str(one.toString()) for one in row_values
             )
         return found
 

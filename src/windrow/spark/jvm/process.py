@@ -13,7 +13,7 @@ __all__ = ["class_is_there", "delete_at_end", "keep_at_end"]
 
 
 def class_is_there(spark: SparkSession, name: str) -> bool:
-    """Whether Spark has a class of this name; False on Connect, which does not tell."""
+    """Whether Spark has a class of this name; False on Connect, which does not say."""
     if of_connect(spark):
         return False
     java: Any = spark._jvm

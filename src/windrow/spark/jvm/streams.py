@@ -43,7 +43,7 @@ def streamed_files(frame: DataFrame) -> StreamedFiles | None:
 def await_sources(query: StreamingQuery) -> None:
     """Wait until the sources of a query that has been started are there; at once on Connect."""
     if not of_connect(query):
-        with suppress(PySparkException):  # what the query fails with it tells itself
+        with suppress(PySparkException):  # the query reports its failure itself
             query._jsq.streamingQuery().awaitInitialization(_PATIENCE)
 
 

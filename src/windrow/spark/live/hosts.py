@@ -44,10 +44,10 @@ def why_on_driver(plan: LivePlan, envelope: str | None = None) -> str | None:
     UsageError
         ``INVALID_SETTING``.
     """
-    asked = _asked(plan)
-    if asked == "executors":
+    host = _requested_host(plan)
+    if host == "executors":
         return None
-    if asked == "driver":
+    if host == "driver":
         return f"{HOST_SETTING} says so"
     if plan.gateway.is_connect:
         return "Spark Connect"
@@ -57,15 +57,15 @@ def why_on_driver(plan: LivePlan, envelope: str | None = None) -> str | None:
     return None if why is None else f"executors do not run it yet: {why}"
 
 
-def _asked(plan: LivePlan) -> str:
-    asked = str(plan.gateway.spark.conf.get(HOST_SETTING, None) or "auto").lower()
-    if asked not in _HOSTS:
+def _requested_host(plan: LivePlan) -> str:
+    host = str(plan.gateway.spark.conf.get(HOST_SETTING, None) or "auto").lower()
+    if host not in _HOSTS:
         raise UsageError(
-            f"{HOST_SETTING} is {asked!r}",
+            f"{HOST_SETTING} is {host!r}",
             condition="INVALID_SETTING",
-            hint=did_you_mean(asked, _HOSTS) or f"it is one of {', '.join(_HOSTS)}",
+            hint=did_you_mean(host, _HOSTS) or f"it is one of {', '.join(_HOSTS)}",
         )
-    return asked
+    return host
 
 
 def steps_of(
@@ -115,23 +115,23 @@ def _is_for_executors(
     """Whether executors take the query; by ``auto`` not what they do not, nor what the driver has begun."""
     if why_on_driver(plan, envelope) is not None:
         return False
-    if _asked(plan) == "executors":
+    if _requested_host(plan) == "executors":
         return True
     takes = not isinstance(sink, IntoStream) and on_malformed == "fail"
     return takes and form_in(folder / "windrow") in (None, BUCKETS)
 
 
 def _on_driver(plan: LivePlan, sink: Sink | IntoStream, folder: Path, envelope: str, on_late: str) -> Steps:
-    given = sink, folder, envelope, on_late
+    arguments = sink, folder, envelope, on_late
     if isinstance(plan, BlockingPlan):
-        return BlockingSteps(plan, *given)
+        return BlockingSteps(plan, *arguments)
     if isinstance(plan, EmittedPlan):
-        return EmittedInMemory(plan, *given)
+        return EmittedInMemory(plan, *arguments)
     assert isinstance(plan, RowtimePlan)
     if isinstance(plan, SequencePlan):
-        return ClauseSteps(plan, *given) if is_one_clause(plan) else ClausesSteps(plan, *given)
+        return ClauseSteps(plan, *arguments) if is_one_clause(plan) else ClausesSteps(plan, *arguments)
     if plan.stage is None:
-        return Steps(plan, *given)
+        return Steps(plan, *arguments)
     if isinstance(plan, ContinuousPlan) and plan.follows:
-        return FollowingSteps(plan, plan.stage, *given)
-    return StagedSteps(plan, plan.stage, *given)
+        return FollowingSteps(plan, plan.stage, *arguments)
+    return StagedSteps(plan, plan.stage, *arguments)

@@ -1,4 +1,4 @@
-"""The live queries of a session: which run, who is told of their progress, what INSERT INTO starts."""
+"""The live queries of a session: which run, who listens to their progress, what INSERT INTO starts."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Listeners:
         """
         self._functions.remove(listener)
 
-    def tell(self, progress: Mapping[str, Any]) -> None:
+    def notify(self, progress: Mapping[str, Any]) -> None:
         """Call them all."""
         for listener in tuple(self._functions):
             try:
@@ -85,7 +85,7 @@ class LiveQueries(Mapping[str, LiveQuery]):
     Attributes
     ----------
     listeners
-        Who is told of their progress.
+        Who listens to their progress.
     collected
         Where there is a list, INSERT INTO starts nothing, and is found in it.
     started
@@ -132,7 +132,7 @@ class LiveQueries(Mapping[str, LiveQuery]):
         taking = sink_of(sink)
         if isinstance(taking, IntoStream):
             plan = plan.into(taking.stream, taking.columns)
-        _tell_unbounded(plan, on_unbounded)
+        _warn_unbounded(plan, on_unbounded)
         self._tidy()
         if name is None:
             name = next(name for number in _numbers if (name := f"query-{number}") not in self._running)
@@ -142,7 +142,7 @@ class LiveQueries(Mapping[str, LiveQuery]):
                 condition="QUERY_EXISTS",
                 hint="stop it first, or give this one another name",
             )
-        query = LiveQuery(plan.started(), taking, name=name, told=self.listeners.tell, **options)
+        query = LiveQuery(plan.started(), taking, name=name, notify=self.listeners.notify, **options)
         self._running[name] = query
         for function in self.started:
             function(query)
@@ -201,8 +201,8 @@ def queries_of(catalog: Catalog) -> LiveQueries:
     return catalog.queries
 
 
-def _tell_unbounded(plan: LivePlan, on_unbounded: str) -> None:
-    """Warn of a query that keeps more and more, or refuse it."""
+def _warn_unbounded(plan: LivePlan, on_unbounded: str) -> None:
+    """Warn of a query with unbounded state, or refuse it."""
     if on_unbounded not in ("warn", "error", "ignore"):
         raise UsageError(
             f"{on_unbounded!r} says not what becomes of queries whose state grows",
@@ -212,16 +212,16 @@ def _tell_unbounded(plan: LivePlan, on_unbounded: str) -> None:
     found = [] if on_unbounded == "ignore" else plan.unbounded()
     if not found:
         return
-    told = "; ".join(map(str, found))
+    reasons = "; ".join(map(str, found))
     if on_unbounded == "error":
         raise NotSupportedError(
-            f"the query would keep more and more as long as it runs: {told}",
+            f"the state of the query would be unbounded: {reasons}",
             condition="UNBOUNDED_STATE",
             sql=plan.text,
             span=plan.span,
             hint="EXPLAIN names what would bound it; on_unbounded='warn' runs it all the same",
         )
-    warnings.warn(f"the query keeps more and more as long as it runs: {told}", RuntimeWarning, stacklevel=4)
+    warnings.warn(f"the state of the query is unbounded: {reasons}", RuntimeWarning, stacklevel=4)
 
 
 def folder_of(checkpoint: Path, name: str) -> Path:

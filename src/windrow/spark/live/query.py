@@ -79,9 +79,9 @@ class LiveQuery:
         mode: str = "changelog",
         key: str | Sequence[str] | None = None,
         name: str = "query",
-        told: Callable[[Mapping[str, Any]], None] | None = None,
+        notify: Callable[[Mapping[str, Any]], None] | None = None,
     ) -> None:
-        self.name, self._plan, self._told = name, plan, told
+        self.name, self._plan, self._notify = name, plan, notify
         self._spark = plan.gateway.spark
         self._progress: dict[str, Any] = {}
         self._busy = threading.Lock()
@@ -138,12 +138,12 @@ class LiveQuery:
     def _repr_html_(self) -> str:
         failure = self.failure
         status = "runs" if self.is_active else "has ended" if failure is None else "has failed"
-        told = in_words(self._progress) if self._progress else f"{self.name}: no micro-batch yet"
-        line = f'<div><b>{status}</b> <span style="opacity:.75">{html.escape(told)}</span></div>'
+        text = in_words(self._progress) if self._progress else f"{self.name}: no micro-batch yet"
+        line = f'<div><b>{status}</b> <span style="opacity:.75">{html.escape(text)}</span></div>'
         if failure is None:
             return line
-        shown = getattr(failure, "_repr_html_", None)
-        return line + (shown() if shown is not None else f"<pre>{html.escape(str(failure))}</pre>")
+        rendered = getattr(failure, "_repr_html_", None)
+        return line + (rendered() if rendered is not None else f"<pre>{html.escape(str(failure))}</pre>")
 
     @property
     def progress(self) -> dict[str, Any]:
@@ -182,8 +182,8 @@ class LiveQuery:
         A row for each stream that is read (``kind`` is ``stream``; ``rows`` are those that wait for the
         frontier), for each of its producers (``producer``), and for each window (``window``): ``name``,
         ``rows``, ``bytes``, ``oldest`` rowtime, ``bound``, and ``holds``: whether it is because of this one
-        that the query has got no further. Of a query with EMIT there is a row for what is kept of each stream
-        (``rows``), with ``why``; and one for what its operators hold in place of rows (``operators``).
+        that the query has got no further. Of a query with EMIT there is a row for what is retained of each
+        stream (``rows``), with ``why``; and one for what its operators hold in place of rows (``operators``).
         """
         return QueryState(self.kept()).frame(self._spark)
 
@@ -268,8 +268,8 @@ class LiveQuery:
             if self._left is not None:
                 found += counted(name, self._left.aside[name].to_batches(), most, None)
             else:
-                told = self._steps.set_aside(name, most)
-                found += told if self._temporary is None else [replace(one, folder=None) for one in told]
+                text = self._steps.set_aside(name, most)
+                found += text if self._temporary is None else [replace(one, folder=None) for one in text]
         return tuple(found)
 
     def _aside(self, name: str) -> DataFrame:
@@ -363,7 +363,7 @@ class LiveQuery:
     def _step(self, batch: DataFrame, number: int) -> None:
         with self._busy:
             self._has_begun.set()
-            if self._is_stopping:  # what Spark is told nothing of, it has again after a restart
+            if self._is_stopping:  # what Spark does not commit, it has again after a restart
                 raise RuntimeError(INTERRUPTED)
             try:
                 began = time.monotonic()
@@ -378,10 +378,10 @@ class LiveQuery:
                 raise self._error from None
             self._ticker.want(self._steps.wants)
             took = time.monotonic() - began
-            told = {**self._steps.progress, "tries": tries} if self._steps.progress else {}
-            self._progress = described(self.name, self._plan, told, took)
-        if self._told is not None and self._progress:
-            self._told(self._progress)
+            text = {**self._steps.progress, "tries": tries} if self._steps.progress else {}
+            self._progress = described(self.name, self._plan, text, took)
+        if self._notify is not None and self._progress:
+            self._notify(self._progress)
 
     def _taken(self, batch: DataFrame, number: int) -> int:
         """Take a micro-batch, again where a worker of Spark's has failed; how often it was tried."""
@@ -392,8 +392,8 @@ class LiveQuery:
                 why = of_a_worker(error)
                 if why is None or self._is_stopping or not self._sink.may_repeat(number):
                     raise
-                told = f"micro-batch {number} of query {self.name} is tried again: {why}"
-                warnings.warn(told, RuntimeWarning, stacklevel=2)
+                text = f"micro-batch {number} of query {self.name} is tried again: {why}"
+                warnings.warn(text, RuntimeWarning, stacklevel=2)
                 self._steps.close()
                 self._steps = self._made()  # from what is kept, as after a restart
             else:
@@ -418,5 +418,5 @@ def _triggered(writer: DataStreamWriter, trigger: object) -> DataStreamWriter:
     try:
         return writer.trigger(**trigger)
     except (TypeError, PySparkException) as error:
-        told = f"{dict(trigger)} is no trigger: {error}"
-        raise UsageError(told, condition="INVALID_ARGUMENT", hint=hint) from None
+        text = f"{dict(trigger)} is no trigger: {error}"
+        raise UsageError(text, condition="INVALID_ARGUMENT", hint=hint) from None

@@ -22,9 +22,9 @@ from windrow.spark.runtime.interpreter import apply_in_arrow
 from windrow.spark.tasks.exchange import in_worker
 from windrow.streams.punctuation_json import pattern_of
 
-__all__ = ["PROMISED", "admitted", "admitted_by_patterns"]
+__all__ = ["VIOLATED_BOUND", "admitted", "admitted_by_patterns"]
 
-PROMISED = "__promised"
+VIOLATED_BOUND = "__promised"
 """The column with the greatest bound of a row's producer before the row."""
 
 _IS_BOUND = "__is_bound"
@@ -34,7 +34,7 @@ _IS_BROKEN = "__is_broken"
 def admitted(
     log: DataFrame, rowtime: str, bound: str, ptime: str, producer: str | None
 ) -> tuple[DataFrame, DataFrame]:
-    """The admitted rows of a log, and the rejected ones; both with `PROMISED`.
+    """The admitted rows of a log, and the rejected ones; both with `VIOLATED_BOUND`.
 
     Parameters
     ----------
@@ -54,8 +54,8 @@ def admitted(
     promised = F.max(F.when(F.col(_IS_BOUND) == 1, F.col(bound))).over(
         before.rangeBetween(Window.unboundedPreceding, Window.currentRow)
     )
-    rows = parts.withColumn(PROMISED, promised).where(F.col(_IS_BOUND) == 0).drop(_IS_BOUND)
-    is_late = F.coalesce(F.col(rowtime) < F.col(PROMISED), F.lit(False))
+    rows = parts.withColumn(VIOLATED_BOUND, promised).where(F.col(_IS_BOUND) == 0).drop(_IS_BOUND)
+    is_late = F.coalesce(F.col(rowtime) < F.col(VIOLATED_BOUND), F.lit(False))
     return rows.where(~is_late), rows.where(is_late)
 
 
@@ -68,7 +68,7 @@ def admitted_by_patterns(
     ptime: str,
     producer: str | None,
 ) -> tuple[DataFrame, DataFrame]:
-    """As :func:`admitted`, for a log with punctuations; `PROMISED` is NULL in rows that match one.
+    """As :func:`admitted`, for a log with punctuations; `VIOLATED_BOUND` is NULL in rows that match one.
 
     Parameters
     ----------
@@ -108,5 +108,5 @@ def admitted_by_patterns(
 
     judged = apply_in_arrow(log, keys, of_producer, schema)
     rows, late = admitted(judged, rowtime, bound, ptime, producer)
-    broken = rows.where(_IS_BROKEN).withColumn(PROMISED, F.lit(None).cast("bigint"))
+    broken = rows.where(_IS_BROKEN).withColumn(VIOLATED_BOUND, F.lit(None).cast("bigint"))
     return rows.where(f"NOT {_IS_BROKEN}").drop(_IS_BROKEN), late.unionByName(broken).drop(_IS_BROKEN)

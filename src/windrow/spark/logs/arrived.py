@@ -11,15 +11,15 @@ from dataclasses import replace
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from windrow.algebra.clock import Clock
-from windrow.algebra.watermarks import Steps
+from windrow.algebra.time_scale import TimeScale
+from windrow.algebra.watermarks import WatermarkHistory
 from windrow.spark.logs.session_streams import (
     ARRIVED,
     CAME,
+    ENTRY_BOUND,
     IS_LATE,
     NUMBER,
     PRODUCER,
-    PROMISE,
     PTIME,
     ROWTIME,
     Stream,
@@ -34,16 +34,16 @@ _ENDS = {"date": 36_500_000}
 _END = 2**62
 """Watermarks of closed streams, chosen so that arithmetic with times does not overflow."""
 
-PTIMES = Clock("timestamp", "MICROSECOND")
+PTIMES = TimeScale("timestamp", "MICROSECOND")
 """The unit of processing times of named and live streams."""
 
 
 def arrived(
     stream: Stream,
     rows: DataFrame,
-    watermark: Steps,
+    watermark: WatermarkHistory,
     ends: tuple[int, int] | None,
-    promised: Sequence[tuple[int, str]] = (),
+    punctuations: Sequence[tuple[int, str]] = (),
 ) -> Stream:
     """The stream as the log of these rows.
 
@@ -58,7 +58,7 @@ def arrived(
         The changes of the watermark, with their processing times.
     ends
         The first and the last processing time.
-    promised
+    punctuations
         The punctuations of the stream, with their processing times.
     """
     numbers = [NUMBER] if NUMBER in rows.columns else []
@@ -69,23 +69,25 @@ def arrived(
         F.col(ARRIVED).alias(PTIME),
         F.lit("").alias(PRODUCER),
         F.col(ROWTIME),
-        nothing.alias(PROMISE),
+        nothing.alias(ENTRY_BOUND),
     )
     if watermark:
-        steps = rows.sparkSession.createDataFrame(watermark, f"{PTIME} bigint, {PROMISE} bigint")
+        history = rows.sparkSession.createDataFrame(watermark, f"{PTIME} bigint, {ENTRY_BOUND} bigint")
         when = F.expr(PTIMES.to_column(PTIME)).alias(CAME)
-        bounds = steps.select(when, PTIME, F.lit("").alias(PRODUCER), nothing.alias(ROWTIME), PROMISE)
+        bounds = history.select(when, PTIME, F.lit("").alias(PRODUCER), nothing.alias(ROWTIME), ENTRY_BOUND)
         came = came.unionByName(bounds)
     judged = came.withColumn(IS_LATE, F.lit(False))
-    arrivals = StreamArrivals(came, judged, stream.clock, "ptime", PTIMES, (watermark, ends))
+    arrivals = StreamArrivals(came, judged, stream.scale, "ptime", PTIMES, (watermark, ends))
     if stream.live is not None and stream.live.has_patterns:
-        arrivals = replace(arrivals, promised=(*((0, text) for text in stream.live.domain), *promised))
+        arrivals = replace(
+            arrivals, known_punctuations=(*((0, text) for text in stream.live.domain), *punctuations)
+        )
     return replace(stream, frame=frame, ties=(ARRIVED,), arrivals=arrivals)
 
 
-def before_end(clock: Clock, watermark: Steps) -> Steps:
+def before_end(scale: TimeScale, watermark: WatermarkHistory) -> WatermarkHistory:
     """A watermark limited to values for which arithmetic with times does not overflow."""
-    end = _ENDS.get(clock.kind, _END)
+    end = _ENDS.get(scale.kind, _END)
     return [(at, min(mark, end)) for at, mark in watermark]
 
 

@@ -91,7 +91,7 @@ class ClauseView(Protocol):
         """The statement that created it."""
 
     @property
-    def shown(self) -> str:
+    def label(self) -> str:
         """Its name in messages: that of the view, or the query in brackets."""
 
     @property

@@ -17,11 +17,11 @@ from windrow.streams.entries import GENERATION, KIND, PATTERN, SEQUENCE
 __all__ = [
     "BOUND",
     "LOGGED",
+    "MICRO_BATCH",
     "NUMBER",
     "PLACE",
     "PRODUCER",
     "PTIME",
-    "STEP",
     "FileColumns",
     "LiveSource",
 ]
@@ -29,7 +29,7 @@ __all__ = [
 PRODUCER, PTIME, BOUND = "__producer", "__ptime", "__bound"
 LOGGED = (KIND, GENERATION, SEQUENCE, NUMBER, PATTERN)
 """Further columns of an entry of a named stream: its kind, lease and number, file, and punctuation."""
-STEP, PLACE = "__step", "__place"
+MICRO_BATCH, PLACE = "__step", "__place"
 """The columns that order the rows of a stream by arrival: the micro-batch, and the position in it."""
 
 
@@ -41,14 +41,14 @@ class FileColumns:
     ----------
     schema
         The schema of the reader.
-    shown
+    visible
         The columns of the stream.
     rowtime, producer, bound
         The columns with these; None without.
     """
 
     schema: StructType
-    shown: tuple[str, ...]
+    visible: tuple[str, ...]
     rowtime: str
     producer: str | None
     bound: str | None
@@ -89,7 +89,7 @@ class LiveSource:
         The patterns that no row of a named stream ever matches.
     on_late
         What happens to late rows in every query: ``"keep"`` or ``"fail"``.
-    given
+    declared
         Those of `PRODUCER`, `BOUND` and `PATTERN` that the source has. Without them there is one producer,
         with the empty name, and there are no bounds and no punctuations.
     files
@@ -103,13 +103,13 @@ class LiveSource:
     identity: str = ""
     domain: tuple[str, ...] = ()
     on_late: str = "keep"
-    given: frozenset[str] = frozenset({PRODUCER, BOUND})
+    declared: frozenset[str] = frozenset({PRODUCER, BOUND})
     files: FileColumns | None = None
 
     @property
     def has_patterns(self) -> bool:
         """Whether entries may have punctuations."""
-        return bool(self.identity) or PATTERN in self.given
+        return bool(self.identity) or PATTERN in self.declared
 
     @property
     def start(self) -> Position:

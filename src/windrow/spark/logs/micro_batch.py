@@ -10,13 +10,13 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from windrow.algebra.clock import Clock
+from windrow.algebra.time_scale import TimeScale
 from windrow.kernels.advance import Ended
 from windrow.spark.collected import frame_of_few
 from windrow.spark.logs.session_streams import Stream
 from windrow.streams import FOREVER
 
-__all__ = ["Coming", "Given", "InstantSpan", "MicroBatch", "RetainedRows", "upwards"]
+__all__ = ["Coming", "InstantSpan", "MicroBatch", "PartOutput", "RetainedRows", "upwards"]
 
 
 @dataclass(frozen=True)
@@ -87,14 +87,14 @@ class InstantSpan:
 
 
 @dataclass
-class Given:
+class PartOutput:
     """The output of a part of a live query in a micro-batch.
 
     Attributes
     ----------
     rows
         The new rows.
-    tell
+    find_until
         Returns the watermark of the output, in its ticks: no later micro-batch emits a row below it. It may
         run a Spark job.
     are_few
@@ -102,7 +102,7 @@ class Given:
     """
 
     rows: DataFrame
-    tell: Callable[[], int]
+    find_until: Callable[[], int]
     are_few: bool
     _until: int | None = field(default=None, init=False)
 
@@ -110,7 +110,7 @@ class Given:
     def until(self) -> int:
         """The watermark of the output."""
         if self._until is None:
-            self._until = self.tell()
+            self._until = self.find_until()
         return self._until
 
 
@@ -119,16 +119,16 @@ class Coming:
     """The new rows of a stream in a micro-batch, with `ROWTIME` and the columns that order ties."""
 
     stream: Stream
-    given: Given
+    output: PartOutput
 
     @property
     def rows(self) -> DataFrame:
         """The rows."""
-        return self.given.rows
+        return self.output.rows
 
-    def until(self, clock: Clock) -> int:
-        """The watermark, in ticks of a clock."""
-        return upwards(self.given.until, self.stream.clock, clock)
+    def until(self, scale: TimeScale) -> int:
+        """The watermark, in ticks of a time scale."""
+        return upwards(self.output.until, self.stream.scale, scale)
 
 
 class MicroBatch(Protocol):
@@ -142,10 +142,10 @@ class MicroBatch(Protocol):
         """The new rows of a stream."""
 
 
-def upwards(tick: int, old: Clock, new: Clock) -> int:
-    """A tick in the unit of another clock, rounded up; the end of a stream stays the end.
+def upwards(tick: int, old: TimeScale, new: TimeScale) -> int:
+    """A tick in the unit of another time scale, rounded up; the end of a stream stays the end.
 
-    >>> upwards(1001, Clock("bigint", "MILLISECOND"), Clock("bigint", "SECOND"))
+    >>> upwards(1001, TimeScale("bigint", "MILLISECOND"), TimeScale("bigint", "SECOND"))
     2
     """
     return tick if tick == FOREVER else -(-tick * old.nanoseconds // new.nanoseconds)

@@ -18,15 +18,15 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from windrow.algebra.clock import Clock
+from windrow.algebra.time_scale import TimeScale
 from windrow.errors import WindrowError
 from windrow.spark.collected import frame_of_few
-from windrow.spark.logs.admitted_rows import PROMISED
+from windrow.spark.logs.admitted_rows import VIOLATED_BOUND
 from windrow.spark.logs.arrived import arrived, before_end
 from windrow.spark.logs.live_source import BOUND, LOGGED, PRODUCER, PTIME, LiveSource
 from windrow.spark.logs.log_source import FORMAT, LogSource
 from windrow.spark.logs.session_streams import ARRIVED, REASON, ROWTIME, Stream
-from windrow.spark.logs.storable import clock_of, in_spark, in_types
+from windrow.spark.logs.storable import in_spark, in_types, scale_of
 from windrow.spark.runtime.interpreter import register_source
 from windrow.streams import FOREVER, NO_BOUND, EntryKind, NamedStream, Position, Producer, Receipt
 from windrow.streams.admission.ahead import ahead_warning
@@ -52,7 +52,7 @@ class _Log:
     rows: list[pa.Table] = field(default_factory=list)
     rejected: list[pa.Table] = field(default_factory=list)
     watermark: list[tuple[int, int]] = field(default_factory=list)
-    told: list[tuple[int, str]] = field(default_factory=list)
+    punctuations: list[tuple[int, str]] = field(default_factory=list)
     first: int | None = None
 
 
@@ -85,9 +85,9 @@ class NamedStreamEntry:
         self._position = self.stream.start
 
     @property
-    def clock(self) -> Clock:
+    def scale(self) -> TimeScale:
         """What its rowtimes are counted in."""
-        return clock_of(self.stream)
+        return scale_of(self.stream)
 
     def as_recorded(self) -> Stream:
         """The stream with the rows that have been recorded so far; over it queries can be started live."""
@@ -111,10 +111,10 @@ class NamedStreamEntry:
         if self._has_told or definition.ordering.future is not None:
             return
         at, rowtime = self._position, definition.rowtime
-        told = ahead_warning(self.name, at.watermark, at.ptime, rowtime.nanoseconds, rowtime.shown)
-        if told is not None:
+        warning = ahead_warning(self.name, at.watermark, at.ptime, rowtime.nanoseconds, rowtime.formatted)
+        if warning is not None:
             self._has_told = True
-            warnings.warn(told, RuntimeWarning, stacklevel=2)
+            warnings.warn(warning, RuntimeWarning, stacklevel=2)
 
     def as_arrived(self) -> Stream:
         """The stream as a log that says when its entries came, rows below an estimate among them."""
@@ -129,7 +129,7 @@ class NamedStreamEntry:
             if batch.rejected.num_rows:
                 log.rejected.append(batch.rejected)
             log.watermark += batch.watermarks
-            log.told += batch.punctuations
+            log.punctuations += batch.punctuations
             if log.first is None:
                 log.first = batch.entries.column(PTIME)[0].as_py()
             log.position = position
@@ -139,14 +139,14 @@ class NamedStreamEntry:
         rows = stored.select(*columns, F.col(AT).alias(ROWTIME), F.col(PTIME).alias(ARRIVED), BEFORE)
         ends = None if log.first is None else (log.first, log.position.ptime)
         known = replace(stream, late=self._refused(log.rejected))
-        return arrived(known, rows, before_end(stream.clock, log.watermark), ends, log.told)
+        return arrived(known, rows, before_end(stream.scale, log.watermark), ends, log.punctuations)
 
     @property
     def promised(self) -> frozenset[str]:
         """The patterns that have been promised so far, by producers or by the stream, but for its domain."""
-        clock = self._position.watermark
-        told = frozenset(chain(clock.shared, *clock.patterns.values()))
-        return told - {*self.stream.definition.domain}
+        scale = self._position.watermark
+        punctuations = frozenset(chain(scale.shared, *scale.patterns.values()))
+        return punctuations - {*self.stream.definition.domain}
 
     def recorded_within(self, ticks: int) -> DataFrame:
         """The rows that came no further below the greatest rowtime before them than so many ticks."""
@@ -184,13 +184,13 @@ class NamedStreamEntry:
     def _stream(self) -> Stream:
         definition = self.stream.definition
         columns = tuple(definition.columns.names)
-        rows = self._frame(self._rows, definition.stored).select(*self._shown())
+        rows = self._frame(self._rows, definition.stored).select(*self._columns())
         late = self._refused(self._late)
         at = self._position.watermark.at
         return Stream(
             rows,
             columns,
-            self.clock,
+            self.scale,
             tuple(_TIES),
             () if at in (NO_BOUND, FOREVER) else (at,),
             definition.rowtime.column,
@@ -199,7 +199,7 @@ class NamedStreamEntry:
             live=self._live,
         )
 
-    def _shown(self) -> list[Column]:
+    def _columns(self) -> list[Column]:
         """The columns of its rows, with their rowtimes and ties."""
         names = self.stream.definition.columns.names
         ties = [F.col(name).alias(tie) for tie, name in _TIES.items()]
@@ -210,7 +210,9 @@ class NamedStreamEntry:
         if not tables:
             return None
         broken = F.nullif(F.col(_VIOLATED), F.lit(NO_BOUND))
-        return self._frame(tables, tables[0].schema).select(*self._shown(), broken.alias(PROMISED), REASON)
+        return self._frame(tables, tables[0].schema).select(
+            *self._columns(), broken.alias(VIOLATED_BOUND), REASON
+        )
 
     def _frame(self, tables: list[pa.Table], schema: pa.Schema) -> DataFrame:
         whole = pa.concat_tables([schema.empty_table(), *tables])

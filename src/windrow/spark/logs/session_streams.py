@@ -12,11 +12,11 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from windrow.algebra.clock import Clock
-from windrow.algebra.watermarks import Steps, of_producers
-from windrow.spark.arrow import told_of
+from windrow.algebra.time_scale import TimeScale
+from windrow.algebra.watermarks import WatermarkHistory, of_producers
+from windrow.spark.arrow import pattern_schema
 from windrow.spark.errors import raising, translate
-from windrow.spark.logs.admitted_rows import PROMISED
+from windrow.spark.logs.admitted_rows import VIOLATED_BOUND
 from windrow.streams.entries import PATTERN, REASONS
 from windrow.streams.log_position import Punctuations
 from windrow.streams.producer_punctuations import shared_since
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 __all__ = [
     "ARRIVED",
     "CAME",
+    "ENTRY_BOUND",
     "IS_LATE",
     "LATE",
     "NUMBER",
     "PRODUCER",
-    "PROMISE",
     "PTIME",
     "REASON",
     "ROWTIME",
@@ -55,7 +55,7 @@ SENDER = "__tie1"
 
 REASON = "__reason"
 """The column with the reason why a row is late, one of `windrow.streams.entries.REASONS`."""
-CAME, PTIME, PRODUCER, PROMISE, IS_LATE = "__came", "__ptime", "__producer", "__promise", "__late"
+CAME, PTIME, PRODUCER, ENTRY_BOUND, IS_LATE = "__came", "__ptime", "__producer", "__promise", "__late"
 """The columns of the entries of :class:`StreamArrivals`, beside `ROWTIME`."""
 
 LATE = "stream STRING, row STRING, rowtime {kind}, bound {kind}, producer STRING, reason STRING"
@@ -70,14 +70,14 @@ class StreamArrivals:
     ----------
     entries
         `CAME`: the processing time or the number of an entry; `PTIME`: the same in ticks, if there is a
-        `clock`; `PRODUCER`; `ROWTIME` and `PROMISE`, in ticks of `rowtime`, NULL if the entry has none.
+        `scale`; `PRODUCER`; `ROWTIME` and `ENTRY_BOUND`, in ticks of `rowtime`, NULL if the entry has none.
     judged
         The same with `IS_LATE`, which costs more.
     rowtime
         The unit of rowtimes and bounds.
-    told
+    time_column
         The name of the column with the processing times.
-    clock
+    scale
         The unit of processing times; None if they are neither times nor numbers, or are not a column of the
         stream.
     known
@@ -88,25 +88,25 @@ class StreamArrivals:
         `PTIME`, `PRODUCER` and `PATTERN` of logs with punctuations; None for others.
     columns
         The columns of the rows, over which patterns are.
-    promised
+    known_punctuations
         The punctuations of the stream with their processing times, if they are not derived from the entries.
     """
 
     entries: DataFrame
     judged: DataFrame
-    rowtime: Clock
-    told: str
-    clock: Clock | None = None
-    known: tuple[Steps, tuple[int, int] | None] | None = None
+    rowtime: TimeScale
+    time_column: str
+    scale: TimeScale | None = None
+    known: tuple[WatermarkHistory, tuple[int, int] | None] | None = None
     patterns: DataFrame | None = None
     columns: StructType | None = None
-    promised: Punctuations | None = None
+    known_punctuations: Punctuations | None = None
 
     @cached_property
-    def promises(self) -> Punctuations:
+    def punctuations(self) -> Punctuations:
         """The punctuations of the stream, with their processing times."""
-        if self.promised is not None or self.patterns is None or self.columns is None:
-            return self.promised or ()
+        if self.known_punctuations is not None or self.patterns is None or self.columns is None:
+            return self.known_punctuations or ()
         said = F.col(PATTERN).isNotNull()
         first = self.entries.groupBy(PRODUCER).agg(F.min(PTIME).alias(PTIME))
         found = self.patterns.where(said).unionByName(first.withColumn(PATTERN, F.lit(None).cast("string")))
@@ -114,39 +114,39 @@ class StreamArrivals:
             rows = found.select(PTIME, PRODUCER, PATTERN).collect()
         except PySparkException as error:
             raise translate(error) from None
-        columns = told_of(self.columns)
+        columns = pattern_schema(self.columns)
         known = {text: pattern_of(text, columns).to_json() for _, _, text in rows if text is not None}
         return tuple(shared_since([(at, name, known.get(text)) for at, name, text in rows], columns))
 
     @property
-    def may_promise(self) -> bool:
+    def may_punctuate(self) -> bool:
         """Whether entries may have punctuations."""
-        return self.patterns is not None or self.promised is not None
+        return self.patterns is not None or self.known_punctuations is not None
 
     @property
-    def ptime(self) -> Clock:
+    def ptime(self) -> TimeScale:
         """The unit of processing times, which must be known."""
-        assert self.clock is not None
-        return self.clock
+        assert self.scale is not None
+        return self.scale
 
     @property
     def came(self) -> str:
         """SQL for the processing time of a row of the stream, in ticks."""
-        clock = self.ptime
-        return ARRIVED if self.known is not None else clock.of_column(ARRIVED, clock.kind, clock.unit)
+        scale = self.ptime
+        return ARRIVED if self.known is not None else scale.of_column(ARRIVED, scale.kind, scale.unit)
 
     @cached_property
-    def watermark(self) -> Steps:
+    def watermark(self) -> WatermarkHistory:
         """The changes of the watermark, with their processing times."""
         if self.known is not None:
             return self.known[0]
-        promises = self.entries.where(F.col(PROMISE).isNotNull()).groupBy(PTIME, PRODUCER)
+        with_bounds = self.entries.where(F.col(ENTRY_BOUND).isNotNull()).groupBy(PTIME, PRODUCER)
         came = self.entries.groupBy(PRODUCER).agg(F.min(PTIME).alias(PTIME))
-        found = promises.agg(F.max(PROMISE).alias(PROMISE)).unionByName(
-            came.withColumn(PROMISE, F.lit(None).cast("bigint"))
+        found = with_bounds.agg(F.max(ENTRY_BOUND).alias(ENTRY_BOUND)).unionByName(
+            came.withColumn(ENTRY_BOUND, F.lit(None).cast("bigint"))
         )
         try:
-            rows = found.select(PTIME, PRODUCER, PROMISE).collect()
+            rows = found.select(PTIME, PRODUCER, ENTRY_BOUND).collect()
         except PySparkException as error:
             raise translate(error) from None
         return of_producers((row[0], row[1], row[2]) for row in rows)
@@ -170,10 +170,10 @@ class Stream:
     Attributes
     ----------
     frame
-        The columns of queries, `ROWTIME` in ticks of the clock, and the columns of `ties`.
+        The columns of queries, `ROWTIME` in ticks of the time scale, and the columns of `ties`.
     columns
         The columns of queries.
-    clock
+    scale
         The unit of its rowtimes.
     ties
         The columns that order rows of equal rowtime.
@@ -183,11 +183,11 @@ class Stream:
         The column with the rowtime; None without.
     sources
         The streams that it is derived from.
-    promises
+    bound_rows
         `ROWTIME`: the bounds in the log, in ticks; None if there are only `bounds`.
     late
-        The rejected rows, as those of `frame`, with `PROMISED`: the bound that each violates; maybe with
-        `REASON`.
+        The rejected rows, as those of `frame`, with `VIOLATED_BOUND`: the bound that each violates; maybe
+        with `REASON`.
     name
         Its name in the session.
     live
@@ -202,12 +202,12 @@ class Stream:
 
     frame: DataFrame
     columns: tuple[str, ...]
-    clock: Clock
+    scale: TimeScale
     ties: tuple[str, ...] = ()
     bounds: tuple[int, ...] = ()
     rowtime: str | None = None
     sources: tuple[Stream, ...] = ()
-    promises: DataFrame | None = None
+    bound_rows: DataFrame | None = None
     late: DataFrame | None = None
     name: str | None = None
     live: LiveSource | None = None
@@ -218,29 +218,29 @@ class Stream:
     @property
     def timed(self) -> StreamArrivals | None:
         """Its entries, if their processing times are known."""
-        return self.arrivals if self.arrivals is not None and self.arrivals.clock is not None else None
+        return self.arrivals if self.arrivals is not None and self.arrivals.scale is not None else None
 
-    def on(self, clock: Clock) -> Stream:
+    def on(self, scale: TimeScale) -> Stream:
         """The stream with rowtimes in ticks of a finer unit."""
-        if self.clock == clock:
+        if self.scale == scale:
             return self
-        frame = self.frame.withColumn(ROWTIME, rescaled(ROWTIME, self.clock, clock))
-        factor = self.clock.nanoseconds // clock.nanoseconds
-        same = self.clock.kind == clock.kind or clock.kind != "timestamp"
+        frame = self.frame.withColumn(ROWTIME, rescaled(ROWTIME, self.scale, scale))
+        factor = self.scale.nanoseconds // scale.nanoseconds
+        same = self.scale.kind == scale.kind or scale.kind != "timestamp"
         bounds = tuple(bound * factor for bound in self.bounds) if same else ()
-        sources = tuple(source.on(clock) for source in self.sources)
-        promises, late = (
-            table.withColumns({name: rescaled(name, self.clock, clock) for name in columns})
+        sources = tuple(source.on(scale) for source in self.sources)
+        bound_rows, late = (
+            table.withColumns({name: rescaled(name, self.scale, scale) for name in columns})
             if table is not None
             else None
-            for table, columns in ((self.promises, [ROWTIME]), (self.late, [ROWTIME, PROMISED]))
+            for table, columns in ((self.bound_rows, [ROWTIME]), (self.late, [ROWTIME, VIOLATED_BOUND]))
         )
         return replace(
-            self, frame=frame, clock=clock, bounds=bounds, sources=sources, promises=promises, late=late
+            self, frame=frame, scale=scale, bounds=bounds, sources=sources, bound_rows=bound_rows, late=late
         )
 
     @property
-    def shown(self) -> tuple[str, ...]:
+    def visible_names(self) -> tuple[str, ...]:
         """The columns of queries."""
         return self.columns
 
@@ -254,17 +254,17 @@ class Stream:
     def df(self, *, ordered: bool = False) -> DataFrame:
         """The rows with their rowtimes, `ordered` by these or not."""
         name = "rowtime" if "rowtime" not in {column.lower() for column in self.columns} else "_rowtime"
-        shown = F.expr(self.clock.to_column(ROWTIME)).alias(name)
+        instant = F.expr(self.scale.to_column(ROWTIME)).alias(name)
         frame = self.frame.orderBy(ROWTIME, *self.ties) if ordered else self.frame
-        return frame.select(shown, *map(quoted, self.columns))
+        return frame.select(instant, *map(quoted, self.columns))
 
     def late_rows(self) -> DataFrame | None:
         """The late rows as a table, with their rowtime, the violated bound, and the producer."""
         if self.late is None:
             return None
         ours = {
-            "_rowtime": F.expr(self.clock.to_column(ROWTIME)),
-            "_bound": F.expr(self.clock.to_column(PROMISED)),
+            "_rowtime": F.expr(self.scale.to_column(ROWTIME)),
+            "_bound": F.expr(self.scale.to_column(VIOLATED_BOUND)),
         }
         if SENDER in self.late.columns:
             ours["_producer"] = F.col(SENDER)
@@ -283,8 +283,8 @@ class Stream:
                 F.when(
                     self.why_late(self.late) != REASONS[-1], F.to_json(F.struct(*map(quoted, self.columns)))
                 ).alias("row"),
-                F.expr(self.clock.to_column(ROWTIME)).alias("rowtime"),
-                F.expr(self.clock.to_column(PROMISED)).alias("bound"),
+                F.expr(self.scale.to_column(ROWTIME)).alias("rowtime"),
+                F.expr(self.scale.to_column(VIOLATED_BOUND)).alias("bound"),
                 producer.cast("string").alias("producer"),
                 self.why_late(self.late).alias("reason"),
             )
@@ -302,7 +302,7 @@ class Stream:
         """Why rows are late."""
         if REASON in late.columns:
             return F.col(REASON)
-        return F.when(F.col(PROMISED).isNull(), "punctuation").otherwise("bound")
+        return F.when(F.col(VIOLATED_BOUND).isNull(), "punctuation").otherwise("bound")
 
     @cached_property
     def ends(self) -> tuple[int, int] | None:
@@ -310,8 +310,8 @@ class Stream:
         if self.known_ends is not None:
             return self.known_ends
         log = self.frame.select(ROWTIME)
-        if self.promises is not None:
-            log = log.unionByName(self.promises)
+        if self.bound_rows is not None:
+            log = log.unionByName(self.bound_rows)
         try:
             found = log.agg(F.min(ROWTIME).alias("first"), F.max(ROWTIME).alias("last")).collect()[0]
         except PySparkException as error:
@@ -321,7 +321,7 @@ class Stream:
         return (min(instants), max(instants)) if instants else None
 
 
-def rescaled(column: str, old: Clock, new: Clock) -> Column:
+def rescaled(column: str, old: TimeScale, new: TimeScale) -> Column:
     """Ticks of a unit in those of a finer one."""
     if old.kind in ("date", "timestamp_ntz") and new.kind == "timestamp":
         # in the session's time zone

@@ -12,19 +12,19 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import ArrayType, MapType, StructField, StructType
 
-from windrow.algebra.clock import Clock
+from windrow.algebra.time_scale import TimeScale
 from windrow.errors import NotSupportedError
 from windrow.spark.errors import raising
 from windrow.spark.logs.log_source import log_schema
 from windrow.streams import NamedStream
 
-__all__ = ["clock_of", "in_spark", "in_types", "type_in_spark"]
+__all__ = ["in_spark", "in_types", "scale_of", "type_in_spark"]
 
 
-def clock_of(stream: NamedStream) -> Clock:
+def scale_of(stream: NamedStream) -> TimeScale:
     """The unit of a named stream's rowtimes."""
     rowtime = stream.definition.rowtime
-    found = Clock.of(in_spark(stream)[rowtime.column].dataType.simpleString())
+    found = TimeScale.of(in_spark(stream)[rowtime.column].dataType.simpleString())
     assert found is not None
     return replace(found, unit=rowtime.unit)
 

@@ -8,16 +8,16 @@ from dataclasses import dataclass, field, replace
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from windrow.algebra.clock import Clock
+from windrow.algebra.time_scale import TimeScale
 from windrow.errors import AnalysisError, Span, UsageError, did_you_mean
 from windrow.spark.errors import raising
-from windrow.spark.logs.admitted_rows import PROMISED, admitted, admitted_by_patterns
+from windrow.spark.logs.admitted_rows import VIOLATED_BOUND, admitted, admitted_by_patterns
 from windrow.spark.logs.session_streams import (
     ARRIVED,
     CAME,
+    ENTRY_BOUND,
     IS_LATE,
     PRODUCER,
-    PROMISE,
     PTIME,
     ROWTIME,
     SENDER,
@@ -158,15 +158,15 @@ def _read(frame: DataFrame, log: TableLog) -> Stream:
             hint="name the column of processing times, or of the entries' numbers: ptime",
         )
     kind = frame.schema[found[log.rowtime.lower()]].dataType.simpleString()
-    clock = Clock.of(kind, log.unit)
-    if clock is None or (log.unit is not None and clock.kind != "bigint"):
+    scale = TimeScale.of(kind, log.unit)
+    if scale is None or (log.unit is not None and scale.kind != "bigint"):
         message = (
             f"a rowtime of type {kind.upper()} takes no unit"
-            if clock
+            if scale
             else f"{kind.upper()} is no type of a rowtime"
         )
         kinds = "cast the column to TIMESTAMP, DATE or BIGINT where the stream is created"
-        hint = "leave the unit out" if clock else kinds
+        hint = "leave the unit out" if scale else kinds
         raise log.wrong(log.rowtime, message, "INVALID_ROWTIME", hint)
     ties = [name for name in (log.ptime, log.producer) if name is not None]
     names = tuple(made for made, name in ((ARRIVED, log.ptime), (SENDER, log.producer)) if name is not None)
@@ -178,44 +178,44 @@ def _read(frame: DataFrame, log: TableLog) -> Stream:
         log.sql,
         log.places.get(log.rowtime.lower()),
     )
-    ticks = F.expr(clock.of_column(quoted(found[log.rowtime.lower()]), clock.kind, clock.unit))
+    ticks = F.expr(scale.of_column(quoted(found[log.rowtime.lower()]), scale.kind, scale.unit))
     rowtime = found[log.rowtime.lower()]
     if promising is None:
         whole = frame.select("*", F.coalesce(ticks, missing).alias(ROWTIME), *_named(order))
         bounds = () if log.bound is None else (int(log.bound),)
-        arrivals = _arrivals(log, clock, whole.withColumn(_BOUND, F.lit(None).cast("bigint")))
+        arrivals = _arrivals(log, scale, whole.withColumn(_BOUND, F.lit(None).cast("bigint")))
         return Stream(
-            whole, tuple(frame.columns), clock, names, bounds, rowtime, arrivals=arrivals, on_late=log.on_late
+            whole, tuple(frame.columns), scale, names, bounds, rowtime, arrivals=arrivals, on_late=log.on_late
         )
-    promise, says = F.lit(None).cast("bigint"), F.lit(False)
+    bound_ticks, says = F.lit(None).cast("bigint"), F.lit(False)
     if in_columns is not None:
         bound_kind = frame.schema[found[in_columns.lower()]].dataType.simpleString()
         if bound_kind != kind and {bound_kind, kind} != {"int", "bigint"}:
             message = f"bounds are of type {bound_kind.upper()}, and the rowtime is of type {kind.upper()}"
             raise log.wrong(in_columns, message, "INVALID_BOUND", "cast them to the type of the rowtime")
-        promise = F.expr(clock.of_column(quoted(found[in_columns.lower()]), clock.kind, clock.unit))
-        says = promise.isNotNull()
+        bound_ticks = F.expr(scale.of_column(quoted(found[in_columns.lower()]), scale.kind, scale.unit))
+        says = bound_ticks.isNotNull()
     if log.punctuation is not None:
         says |= F.col(quoted(found[log.punctuation.lower()])).isNotNull()
     some = F.when(~says & ticks.isNull(), missing).otherwise(ticks)
-    entries = frame.select("*", some.alias(ROWTIME), promise.alias(_BOUND), *_named(order))
+    entries = frame.select("*", some.alias(ROWTIME), bound_ticks.alias(_BOUND), *_named(order))
     apart = {found[name.lower()] for name in (in_columns, log.punctuation) if name is not None}
     columns = tuple(name for name in frame.columns if name not in apart)
     own = [*map(quoted, columns), ROWTIME, *names]
-    promises = entries.where(F.col(_BOUND).isNotNull()).select(F.col(_BOUND).alias(ROWTIME))
+    bound_rows = entries.where(F.col(_BOUND).isNotNull()).select(F.col(_BOUND).alias(ROWTIME))
     if log.watermark is not None and log.punctuation is None:
         rows, arrivals = (
             entries.where(F.col(ROWTIME).isNotNull()).select(*own),
-            _arrivals(log, clock, entries),
+            _arrivals(log, scale, entries),
         )
         return Stream(
             rows,
             columns,
-            clock,
+            scale,
             names,
             (),
             rowtime,
-            promises=promises,
+            bound_rows=bound_rows,
             arrivals=arrivals,
             on_late=log.on_late,
         )
@@ -228,7 +228,7 @@ def _read(frame: DataFrame, log: TableLog) -> Stream:
         judged = entries.withColumn(_NO_BOUND, F.lit(None).cast("bigint"))
         rows, late = admitted_by_patterns(judged, columns, ROWTIME, bound, column, ARRIVED, producer)
     pattern = None if log.punctuation is None else found[log.punctuation.lower()]
-    arrivals = _arrivals(log, clock, entries, rows, late, (pattern, columns))
+    arrivals = _arrivals(log, scale, entries, rows, late, (pattern, columns))
     if log.on_late == "fail":
         message = "a row is late: it violates an earlier bound or punctuation of its producer"
         if log.punctuation is None:
@@ -238,23 +238,23 @@ def _read(frame: DataFrame, log: TableLog) -> Stream:
         return Stream(
             whole,
             columns,
-            clock,
+            scale,
             names,
             (),
             rowtime,
-            promises=promises,
+            bound_rows=bound_rows,
             arrivals=arrivals,
             on_late=log.on_late,
         )
-    late, rows = late.select(*own, PROMISED), rows.select(*own)
+    late, rows = late.select(*own, VIOLATED_BOUND), rows.select(*own)
     return Stream(
         rows,
         columns,
-        clock,
+        scale,
         names,
         (),
         rowtime,
-        promises=promises,
+        bound_rows=bound_rows,
         late=late,
         arrivals=arrivals,
         on_late=log.on_late,
@@ -263,7 +263,7 @@ def _read(frame: DataFrame, log: TableLog) -> Stream:
 
 def _arrivals(
     log: TableLog,
-    rowtime: Clock,
+    rowtime: TimeScale,
     entries: DataFrame,
     rows: DataFrame | None = None,
     late: DataFrame | None = None,
@@ -276,18 +276,18 @@ def _arrivals(
     if log.ptime is None:
         return None
     # the unit does not matter for numbers
-    clock = Clock.of(entries.schema[ARRIVED].dataType.simpleString(), "NANOSECOND")
+    scale = TimeScale.of(entries.schema[ARRIVED].dataType.simpleString(), "NANOSECOND")
     missing = F.lit(None).cast("bigint")
-    shown = [
+    own = [
         F.col(ARRIVED).alias(CAME),
-        (missing if clock is None else _ticks(clock)).alias(PTIME),
+        (missing if scale is None else _ticks(scale)).alias(PTIME),
         (F.col(SENDER).cast("string") if log.producer is not None else F.lit("")).alias(PRODUCER),
         F.col(ROWTIME),
-        F.col(_BOUND).alias(PROMISE),
+        F.col(_BOUND).alias(ENTRY_BOUND),
     ]
 
     def part(some: DataFrame, *, is_late: bool) -> DataFrame:
-        return some.select(*shown, F.lit(is_late).alias(IS_LATE))
+        return some.select(*own, F.lit(is_late).alias(IS_LATE))
 
     if rows is None or late is None:
         judged = part(entries, is_late=False)
@@ -295,16 +295,16 @@ def _arrivals(
         others = entries.where(F.col(ROWTIME).isNull())
         judged = part(rows, is_late=False).unionByName(part(late, is_late=True))
         judged = judged.unionByName(part(others, is_late=False))
-    arrivals = StreamArrivals(entries.select(*shown), judged, rowtime, log.ptime, clock)
+    arrivals = StreamArrivals(entries.select(*own), judged, rowtime, log.ptime, scale)
     pattern, columns = patterns_in
     if pattern is None:
         return arrivals
-    patterns = entries.select(*shown[1:3], F.col(quoted(pattern)).alias(PATTERN))
+    patterns = entries.select(*own[1:3], F.col(quoted(pattern)).alias(PATTERN))
     return replace(arrivals, patterns=patterns, columns=entries.select(*map(quoted, columns)).schema)
 
 
-def _ticks(clock: Clock) -> Column:
-    return F.expr(clock.of_column(ARRIVED, clock.kind, clock.unit))
+def _ticks(scale: TimeScale) -> Column:
+    return F.expr(scale.of_column(ARRIVED, scale.kind, scale.unit))
 
 
 def _named(columns: Mapping[str, Column]) -> list[Column]:

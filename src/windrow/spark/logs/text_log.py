@@ -18,15 +18,15 @@ from pathlib import Path
 
 from pyspark.sql import functions as F
 
-from windrow.algebra.clock import Clock
+from windrow.algebra.time_scale import TimeScale
 from windrow.errors import InputError, UsageError
 from windrow.spark.gateway import Gateway
-from windrow.spark.logs.admitted_rows import PROMISED
+from windrow.spark.logs.admitted_rows import VIOLATED_BOUND
 from windrow.spark.logs.session_streams import (
     CAME,
+    ENTRY_BOUND,
     IS_LATE,
     PRODUCER,
-    PROMISE,
     PTIME,
     ROWTIME,
     SEQUENCE,
@@ -106,20 +106,20 @@ def read_text_log(path: str | Path, *, malformed: str = "fail", width: int | Non
     beats: list[tuple[int, int]] = []
     late: list[tuple[int, tuple[str | None, ...], int, int]] = []
     wrong: list[tuple[int, str, str]] = []
-    promised: int | None = None
+    reached: int | None = None
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip() or (not rows and _HEADING.fullmatch(line)):
             continue
         expected = width if width is not None else len(rows[0][1]) if rows else None
         problem = _problem(line, expected)
         found = _LINE.fullmatch(line)
-        behind = found is not None and promised is not None and int(found["instant"]) < promised
+        behind = found is not None and reached is not None and int(found["instant"]) < reached
         if problem is None and behind and malformed == "keep" and found is not None and found["values"]:
-            assert promised is not None
-            late.append((int(found["instant"]), _values(found["values"]), number, promised))
+            assert reached is not None
+            late.append((int(found["instant"]), _values(found["values"]), number, reached))
             continue
         if problem is None and behind:
-            problem = f"is below the earlier instant {promised}"
+            problem = f"is below the earlier instant {reached}"
         if problem is not None:
             if malformed == "fail":
                 raise InputError(
@@ -130,11 +130,11 @@ def read_text_log(path: str | Path, *, malformed: str = "fail", width: int | Non
             wrong.append((number, line, problem))
             continue
         assert found is not None
-        promised = int(found["instant"])
+        reached = int(found["instant"])
         if found["beat"]:
-            beats.append((promised, number))
+            beats.append((reached, number))
         else:
-            rows.append((promised, _values(found["values"]), number))
+            rows.append((reached, _values(found["values"]), number))
     return TextLog(tuple(rows), tuple(beats), tuple(late), tuple(wrong))
 
 
@@ -166,7 +166,7 @@ def of_text_log(
     gateway: Gateway,
     log: TextLog,
     columns: tuple[tuple[str, str], ...] | None,
-    clock: Clock,
+    scale: TimeScale,
     rowtime: str | None,
 ) -> Stream:
     """The rows of a recorded text.
@@ -176,7 +176,7 @@ def of_text_log(
     columns
         The names of the values and their types, in Spark's syntax; by default c1, c2 and so on, with types
         inferred from the values.
-    clock
+    scale
         The unit of the instants.
     rowtime
         The name of the column with the instants, if queries have one. It may be among the columns.
@@ -204,27 +204,27 @@ def of_text_log(
     if rowtime is not None:
         named = [name for name, _ in columns or ()]
         place = named.index(rowtime) if rowtime in named else 0
-        made.insert(place, f"{clock.to_column(ROWTIME)} AS {quoted(rowtime)}")
+        made.insert(place, f"{scale.to_column(ROWTIME)} AS {quoted(rowtime)}")
     late = None
     if log.late:
         behind = [(instant, line, bound, *row) for instant, row, line, bound in log.late]
-        instants = f"{ROWTIME} BIGINT, {SEQUENCE} BIGINT, {PROMISED} BIGINT"
+        instants = f"{ROWTIME} BIGINT, {SEQUENCE} BIGINT, {VIOLATED_BOUND} BIGINT"
         late = gateway.spark.createDataFrame(behind, f"{instants}, {texts}")
     with gateway.translated():
         frame = frame.selectExpr(*made, ROWTIME, SEQUENCE)
-        late = late.selectExpr(*made, ROWTIME, SEQUENCE, PROMISED) if late is not None else None
-    shown = tuple(name for name in frame.columns if name not in (ROWTIME, SEQUENCE))
+        late = late.selectExpr(*made, ROWTIME, SEQUENCE, VIOLATED_BOUND) if late is not None else None
+    names = tuple(name for name in frame.columns if name not in (ROWTIME, SEQUENCE))
     # a row is a bound for later rows, as a heartbeat is
     came: list[tuple[int, int | None, int | None, bool]]
     came = [(line, instant, instant, False) for instant, _, line in log.rows]
     came += [(line, None, instant, False) for instant, line in log.beats]
     came += [(line, instant, None, True) for instant, _, line, _ in log.late]
-    schema = f"{CAME} BIGINT, {ROWTIME} BIGINT, {PROMISE} BIGINT, {IS_LATE} BOOLEAN"
+    schema = f"{CAME} BIGINT, {ROWTIME} BIGINT, {ENTRY_BOUND} BIGINT, {IS_LATE} BOOLEAN"
     unknown = F.lit(None).cast("bigint")
     judged = gateway.spark.createDataFrame(came, schema).withColumns({PRODUCER: F.lit(""), PTIME: unknown})
     beats = tuple(instant for instant, _ in log.beats)
-    arrivals = StreamArrivals(judged.drop(IS_LATE), judged, clock, "line")
-    return Stream(frame, shown, clock, (SEQUENCE,), beats, rowtime, late=late, arrivals=arrivals)
+    arrivals = StreamArrivals(judged.drop(IS_LATE), judged, scale, "line")
+    return Stream(frame, names, scale, (SEQUENCE,), beats, rowtime, late=late, arrivals=arrivals)
 
 
 def _guessed(values: list[str | None]) -> str:

@@ -8,7 +8,6 @@ from decimal import Decimal
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from windrow.algebra.clock import Clock, common_clock
 from windrow.algebra.continuous import (
     ChangelogOf,
     Continuous,
@@ -18,6 +17,7 @@ from windrow.algebra.continuous import (
     StreamQuery,
     WindowedStream,
 )
+from windrow.algebra.time_scale import TimeScale, common_scale
 from windrow.errors import AnalysisError, NotSupportedError, Span, WindrowError, did_you_mean
 from windrow.plan.nodes import Node
 from windrow.plan.reader import NotPlannedError, reason_of
@@ -30,14 +30,14 @@ from windrow.spark.relations.changelog import changelog
 from windrow.spark.relations.relation_of_plan import plan_of, relation_of_plan
 from windrow.spark.relations.snapshots import by_snapshots
 from windrow.spark.relations.stream_windows import Sizes, windowed
-from windrow.spark.relations.varying import ENTER, LEAVE, Varying, columns_of
+from windrow.spark.relations.time_varying_relation import ENTER, LEAVE, TimeVarying, columns_of
 from windrow.syntax.cql_clauses import StreamWindowClause
 from windrow.syntax.lengths import Length
 from windrow.syntax.queries import UnknownShapeError
 
 __all__ = ["Result", "Runner"]
 
-Result = Varying | Stream | DataFrame
+Result = TimeVarying | Stream | DataFrame
 """The result of a continuous query; a DataFrame if the query reads no stream."""
 
 
@@ -68,38 +68,38 @@ class Runner:
     def run(self, query: Continuous) -> Result:
         """The relation or stream of a query."""
         try:
-            clock = (
-                common_clock(*self._clocks_and_lengths(query))
-                if _varies(query)
-                else Clock("bigint", "SECOND")
+            scale = (
+                common_scale(*self._scales_and_lengths(query))
+                if _is_temporal(query)
+                else TimeScale("bigint", "SECOND")
             )
             if isinstance(query, StreamQuery):
-                return self.stream(query, clock)
-            return self.relation(query, clock) if query.varies else self.table(query)
+                return self.stream(query, scale)
+            return self.relation(query, scale) if query.is_temporal else self.table(query)
         except WindrowError as error:
             raise error.located(self.sql) from error.__cause__
 
-    def relation(self, query: Query, clock: Clock) -> Varying:
-        """The time-varying relation of a query, in ticks of this clock."""
-        inputs: dict[str, Varying] = {}
+    def relation(self, query: Query, scale: TimeScale) -> TimeVarying:
+        """The time-varying relation of a query, in ticks of this time scale."""
+        inputs: dict[str, TimeVarying] = {}
         tables: dict[str, DataFrame] = {}
         for item in query.inputs:
             if isinstance(item, WindowedStream):
-                inputs[item.key] = self.window(item, clock)
+                inputs[item.key] = self.window(item, scale)
             elif isinstance(item, NamedRelation):
-                inputs[item.key] = self.named(item, clock)
+                inputs[item.key] = self.named(item, scale)
             else:
                 tables[item.key] = self.changelog(item)
         unrun = self.unrun(
-            query, inputs, tables, clock
+            query, inputs, tables, scale
         )  # first, so that errors have positions in the text as it is written
         if self.execution == "reference":
             if self.gateway.plan_only:
                 return unrun
-            return by_snapshots(self.gateway, query.text, inputs, tables, clock)
+            return by_snapshots(self.gateway, query.text, inputs, tables, scale)
         try:
             plan = plan_of(self.gateway, self.reader, query, inputs, tables)
-            found = relation_of_plan(self.gateway, plan, clock, inputs, tables, self.tokens)
+            found = relation_of_plan(self.gateway, plan, scale, inputs, tables, self.tokens)
         except (NotPlannedError, UnknownShapeError) as refused:
             raise self._not_planned(query, reason_of(refused)) from None
         self.plans[query.span] = plan
@@ -115,27 +115,29 @@ class Runner:
         )
 
     def unrun(
-        self, query: Query, inputs: dict[str, Varying], tables: dict[str, DataFrame], clock: Clock
-    ) -> Varying:
+        self, query: Query, inputs: dict[str, TimeVarying], tables: dict[str, DataFrame], scale: TimeScale
+    ) -> TimeVarying:
         """A relation with the query's columns and without rows."""
         nothing = {key: item.visible().limit(0) for key, item in inputs.items()}
         frame = self.gateway.sql(query.text, {**nothing, **tables}).limit(0)
         never = {ENTER: F.lit(0).cast("bigint"), LEAVE: F.lit(0).cast("bigint")}
         names = frame.columns
-        return Varying.of(frame.toDF(*columns_of(names)).withColumns(never), clock, []).renamed(tuple(names))
+        return TimeVarying.of(frame.toDF(*columns_of(names)).withColumns(never), scale, []).renamed(
+            tuple(names)
+        )
 
-    def named(self, item: NamedRelation, clock: Clock) -> Varying:
+    def named(self, item: NamedRelation, scale: TimeScale) -> TimeVarying:
         """A time-varying view."""
-        return self.catalog.relations[item.name.lower()].on(clock)
+        return self.catalog.relations[item.name.lower()].on(scale)
 
     def table(self, query: Query) -> DataFrame:
         """The rows of a query that reads no stream."""
         tables = {item.key: self.changelog(item) for item in query.inputs if isinstance(item, ChangelogOf)}
         return self.gateway.sql(query.text, tables)
 
-    def stream(self, query: StreamQuery, clock: Clock) -> Stream:
+    def stream(self, query: StreamQuery, scale: TimeScale) -> Stream:
         """The stream of ISTREAM, DSTREAM or RSTREAM."""
-        relation = self.relation(query.query, clock)
+        relation = self.relation(query.query, scale)
         known = {name.lower(): column for name, column in zip(relation.names, relation.columns, strict=True)}
         using = []
         for name, span in query.using:
@@ -153,46 +155,46 @@ class Runner:
         with self.gateway.translated():
             return relation.stream(query.kind, using)
 
-    def window(self, item: WindowedStream, clock: Clock) -> Varying:
+    def window(self, item: WindowedStream, scale: TimeScale) -> TimeVarying:
         """A window of a stream as a relation."""
         source = item.source
         stream = (
-            self.stream(source, clock) if isinstance(source, StreamQuery) else self.arriving(source, clock)
+            self.stream(source, scale) if isinstance(source, StreamQuery) else self.arriving(source, scale)
         )
-        return self.windowed(stream.on(clock), item, self.sizes(item, clock))
+        return self.windowed(stream.on(scale), item, self.sizes(item, scale))
 
-    def sizes(self, item: WindowedStream, clock: Clock) -> Sizes:
-        """The lengths of a window in ticks of a clock."""
+    def sizes(self, item: WindowedStream, scale: TimeScale) -> Sizes:
+        """The lengths of a window in ticks of a time scale."""
         source = item.source
-        # the stream of a query has the query's clock
+        # the stream of a query has the query's time scale
         own = (
-            common_clock(*self._clocks_and_lengths(source))
+            common_scale(*self._scales_and_lengths(source))
             if isinstance(source, StreamQuery)
-            else self.catalog.streams[source.lower()].clock
+            else self.catalog.streams[source.lower()].scale
         )
-        granularity = own.nanoseconds // clock.nanoseconds
+        granularity = own.nanoseconds // scale.nanoseconds
         window = item.window
-        return Sizes(self._ticks(window.range_, clock), self._ticks(window.slide, clock), granularity)
+        return Sizes(self._ticks(window.range_, scale), self._ticks(window.slide, scale), granularity)
 
-    def arriving(self, name: str, clock: Clock) -> Stream:  # noqa: ARG002 - of live streams
+    def arriving(self, name: str, scale: TimeScale) -> Stream:  # noqa: ARG002 - of live streams
         """The rows of a stream with a name."""
         return self.catalog.streams[name.lower()]
 
-    def windowed(self, stream: Stream, item: WindowedStream, sizes: Sizes) -> Varying:
+    def windowed(self, stream: Stream, item: WindowedStream, sizes: Sizes) -> TimeVarying:
         """The relation of a window over these rows."""
         return windowed(self.gateway, stream, item, sizes, self.execution)
 
     def changelog(self, item: ChangelogOf) -> DataFrame:
         """The changelog of a query as a table."""
         relation = self.run(item.query)
-        assert isinstance(relation, Varying)
+        assert isinstance(relation, TimeVarying)
         with self.gateway.translated():
             return changelog(relation, key=item.key_columns)
 
     # -- lengths of time -----------------------------------------------------------------------------
 
-    def _ticks(self, length: Length | None, clock: Clock) -> int | None:
-        return None if length is None else clock.ticks(self._length(length))
+    def _ticks(self, length: Length | None, scale: TimeScale) -> int | None:
+        return None if length is None else scale.ticks(self._length(length))
 
     def _length(self, length: Length) -> Decimal:
         """Nanoseconds."""
@@ -200,16 +202,16 @@ class Runner:
             self._lengths[length.tokens] = nanoseconds_of(self.gateway, self.tokens, length, default="SECOND")
         return self._lengths[length.tokens]
 
-    def _clocks_and_lengths(self, query: Continuous) -> tuple[list[Clock], list[Decimal]]:
-        clocks, lengths = [], []
+    def _scales_and_lengths(self, query: Continuous) -> tuple[list[TimeScale], list[Decimal]]:
+        scales, lengths = [], []
         for item in _inputs(query):
             if isinstance(item, NamedRelation):
-                clocks.append(self.catalog.relations[item.name.lower()].clock)
+                scales.append(self.catalog.relations[item.name.lower()].scale)
             elif isinstance(item, WindowedStream):
                 if isinstance(item.source, str):
-                    clocks.append(self.catalog.streams[item.source.lower()].clock)
+                    scales.append(self.catalog.streams[item.source.lower()].scale)
                 lengths += [self._length(part) for part in _durations(item.window)]
-        return clocks, lengths
+        return scales, lengths
 
 
 def _inputs(query: Continuous) -> Iterator[WindowedStream | NamedRelation]:
@@ -224,7 +226,7 @@ def _inputs(query: Continuous) -> Iterator[WindowedStream | NamedRelation]:
             yield from _inputs(item.source)
 
 
-def _varies(query: Continuous) -> bool:
+def _is_temporal(query: Continuous) -> bool:
     return any(True for _ in _inputs(query))
 
 

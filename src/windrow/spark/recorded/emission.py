@@ -18,8 +18,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructField, StructType
 
-from windrow.algebra.clock import NEVER, Clock
-from windrow.algebra.watermarks import Steps, held_back, value_at
+from windrow.algebra.time_scale import NEVER, TimeScale
+from windrow.algebra.watermarks import WatermarkHistory, least_watermark, value_at
 from windrow.errors import AnalysisError, Span
 from windrow.kernels.zset.relation import COMPLETE, ENTER, LEAVE
 from windrow.plan import nodes
@@ -29,7 +29,7 @@ from windrow.plan.reader import NotPlannedError, reason_of
 from windrow.plan.sql import sql_of_plan
 from windrow.spark.errors import raising
 from windrow.spark.gateway import Gateway
-from windrow.spark.logs.admitted_rows import PROMISED
+from windrow.spark.logs.admitted_rows import VIOLATED_BOUND
 from windrow.spark.logs.session_streams import NUMBER, PTIME, REASON, ROWTIME, SENDER, Stream, StreamArrivals
 from windrow.spark.recorded.emission_plan import PlanReading
 from windrow.spark.recorded.promised_over import ColumnPairs, Promised, closing_columns_of, with_since
@@ -37,7 +37,7 @@ from windrow.spark.recorded.watermark_steps import looked_up, when_above
 from windrow.spark.relations.changelog import changelog, one_sql
 from windrow.spark.relations.relation_of_plan import relation_of_plan
 from windrow.spark.relations.table_functions_in_from import windows_by_definition
-from windrow.spark.relations.varying import Varying, columns_of
+from windrow.spark.relations.time_varying_relation import TimeVarying, columns_of
 from windrow.spark.tasks.keyed import run_keyed
 from windrow.streams.entries import BEFORE, REASONS
 from windrow.syntax.sqltext import RelationText, SqlText, quoted
@@ -99,10 +99,10 @@ class Emitted:
     reading: PlanReading
     how: Materialization
     place: tuple[str, Span]
-    by_definition: Callable[[Emitted], Varying]
+    by_definition: Callable[[Emitted], TimeVarying]
 
     @property
-    def clock(self) -> Clock:
+    def scale(self) -> TimeScale:
         """The unit of processing times."""
         return common_ptime(self._arrivals.values(), self.place)
 
@@ -119,15 +119,15 @@ class Emitted:
         return (min(first for first, _ in found), max(last for _, last in found)) if found else None
 
     @cached_property
-    def watermark(self) -> Steps:
+    def watermark(self) -> WatermarkHistory:
         """The watermark of the query's rows."""
         return self.watermark_of(self.timed.streams)
 
-    def watermark_of(self, names: Iterable[str]) -> Steps:
+    def watermark_of(self, names: Iterable[str]) -> WatermarkHistory:
         """The combined watermark of these streams."""
         arrivals = [self._arrivals[name] for name in names]
-        clocks = {arrival.rowtime for arrival in arrivals}
-        if len(clocks) > 1:
+        scales = {arrival.rowtime for arrival in arrivals}
+        if len(scales) > 1:
             raise AnalysisError(
                 "cannot combine watermarks of streams whose rowtime types differ",
                 condition="NO_COMMON_CLOCK",
@@ -135,7 +135,7 @@ class Emitted:
                 span=self.place[1],
                 hint="create the streams with rowtimes of one type",
             )
-        return held_back([arrival.watermark for arrival in arrivals])
+        return least_watermark([arrival.watermark for arrival in arrivals])
 
     # -- arrived rows ----------------------------------------------------------------------------------
 
@@ -189,8 +189,8 @@ class Emitted:
         if BEFORE in self.streams[name].frame.columns:
             parts, names = [F.col(BEFORE)], names - {name}
         if names:
-            steps = self.watermark_of(names)
-            at, values = [at + 1 for at, _ in steps], [value for _, value in steps]
+            history = self.watermark_of(names)
+            at, values = [at + 1 for at, _ in history], [value for _, value in history]
             parts.append(looked_up(self.gateway.spark, ENTER, at, values))
         every = reduce(and_, (part.isNotNull() for part in parts))
         known = parts[0] if len(parts) == 1 else F.when(every, F.least(*parts))
@@ -203,7 +203,12 @@ class Emitted:
         for name, stream in self.streams.items():
             late, own = self.late(name), stream.late
             if late is not None:
-                columns = [*stream.columns, ROWTIME, *([SENDER] if SENDER in late.columns else []), PROMISED]
+                columns = [
+                    *stream.columns,
+                    ROWTIME,
+                    *([SENDER] if SENDER in late.columns else []),
+                    VIOLATED_BOUND,
+                ]
                 late = late.select(*map(quoted, columns), F.lit(REASONS[0]).alias(REASON))
                 if own is not None:
                     own = own.withColumn(REASON, stream.why_late(own))
@@ -212,7 +217,7 @@ class Emitted:
         return found
 
     def late(self, name: str) -> DataFrame | None:
-        """The rows of a stream that are late for a group, with `PROMISED`; None if no row can be."""
+        """The rows of a stream that are late for a group, with `VIOLATED_BOUND`; None if no row can be."""
         judged = [
             (each, found)
             for each in self.timed.occurrences
@@ -232,12 +237,12 @@ class Emitted:
             frame = frame.withColumn(mark, self._mark(each))
             bounds.append(F.when(_is_late(judgings, arrival.rowtime, mark), F.col(mark)))
         violated = bounds[0] if len(bounds) == 1 else F.greatest(*bounds)
-        return frame.withColumn(PROMISED, violated).where(F.col(PROMISED).isNotNull())
+        return frame.withColumn(VIOLATED_BOUND, violated).where(F.col(VIOLATED_BOUND).isNotNull())
 
     def _admitted(self, name: str, rows: DataFrame) -> DataFrame:
         """The rows that no earlier punctuation of the whole stream excludes, also for later producers."""
         promised = Promised({name: self.streams[name]})
-        promised.take(name, self._arrivals[name].promises)
+        promised.take(name, self._arrivals[name].punctuations)
         own = {column: column for column in promised.lines(name)}
         since = promised.of(name, own)
         if since is None:
@@ -251,8 +256,8 @@ class Emitted:
     def at(self, tick: int) -> DataFrame:
         """The table at an instant of processing time."""
         if self.how.delay is not None:
-            frame = self.shown.at(tick)
-            return _without_hidden(frame, self.shown.names)
+            frame = self.emitted_rows.at(tick)
+            return _without_hidden(frame, self.emitted_rows.names)
         frame = self.raw_at(tick)
         if self.how.watermark:
             frame = self._complete_at(frame, tick)
@@ -261,7 +266,7 @@ class Emitted:
     def _complete_at(self, frame: DataFrame, tick: int) -> DataFrame:
         """The rows that are complete at an instant."""
         names = frame.columns
-        if not self._may_promise:
+        if not self._may_punctuate:
             return frame.where(self.is_complete(tick))
         inside = [f"c{number}" for number in range(len(names))]
         known = frame.withColumn(COMPLETE, self.is_complete(tick)).toDF(*inside, COMPLETE)
@@ -298,11 +303,11 @@ class Emitted:
         mark = value_at(self.watermark, tick)
         if mark is None:
             return F.lit(False)
-        shown = self._rowtime.to_column(f"{mark}L")
+        at_mark = self._rowtime.to_column(f"{mark}L")
         by_origin: dict[int, Column] = {}
         for each in self.timed.complete:
             below = F.coalesce(
-                F.expr(f"{quoted(each.column)} < {each.mapped.replace('{t}', shown)}"), F.lit(False)
+                F.expr(f"{quoted(each.column)} < {each.mapped.replace('{t}', at_mark)}"), F.lit(False)
             )
             by_origin[each.origin] = by_origin.get(each.origin, F.lit(False)) | below
         whole = F.lit(bool(by_origin))
@@ -311,7 +316,7 @@ class Emitted:
         return whole
 
     @property
-    def _may_promise(self) -> bool:
+    def _may_punctuate(self) -> bool:
         """Whether punctuation may make rows complete."""
         return bool(self.timed.lineage)
 
@@ -320,14 +325,14 @@ class Emitted:
         """The punctuations of the streams."""
         found = Promised({each.stream: self.streams[each.stream] for each in self.timed.occurrences})
         for name, arrival in self._arrivals.items():
-            found.take(name, arrival.promises)
+            found.take(name, arrival.punctuations)
         return found
 
     def closing_columns(
-        self, shown: StructType, columns: Mapping[str, str]
+        self, visible: StructType, columns: Mapping[str, str]
     ) -> list[tuple[int, str, ColumnPairs]]:
         """The columns of the streams that close the query's rows, as for :func:`closing_columns_of`."""
-        return closing_columns_of(self.timed, self.streams, shown, columns)
+        return closing_columns_of(self.timed, self.streams, visible, columns)
 
     def _with_promised(self, frame: DataFrame, columns: Mapping[str, str]) -> tuple[DataFrame, Column]:
         """Rows, and when punctuation made them complete; `columns` are the query's in the frame."""
@@ -339,23 +344,23 @@ class Emitted:
         return with_since(frame, pairs), times[0] if len(times) == 1 else F.greatest(*times)
 
     @property
-    def _rowtime(self) -> Clock:
+    def _rowtime(self) -> TimeScale:
         return next(self._arrivals[name].rowtime for name in self.timed.streams)
 
     # -- in time ---------------------------------------------------------------------------------------
 
     @cached_property
-    def varying(self) -> Varying:
+    def temporal(self) -> TimeVarying:
         """The query's rows with the added columns, as a time-varying relation."""
         never = F.lit(NEVER).cast("bigint").alias(LEAVE)
         try:
-            return self.varying_over(
+            return self.temporal_over(
                 {name: rows.withColumn(LEAVE, never) for name, rows in self.arrived.items()}
             )
         except NotPlannedError as refused:
             raise self.reading.unsupported(reason_of(refused)) from None
 
-    def varying_over(self, arrived: Mapping[str, DataFrame]) -> Varying:
+    def temporal_over(self, arrived: Mapping[str, DataFrame]) -> TimeVarying:
         """The same over these rows of each stream in the query.
 
         Parameters
@@ -372,30 +377,30 @@ class Emitted:
         for each in self.timed.occurrences:
             entries = self._arrivals[each.stream].entries.select(F.col(PTIME).alias(ROWTIME))
             known = self._arrivals[each.stream].known
-            came = Stream(entries, (), self.clock, known_ends=None if known is None else known[1])
+            came = Stream(entries, (), self.scale, known_ends=None if known is None else known[1])
             rows = arrived[each.name]
             columns = [F.col(quoted(name)) for name in rows.columns if name not in (ENTER, LEAVE)]
-            relations[each.name] = Varying.of(rows.select(*columns, ENTER, LEAVE), self.clock, [came])
+            relations[each.name] = TimeVarying.of(rows.select(*columns, ENTER, LEAVE), self.scale, [came])
         for key in self.reading.sources.keys() - relations.keys():  # results of a user's table functions
             rows = self.reading.tables[key].limit(0)
             never = {ENTER: F.lit(0).cast("bigint"), LEAVE: F.lit(0).cast("bigint")}
-            relations[key] = Varying.of(rows.withColumns(never), self.clock, [])
+            relations[key] = TimeVarying.of(rows.withColumns(never), self.scale, [])
         plan = self.timed.plan
         with self.reading.as_written(self.gateway):
             tables, tokens = self.reading.tables, self.reading.tokens
-            found = relation_of_plan(self.gateway, plan, self.clock, relations, tables, tokens)
+            found = relation_of_plan(self.gateway, plan, self.scale, relations, tables, tokens)
         return found.renamed(tuple(column.name for column in plan.columns))
 
     @cached_property
-    def shown(self) -> Varying:
+    def emitted_rows(self) -> TimeVarying:
         """The emitted rows, as a time-varying relation."""
         if self.execution == "reference" or self.timed.calls_own:
             return self.by_definition(self)
-        found = self.varying
+        found = self.temporal
         frame = found.frame
         if self.how.watermark:
             frame = frame.withColumn(COMPLETE, self._complete_since(found))
-            if self._may_promise:
+            if self._may_punctuate:
                 inside = {name.lower(): own for name, own in zip(found.names, found.columns, strict=True)}
                 own = frame.columns
                 frame, promised = self._with_promised(frame, inside)
@@ -412,14 +417,14 @@ class Emitted:
             frame = frame.withColumn(ENTER, later).where(F.col(ENTER) < F.col(LEAVE)).drop(COMPLETE)
         return replace(found, frame=frame, net_by=None)
 
-    def keys(self, found: Varying) -> list[str]:
+    def keys(self, found: TimeVarying) -> list[str]:
         """The internal columns that are the keys of groups."""
         if self.timed.keys is None:
             return found.columns
         wanted = set(self.timed.keys)
         return [column for name, column in zip(found.names, found.columns, strict=True) if name in wanted]
 
-    def _complete_since(self, found: Varying) -> Column:
+    def _complete_since(self, found: TimeVarying) -> Column:
         """The time from which a row is complete."""
         inside = {name.lower(): column for name, column in zip(found.names, found.columns, strict=True)}
         by_origin: dict[int, list[Column]] = {}
@@ -441,18 +446,20 @@ class Emitted:
     @staticmethod
     def ticks_of(kind: DataType, column: str) -> Column:
         """A column of event time in ticks."""
-        clock = _clock_of(kind.simpleString())
-        return F.expr(clock.of_column(column, clock.kind, clock.unit))
+        scale = _scale_of(kind.simpleString())
+        return F.expr(scale.of_column(column, scale.kind, scale.unit))
 
-    def mapped(self, columns: Sequence[tuple[str, str]], watermark: Steps) -> list[list[tuple[int, int]]]:
+    def mapped(
+        self, columns: Sequence[tuple[str, str]], watermark: WatermarkHistory
+    ) -> list[list[tuple[int, int]]]:
         """The values of a watermark in columns of event time, in ticks, with their times, in order."""
         if not watermark:
             return [[] for _ in columns]
         at, marks = zip(*sorted(watermark), strict=True)
-        steps = self.gateway.spark.createDataFrame(pa.table({"at": at, "mark": marks}))
+        history = self.gateway.spark.createDataFrame(pa.table({"at": at, "mark": marks}))
         with self.gateway.translated():
             found = sorted(
-                steps.selectExpr("at", *self.mapping(columns)).collect(), key=lambda row: row["at"]
+                history.selectExpr("at", *self.mapping(columns)).collect(), key=lambda row: row["at"]
             )
         return [[(row[f"mapped{number}"], row["at"]) for row in found] for number in range(len(columns))]
 
@@ -461,11 +468,11 @@ class Emitted:
 
         `columns` are SQL in which ``{t}`` is the watermark, with the type of the column.
         """
-        shown = self._rowtime.to_column("mark")
+        at_mark = self._rowtime.to_column("mark")
         listed = []
         for number, (mapped, kind) in enumerate(columns):
-            clock = _clock_of(kind)
-            ticks = clock.of_column(f"({mapped.replace('{t}', shown)})", clock.kind, clock.unit)
+            scale = _scale_of(kind)
+            ticks = scale.of_column(f"({mapped.replace('{t}', at_mark)})", scale.kind, scale.unit)
             listed.append(f"{ticks} AS mapped{number}")
         return listed
 
@@ -480,35 +487,35 @@ class Emitted:
         emitted = "changes" if is_stream else "rows"
         waits = []
         if self.how.delay is not None:
-            waits.append(f"delayed by {self.how.delay * self.clock.nanoseconds / 1e9:g} seconds")
+            waits.append(f"delayed by {self.how.delay * self.scale.nanoseconds / 1e9:g} seconds")
         waits += ["complete by the watermark"] if self.how.watermark else []
         lines.append(f"emitted {', '.join([emitted, *waits])}")
         return "\n".join([*lines, "plan", *(f"  {line}" for line in self.timed.lines)])
 
-    def changes(self, envelope: str, shown: Varying | None = None) -> Varying:
-        """The relation whose changelog in an envelope is that of the query; `shown` are the emitted rows."""
-        shown = self.shown if shown is None else shown
+    def changes(self, envelope: str, emitted_rows: TimeVarying | None = None) -> TimeVarying:
+        """The relation whose changelog in an envelope is that of the query."""
+        emitted_rows = self.emitted_rows if emitted_rows is None else emitted_rows
         if self.how.until is not None:
             until = F.lit(self.how.until)
-            frame = shown.frame.where(F.col(ENTER) <= until)
+            frame = emitted_rows.frame.where(F.col(ENTER) <= until)
             left = F.when(F.col(LEAVE) > until, F.lit(NEVER)).otherwise(F.col(LEAVE))
-            shown = replace(shown, frame=frame.withColumn(LEAVE, left))
+            emitted_rows = replace(emitted_rows, frame=frame.withColumn(LEAVE, left))
         if envelope == "one-sql":
-            return shown
-        visible = [place for place, name in enumerate(shown.names) if not name.startswith(HIDDEN)]
-        columns = [shown.columns[place] for place in visible]
-        names = tuple(shown.names[place] for place in visible)
-        inner = shown.frame.select(*columns, ENTER, LEAVE).toDF(*columns_of(names), ENTER, LEAVE)
-        return replace(shown, frame=inner, names=names)
+            return emitted_rows
+        visible = [place for place, name in enumerate(emitted_rows.names) if not name.startswith(HIDDEN)]
+        columns = [emitted_rows.columns[place] for place in visible]
+        names = tuple(emitted_rows.names[place] for place in visible)
+        inner = emitted_rows.frame.select(*columns, ENTER, LEAVE).toDF(*columns_of(names), ENTER, LEAVE)
+        return replace(emitted_rows, frame=inner, names=names)
 
-    def told(
+    def emitted(
         self,
         envelope: str,
         *,
         ordered: bool = False,
         since: int | None = None,
         key: Sequence[tuple[str, Span | None]] = (),
-        shown: Varying | None = None,
+        emitted_rows: TimeVarying | None = None,
     ) -> DataFrame:
         """The changelog in an envelope: ``"one-sql"``, or one of
         :func:`windrow.spark.relations.changelog.changelog`.
@@ -519,14 +526,14 @@ class Emitted:
             As there.
         since
             The first processing time whose changes are returned; None for all.
-        shown
+        emitted_rows
             The emitted rows, if they have been computed.
         """
-        shown = self.changes(envelope, shown)
+        emitted_rows = self.changes(envelope, emitted_rows)
         if envelope != "one-sql":
-            return changelog(replace(shown, since=since), envelope, key=key, ordered=ordered)
-        groups = self.keys(shown) if self.timed.counts else None
-        return one_sql(shown, groups, ordered=ordered, since=since)
+            return changelog(replace(emitted_rows, since=since), envelope, key=key, ordered=ordered)
+        groups = self.keys(emitted_rows) if self.timed.counts else None
+        return one_sql(emitted_rows, groups, ordered=ordered, since=since)
 
 
 class _Windows:
@@ -552,20 +559,20 @@ class _Windows:
         return SqlText.of("SELECT * FROM ", RelationText(key))
 
 
-def _is_late(judgings: Iterable[Judging], clock: Clock, mark: str) -> Column:
-    """Whether rows are late for a group, by `ROWTIME` and a column of marks, in ticks of a clock."""
-    at, known = clock.to_column(ROWTIME), clock.to_column(mark)
+def _is_late(judgings: Iterable[Judging], scale: TimeScale, mark: str) -> Column:
+    """Whether rows are late for a group, by `ROWTIME` and a column of marks, in ticks of a time scale."""
+    at, known = scale.to_column(ROWTIME), scale.to_column(mark)
     found = [f"{by.row.replace('{t}', at)} < {by.least.replace('{t}', known)}" for by in judgings]
     return reduce(or_, (F.coalesce(F.expr(one), F.lit(False)) for one in found))
 
 
-def _clock_of(kind: str) -> Clock:
-    clock = Clock.of(kind, "NANOSECOND")
-    assert clock is not None
-    return clock
+def _scale_of(kind: str) -> TimeScale:
+    scale = TimeScale.of(kind, "NANOSECOND")
+    assert scale is not None
+    return scale
 
 
-def common_ptime(arrivals: Iterable[StreamArrivals], place: tuple[str, Span]) -> Clock:
+def common_ptime(arrivals: Iterable[StreamArrivals], place: tuple[str, Span]) -> TimeScale:
     """The common unit of the logs' processing times.
 
     Raises
@@ -573,8 +580,8 @@ def common_ptime(arrivals: Iterable[StreamArrivals], place: tuple[str, Span]) ->
     AnalysisError
         ``NO_COMMON_CLOCK``.
     """
-    clocks = {arrival.ptime for arrival in arrivals}
-    if len(clocks) != 1:
+    scales = {arrival.ptime for arrival in arrivals}
+    if len(scales) != 1:
         raise AnalysisError(
             "the streams have processing times of several types",
             condition="NO_COMMON_CLOCK",
@@ -582,7 +589,7 @@ def common_ptime(arrivals: Iterable[StreamArrivals], place: tuple[str, Span]) ->
             span=place[1],
             hint="cast the PTIME columns to one type",
         )
-    return clocks.pop()
+    return scales.pop()
 
 
 def _without_hidden(frame: DataFrame, names: Sequence[str]) -> DataFrame:

@@ -196,7 +196,7 @@ class _Known:
     """The relations of names in the text."""
 
     rows: Mapping[str, DataFrame]
-    varying: frozenset[str]
+    temporal: frozenset[str]
 
     def frame(self, item: Input) -> DataFrame:
         """The rows of a relation."""
@@ -209,14 +209,14 @@ class _Known:
     def view(self, name: str) -> None:
         """None, as views are expanded already."""
 
-    def given(self, item: Input) -> tuple[Sequence[StructField], bool]:
+    def fields_of(self, item: Input) -> tuple[Sequence[StructField], bool]:
         """The columns of a relation, and whether it is time-varying."""
         assert isinstance(item, NamedRelation)
-        return self.frame(item).schema.fields, item.name.lower() in self.varying
+        return self.frame(item).schema.fields, item.name.lower() in self.temporal
 
 
 def _source(name: str, stream: Stream, zoned: Mapping[str, str]) -> EventTimeSource:
-    has_punctuations = stream.timed is not None and stream.timed.may_promise
+    has_punctuations = stream.timed is not None and stream.timed.may_punctuate
     return EventTimeSource(frozenset([name]), stream.rowtime or "", has_punctuations, zoned.get(name))
 
 

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
-from windrow.algebra.clock import NEVER
+from windrow.algebra.time_scale import NEVER
 from windrow.kernels.reference.emit import Change, State, emitted, none_follows
 from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.punctuations.regions import Lines
@@ -22,14 +22,14 @@ from windrow.spark.logs.session_streams import PTIME, ROWTIME, Stream
 from windrow.spark.recorded.emission import Emitted
 from windrow.spark.recorded.promised_over import ColumnPairs
 from windrow.spark.relations.snapshots import frame_of, keys_of
-from windrow.spark.relations.varying import AT, Varying, columns_of
+from windrow.spark.relations.time_varying_relation import AT, TimeVarying, columns_of
 
-__all__ = ["shown_by_definition"]
+__all__ = ["emitted_by_definition"]
 
 _AT_ONCE = 32
 
 
-def shown_by_definition(query: Emitted) -> Varying:
+def emitted_by_definition(query: Emitted) -> TimeVarying:
     """The rows that a query with EMIT has emitted, with their times and the added columns."""
     instants = _instants(query)
     schema = query.schema
@@ -40,7 +40,7 @@ def shown_by_definition(query: Emitted) -> Varying:
         for start in range(0, len(instants), _AT_ONCE)
     ]
     if not answers:
-        return query.varying
+        return query.temporal
     rows = pa.concat_tables(answers)
     came_at = rows.column(AT).to_pylist()
     rows = rows.drop_columns([AT])
@@ -63,7 +63,7 @@ def shown_by_definition(query: Emitted) -> Varying:
     )
     frame = frame_of(query.gateway, _lasting(changes, rows, keys), inner)
     came = query.gateway.spark.createDataFrame([(tick,) for tick in instants], f"{ROWTIME} bigint")
-    return Varying.of(frame, query.clock, [Stream(came, (), query.clock)]).renamed(names)
+    return TimeVarying.of(frame, query.scale, [Stream(came, (), query.scale)]).renamed(names)
 
 
 def _answers(query: Emitted, instants: list[int], columns: list[str]) -> pa.Table:
@@ -84,7 +84,7 @@ def _instants(query: Emitted) -> list[int]:
         assert arrival is not None
         with query.gateway.translated():
             found |= {row[0] for row in arrival.entries.select(PTIME).distinct().collect()}
-        found |= {at for at, _ in arrival.promises if at}
+        found |= {at for at, _ in arrival.punctuations if at}
     return sorted(found)
 
 
@@ -125,7 +125,7 @@ def _promised(
     )
     found = [[query.timed.lineage != ()] * len(instants) for _ in range(examples.num_rows)]
     for _, name, own in query.closing_columns(kinds, columns):
-        punctuations, lines = query.promised.told(name), query.promised.lines(name)
+        punctuations, lines = query.promised.punctuations(name), query.promised.lines(name)
         rows = _placed(examples, own, lines)
         for row, known in enumerate(rows):
             for number, tick in enumerate(instants):

@@ -21,7 +21,7 @@ from windrow.plan.event_time import Closed, Lineage, Timed
 from windrow.punctuations import Cover, Pattern, Values, lines_of
 from windrow.punctuations.regions import Lines
 from windrow.punctuations.since import Since
-from windrow.spark.arrow import contains, told_of, travelling_type
+from windrow.spark.arrow import contains, pattern_schema, travelling_type
 from windrow.spark.logs.session_streams import Stream
 from windrow.spark.runtime.interpreter import map_in_arrow
 from windrow.spark.tasks.exchange import in_worker
@@ -55,7 +55,7 @@ class _Punctuations:
     kinds: StructType
     schema: pa.Schema
     lines: Lines
-    told: list[tuple[int, Pattern]]
+    punctuations: list[tuple[int, Pattern]]
     since: dict[tuple[str, ...], Since] = field(default_factory=dict)
 
     def of(self, columns: Iterable[str]) -> Since:
@@ -63,7 +63,7 @@ class _Punctuations:
         key = tuple(sorted(columns))
         if key not in self.since:
             self.since[key] = Since(self.lines, key)
-            for at, pattern in self.told:
+            for at, pattern in self.punctuations:
                 self.since[key].add(at, [pattern])
         return self.since[key]
 
@@ -83,7 +83,7 @@ class Promised:
     @property
     def is_empty(self) -> bool:
         """Whether there are no punctuations other than those of the streams' domains."""
-        return not any(at for known in self._streams.values() for at, _ in known.told)
+        return not any(at for known in self._streams.values() for at, _ in known.punctuations)
 
     def take(self, name: str, punctuations: Iterable[tuple[int, str]]) -> None:
         """Add punctuations of a stream with their times, in order."""
@@ -92,13 +92,13 @@ class Promised:
             if not json.loads(text).keys() <= known.lines.keys():
                 continue  # over a column that is not compared by its values
             pattern = Pattern.from_json(text, known.schema)
-            known.told.append((at, pattern))
+            known.punctuations.append((at, pattern))
             for since in known.since.values():
                 since.add(at, [pattern])
 
-    def told(self, name: str) -> list[tuple[int, Pattern]]:
+    def punctuations(self, name: str) -> list[tuple[int, Pattern]]:
         """The punctuations of a stream, with their times."""
-        return self._streams[name].told
+        return self._streams[name].punctuations
 
     def lines(self, name: str) -> Lines:
         """The lines of the columns that punctuations of a stream may name."""
@@ -156,7 +156,7 @@ class Promised:
 
 def _punctuations_of(stream: Stream) -> _Punctuations:
     kinds = stream_kinds(stream)
-    schema = told_of(kinds)
+    schema = pattern_schema(kinds)
     is_plain = {
         each.name: travelling_type(each.dataType) == each.dataType and not contains(each.dataType, "collated")
         for each in kinds
@@ -185,20 +185,20 @@ def folded(punctuations: Promises, since: int, columns: pa.Schema) -> Promises:
 
 
 def closing_columns_of(
-    timed: Timed, streams: Mapping[str, Stream], shown: StructType, columns: Mapping[str, str]
+    timed: Timed, streams: Mapping[str, Stream], visible: StructType, columns: Mapping[str, str]
 ) -> list[tuple[int, str, ColumnPairs]]:
     """The columns of a query's streams that close its rows, as (place, stream, columns).
 
     Parameters
     ----------
-    shown
+    visible
         The columns of the rows.
     columns
         The names of the query's columns there, by name in lower case.
     """
     of_place = {each.place: each.stream for each in timed.occurrences}
     return [
-        (at, of_place[at], _closing_columns(timed.lineage, at, streams[of_place[at]], shown, columns))
+        (at, of_place[at], _closing_columns(timed.lineage, at, streams[of_place[at]], visible, columns))
         for at in timed.places
     ]
 
@@ -207,14 +207,14 @@ def _closing_columns(
     lineage: Iterable[tuple[str, Lineage]],
     place: int,
     stream: Stream,
-    shown: StructType,
+    visible: StructType,
     columns: Mapping[str, str],
 ) -> ColumnPairs:
     found = {}
     for name, own in lineage:
         for at, column in own:
             inner = columns[name.lower()]
-            if at == place and stream.frame.schema[column].dataType == shown[inner].dataType:
+            if at == place and stream.frame.schema[column].dataType == visible[inner].dataType:
                 found[column] = inner
     return found
 

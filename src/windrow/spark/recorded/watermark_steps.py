@@ -10,7 +10,7 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType
 
-from windrow.kernels.stages import first_above
+from windrow.kernels.incremental import first_above
 from windrow.kernels.zset.relation import NEVER
 from windrow.spark.runtime.interpreter import series_function
 

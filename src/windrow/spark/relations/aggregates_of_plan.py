@@ -16,13 +16,13 @@ __all__ = ["kernel_aggregates"]
 
 
 def kernel_aggregates(
-    gateway: Gateway, node: plan.Aggregate, held: Callable[[str], str] = lambda column: column
+    gateway: Gateway, node: plan.Aggregate, name_of: Callable[[str], str] = lambda column: column
 ) -> tuple[tuple[str, Aggregate], ...] | Reason:
     """The aggregates by the ids of their columns, or a reason that names one without a kernel.
 
     Parameters
     ----------
-    held
+    name_of
         Maps a column of the input to its name.
     """
     kinds = {column.id: column.type for column in node.input.columns}
@@ -43,6 +43,8 @@ def kernel_aggregates(
         ):
             return Reason("an aggregate that only Spark knows", one.at)
         ansi = is_ansi(gateway)
-        spec = Aggregate(call.function, held(one.argument), result, call.ignore_nulls, call.parameters, ansi)
+        spec = Aggregate(
+            call.function, name_of(one.argument), result, call.ignore_nulls, call.parameters, ansi
+        )
         found.append((one.column.id, spec))
     return tuple(found)

@@ -9,12 +9,12 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
-from windrow.algebra.clock import NEVER
+from windrow.algebra.time_scale import NEVER
 from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.plan.reader import NotPlannedError
 from windrow.spark.arrow import contains, is_orderable
 from windrow.spark.gateway import Gateway
-from windrow.spark.relations.varying import Varying
+from windrow.spark.relations.time_varying_relation import TimeVarying
 from windrow.spark.tasks.keyed import is_carried, run_keyed
 from windrow.syntax.nodes import Range
 
@@ -26,7 +26,7 @@ class BagRows:
     """The rows of a node: its columns by their ids, then `ENTER` and `LEAVE` if they are time-varying."""
 
     frame: DataFrame
-    varies: bool
+    is_temporal: bool
 
     @property
     def columns(self) -> list[str]:
@@ -47,7 +47,7 @@ class Bags:
     """
 
     gateway: Gateway
-    inputs: Mapping[str, Varying]
+    inputs: Mapping[str, TimeVarying]
 
     def origin(self) -> int | None:
         """The logs' first instant, None if they are empty."""
@@ -56,9 +56,9 @@ class Bags:
         firsts = [ends[0] for item in self.inputs.values() if (ends := item.ends) is not None]
         return min(firsts, default=None)
 
-    def varying(self, rows: BagRows) -> BagRows:
+    def temporal(self, rows: BagRows) -> BagRows:
         """Rows of a table are there from the log's first instant on."""
-        return rows if rows.varies else BagRows(self.from_beginning(rows.frame), varies=True)
+        return rows if rows.is_temporal else BagRows(self.from_beginning(rows.frame), is_temporal=True)
 
     def from_beginning(self, table: DataFrame) -> DataFrame:
         """The rows of a table from the logs' first instant on; none where there is no log."""
@@ -80,13 +80,13 @@ class Bags:
         names, sides = schema.names, [frame.select(*schema.names, ENTER, LEAVE) for frame in frames]
         strange = [field for field in schema if not is_orderable(field.dataType)]
         if not strange:
-            return BagRows(run_keyed(self.gateway, operator, sides, names, schema), varies=True)
+            return BagRows(run_keyed(self.gateway, operator, sides, names, schema), is_temporal=True)
         # Spark cannot compare maps and variants; rows of a join are compared by their texts
         texts = {f"__text{number}": _text(field) for number, field in enumerate(strange)}
         sides = [side.withColumns(texts) for side in sides]
         compared = [name for name in names if is_orderable(schema[name].dataType)]
         found = run_keyed(self.gateway, operator, sides, [*compared, *texts], inner(sides[0]))
-        return BagRows(found.select(*names, ENTER, LEAVE), varies=True)
+        return BagRows(found.select(*names, ENTER, LEAVE), is_temporal=True)
 
     def refuse_kinds(self, frame: DataFrame, at: Range | None = None) -> None:
         """Refuse columns that operators do not take.

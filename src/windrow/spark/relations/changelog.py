@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from windrow.algebra.clock import Clock
+from windrow.algebra.time_scale import TimeScale
 from windrow.errors import AnalysisError, Span, UsageError, did_you_mean
 from windrow.plan.event_time import HIDDEN
 from windrow.spark.arrow import is_orderable
-from windrow.spark.relations.varying import AT, DIFF, Varying
+from windrow.spark.relations.time_varying_relation import AT, DIFF, TimeVarying
 
 __all__ = ["ENVELOPES", "as_cql", "changelog", "one_sql"]
 
@@ -25,7 +25,7 @@ _DELETE, _UPDATE, _INSERT = 0, 1, 2
 
 
 def changelog(
-    relation: Varying,
+    relation: TimeVarying,
     envelope: str = "delta",
     *,
     key: Sequence[tuple[str, Span | None]] = (),
@@ -70,8 +70,8 @@ def changelog(
     changes = relation.changes()
     rows = [F.col(column) for column in relation.columns]
     if envelope == "diff":
-        shown = changes.orderBy(AT, DIFF) if ordered else changes
-        return shown.select(*rows, DIFF, relation.shown_time()).toDF(*relation.names, "_diff", "_at")
+        visible = changes.orderBy(AT, DIFF) if ordered else changes
+        return visible.select(*rows, DIFF, relation.instant_column()).toDF(*relation.names, "_diff", "_at")
     copies = changes.withColumn("__copy", F.explode(F.array_repeat(F.lit(0), F.abs(DIFF).cast("int"))))
     if key:
         copies = _with_updates(copies, keys, relation.columns)
@@ -81,24 +81,24 @@ def changelog(
     if envelope == "delta":
         kind = _word(["delete", "update_preimage", "update_postimage", "insert"], updates=bool(key))
         ours = ("_change_type", "_commit_version", "_commit_timestamp")
-        return copies.select(*rows, kind, AT, relation.shown_time()).toDF(*relation.names, *ours)
+        return copies.select(*rows, kind, AT, relation.instant_column()).toDF(*relation.names, *ours)
     if envelope == "op":
         kind = _word(["-D", "-U", "+U", "+I"], updates=bool(key))
-        return copies.select(kind, relation.shown_time(), *rows).toDF("_op", "_at", *relation.names)
-    return _as_cql(copies, relation.columns, relation.clock)
+        return copies.select(kind, relation.instant_column(), *rows).toDF("_op", "_at", *relation.names)
+    return _as_cql(copies, relation.columns, relation.scale)
 
 
-def as_cql(changes: DataFrame, columns: Sequence[str], clock: Clock) -> DataFrame:
+def as_cql(changes: DataFrame, columns: Sequence[str], scale: TimeScale) -> DataFrame:
     """Changes with `AT` and `DIFF` in the envelope ``"cql"``."""
     copies = changes.withColumn("__copy", F.explode(F.array_repeat(F.lit(0), F.abs(DIFF).cast("int"))))
-    return _as_cql(copies, columns, clock)
+    return _as_cql(copies, columns, scale)
 
 
-def _as_cql(copies: DataFrame, columns: Sequence[str], clock: Clock) -> DataFrame:
+def _as_cql(copies: DataFrame, columns: Sequence[str], scale: TimeScale) -> DataFrame:
     kind = F.when(F.col(DIFF) > 0, "+").otherwise("-")
     values = [F.coalesce(F.col(column).cast("string"), F.lit("")) for column in columns]
-    shown = F.expr(clock.to_column(AT))
-    return copies.select(shown, kind, F.concat_ws(",", *values)).toDF("timestamp", "kind", "tuple")
+    visible = F.expr(scale.to_column(AT))
+    return copies.select(visible, kind, F.concat_ws(",", *values)).toDF("timestamp", "kind", "tuple")
 
 
 def _word(words: list[str], *, updates: bool) -> Column:
@@ -126,7 +126,7 @@ def _with_updates(copies: DataFrame, keys: list[str], columns: list[str]) -> Dat
     return numbered.withColumn(_KIND, kind)
 
 
-def _column(relation: Varying, name: str, span: Span | None) -> str:
+def _column(relation: TimeVarying, name: str, span: Span | None) -> str:
     """The internal column of a key."""
     found = [
         column
@@ -162,7 +162,7 @@ def _column(relation: Varying, name: str, span: Span | None) -> str:
 
 
 def one_sql(
-    relation: Varying, groups: Sequence[str] | None, *, ordered: bool, since: int | None = None
+    relation: TimeVarying, groups: Sequence[str] | None, *, ordered: bool, since: int | None = None
 ) -> DataFrame:
     """The changes of a relation as rows with ``undo``, ``ptime`` and ``ver``, without hidden columns.
 
@@ -199,5 +199,5 @@ def one_sql(
     ]
     own = [F.col(column) for _, column in visible]
     names = [name for name, _ in visible]
-    undo, ptime = F.col(DIFF) < 0, relation.shown_time()
+    undo, ptime = F.col(DIFF) < 0, relation.instant_column()
     return numbered.select(*own, undo, ptime, "__version").toDF(*names, "undo", "ptime", "ver")

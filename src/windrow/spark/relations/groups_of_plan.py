@@ -13,12 +13,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from windrow.algebra.clock import NEVER
 from windrow.algebra.rewriting.time_windows_as_sql import windowed
+from windrow.algebra.time_scale import NEVER
 from windrow.kernels.aggregates import Aggregate
 from windrow.kernels.sorting import SortKey
+from windrow.kernels.zset.keyed_operator import First
 from windrow.kernels.zset.relation import ENTER, LEAVE
-from windrow.kernels.zset.stage import First
 from windrow.plan import nodes as plan
 from windrow.plan.columns import ROWS
 from windrow.plan.event_time.window_times import window_of
@@ -47,10 +47,10 @@ def kernel_groups(bags: Bags, node: plan.Aggregate, rows_of: RowsOf) -> Specs | 
 def grouped(bags: Bags, node: plan.Aggregate, specs: Specs | None, rows_of: RowsOf) -> BagRows:
     """The groups; `specs` are their aggregates where these are the kernel's."""
     if specs is None:
-        rows = bags.varying(rows_of(node.input.input))
+        rows = bags.temporal(rows_of(node.input.input))
         found = _by_spark(bags, node, rows)
     else:
-        rows = bags.varying(rows_of(node.input))
+        rows = bags.temporal(rows_of(node.input))
         sources = [source for _, source in node.keys]
         result = StructType([rows.frame.schema[source] for source in sources])
         for call in node.calls:
@@ -59,7 +59,7 @@ def grouped(bags: Bags, node: plan.Aggregate, specs: Specs | None, rows_of: Rows
         if not node.keys:
             sides.append(bags.from_beginning(_of_nothing(bags, node, rows_of)))
         frame = run_keyed(bags.gateway, "group", sides, sources, result, aggregates=specs, until=node.until)
-        return BagRows(frame.toDF(*(column.id for column in node.columns), ENTER, LEAVE), varies=True)
+        return BagRows(frame.toDF(*(column.id for column in node.columns), ENTER, LEAVE), is_temporal=True)
     return found if node.keys else _with_empty(bags, rows, found, _of_nothing(bags, node, rows_of))
 
 
@@ -82,12 +82,12 @@ def _by_spark(bags: Bags, node: plan.Aggregate, rows: BagRows) -> BagRows:
     keys = [SqlText.of(", (", columns[source], f") AS {source}") for source in computed]
     text = inside.scope.select(SqlText.of(f"{ROWS}.*", *keys))
     pieces = _pieces(bags, bags.gateway.sql(text, {ROWS: rows.frame}), sources, node.at)
-    shown = [SqlText.of(f"{ROWS}.{source} AS {column.id}") for column, source in node.keys]
-    shown += [SqlText.of(one.call.text, f" AS {one.column.id}") for one in node.calls]
+    outputs = [SqlText.of(f"{ROWS}.{source} AS {column.id}") for column, source in node.keys]
+    outputs += [SqlText.of(one.call.text, f" AS {one.column.id}") for one in node.calls]
     by = ", ".join([*(f"{ROWS}.{source}" for source in sources), plan.TIMES])
-    listed = SqlText.join(", ", [*shown, SqlText.of(plan.TIMES)])
+    listed = SqlText.join(", ", [*outputs, SqlText.of(plan.TIMES)])
     found = bags.gateway.sql(SqlText.of(inside.scope.select(listed), f" GROUP BY {by}"), {ROWS: pieces})
-    return BagRows(found, varies=True)
+    return BagRows(found, is_temporal=True)
 
 
 def _pieces(bags: Bags, frame: DataFrame, keys: Sequence[str], at: Range | None = None) -> DataFrame:
@@ -102,7 +102,7 @@ def _with_empty(bags: Bags, rows: BagRows, found: BagRows, empty: DataFrame) -> 
     whole = bags.from_beginning(bags.gateway.spark.range(1).select(one))
     sides = [whole, rows.frame.select(one, ENTER, LEAVE)]
     none = run_keyed(bags.gateway, "anti", sides, ["__one"], inner(whole)).select(ENTER, LEAVE)
-    return BagRows(found.frame.unionAll(empty.crossJoin(none)), varies=True)
+    return BagRows(found.frame.unionAll(empty.crossJoin(none)), is_temporal=True)
 
 
 def evaluated(bags: Bags, node: plan.Pieces, rows_of: RowsOf) -> BagRows:
@@ -110,9 +110,9 @@ def evaluated(bags: Bags, node: plan.Pieces, rows_of: RowsOf) -> BagRows:
     names = [column.id for column in node.columns]
     if node.input is None or node.beside:
         return _beside_others(bags, node, rows_of)
-    rows = bags.varying(rows_of(node.input))
+    rows = bags.temporal(rows_of(node.input))
     pieces = _pieces(bags, rows.frame, node.keys)
-    found = BagRows(bags.gateway.sql(node.text, {ROWS: pieces}).toDF(*names, ENTER, LEAVE), varies=True)
+    found = BagRows(bags.gateway.sql(node.text, {ROWS: pieces}).toDF(*names, ENTER, LEAVE), is_temporal=True)
     if node.empty is None:
         return found
     nothing = rows.frame.limit(0).drop(ENTER, LEAVE)
@@ -121,26 +121,28 @@ def evaluated(bags: Bags, node: plan.Pieces, rows_of: RowsOf) -> BagRows:
 
 def in_sessions(bags: Bags, node: plan.Session, rows: BagRows) -> BagRows:
     """The rows with begin and end of their sessions, in each piece of time."""
-    pieces = _pieces(bags, bags.varying(rows).frame, node.keys)
+    pieces = _pieces(bags, bags.temporal(rows).frame, node.keys)
     time = next(column for column in node.input.columns if column.id == node.time)
     window = window_of(node, time, by_ids=True)
     window = replace(window, keys=(*window.keys, ENTER, LEAVE))
     found = bags.gateway.sql(windowed(window, SqlText.of(RelationText(ROWS))), {ROWS: pieces})
     bounds = {column.name: column.id for column in node.bounds}
     own = [column.id for column in node.input.columns]
-    return BagRows(found.withColumnsRenamed(bounds).select(*own, *bounds.values(), ENTER, LEAVE), varies=True)
+    return BagRows(
+        found.withColumnsRenamed(bounds).select(*own, *bounds.values(), ENTER, LEAVE), is_temporal=True
+    )
 
 
 def _beside_others(bags: Bags, node: plan.Pieces, rows_of: RowsOf) -> BagRows:
     """The result of a text that Spark evaluates over several relations, in the same pieces of time."""
-    given = {key: bags.varying(rows_of(one)) for key, one in node.beside}
+    inputs = {key: bags.temporal(rows_of(one)) for key, one in node.beside}
     if node.input is not None:
-        given[ROWS] = bags.varying(rows_of(node.input))
-    pieces = _timeline(bags, [one.frame for one in given.values()])
-    relations = {key: _cut(bags, one.frame, pieces) for key, one in given.items()}
+        inputs[ROWS] = bags.temporal(rows_of(node.input))
+    pieces = _timeline(bags, [one.frame for one in inputs.values()])
+    relations = {key: _cut(bags, one.frame, pieces) for key, one in inputs.items()}
     relations.setdefault(ROWS, pieces)
     names = [column.id for column in node.columns]
-    return BagRows(bags.gateway.sql(node.text, relations).toDF(*names, ENTER, LEAVE), varies=True)
+    return BagRows(bags.gateway.sql(node.text, relations).toDF(*names, ENTER, LEAVE), is_temporal=True)
 
 
 def _timeline(bags: Bags, frames: Sequence[DataFrame]) -> DataFrame:
@@ -165,8 +167,8 @@ def framed(
     """The rows with what functions find over frames, several one after the other in the same pieces."""
     chain = _frames_of_a_block(node)
     common = set.intersection(*(set(one.partition) for one in chain if isinstance(one, plan.Over)))
-    base = bags.varying(rows_of(chain[-1].input))
-    rows = BagRows(_pieces(bags, base.frame, sorted(common), node.at), varies=True)
+    base = bags.temporal(rows_of(chain[-1].input))
+    rows = BagRows(_pieces(bags, base.frame, sorted(common), node.at), is_temporal=True)
     for one in reversed(chain):
         if isinstance(one, plan.Project):
             rows = project(one, rows)
@@ -177,7 +179,7 @@ def framed(
         ]
         names = [SqlText.of(f"{ROWS}.{column}") for column in rows.columns]
         listed = SqlText.join(", ", [*names, *calls, SqlText.of(plan.TIMES)])
-        rows = BagRows(bags.gateway.sql(one.scope.select(listed), {ROWS: rows.frame}), varies=True)
+        rows = BagRows(bags.gateway.sql(one.scope.select(listed), {ROWS: rows.frame}), is_temporal=True)
     return rows
 
 
@@ -197,17 +199,17 @@ def _frames_of_a_block(node: plan.Over) -> list[plan.Over | plan.Project]:
 
 def _extends(node: plan.Project) -> bool:
     """Whether a projection only adds columns."""
-    kept = [column.id for column in node.input.columns]
+    ids = [column.id for column in node.input.columns]
     return (
-        [one.column for _, one in node.outputs[: len(kept)]]
-        == kept
-        == [column.id for column, _ in node.outputs[: len(kept)]]
+        [one.column for _, one in node.outputs[: len(ids)]]
+        == ids
+        == [column.id for column, _ in node.outputs[: len(ids)]]
     )
 
 
 def first(bags: Bags, node: plan.Sort, rows: BagRows) -> BagRows:
     """The first rows at each instant, of all or of each partition; of equals, any."""
-    rows = bags.varying(rows)
+    rows = bags.temporal(rows)
     kinds = {column.id: column.type for column in node.columns}
     by = [key.column for key in node.keys]
     bags.refuse_kinds(rows.frame, node.at)
@@ -222,4 +224,4 @@ def first(bags: Bags, node: plan.Sort, rows: BagRows) -> BagRows:
     taken = First(tuple(rows.columns), (*keys, *ties), node.offset, node.limit)
     # in the order of a partition, whose rows are those of a key
     found = run_keyed(bags.gateway, "first", [frame], node.partition, inner(rows.frame), first=taken)
-    return BagRows(found, varies=True)
+    return BagRows(found, is_temporal=True)

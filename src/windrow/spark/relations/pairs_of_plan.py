@@ -35,9 +35,9 @@ def joined(bags: Bags, node: plan.Join, left: BagRows, right: BagRows) -> BagRow
     """The rows of a join."""
     if node.kind == "inner":
         return _pairs(bags, left, right, node.keys, node.conditions, node.scope, node.at)
-    if left.varies and not right.varies and node.kind in _SPARK_JOINS:
+    if left.is_temporal and not right.is_temporal and node.kind in _SPARK_JOINS:
         return _beside_table(bags, node, left, right)
-    left, right = bags.varying(left), bags.varying(right)
+    left, right = bags.temporal(left), bags.temporal(right)
     if node.kind in ("semi", "anti") and not node.keys and not node.conditions:
         right = _any(bags, right)
     pairs = _pairs(bags, left, right, node.keys, node.conditions, node.scope, node.at)
@@ -51,7 +51,7 @@ def marked(bags: Bags, node: plan.Mark, left: BagRows, right: BagRows) -> BagRow
 
     It is never NULL, as in Spark: what may be equal counts as equal where the node says so.
     """
-    left, right = bags.varying(left), bags.varying(right)
+    left, right = bags.temporal(left), bags.temporal(right)
     if not node.keys and not node.conditions:
         right = _any(bags, right)
     pairs = _pairs(bags, left, right, node.keys, node.conditions, node.scope, node.at).frame
@@ -66,12 +66,12 @@ def marked(bags: Bags, node: plan.Mark, left: BagRows, right: BagRows) -> BagRow
     name = node.column.id
     is_there = _with_partner(bags, "semi", left, BagRows(pairs, True)).frame.withColumn(name, F.lit(True))
     is_not = _with_partner(bags, "anti", left, BagRows(pairs, True)).frame.withColumn(name, F.lit(False))
-    return BagRows(is_there.unionByName(is_not).select(*left.columns, name, ENTER, LEAVE), varies=True)
+    return BagRows(is_there.unionByName(is_not).select(*left.columns, name, ENTER, LEAVE), is_temporal=True)
 
 
 def valued(bags: Bags, node: plan.Value, left: BagRows, right: BagRows) -> BagRows:
     """The rows with the one row that another relation has at any time."""
-    left, right = bags.varying(left), bags.varying(right)
+    left, right = bags.temporal(left), bags.temporal(right)
     pairs = _pairs(bags, left, right, (), (), Scope())
     return pairs if node.is_there else _padded(bags, "left", left, right, pairs)
 
@@ -89,7 +89,7 @@ def _padded(bags: Bags, kind: str, left: BagRows, right: BagRows, pairs: BagRows
             alone = _with_partner(bags, "anti", side, pairs).frame
             none = {field.name: F.lit(None).cast(field.dataType) for field in inner(other.frame)}
             whole = whole.unionByName(alone.withColumns(none))
-    return BagRows(whole, varies=True)
+    return BagRows(whole, is_temporal=True)
 
 
 def _with_partner(bags: Bags, operator: str, side: BagRows, pairs: BagRows) -> BagRows:
@@ -107,7 +107,7 @@ def _pairs(
     at: Range | None = None,
 ) -> BagRows:
     """The pairs of rows that are there at one time, have equal keys and satisfy the conditions."""
-    if left.varies and right.varies:
+    if left.is_temporal and right.is_temporal:
         frame = _at_one_time(bags, left, right, keys, at)
         if keys:
             frame = frame.where(_equal(keys))
@@ -115,13 +115,13 @@ def _pairs(
         frame = left.frame.join(right.frame, _equal(keys))
     else:
         frame = left.frame.crossJoin(right.frame)
-    varies = left.varies or right.varies
-    times = (ENTER, LEAVE) if varies else ()
+    is_temporal = left.is_temporal or right.is_temporal
+    times = (ENTER, LEAVE) if is_temporal else ()
     frame = frame.select(*left.columns, *right.columns, *times)
     if conditions:
         text = scope.select(SqlText.of(f"{ROWS}.*"), [one.text for one in conditions])
         frame = bags.gateway.sql(text, {ROWS: frame})
-    return BagRows(frame, varies)
+    return BagRows(frame, is_temporal)
 
 
 def _at_one_time(bags: Bags, left: BagRows, right: BagRows, keys: Keys, at: Range | None) -> DataFrame:
@@ -155,7 +155,7 @@ def _beside_table(bags: Bags, node: plan.Join, left: BagRows, right: BagRows) ->
     mine = tuple(part for part in node.scope.parts if not known >= set(part.columns))
     theirs = [part for part in node.scope.parts if part.columns and known >= set(part.columns)]
     alias = theirs[0].alias if theirs else _RIGHT
-    shown = [
+    named = [
         f"{column} AS {quoted(name)}"
         for part in theirs
         for column, name in zip(part.columns, part.names, strict=True)
@@ -163,15 +163,17 @@ def _beside_table(bags: Bags, node: plan.Join, left: BagRows, right: BagRows) ->
     conditions = [SqlText.of(f"{ROWS}.{one} = {quoted(alias)}.{other}") for one, other in node.keys]
     conditions += [SqlText.of("(", one.text, ")") for one in node.conditions]
     on = SqlText.of(" ON ", SqlText.join(" AND ", conditions)) if conditions else SqlText()
-    given = [] if node.kind in ("semi", "anti") else [f"{quoted(alias)}.{column}" for column in right.columns]
-    listed = ", ".join([*(f"{ROWS}.{column}" for column in left.columns), *given])
+    right_columns = (
+        [] if node.kind in ("semi", "anti") else [f"{quoted(alias)}.{column}" for column in right.columns]
+    )
+    listed = ", ".join([*(f"{ROWS}.{column}" for column in left.columns), *right_columns])
     text = SqlText.of(
         node.scope.prefix,
         f"SELECT {listed}, {plan.TIMES} FROM ",
         Scope(mine).rows(),
-        f" {_SPARK_JOINS[node.kind]} (SELECT {', '.join([*right.columns, *shown])} FROM ",
+        f" {_SPARK_JOINS[node.kind]} (SELECT {', '.join([*right.columns, *named])} FROM ",
         RelationText(_RIGHT),
         f") AS {quoted(alias)}",
         on,
     )
-    return BagRows(bags.gateway.sql(text, {ROWS: left.frame, _RIGHT: right.frame}), varies=True)
+    return BagRows(bags.gateway.sql(text, {ROWS: left.frame, _RIGHT: right.frame}), is_temporal=True)

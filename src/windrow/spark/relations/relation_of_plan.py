@@ -14,10 +14,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
-from windrow.algebra.clock import Clock
 from windrow.algebra.continuous import ChangelogOf, Query, Reader
-from windrow.algebra.continuous import Input as Given
+from windrow.algebra.continuous import Input as QueryInput
 from windrow.algebra.rewriting.time_windows_as_sql import last_instant
+from windrow.algebra.time_scale import TimeScale
 from windrow.kernels.zset.grouped import is_compared
 from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.kernels.zset.time_windows import TimeWindows
@@ -42,7 +42,7 @@ from windrow.spark.relations.groups_of_plan import (
     kernel_groups,
 )
 from windrow.spark.relations.pairs_of_plan import joined, marked, valued
-from windrow.spark.relations.varying import Varying, columns_of
+from windrow.spark.relations.time_varying_relation import TimeVarying, columns_of
 from windrow.spark.tasks.keyed import can_be_keyed, run_keyed
 from windrow.syntax.sqltext import SqlText
 from windrow.syntax.tokens import TokenList
@@ -54,7 +54,7 @@ def plan_of(
     gateway: Gateway,
     reader: Reader,
     query: Query,
-    inputs: Mapping[str, Varying],
+    inputs: Mapping[str, TimeVarying],
     tables: Mapping[str, DataFrame],
 ) -> plan.Node:
     """The plan of a query.
@@ -69,7 +69,7 @@ def plan_of(
     NotPlannedError, UnknownShapeError
         Names a part that has no node.
     """
-    return QueryReader(reader, SparkAnalyser(gateway), _Given(inputs, tables)).relation(query)
+    return QueryReader(reader, SparkAnalyser(gateway), _Inputs(inputs, tables)).relation(query)
 
 
 def why_not_in_steps(node: plan.Node) -> Reason | None:
@@ -83,16 +83,16 @@ def why_not_in_steps(node: plan.Node) -> Reason | None:
 def relation_of_plan(
     gateway: Gateway,
     node: plan.Node,
-    clock: Clock,
-    inputs: Mapping[str, Varying],
+    scale: TimeScale,
+    inputs: Mapping[str, TimeVarying],
     tables: Mapping[str, DataFrame],
     tokens: TokenList,
-) -> Varying:
+) -> TimeVarying:
     """The relation of a plan, whose places refer to a text.
 
     Parameters
     ----------
-    clock
+    scale
         The unit of instants.
     inputs, tables
         The time-varying inputs of the query, in that unit, and the tables, by key.
@@ -104,7 +104,7 @@ def relation_of_plan(
     """
     bags = Bags(gateway, inputs)
     lowering = _Lowering(bags, tables, tokens)
-    rows = bags.varying(lowering.rows_of(node))
+    rows = bags.temporal(lowering.rows_of(node))
     streams: dict[int, Stream] = {}
     instants: DataFrame | None = None
     for item in inputs.values():
@@ -113,9 +113,9 @@ def relation_of_plan(
     assert instants is not None
     names = dict(zip(_ids(node), columns_of(_ids(node)), strict=True))
     by = lowering.net_by(node)
-    return Varying.of(
+    return TimeVarying.of(
         rows.frame.select(*(column.id for column in node.columns), ENTER, LEAVE),
-        clock,
+        scale,
         list(streams.values()),
         instants.distinct(),
         net_by=None if by is None else frozenset(names[column] for column in by),
@@ -123,10 +123,10 @@ def relation_of_plan(
 
 
 @dataclass(frozen=True)
-class _Given:
+class _Inputs:
     """The relations of names in a query whose inputs are all known."""
 
-    inputs: Mapping[str, Varying]
+    inputs: Mapping[str, TimeVarying]
     tables: Mapping[str, DataFrame]
 
     def stream(self, name: str) -> None:
@@ -135,13 +135,13 @@ class _Given:
     def view(self, name: str) -> None:
         """None: views are relations by now."""
 
-    def given(self, item: Given) -> tuple[Sequence[StructField], bool]:
+    def fields_of(self, item: QueryInput) -> tuple[Sequence[StructField], bool]:
         """The columns of an input, and whether it is time-varying."""
         if isinstance(item, ChangelogOf):
             return self.tables[item.key].schema.fields, False
-        varying = self.inputs[item.key]
-        kinds = [varying.frame.schema[column].dataType for column in varying.columns]
-        return [StructField(name, kind) for name, kind in zip(varying.names, kinds, strict=True)], True
+        temporal = self.inputs[item.key]
+        kinds = [temporal.frame.schema[column].dataType for column in temporal.columns]
+        return [StructField(name, kind) for name, kind in zip(temporal.names, kinds, strict=True)], True
 
 
 @dataclass
@@ -161,8 +161,8 @@ class _Lowering:
     def net_by(self, node: plan.Node) -> frozenset[str] | None:
         """The columns by which no row follows an equal one."""
 
-        def given(one: plan.Input) -> frozenset[str] | None:
-            found = self.bags.inputs[one.key].net_by if one.varies else None
+        def input_net_by(one: plan.Input) -> frozenset[str] | None:
+            found = self.bags.inputs[one.key].net_by if one.is_temporal else None
             ids = dict(zip(columns_of(_ids(one)), _ids(one), strict=True))
             return None if found is None else frozenset(ids[column] for column in found)
 
@@ -170,21 +170,21 @@ class _Lowering:
             kinds = [arrow_type(call.column.type) for call in one.calls]
             return self.groups.get(id(one)) is not None and all(kind and is_compared(kind) for kind in kinds)
 
-        return net_by(node, given, is_net)
+        return net_by(node, input_net_by, is_net)
 
     def _made(self, node: plan.Node) -> BagRows:
         bags = self.bags
         match node:
             case plan.Scan(table=SqlText() as text):
-                return BagRows(bags.gateway.sql(text).toDF(*_ids(node)), varies=False)
+                return BagRows(bags.gateway.sql(text).toDF(*_ids(node)), is_temporal=False)
             case plan.Input():
-                if not node.varies:
-                    return BagRows(self.tables[node.key].toDF(*_ids(node)), varies=False)
-                return BagRows(self._given(node, bags.inputs[node.key]), varies=True)
+                if not node.is_temporal:
+                    return BagRows(self.tables[node.key].toDF(*_ids(node)), is_temporal=False)
+                return BagRows(self._input_frame(node, bags.inputs[node.key]), is_temporal=True)
             case plan.Filter():
                 rows = self.rows_of(node.input)
                 text = node.scope.select(SqlText.of(f"{ROWS}.*"), [one.text for one in node.conditions])
-                return BagRows(bags.gateway.sql(text, {ROWS: rows.frame}), rows.varies)
+                return BagRows(bags.gateway.sql(text, {ROWS: rows.frame}), rows.is_temporal)
             case plan.Project():
                 return self._projected(node, self.rows_of(node.input))
             case plan.Join():
@@ -205,7 +205,7 @@ class _Lowering:
             case plan.TimeWindows():
                 return self._windowed(node)
             case plan.Distinct():
-                return bags.counted("distinct", [bags.varying(self.rows_of(node.input)).frame])
+                return bags.counted("distinct", [bags.temporal(self.rows_of(node.input)).frame])
             case plan.SetOperation():
                 return self._combined(node)
             case plan.Sort():
@@ -214,22 +214,22 @@ class _Lowering:
                 return in_sessions(bags, node, self.rows_of(node.input))
         raise AssertionError(node)
 
-    def _given(self, node: plan.Input, varying: Varying) -> DataFrame:
+    def _input_frame(self, node: plan.Input, temporal: TimeVarying) -> DataFrame:
         """The rows of an input, of which a plan need not read all columns."""
-        columns = varying.columns
+        columns = temporal.columns
         if len(node.columns) < len(columns):
-            places = dict(zip(varying.names, columns, strict=True))
+            places = dict(zip(temporal.names, columns, strict=True))
             columns = [places[column.name] for column in node.columns]
-        return varying.frame.select(*columns, ENTER, LEAVE).toDF(*_ids(node), ENTER, LEAVE)
+        return temporal.frame.select(*columns, ENTER, LEAVE).toDF(*_ids(node), ENTER, LEAVE)
 
     def _projected(self, node: plan.Project, rows: BagRows) -> BagRows:
-        times = [ENTER, LEAVE] if rows.varies else []
+        times = [ENTER, LEAVE] if rows.is_temporal else []
         if node.passes_only:
             columns = [F.col(one.column or "").alias(column.id) for column, one in node.outputs]
-            return BagRows(rows.frame.select(*columns, *times), rows.varies)
-        listed = SqlText.of(node.listed, f", {plan.TIMES}") if rows.varies else node.listed
+            return BagRows(rows.frame.select(*columns, *times), rows.is_temporal)
+        listed = SqlText.of(node.listed, f", {plan.TIMES}") if rows.is_temporal else node.listed
         frame = self.bags.gateway.sql(node.scope.select(listed), {ROWS: rows.frame})
-        return BagRows(frame.toDF(*_ids(node), *times), rows.varies)
+        return BagRows(frame.toDF(*_ids(node), *times), rows.is_temporal)
 
     def _only(self, node: plan.OneRow) -> BagRows:
         """The one row of each key, of which there may not be more."""
@@ -243,17 +243,17 @@ class _Lowering:
         )
         value = F.when(F.col(node.count) > 1, several).otherwise(F.col(node.value.id))
         frame = rows.frame.withColumn(node.value.id, value).drop(node.count)
-        return BagRows(frame, rows.varies)
+        return BagRows(frame, rows.is_temporal)
 
     def _combined(self, node: plan.SetOperation) -> BagRows:
         bags = self.bags
-        sides = [bags.varying(self.rows_of(side)) for side in (node.left, node.right)]
+        sides = [bags.temporal(self.rows_of(side)) for side in (node.left, node.right)]
         frames = [
             side.frame.select(*_ids(own), ENTER, LEAVE).toDF(*_ids(node), ENTER, LEAVE)
             for side, own in zip(sides, (node.left, node.right), strict=True)
         ]
         if node.operator == "union" and node.all:
-            return BagRows(frames[0].unionAll(frames[1]), varies=True)
+            return BagRows(frames[0].unionAll(frames[1]), is_temporal=True)
         return bags.counted(node.operator + (" all" if node.all else ""), frames)
 
     def _windowed(self, node: plan.TimeWindows) -> BagRows:
@@ -263,20 +263,20 @@ class _Lowering:
         """
         if node.kind != "SESSION" and self.bags.gateway.operators is None:
             return self.rows_of(node.spelled)
-        rows = self.bags.varying(self.rows_of(node.rows))
+        rows = self.bags.temporal(self.rows_of(node.rows))
         kinds = {column.id: column.type for column in node.rows.columns}
-        clock = Clock.of(kinds[node.time].simpleString(), "NANOSECOND")
-        if clock is None or clock.kind != kinds[node.time].simpleString() or not can_be_keyed(rows.frame):
+        scale = TimeScale.of(kinds[node.time].simpleString(), "NANOSECOND")
+        if scale is None or scale.kind != kinds[node.time].simpleString() or not can_be_keyed(rows.frame):
             return self.rows_of(node.spelled)
         own = _ids(node.rows)
         added = node.columns[len(own) :]
         windows = TimeWindows(
-            node.kind, node.time, node.lengths, tuple(one.id for one in added), last_instant(clock)
+            node.kind, node.time, node.lengths, tuple(one.id for one in added), last_instant(scale)
         )
         result = StructType([*schema_of(node.rows.columns), *schema_of(added)])
         frame = run_keyed(self.bags.gateway, "windows", [rows.frame], node.keys, result, windows=windows)
         made = frame.select(*own, *(one.id for one in added), ENTER, LEAVE)
-        return BagRows(made.toDF(*_ids(node), ENTER, LEAVE), varies=True)
+        return BagRows(made.toDF(*_ids(node), ENTER, LEAVE), is_temporal=True)
 
 
 def _ids(node: plan.Node) -> list[str]:

@@ -16,10 +16,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructField, StructType
 
-from windrow.algebra.clock import NEVER, Clock
+from windrow.algebra.time_scale import NEVER, TimeScale
 from windrow.kernels.sorting import comparable
 from windrow.spark.gateway import Gateway
-from windrow.spark.relations.varying import AT, ENTER, LEAVE, Varying, columns_of
+from windrow.spark.relations.time_varying_relation import AT, ENTER, LEAVE, TimeVarying, columns_of
 from windrow.syntax.sqltext import SqlText
 
 __all__ = ["by_snapshots", "frame_of", "keys_of"]
@@ -30,10 +30,10 @@ _AT_ONCE = 32
 def by_snapshots(
     gateway: Gateway,
     text: SqlText,
-    inputs: Mapping[str, Varying],
+    inputs: Mapping[str, TimeVarying],
     tables: Mapping[str, DataFrame],
-    clock: Clock,
-) -> Varying:
+    scale: TimeScale,
+) -> TimeVarying:
     """The relation of a query, evaluated at every instant.
 
     Parameters
@@ -41,26 +41,28 @@ def by_snapshots(
     text
         The query, with the keys of `inputs` and `tables` as its relations.
     inputs, tables
-        The time-varying inputs, in ticks of this clock, and the tables.
+        The time-varying inputs, in ticks of this time scale, and the tables.
     """
     empty = {key: item.visible().limit(0) for key, item in inputs.items()}
     schema = gateway.sql(text, {**empty, **tables}).schema
     names = tuple(schema.names)
     columns = columns_of(names)
-    held = {key: _Held(gateway, item) for key, item in inputs.items()}
+    collected = {key: _Collected(gateway, item) for key, item in inputs.items()}
     streams = tuple({id(stream): stream for item in inputs.values() for stream in item.streams}.values())
     instants = _instants(
-        held.values(), [ends[0] for item in inputs.values() if (ends := item.ends) is not None]
+        collected.values(), [ends[0] for item in inputs.values() if (ends := item.ends) is not None]
     )
     answers: list[pa.Table] = []
     for start in range(0, len(instants), _AT_ONCE):
-        answers.append(_answers(gateway, text, held, tables, instants[start : start + _AT_ONCE], columns))
+        answers.append(
+            _answers(gateway, text, collected, tables, instants[start : start + _AT_ONCE], columns)
+        )
     inner = StructType(
         [StructField(name, field.dataType) for name, field in zip(columns, schema, strict=True)]
     )
     frame = frame_of(gateway, _lasting(answers, instants, columns), inner)
-    changes = gateway.spark.createDataFrame([(at,) for at in _changes(held.values())], f"{AT} bigint")
-    return Varying.of(frame, clock, streams, changes).renamed(names)
+    changes = gateway.spark.createDataFrame([(at,) for at in _changes(collected.values())], f"{AT} bigint")
+    return TimeVarying.of(frame, scale, streams, changes).renamed(names)
 
 
 def frame_of(gateway: Gateway, rows: pa.Table | None, schema: StructType) -> DataFrame:
@@ -75,10 +77,10 @@ def _frame(gateway: Gateway, rows: pa.Table | None, schema: StructType) -> DataF
     return gateway.spark.createDataFrame(rows, schema)
 
 
-class _Held:
+class _Collected:
     """An input on the driver."""
 
-    def __init__(self, gateway: Gateway, item: Varying) -> None:
+    def __init__(self, gateway: Gateway, item: TimeVarying) -> None:
         with gateway.translated():
             self.table = item.frame.toArrow()
             self.instants = [row[0] for row in item.instants.collect()]
@@ -94,20 +96,20 @@ class _Held:
         return _frame(self.gateway, rows, self.inner).toDF(*self.names)
 
 
-def _changes(held: Any) -> list[int]:
-    return sorted({at for item in held for at in item.instants})
+def _changes(collected: Any) -> list[int]:
+    return sorted({at for item in collected for at in item.instants})
 
 
-def _instants(held: Any, firsts: Sequence[int]) -> list[int]:
+def _instants(collected: Any, firsts: Sequence[int]) -> list[int]:
     """Those at which a window changes, and the logs' first."""
-    changes = _changes(held)
+    changes = _changes(collected)
     return sorted({*changes, min(firsts)}) if firsts else changes
 
 
 def _answers(
     gateway: Gateway,
     text: SqlText,
-    held: Mapping[str, _Held],
+    collected: Mapping[str, _Collected],
     tables: Mapping[str, DataFrame],
     instants: Sequence[int],
     columns: Sequence[str],
@@ -115,7 +117,7 @@ def _answers(
     """The query's rows at each of some instants, by one job."""
     whole: DataFrame | None = None
     for tick in instants:
-        inputs = {key: item.at(tick) for key, item in held.items()}
+        inputs = {key: item.at(tick) for key, item in collected.items()}
         answer = gateway.sql(text, {**inputs, **tables}).toDF(*columns)
         answer = answer.withColumn(AT, F.lit(tick).cast("bigint"))
         whole = answer if whole is None else whole.unionAll(answer)

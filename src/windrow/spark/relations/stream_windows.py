@@ -14,8 +14,8 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from windrow.algebra.bind import bind
-from windrow.algebra.clock import NEVER
 from windrow.algebra.continuous import WindowedStream
+from windrow.algebra.time_scale import NEVER
 from windrow.errors import AnalysisError, Span
 from windrow.kernels.reference.stream_windows import WindowOfStream, validity
 from windrow.spark.arrow import is_orderable
@@ -24,7 +24,7 @@ from windrow.spark.errors import raising
 from windrow.spark.gateway import Gateway
 from windrow.spark.logs.session_streams import ROWTIME, Stream
 from windrow.spark.relations.snapshots import frame_of
-from windrow.spark.relations.varying import ENTER, LEAVE, Varying, columns_of
+from windrow.spark.relations.time_varying_relation import ENTER, LEAVE, TimeVarying, columns_of
 from windrow.syntax.sqltext import RelationText, SqlText, quoted
 from windrow.syntax.tokens import tokenize
 
@@ -44,7 +44,9 @@ class Sizes:
     granularity: int
 
 
-def windowed(gateway: Gateway, stream: Stream, item: WindowedStream, sizes: Sizes, execution: str) -> Varying:
+def windowed(
+    gateway: Gateway, stream: Stream, item: WindowedStream, sizes: Sizes, execution: str
+) -> TimeVarying:
     """The relation that a window makes of a stream."""
     window = item.window
     spec = WindowOfStream(
@@ -63,9 +65,9 @@ def windowed(gateway: Gateway, stream: Stream, item: WindowedStream, sizes: Size
     lasting = made.where(F.col(ENTER) < F.col(LEAVE))
     # a row that enters at the instant at which another leaves has a later rowtime
     moved = sizes.slide is not None or (window.row_slide or 1) > 1
-    shown = None if moved or stream.rowtime is None else stream.columns.index(stream.rowtime)
-    net_by = None if shown is None else frozenset({columns_of(stream.columns)[shown]})
-    return Varying.of(lasting, stream.clock, [stream], instants.distinct(), net_by=net_by)
+    visible = None if moved or stream.rowtime is None else stream.columns.index(stream.rowtime)
+    net_by = None if visible is None else frozenset({columns_of(stream.columns)[visible]})
+    return TimeVarying.of(lasting, stream.scale, [stream], instants.distinct(), net_by=net_by)
 
 
 def partition_keys(gateway: Gateway, stream: Stream, item: WindowedStream) -> tuple[DataFrame, list[str]]:
@@ -97,8 +99,8 @@ def partition_keys(gateway: Gateway, stream: Stream, item: WindowedStream) -> tu
                 hint="use a field of it, or cast it to a type with an order",
             )
     if item.on is not None and item.distance is not None:
-        told = "the distance of RANGE … ON must be greater than zero"
-        wrong = raising("INVALID_WINDOW_SIZE", told, "", *_place(item.distance))
+        message = "the distance of RANGE … ON must be greater than zero"
+        wrong = raising("INVALID_WINDOW_SIZE", message, "", *_place(item.distance))
         rows = rows.withColumn(
             _LIMIT,
             F.when(

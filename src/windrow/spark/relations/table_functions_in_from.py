@@ -13,9 +13,9 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql.types import DayTimeIntervalType, LongType, StructType
 
-from windrow.algebra.clock import Clock
 from windrow.algebra.names import verbatim
 from windrow.algebra.rewriting.time_windows_as_sql import TICKS, TimeWindow, windowed
+from windrow.algebra.time_scale import TimeScale
 from windrow.errors import AnalysisError, NotSupportedError, UsageError, did_you_mean
 from windrow.kernels.reference.time_windows import windows_of
 from windrow.kernels.sorting import comparable
@@ -64,7 +64,7 @@ class TableFunctions:
         The user's functions.
     schema_of
         Returns the columns of a query of the dialect.
-    varying
+    temporal
         The names of time-varying relations, in lower case.
 
     Attributes
@@ -82,10 +82,10 @@ class TableFunctions:
         execution: str,
         functions: Functions,
         schema_of: Callable[[SqlText], StructType],
-        varying: Collection[str] = (),
+        temporal: Collection[str] = (),
     ) -> None:
         self.gateway, self.tokens, self.execution = gateway, tokens, execution
-        self.functions, self.schema_of, self.varying = functions, schema_of, varying
+        self.functions, self.schema_of, self.temporal = functions, schema_of, temporal
         self.frames: dict[str, DataFrame] = {}
         self.found = False
         self._made: dict[Range, SqlText] = {}
@@ -143,7 +143,7 @@ class TableFunctions:
         keys = _group_by(tokens, window.call.tokens[1])
         if keys is None or window.kind == "SESSION":
             return
-        telling = window.names[1:] if window.kind == "CUMULATE" else window.names
+        identifying = window.names[1:] if window.kind == "CUMULATE" else window.names
         found: dict[str, str] = {}
         for start, stop in tokens.split(*keys):
             qualified = stop - start == 3 and tokens.is_symbol(start + 1, ".") and tokens[start].is_name
@@ -151,7 +151,7 @@ class TableFunctions:
                 continue
             if (qualified or stop - start == 1) and tokens[stop - 1].is_name:
                 found[tokens[stop - 1].name.lower()] = f"{quoted(alias)}." if qualified else ""
-        prefix = next((found[name] for name in telling if name in found), None)
+        prefix = next((found[name] for name in identifying if name in found), None)
         parent = tokens.parent[window.call.tokens[0]]
         inside = range(parent + 1, tokens.partner[parent] if parent >= 0 else len(tokens))
         read = {tokens[at].name.lower() for at in inside if tokens[at].is_name}
@@ -226,16 +226,16 @@ class TableFunctions:
         if argument.columns is not None:
             return [self.tokens[at].name for at in argument.columns]
         if argument.table is not None:
-            self._refuse_varying(argument.table)
+            self._refuse_temporal(argument.table)
             prefix, rows = self._prefix(argument.table), self._data(argument.table)
             return self.gateway.sql(SqlText.of(prefix, "SELECT * FROM ", rows), self.frames)
         return _constant(self.gateway, self.tokens, argument.tokens)
 
-    def _refuse_varying(self, table: Range) -> None:
+    def _refuse_temporal(self, table: Range) -> None:
         for at in range(*table):
             token = self.tokens[at]
-            named = token.is_name and token.name.lower() in self.varying and begins_relation(self.tokens, at)
-            named = named or (at == table[0] and token.name.lower() in self.varying)
+            named = token.is_name and token.name.lower() in self.temporal and begins_relation(self.tokens, at)
+            named = named or (at == table[0] and token.name.lower() in self.temporal)
             window = self.tokens.is_symbol(at, "[") and self.tokens.word(at + 1) in _WINDOWS_OF_STREAMS
             if named or window:
                 raise NotSupportedError(
@@ -293,8 +293,8 @@ def time_window(
             )
     time = known[tokens[call.time].name.lower()]
     kind = fields[time].dataType.simpleString()
-    clock = Clock.of(kind, "NANOSECOND")
-    if clock is None:
+    scale = TimeScale.of(kind, "NANOSECOND")
+    if scale is None:
         raise AnalysisError(
             f"{kind.upper()} is no type of a rowtime",
             condition="INVALID_ROWTIME",
@@ -302,7 +302,7 @@ def time_window(
             span=tokens[call.time].span,
             hint="times are TIMESTAMP, DATE or BIGINT",
         )
-    lengths = {name: ticks_of(gateway, tokens, clock, name, length) for name, length in call.lengths.items()}
+    lengths = {name: ticks_of(gateway, tokens, scale, name, length) for name, length in call.lengths.items()}
     step = lengths.get("step")
     if step is not None and lengths["dur"] % step:
         raise _invalid(
@@ -313,7 +313,7 @@ def time_window(
         )
     keys = tuple(known[tokens[at].name.lower()] for at in call.keys)
     return TimeWindow(
-        call.kind, time, clock.kind if kind == "int" else kind, clock, lengths, call.names, keys
+        call.kind, time, scale.kind if kind == "int" else kind, scale, lengths, call.names, keys
     )
 
 
@@ -339,7 +339,7 @@ def windows_by_definition(gateway: Gateway, window: TimeWindow, rows: DataFrame)
     names = [f"c{number}" for number in range(len(rows.columns))]
     inner = rows.toDF(*names)
     inside = dict(zip(rows.columns, names, strict=True))
-    ticks = window.clock.of_column(inside[window.time], window.time_type, window.clock.unit)
+    ticks = window.scale.of_column(inside[window.time], window.time_type, window.scale.unit)
     timed = inner.selectExpr("*", f"{ticks} AS {TICKS}")
     with gateway.translated():
         table = timed.toArrow()
@@ -357,5 +357,5 @@ def windows_by_definition(gateway: Gateway, window: TimeWindow, rows: DataFrame)
         for place, name in enumerate(("__start", "__end")):
             dealt = dealt.append_column(name, [[bound[place] for bound in bounds]])
         frame = gateway.spark.createDataFrame(dealt, schema)
-    shown = window.columns("__start", "__end")
-    return frame.selectExpr(*names, *shown).toDF(*rows.columns, *window.names)
+    listed = window.columns("__start", "__end")
+    return frame.selectExpr(*names, *listed).toDF(*rows.columns, *window.names)

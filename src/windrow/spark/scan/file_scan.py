@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from windrow.kernels.computed.computed_steps import Computed, of_codes, only
+from windrow.kernels.computed.computed_operations import Computed, of_codes, only
 from windrow.kernels.packing.parquet_files import FilePart, FileScan
 from windrow.spark.analysis.computed_columns import ComputedReading, condition_of, not_in_arrow
 from windrow.spark.analysis.expressions import Unread

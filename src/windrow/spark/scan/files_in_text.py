@@ -77,8 +77,8 @@ def _makes_a_stream(tokens: TokenList) -> bool:
 def _view(path: str) -> str:
     """The name of the view of a path, which depends on the working directory."""
     whole = path if "://" in path else str(Path(path).absolute())
-    shown = re.sub(r"\W+", "_", path.rsplit("/", 1)[-1])
-    return f"__file_{shown}_{sha256(whole.encode()).hexdigest()[:12]}"
+    name = re.sub(r"\W+", "_", path.rsplit("/", 1)[-1])
+    return f"__file_{name}_{sha256(whole.encode()).hexdigest()[:12]}"
 
 
 def _alias(path: str) -> str:

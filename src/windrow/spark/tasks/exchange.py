@@ -4,7 +4,7 @@
                                 ├▶ alone                                           slices with their halo
                                 └▶ summarise ─▶ exchange ─▶ share ─▶ … ─▶ finish   slices of long partitions
 
-The steps: :mod:`windrow.kernels.tasks.task_steps`; shards: :mod:`windrow.kernels.packing.shards`.
+The steps: :mod:`windrow.kernels.tasks.task_phases`; shards: :mod:`windrow.kernels.packing.shards`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pyspark.sql.types import StructType
 from windrow.errors import MARK, WindrowError
 from windrow.kernels.packing.messages import CELL, CHUNK, KIND, NUMBER
 from windrow.kernels.tasks.fragment import Fragment
-from windrow.kernels.tasks.task_steps import steps
+from windrow.kernels.tasks.task_phases import phases
 from windrow.spark.runtime.interpreter import map_in_arrow
 from windrow.spark.scan.file_scan import tasks_of
 from windrow.spark.tasks.to_shards import to_shards
@@ -45,29 +45,29 @@ def run_fragment(
         packed = map_in_arrow(tasks_of(rows.sparkSession, fragment.scan), _task(fragment, "read"), MESSAGES)
     fragment = replace(fragment, scan=None)  # only the first step needs the list of files
     chunks = to_shards(packed, shards)
-    *others, last = steps(fragment)
-    for step in others:
-        chunks = to_shards(map_in_arrow(chunks, _task(fragment, step), MESSAGES), shards)
+    *others, last = phases(fragment)
+    for phase in others:
+        chunks = to_shards(map_in_arrow(chunks, _task(fragment, phase), MESSAGES), shards)
     return map_in_arrow(chunks, _task(fragment, last, columns, result.names), result)
 
 
 def _task(
-    fragment: Fragment, step: str, columns: tuple[str, ...] | None = None, names: list[str] | None = None
+    fragment: Fragment, phase: str, columns: tuple[str, ...] | None = None, names: list[str] | None = None
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """A step as Spark's workers call it, with these columns of its result under these names."""
 
     def run(batches: Iterable[pa.RecordBatch], number: int) -> Iterator[pa.RecordBatch]:
-        from windrow.kernels.tasks.task_steps import STEPS
+        from windrow.kernels.tasks.task_phases import PHASES
 
-        task = (number,) if step in ("pack", "read") else ()
-        for batch in STEPS[step](fragment, batches, *task):
+        task = (number,) if phase in ("pack", "read") else ()
+        for batch in PHASES[phase](fragment, batches, *task):
             yield batch if columns is None else batch.select(columns).rename_columns(names)
 
     return in_worker(run, fragment.plan.sql)
 
 
 def in_worker(
-    step: Callable[[Iterable[pa.RecordBatch], int], Iterator[pa.RecordBatch]], sql: str | None
+    phase: Callable[[Iterable[pa.RecordBatch], int], Iterator[pa.RecordBatch]], sql: str | None
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The function that Spark's workers call for a step, which receives the number of its task."""
 
@@ -77,7 +77,7 @@ def in_worker(
         try:
             context = TaskContext.get()
             assert context is not None
-            yield from step(batches, context.partitionId())
+            yield from phase(batches, context.partitionId())
         except WindrowError as error:
             raise as_runtime_error(error, sql) from error
 

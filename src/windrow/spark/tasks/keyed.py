@@ -11,8 +11,8 @@ from pyspark.sql.types import DataType, LongType, StructType
 
 from windrow.kernels.aggregates import Aggregate
 from windrow.kernels.packing.shards import Layout
+from windrow.kernels.zset.keyed_operator import First, Keyed
 from windrow.kernels.zset.relation import ENTER, LEAVE
-from windrow.kernels.zset.stage import First, Keyed
 from windrow.kernels.zset.time_windows import TimeWindows
 from windrow.plan.columns import Completeness
 from windrow.spark.arrow import can_travel, contains, decode, encode, travelling_type
@@ -48,7 +48,7 @@ def run_keyed(
     windows: TimeWindows | None = None,
     until: Sequence[Completeness] = (),
 ) -> DataFrame:
-    """Run an operator, described as in :class:`windrow.kernels.zset.stage.Keyed`.
+    """Run an operator, described as in :class:`windrow.kernels.zset.keyed_operator.Keyed`.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def run_keyed(
     result
         The columns of its result, before `ENTER` and `LEAVE`.
     origin, aggregates, first, windows
-        As :class:`windrow.kernels.zset.stage.Keyed` has them.
+        As :class:`windrow.kernels.zset.keyed_operator.Keyed` has them.
     until
         The conditions by which keys are complete, by their columns.
     """

@@ -14,7 +14,7 @@ __all__ = ["ahead_warning"]
 
 
 def ahead_warning(
-    name: str, state: WatermarkState, ptime: int, tick: int, shown: Callable[[int], str | None]
+    name: str, state: WatermarkState, ptime: int, tick: int, formatted: Callable[[int], str | None]
 ) -> str | None:
     """A warning about a stream that is a day or more ahead of its processing time; None if it is not.
 
@@ -28,7 +28,7 @@ def ahead_warning(
         Its current processing time, in microseconds.
     tick
         The length of a tick of its rowtime, in nanoseconds.
-    shown
+    formatted
         Formats an instant of ticks.
     """
     future = Future(DAY, tick)
@@ -36,10 +36,10 @@ def ahead_warning(
     for producer, known in sorted(state.producers.items()):
         if limit < known.bound < FOREVER:
             who = f"producer {producer}" if producer else "it"
-            by = f", by a row of rowtime {shown(known.seen)}" if known.seen > limit else ""
-            return _warning(name, f"{who} has reached {shown(known.bound)}{by}")
+            by = f", by a row of rowtime {formatted(known.seen)}" if known.seen > limit else ""
+            return _warning(name, f"{who} has reached {formatted(known.bound)}{by}")
     if limit < state.at < FOREVER:
-        return _warning(name, f"its watermark has reached {shown(state.at)}")
+        return _warning(name, f"its watermark has reached {formatted(state.at)}")
     return None
 
 

@@ -15,12 +15,48 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from windrow.streams.admission.future import Future
 from windrow.streams.admission.watermark import Ordering, Standing, WatermarkState
 from windrow.streams.entries import FOREVER, NO_BOUND, Decision
 
-__all__ = ["BatchPart", "Said", "judged"]
+__all__ = ["Ahead", "BatchPart", "Refused", "Said", "judged"]
 
 Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """How many rows of a stream are below an estimate, below a bound and too far ahead, and how many bounds
+    are too far ahead.
+    """
+
+    late: int = 0
+    rejected: int = 0
+    quarantined: int = 0
+    quarantined_bounds: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """Which entries of a part are too far ahead of their processing time: its rows, its bounds.
+
+    Attributes
+    ----------
+    limits
+        The greatest rowtime that each entry may have.
+    """
+
+    rows: npt.NDArray[np.bool_]
+    bounds: npt.NDArray[np.bool_]
+    limits: Ints
+
+    @classmethod
+    def of(cls, future: Future, rowtimes: Ints, bounds: Ints | None, ptimes: Ints) -> Ahead:
+        """Of entries, which have `NO_BOUND` in place of a rowtime or bound that they lack."""
+        limits = future.limits(ptimes)
+        if bounds is None:
+            return cls(rowtimes > limits, np.zeros(len(limits), bool), limits)
+        return cls(rowtimes > limits, (bounds > limits) & (bounds != FOREVER), limits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +118,8 @@ class Said:
         bound = self._standing(ordering).bound
         return None if bound == NO_BOUND else bound
 
-    def state(self, ordering: Ordering, rows: int, late: int, rejected: int) -> WatermarkState:
-        """The state of the stream's watermark, after so many rows of which these were late or rejected."""
+    def state(self, ordering: Ordering, rows: int, refused: Refused) -> WatermarkState:
+        """The state of the stream's watermark, after so many rows of which these were refused."""
         watermark, standing = self.watermark(ordering), self._standing(ordering)
         heard = standing.bound != NO_BOUND or self.started
         return WatermarkState(
@@ -91,9 +127,11 @@ class Said:
             at=NO_BOUND if watermark is None else watermark,
             firm_at=NO_BOUND if watermark is None else standing.firm,
             producers={"": standing} if heard else {},
-            admitted=rows - late - rejected,
-            late=late,
-            rejected=rejected,
+            admitted=rows - refused.late - refused.rejected - refused.quarantined,
+            late=refused.late,
+            rejected=refused.rejected,
+            quarantined=refused.quarantined,
+            quarantined_bounds=refused.quarantined_bounds,
         )
 
     def _standing(self, ordering: Ordering) -> Standing:

@@ -146,7 +146,7 @@ class Rowtime:
             value = value.astimezone(datetime.UTC).replace(tzinfo=None)
         return (value - _EPOCH) // _MICROSECOND
 
-    def shown(self, ticks: int) -> str:
+    def formatted(self, ticks: int) -> str:
         """Format an instant for messages."""
         if ticks == FOREVER:
             return "forever"

@@ -101,7 +101,7 @@ class _Parser(Cursor):
         ordered = self.list_after("ORDER", "BY")
         unordered_at = None if ordered else self.place_of_order()
         measures = tuple(self.measure(item) for item in self.list_after("MEASURES"))
-        all_rows, empty_shown, unmatched_shown = self.rows_per_match()
+        all_rows, shows_empty, with_unmatched = self.rows_per_match()
         skip_at = self.at
         skip = self.skip()
         every = self.all_matches(skip_at)
@@ -121,7 +121,7 @@ class _Parser(Cursor):
         clause = MatchClause(
             self.tokens.span(self.first, self.stop + 1), self.tokens[self.first].span,
             partition_by, tuple(order_item(self.tokens, item) for item in ordered), measures,
-            all_rows, empty_shown, unmatched_shown, skip, pattern, pattern_at, within, inclusive,
+            all_rows, shows_empty, with_unmatched, skip, pattern, pattern_at, within, inclusive,
             subsets, defines, every, duration, key_names=tuple(name for _, name in keys),
         )  # fmt: skip
         check_names(self.tokens, clause)

@@ -52,7 +52,7 @@ class FrameClause:
 class MatchClause:
     """A MATCH_RECOGNIZE clause, or, with a `frame`, a window of OVER with a pattern.
 
-    `empty_shown` and `unmatched_shown` say which rows beside those of matches are given. `within` is a
+    `shows_empty` and `with_unmatched` say which rows beside those of matches are in the output. `within` is a
     length that is longer than any match, or, if `inclusive`, as long as the longest; `duration`
     that of the time that a match fills. `every` is ALL MATCHES. `key_names` are the names that PARTITION BY
     gives to its keys.
@@ -65,8 +65,8 @@ class MatchClause:
     order_by: tuple[OrderItem, ...]
     measures: tuple[Named, ...]
     all_rows: bool
-    empty_shown: bool
-    unmatched_shown: bool
+    shows_empty: bool
+    with_unmatched: bool
     skip: Skip
     pattern: Pattern
     pattern_at: Range

@@ -12,7 +12,7 @@ from windrow.syntax.patterns.match_clause import parse_match_clause
 from windrow.syntax.patterns.match_nodes import MatchClause, MatchRelation
 from windrow.syntax.tokens import TokenList
 
-__all__ = ["find_matches", "given_offsets", "has_parts", "parameter_marks"]
+__all__ = ["find_matches", "has_parts", "match_lengths", "parameter_marks"]
 
 _NAVIGATIONS = ("PREV", "NEXT", "FIRST", "LAST")
 
@@ -41,7 +41,7 @@ def parameter_marks(tokens: TokenList) -> tuple[int, ...]:
     return tuple(at for at in marks if not _in_pattern(tokens, at))
 
 
-def given_offsets(tokens: TokenList, clause: MatchClause) -> Iterator[Length]:
+def match_lengths(tokens: TokenList, clause: MatchClause) -> Iterator[Length]:
     """The numbers of rows in navigations of a clause that have parameters in them."""
     for item in (*clause.measures, *clause.defines):
         for at in range(*item.expression):

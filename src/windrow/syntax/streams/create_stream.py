@@ -118,8 +118,8 @@ def parse_create_stream(tokens: TokenList, start: int, stop: int) -> CreateStrea
     marked = [column for column in columns if column.is_rowtime]
     if len(marked) != 1:
         second = marked[1].tokens[0] if marked else at
-        told = "a stream has one ROWTIME column" if marked else "no column is the stream's ROWTIME"
-        raise wrong(told, second, "put ROWTIME before the name of one column")
+        message = "a stream has one ROWTIME column" if marked else "no column is the stream's ROWTIME"
+        raise wrong(message, second, "put ROWTIME before the name of one column")
     for part in _PARTS:
         several = [column for column in columns if column.part == part]
         if len(several) > 1:

@@ -176,8 +176,8 @@ def _emit(tokens: TokenList, emission: Emission, at: int, stop: int) -> Emission
                 raise _wrong(tokens, at + 1, "expected a length of time after DELAY", None)
             emission, at = replace(emission, delay=_length(tokens, (at + 2, end), kind)), end
         else:
-            told = "is given twice" if kind in ("WATERMARK", "DELAY") else "needs WATERMARK or DELAY"
-            raise _wrong(tokens, min(at + 1, stop - 1), f"AFTER {told}", f"write {_SHAPES}")
+            message = "is given twice" if kind in ("WATERMARK", "DELAY") else "needs WATERMARK or DELAY"
+            raise _wrong(tokens, min(at + 1, stop - 1), f"AFTER {message}", f"write {_SHAPES}")
         if at >= stop:
             return emission
         if tokens.word(at) != "AND":

@@ -199,9 +199,9 @@ def window_call(tokens: TokenList, call: FunctionCall) -> TableFunctionCall:
         ``DUPLICATE_ROUTINE_PARAMETER_ASSIGNMENT``.
     """
     kind = call.name.upper()
-    given = _bound(tokens, call, kind)
+    bound = _bound(tokens, call, kind)
     for name in WINDOWS[kind]:
-        if name not in given and name not in _OPTIONAL:
+        if name not in bound and name not in _OPTIONAL:
             raise ParseError(
                 f"{kind} lacks {name}",
                 condition="REQUIRED_PARAMETER_NOT_FOUND",
@@ -210,7 +210,7 @@ def window_call(tokens: TokenList, call: FunctionCall) -> TableFunctionCall:
                 span=tokens[call.word].span,
                 hint=f"write {_SHAPES[kind]}",
             )
-    data, time, key = given["data"], given["timecol"], given.get("key")
+    data, time, key = bound["data"], bound["timecol"], bound.get("key")
     if data.table is None:
         text = tokens.text(*data.tokens)
         raise _wrong(tokens, data.tokens[0], f"{kind} takes a table first", f"write TABLE {text}")
@@ -225,7 +225,7 @@ def window_call(tokens: TokenList, call: FunctionCall) -> TableFunctionCall:
     keys = (*data.partition_by, *(key.columns or () if key is not None else ()))
     others = ("data", "timecol", "key")
     lengths = {
-        name: _length(tokens, argument, name, kind) for name, argument in given.items() if name not in others
+        name: _length(tokens, argument, name, kind) for name, argument in bound.items() if name not in others
     }
     return TableFunctionCall(kind, call, data.table, time.columns[0], keys, lengths)
 
@@ -244,13 +244,13 @@ def _bound(tokens: TokenList, call: FunctionCall, kind: str) -> dict[str, Argume
     third = call.arguments[2] if len(call.arguments) > 2 else None
     if kind == "SESSION" and (third is None or third.columns is None):
         parameters.remove("key")  # by position only where a DESCRIPTOR stands there
-    given: dict[str, Argument] = {}
+    bound: dict[str, Argument] = {}
     for place, argument in enumerate(call.arguments):
         if argument.name is None:
             if place >= len(parameters) or any(each.name for each in call.arguments[:place]):
-                told = "too many arguments" if place >= len(parameters) else "an argument without its name"
+                message = "too many arguments" if place >= len(parameters) else "an argument without its name"
                 hint = "names follow positions" if place < len(parameters) else f"write {_SHAPES[kind]}"
-                raise _wrong(tokens, argument.tokens[0], f"{kind} is given {told}", hint)
+                raise _wrong(tokens, argument.tokens[0], f"{kind} is given {message}", hint)
             name = parameters[place]
         else:
             name = _OTHER_NAMES.get(argument.name, argument.name)
@@ -264,7 +264,7 @@ def _bound(tokens: TokenList, call: FunctionCall, kind: str) -> dict[str, Argume
                     hint=did_you_mean(argument.name, WINDOWS[kind])
                     or f"parameters are {', '.join(WINDOWS[kind])}",
                 )
-        if name in given:
+        if name in bound:
             raise ParseError(
                 f"{name} is given twice",
                 condition="DUPLICATE_ROUTINE_PARAMETER_ASSIGNMENT",
@@ -273,8 +273,8 @@ def _bound(tokens: TokenList, call: FunctionCall, kind: str) -> dict[str, Argume
                 span=tokens[argument.at].span,
                 hint="give it once",
             )
-        given[name] = argument
-    return given
+        bound[name] = argument
+    return bound
 
 
 def _wrong(tokens: TokenList, at: int, message: str, hint: str | None) -> ParseError:

@@ -3,6 +3,21 @@
 A committed micro-batch is a directory with the retained rows and a manifest. It gets its name when all is in
 it and on the disk, so that a commit is atomic. The manifest has checksums of its files, which detect a file
 that was changed or lost later. The last two are stored, as Spark may repeat the last.
+
+A process may be killed anywhere. Micro-batch N writes in this order, and a restart finds what is there:
+
+| written | after a kill behind it |
+|---|---|
+| ``spark/offsets/N``, by Spark | Spark repeats N, with the same entries |
+| a file of each side output | :meth:`Checkpoint.before` deletes it; N writes it again |
+| the sink's rows of N | N hands them over again, under the same number |
+| ``windrow/chunks/NAME-CHUNK.arrow`` | no manifest names them: N writes them again |
+| ``windrow/.ID.N.pending/``: rows, then ``step.json`` | the start deletes it |
+| its name ``windrow/N/``: this is the commit | Spark repeats N, and :meth:`Checkpoint.before` skips it |
+| deletion of older directories, chunks and files | the next commit does it |
+| ``spark/commits/N``, by Spark | Spark goes on with N + 1 |
+
+Of a query on executors, chunks are in Spark's state store instead, whose version is that of the micro-batch.
 """
 
 from __future__ import annotations
@@ -63,10 +78,10 @@ class CommittedBatch:
     ----------
     number
         The number of the micro-batch; -1 before the first.
-    clocks
+    positions
         The positions of the streams, with their watermarks, by name.
     frontier
-        Changes before this instant, in ticks of the query's clock, have been emitted; None for none.
+        Changes before this instant, in ticks of the query's time scale, have been emitted; None for none.
     origin
         The first instant of the logs; None before the first row.
     rows
@@ -79,14 +94,14 @@ class CommittedBatch:
         The instants that parts of the query have reached, by name.
     moves
         For a query with EMIT: the changes of each stream's watermark, with their processing times.
-    told
+    punctuations
         For a query with EMIT that needs them: the punctuations of each stream, with their processing times.
     sides
         The files of each side output.
     """
 
     number: int = -1
-    clocks: Mapping[str, Position] = field(default_factory=dict)
+    positions: Mapping[str, Position] = field(default_factory=dict)
     frontier: int | None = None
     origin: int | None = None
     rows: Mapping[str, str] = field(default_factory=dict)
@@ -94,7 +109,7 @@ class CommittedBatch:
     chunks: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     marks: Mapping[str, int] = field(default_factory=dict)
     moves: Mapping[str, list[tuple[int, int]]] = field(default_factory=dict)
-    told: Mapping[str, list[tuple[int, str]]] = field(default_factory=dict)
+    punctuations: Mapping[str, list[tuple[int, str]]] = field(default_factory=dict)
     sides: Mapping[str, Listing] = field(default_factory=dict)
 
 
@@ -262,7 +277,7 @@ class Checkpoint:
             "version": _VERSION,
             "query": self.fingerprint,
             "number": whole.number,
-            "clocks": {name: state.to_json() for name, state in whole.clocks.items()},
+            "clocks": {name: state.to_json() for name, state in whole.positions.items()},
             "frontier": whole.frontier,
             "origin": whole.origin,
             "rows": dict(whole.rows),
@@ -270,7 +285,7 @@ class Checkpoint:
             "chunks": {name: dict(chunks) for name, chunks in whole.chunks.items()},
             "marks": dict(whole.marks),
             "moves": dict(whole.moves),
-            "told": dict(whole.told),
+            "told": dict(whole.punctuations),
             "sides": {name: listing.to_json() for name, listing in sides.items()},
             "seals": {name: self._checksums[name] for name in _chunk_files(whole)},
             "files": checksums,
@@ -350,12 +365,14 @@ class Checkpoint:
             sides = {name: side.adopted(number) for name, side in self.sides.items()}
         for name, listing in sides.items():
             self.sides[name].check(listing)
-        clocks = {name: Position.from_json(text) for name, text in meta["clocks"].items()}
-        told = {name: meta[name] for name in ("frontier", "origin", "rows", "counts", "chunks", "marks")}
-        moves = {name: [(at, mark) for at, mark in steps] for name, steps in meta["moves"].items()}
+        positions = {name: Position.from_json(text) for name, text in meta["clocks"].items()}
+        stored = {name: meta[name] for name in ("frontier", "origin", "rows", "counts", "chunks", "marks")}
+        moves = {name: [(at, mark) for at, mark in history] for name, history in meta["moves"].items()}
         self._checksums |= {file: tuple(known) for file, known in meta["seals"].items()}
-        promised = {name: [(at, text) for at, text in one] for name, one in meta.get("told", {}).items()}
-        self._known[number] = CommittedBatch(number, clocks, **told, moves=moves, told=promised, sides=sides)
+        punctuations = {name: [(at, text) for at, text in one] for name, one in meta.get("told", {}).items()}
+        self._known[number] = CommittedBatch(
+            number, positions, **stored, moves=moves, punctuations=punctuations, sides=sides
+        )
         return self._known[number]
 
     def _refuse_another(self, was: Mapping[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Tables as they travel, and as they are stored."""
+"""Arrow tables as bytes: in packets, and in the state store."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""One bucket of a query: what it holds, and what it gives for a micro-batch.
+"""One bucket of a query: its state, and its output for a micro-batch.
 
-It is written to a store as chunks, as the driver writes what it holds to files; a bucket that is in memory
-still is not read again, if what is stored is what it was.
+:func:`advanced` judges the rows, advances the operators and stores the state, as the driver does for all
+rows. The state is in the store as chunks, as it is in files on the driver. A bucket that is still in memory
+is not read again, if the store has the same version.
 """
 
 from __future__ import annotations
@@ -18,21 +19,19 @@ import pyarrow as pa
 
 from windrow.errors import InputError
 from windrow.spark.live.executors.as_bytes import from_bytes, to_bytes
-from windrow.spark.live.executors.bucket_account import BucketAccount, shown
+from windrow.spark.live.executors.bucket_account import BucketAccount, as_data
 from windrow.spark.live.executors.bucket_state import BucketState, Moment, Store
 from windrow.spark.live.executors.bucket_task import BucketTask, TaskStream
-from windrow.spark.live.executors.packing import PROMISED, SEEN
+from windrow.spark.live.executors.packing import BOUNDED, LATE_AT, LIMIT, SEEN
 from windrow.spark.live.input.arrivals import VIOLATED
 from windrow.spark.logs.session_streams import REASON
 from windrow.streams.admission.parts import BatchPart, Said, judged
 from windrow.streams.entries import BEFORE, NO_BOUND, Decision, reasons
 
-__all__ = ["LATE_AT", "advanced"]
-
-LATE_AT = "__late_at"
-"""The rowtime of a late row."""
+__all__ = ["advanced"]
 
 _ROWS_AT_ONCE = 1 << 18
+_COUNTS = ("late", "rejected", "quarantined", "quarantined_bounds")
 
 Packet = tuple[str, bytes | None]
 """A note and rows, as :mod:`.packing` makes them, and as a bucket gives them."""
@@ -45,17 +44,17 @@ class _Bucket:
     Attributes
     ----------
     token
-        What tells it from what was known after any other.
+        What distinguishes it from what was known after any other.
     number
         Of the micro-batches that it has seen.
     said
         What the entries of each stream have said.
     now
         The time of the last micro-batch.
-    late, rejected
+    late, rejected, quarantined, quarantined_bounds
         As of :class:`BucketAccount`.
-    held
-        What it holds.
+    state
+        Its state.
     """
 
     token: str
@@ -64,12 +63,14 @@ class _Bucket:
     now: int
     late: dict[int, int]
     rejected: dict[int, int]
-    held: BucketState
+    quarantined: dict[int, int]
+    quarantined_bounds: dict[int, int]
+    state: BucketState
 
     @property
     def size(self) -> int:
         """The bytes of what is stored."""
-        return self.held.size
+        return self.state.size
 
 
 _KNOWN: dict[str, _Bucket] = {}
@@ -89,9 +90,9 @@ def _remember(life: str, bucket: _Bucket) -> None:
 
 
 def advanced(task: BucketTask, store: Store, packets: Iterable[Packet]) -> Iterator[Packet]:
-    """What a bucket gives for the packets of a micro-batch.
+    """The output of a bucket for the packets of a micro-batch.
 
-    First an account, then rows that are late, then what :meth:`.held.Held.step` gives.
+    First an account, then rows that are late, then what :meth:`.bucket_state.BucketState.process` returns.
 
     Raises
     ------
@@ -99,37 +100,44 @@ def advanced(task: BucketTask, store: Store, packets: Iterable[Packet]) -> Itera
         ``CHECKPOINT_OF_ANOTHER_QUERY``.
     """
     life, bucket = _read(task, store)
-    _KNOWN.pop(life, None)  # what it holds changes now: if this fails, it is read again
+    _KNOWN.pop(life, None)  # its state changes now: if this fails, it is read again
     notes, rows = list[dict[str, Any]](), list[tuple[dict[str, Any], bytes]]()
-    for note, data in packets:
-        told = json.loads(note)
+    for text, data in packets:
+        note = json.loads(text)
         if data is None:
-            notes.append(told)
+            notes.append(note)
         else:
-            rows.append((told, data))
+            rows.append((note, data))
     before = _said_before(task, bucket, notes)
-    now = max([bucket.now + 1, *(told["ptime"] for told in notes)])
+    now = max([bucket.now + 1, *(note["ptime"] for note in notes)])
     moment, account = Moment(bucket.number + 1, now, bucket.said), BucketAccount(now)
     late: list[Packet] = []
-    for told, data in sorted(rows, key=lambda one: (one[0]["side"], one[0]["order"], one[0]["place"])):
-        side = told["side"]
+    for note, data in rows:
+        if "bounds" in note:
+            place = note["bounds"]
+            account.apart[place] = account.apart.get(place, 0) + from_bytes(data).num_rows
+            late.append((json.dumps({"kind": "late", "stream": place}), data))
+    rows = [one for one in rows if "side" in one[0]]
+    for note, data in sorted(rows, key=lambda one: (one[0]["side"], one[0]["order"], one[0]["place"])):
+        side = note["side"]
         place = task.sides[side].stream
         stream = task.streams[place]
-        found = _judged(stream, bucket.held, from_bytes(data), before[place, json.dumps(told["order"])])
-        wrong = [found.late, bucket.held.take(side, found.admitted, moment)]
+        found = _judged(stream, bucket.state, from_bytes(data), before[place, json.dumps(note["order"])])
+        wrong = [found.late, bucket.state.take(side, found.admitted, moment)]
         if task.sides[side].is_first:
             _count(bucket, account, place, found.decision)
             for some in (one for one in wrong if one is not None):
                 account.apart[place] = account.apart.get(place, 0) + some.num_rows
-                note = json.dumps({"kind": "late", "stream": place})
-                late.append((note, to_bytes(_apart(stream, some))))
-    changed = bucket.held.step(moment, account)
-    kept = bucket.held.keep(store, moment.number)
+                kind = json.dumps({"kind": "late", "stream": place})
+                late.append((kind, to_bytes(_apart(stream, some))))
+    changed = bucket.state.process(moment, account)
+    chunks = bucket.state.keep(store, moment.number)
     after = replace(bucket, token=uuid.uuid4().hex, number=moment.number, now=now)
-    store.keep(_text(task, life, after, kept))
+    store.keep(_text(task, life, after, chunks))
     _remember(life, after)
-    account.late, account.rejected, account.said = after.late, after.rejected, shown(after.said)
-    after.held.tell(account)
+    account.late, account.rejected, account.said = after.late, after.rejected, as_data(after.said)
+    account.quarantined, account.quarantined_bounds = after.quarantined, after.quarantined_bounds
+    after.state.report(account)
     yield account.note, None
     yield from late
     for start in range(0, 0 if changed is None else changed.num_rows, _ROWS_AT_ONCE):
@@ -147,9 +155,12 @@ def _said_before(
     before = {}
     for place in range(len(task.streams)):
         said = bucket.said.get(place, Said())
-        for told in sorted((one for one in notes if one["stream"] == place), key=lambda one: one["order"]):
-            before[place, json.dumps(told["order"])] = said
-            said = said.then(BatchPart(told["seen"], told["promised"], told["highest"]))
+        for note in sorted((one for one in notes if one["stream"] == place), key=lambda one: one["order"]):
+            before[place, json.dumps(note["order"])] = said
+            said = said.then(BatchPart(note["seen"], note["promised"], note["highest"]))
+            if note["ahead"]:
+                known = bucket.quarantined_bounds
+                known[place] = known.get(place, 0) + note["ahead"]
         bucket.said[place] = said
     return before
 
@@ -163,14 +174,21 @@ class _Judged:
     decision: npt.NDArray[np.int8]
 
 
-def _judged(stream: TaskStream, held: BucketState, rows: pa.Table, before: Said) -> _Judged:
+def _judged(stream: TaskStream, state: BucketState, rows: pa.Table, before: Said) -> _Judged:
     at, seen = (rows.column(name).to_numpy() for name in (stream.rowtime, SEEN))
-    has_bounds = PROMISED in rows.column_names
-    promised = rows.column(PROMISED).to_numpy() if has_bounds else np.full(len(seen), NO_BOUND)
-    decision, violated = judged(stream.ordering, before, at, seen, promised)
+    has_bounds = BOUNDED in rows.column_names
+    bounded = rows.column(BOUNDED).to_numpy() if has_bounds else np.full(len(seen), NO_BOUND)
+    decision, violated = judged(stream.ordering, before, at, seen, bounded)
+    if LIMIT in rows.column_names:
+        limits = rows.column(LIMIT).combine_chunks()
+        is_ahead = np.asarray(limits.is_valid())
+        decision[is_ahead] = Decision.QUARANTINED
+        violated = np.where(is_ahead, limits.fill_null(NO_BOUND).to_numpy(zero_copy_only=False), violated)
     is_estimated = decision == Decision.LATE
-    is_late = decision == Decision.REJECTED if held.takes_late else decision != Decision.ADMITTED
-    # of one producer, the clock is the bound that such a row is below
+    is_late = decision != Decision.ADMITTED
+    if state.takes_late:
+        is_late &= ~is_estimated
+    # of one producer, the watermark is the bound that such a row is below
     rows = rows.append_column(BEFORE, pa.array(violated, mask=~is_estimated))
     if not is_late.any():
         return _Judged(rows, None, decision)
@@ -180,7 +198,7 @@ def _judged(stream: TaskStream, held: BucketState, rows: pa.Table, before: Said)
 
 
 def _apart(stream: TaskStream, late: pa.Table) -> pa.Table:
-    """Late rows as they are given."""
+    """Late rows as they are emitted."""
     table = late.select([*stream.columns.values(), VIOLATED, REASON])
     at = len(stream.columns)
     return table.add_column(at, LATE_AT, late.column(stream.rowtime))
@@ -188,7 +206,12 @@ def _apart(stream: TaskStream, late: pa.Table) -> pa.Table:
 
 def _count(bucket: _Bucket, account: BucketAccount, place: int, decision: npt.NDArray[np.int8]) -> None:
     account.came[place] = account.came.get(place, 0) + len(decision)
-    for counts, kind in ((bucket.late, Decision.LATE), (bucket.rejected, Decision.REJECTED)):
+    kinds = (
+        (bucket.late, Decision.LATE),
+        (bucket.rejected, Decision.REJECTED),
+        (bucket.quarantined, Decision.QUARANTINED),
+    )
+    for counts, kind in kinds:
         found = int((decision == kind).sum())
         if found:
             counts[place] = counts.get(place, 0) + found
@@ -198,38 +221,40 @@ def _count(bucket: _Bucket, account: BucketAccount, place: int, decision: npt.ND
 
 
 def _read(task: BucketTask, store: Store) -> tuple[str, _Bucket]:
-    """What is stored, or a bucket that holds nothing; with its name."""
+    """What is stored, or a bucket without state; with its name."""
     text = store.text()
     if text is None:
         said = {place: Said() for place in range(len(task.streams))}
-        return uuid.uuid4().hex, _Bucket("", 0, said, 0, {}, {}, task.work.begin(task))
-    told = json.loads(text)
-    _refuse_another(task, told)
-    known = _KNOWN.get(told["life"])
-    if known is not None and known.token == told["token"]:
-        return told["life"], known
-    late, rejected = ({int(at): count for at, count in told[name].items()} for name in ("late", "rejected"))
-    said = {int(place): Said(*one) for place, one in told["said"].items()}
-    held = task.work.again(task, told["held"], store)
-    return told["life"], _Bucket(told["token"], told["number"], said, told["now"], late, rejected, held)
+        return uuid.uuid4().hex, _Bucket("", 0, said, 0, {}, {}, {}, {}, task.work.begin(task))
+    stored = json.loads(text)
+    _refuse_another(task, stored)
+    known = _KNOWN.get(stored["life"])
+    if known is not None and known.token == stored["token"]:
+        return stored["life"], known
+    counts = {name: {int(at): count for at, count in stored.get(name, {}).items()} for name in _COUNTS}
+    said = {int(place): Said(*one) for place, one in stored["said"].items()}
+    state = task.work.again(task, stored["held"], store)
+    return stored["life"], _Bucket(
+        stored["token"], stored["number"], said, stored["now"], state=state, **counts
+    )
 
 
-def _refuse_another(task: BucketTask, told: Mapping[str, Any]) -> None:
-    if told["query"] != task.query:
+def _refuse_another(task: BucketTask, stored: Mapping[str, Any]) -> None:
+    if stored["query"] != task.query:
         raise InputError(
             "the checkpoint is of another query",
             condition="CHECKPOINT_OF_ANOTHER_QUERY",
             hint="start a changed query with a checkpoint of its own",
         )
-    if told["buckets"] != len(task.buckets):
+    if stored["buckets"] != len(task.buckets):
         raise InputError(
-            f"the checkpoint is of {told['buckets']} buckets, and the query has {len(task.buckets)}",
+            f"the checkpoint is of {stored['buckets']} buckets, and the query has {len(task.buckets)}",
             condition="CHECKPOINT_OF_OTHER_BUCKETS",
-            hint=f"SET spark.windrow.live.buckets = {told['buckets']}, or begin anew with another checkpoint",
+            hint=f"SET spark.windrow.live.buckets = {stored['buckets']}, or start with a new checkpoint",
         )
 
 
-def _text(task: BucketTask, life: str, bucket: _Bucket, held: Mapping[str, Any]) -> str:
+def _text(task: BucketTask, life: str, bucket: _Bucket, state: Mapping[str, Any]) -> str:
     return json.dumps(
         {
             "query": task.query,
@@ -237,10 +262,9 @@ def _text(task: BucketTask, life: str, bucket: _Bucket, held: Mapping[str, Any])
             "life": life,
             "token": bucket.token,
             "number": bucket.number,
-            "said": shown(bucket.said),
+            "said": as_data(bucket.said),
             "now": bucket.now,
-            "late": bucket.late,
-            "rejected": bucket.rejected,
-            "held": held,
+            **{name: getattr(bucket, name) for name in _COUNTS},
+            "held": state,
         }
     )

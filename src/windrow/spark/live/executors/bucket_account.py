@@ -1,4 +1,4 @@
-"""What a bucket tells of itself after a micro-batch."""
+"""The account of a bucket after a micro-batch: counts of rows, and the size of its state."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from windrow.streams.admission.parts import Said
 
-__all__ = ["BucketAccount", "shown"]
+__all__ = ["BucketAccount", "as_data"]
 
 
 @dataclass
@@ -20,19 +20,21 @@ class BucketAccount:
     ----------
     now
         The time of the micro-batch, in microseconds.
-    came, used, late, rejected
+    came, used, late, rejected, quarantined
         How many rows came in it, how many were used, and of the rows so far how many are below an estimate,
-        and below a promise, by the number of their stream.
+        below a promise, and too far ahead of their processing time, by the number of their stream.
+    quarantined_bounds
+        How many bounds of each stream so far are too far ahead, in all parts: all buckets know the same.
     for_groups
         Of the rows so far, those that are late for a group.
     apart
-        How many rows of each stream it gives as late ones.
+        How many rows of each stream it emits as late ones.
     waiting, oldest_waiting
         Of each stream the rows that wait, and the first rowtime among them.
-    held, oldest, size
-        Of each side the rows that it holds, the first rowtime among them, and the bytes that are stored.
+    retained, oldest, size
+        Of each side the rows that it retains, the first rowtime among them, and the bytes that are stored.
     groups, stored
-        What operators hold in place of rows, and the bytes of it that are stored.
+        What operators retain in place of rows, and the bytes of it that are stored.
     said
         What each stream has said, as of :class:`windrow.streams.admission.parts.Said`.
     """
@@ -42,11 +44,13 @@ class BucketAccount:
     used: int = 0
     late: dict[int, int] = field(default_factory=dict)
     rejected: dict[int, int] = field(default_factory=dict)
+    quarantined: dict[int, int] = field(default_factory=dict)
+    quarantined_bounds: dict[int, int] = field(default_factory=dict)
     for_groups: int = 0
     apart: dict[int, int] = field(default_factory=dict)
     waiting: dict[int, int] = field(default_factory=dict)
     oldest_waiting: dict[int, int | None] = field(default_factory=dict)
-    held: dict[int, int] = field(default_factory=dict)
+    retained: dict[int, int] = field(default_factory=dict)
     oldest: dict[int, int | None] = field(default_factory=dict)
     size: dict[int, int] = field(default_factory=dict)
     groups: int = 0
@@ -61,13 +65,13 @@ class BucketAccount:
     @staticmethod
     def read(note: str) -> BucketAccount | None:
         """The account in a note; None of one that has another."""
-        told = json.loads(note)
-        if told.pop("kind") != "account":
+        stored = json.loads(note)
+        if stored.pop("kind") != "account":
             return None
-        return BucketAccount(**{name: _by_number(values) for name, values in told.items()})
+        return BucketAccount(**{name: _by_number(values) for name, values in stored.items()})
 
 
-def shown(said: Mapping[int, Said]) -> dict[int, tuple[int, int, bool]]:
+def as_data(said: Mapping[int, Said]) -> dict[int, tuple[int, int, bool]]:
     """What streams have said, as data."""
     return {place: (one.seen, one.promised, one.started) for place, one in said.items()}
 

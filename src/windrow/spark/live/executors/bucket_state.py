@@ -1,4 +1,4 @@
-"""What a bucket holds, and where it is kept between micro-batches."""
+"""The state of a bucket, and its place in Spark's state store."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from windrow.errors import ExecutionError
-from windrow.kernels.stages import Fragment, Holding
+from windrow.kernels.incremental import Fragment, InputState
 from windrow.kernels.stored import from_stored, stored
 from windrow.spark.live.executors.as_bytes import from_bytes, to_bytes
 from windrow.spark.live.executors.bucket_account import BucketAccount
@@ -28,7 +28,7 @@ __all__ = [
 
 _CARRY = "carry"
 FEWEST = 10_000
-"""So many rows are taken again after a restart rather than writing anew what operators hold."""
+"""So many rows are taken again after a restart rather than writing the state of operators anew."""
 
 
 class Store(Protocol):
@@ -60,7 +60,7 @@ class Moment:
 
 
 class BucketState(Protocol):
-    """What a bucket holds, and what it does with the rows of a micro-batch."""
+    """The state of a bucket, and what it does with the rows of a micro-batch."""
 
     takes_late: bool
     """Whether rows are in that are only below an estimate."""
@@ -72,17 +72,17 @@ class BucketState(Protocol):
     def take(self, side: int, rows: pa.Table, moment: Moment) -> pa.Table | None:
         """Take in entries of a side: rows that are admitted, with `BEFORE`.
 
-        Those that turn out to be late are given back, with `VIOLATED` and `REASON`.
+        Those that turn out to be late are returned, with `VIOLATED` and `REASON`.
         """
 
-    def step(self, moment: Moment, account: BucketAccount) -> pa.Table | None:
-        """What is given for the micro-batch, once all rows have been taken in."""
+    def process(self, moment: Moment, account: BucketAccount) -> pa.Table | None:
+        """The output of the micro-batch, once all rows have been taken in."""
 
     def keep(self, store: Store, number: int) -> dict[str, Any]:
-        """Store what is new, drop what has gone, and tell what is needed to read it again."""
+        """Store what is new, drop what has gone, and return what is needed to read it again."""
 
-    def tell(self, account: BucketAccount) -> None:
-        """Say what is held."""
+    def report(self, account: BucketAccount) -> None:
+        """Report the state."""
 
 
 @dataclass
@@ -125,18 +125,18 @@ class StoredChunks:
 
 @dataclass
 class BucketWindow:
-    """Rows that are held, in chunks of a store.
+    """Retained rows, in chunks of a store.
 
     Attributes
     ----------
     name
         Of the chunks.
-    holding
+    state
         The rows.
     """
 
     name: str
-    holding: Holding
+    state: InputState
     _chunks: StoredChunks = field(init=False)
 
     def __post_init__(self) -> None:
@@ -149,8 +149,8 @@ class BucketWindow:
 
     def keep(self, store: Store, number: int) -> dict[str, int]:
         """Store what is new after a micro-batch, and drop what has gone; how many rows each chunk has."""
-        self.holding, new = self.holding.merged(number)
-        return self._chunks.keep(store, self.holding.chunks, new)
+        self.state, new = self.state.merged(number)
+        return self._chunks.keep(store, self.state.chunks, new)
 
     def read(self, store: Store, chunks: Mapping[str, int]) -> dict[int, tuple[int, pa.Table]]:
         """Of each chunk that was kept how many rows it had, and what is in it."""
@@ -160,14 +160,14 @@ class BucketWindow:
 
 @dataclass(frozen=True)
 class Carry:
-    """What operators hold, as it is stored in place of the rows that it is made of.
+    """The state of operators, as it is stored in place of the rows that it is made of.
 
     Attributes
     ----------
     number
         Of the micro-batch after which it was stored.
     at
-        Up to which instant it holds rows.
+        Up to which instant it has rows.
     rows
         How many rows and groups it is.
     size
@@ -186,7 +186,7 @@ class Carry:
 
     @staticmethod
     def written(store: Store, last: Carry | None, number: int, at: int, rows: int, state: object) -> Carry:
-        """What operators hold, stored in place of the last."""
+        """The state of operators, stored in place of the last."""
         data = to_bytes(stored(state))
         store.write(_CARRY, number, data)
         if last is not None:

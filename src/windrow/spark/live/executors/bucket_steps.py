@@ -1,4 +1,4 @@
-"""A live query on executors: what its buckets give for a micro-batch goes to the sink."""
+"""The micro-batches of a live query on executors: the output of its buckets goes to the sink."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from windrow.spark.live.sinks.into_stream import IntoStream
 from windrow.spark.live.sinks.sink import Sink, TableSink, takes_tables
 from windrow.spark.runtime.settings import STATE_STORE
 from windrow.streams import Position
-from windrow.streams.admission.parts import Said
+from windrow.streams.admission.parts import Refused, Said
 
 __all__ = ["ExecutorSteps"]
 
 _SMALL = 1 << 16
 """Bytes of a packet that comes to the driver with its note."""
 
-_KEPT = "kept."
+_STATE = "kept."
 """What the names of counts begin with that are of what is kept."""
 _OF_EACH = ("rows", "bytes", "oldest")
 _OPERATORS = "operators"
@@ -41,7 +41,7 @@ _OPERATORS = "operators"
 
 @dataclass(frozen=True)
 class _InAll:
-    """What all buckets keep: the rows of streams that wait, those of sides, and what operators hold."""
+    """The state of all buckets: buffered rows of streams, retained rows of sides, and of operators."""
 
     waiting: Mapping[str, RetainedRowsOf]
     windows: Mapping[str, RetainedRowsOf]
@@ -51,8 +51,8 @@ class _InAll:
 class ExecutorSteps(Steps):
     """As :class:`windrow.spark.live.micro_batches.steps.Steps`, which says what it takes.
 
-    A micro-batch is what the buckets give: their state is in Spark's state store, of which Spark keeps the
-    version that belongs to the micro-batch. What is kept here is the account, and where late rows are.
+    A micro-batch is the output of the buckets: their state is in Spark's state store, of which Spark keeps
+    the version that belongs to the micro-batch. What is kept here is the account, and where late rows are.
     """
 
     settings = MappingProxyType(STATE_STORE)
@@ -78,7 +78,7 @@ class ExecutorSteps(Steps):
         self._target: Sink = sink
 
     def input(self, frames: Mapping[str, DataFrame] | None = None) -> DataFrame:
-        """What the buckets give."""
+        """The output of the buckets."""
         assert frames is None
         return self._graph.packets()
 
@@ -105,34 +105,34 @@ class ExecutorSteps(Steps):
         packets = batch.select(NOTE, small).toArrow()
         notes, data = (packets.column(name).to_pylist() for name in (NOTE, DATA))
         accounts = _accounts(notes)
-        clocks = dict(before.clocks)
+        positions = dict(before.positions)
         for place, name, _ in self._graph.streams:
-            clocks[name] = self._position(place, accounts, before.clocks.get(name))
+            positions[name] = self._position(place, accounts, before.positions.get(name))
         self._tell_late(self._late_rows(batch, accounts), number)
-        rows = [told for note, told in zip(notes, data, strict=True) if is_of_rows(note)]
-        given = self._given(batch, rows, number)
+        rows = [one for note, one in zip(notes, data, strict=True) if is_of_rows(note)]
+        emitted = self._emit(batch, rows, number)
         came = _came(accounts)
         known = before.counts
-        kept = {name: count for name, count in known.items() if name.startswith(_KEPT)}
+        counts_before = {name: count for name, count in known.items() if name.startswith(_STATE)}
         now = max((one.now for one in accounts), default=known.get("now", 0))
         counts = {
             "now": now,
             "entries": came,
             "rows_in": known.get("rows_in", 0) + came,
-            "rows_late": self._late_in_all(clocks, accounts) if accounts else known.get("rows_late", 0),
+            "rows_late": self._late_in_all(positions, accounts) if accounts else known.get("rows_late", 0),
             "rows_used": known.get("rows_used", 0) + sum(one.used for one in accounts),
-            "rows_given": known.get("rows_given", 0) + given,
+            "rows_given": known.get("rows_given", 0) + emitted,
             BUCKETS: self._graph.buckets,
-            **(self._kept(accounts) if accounts else kept),
+            **(self._state_counts(accounts) if accounts else counts_before),
         }
-        frontier = now if self._graph.is_timed else self._frontier(clocks)
-        step = CommittedBatch(number, clocks, frontier, None, {}, counts)
+        frontier = now if self._graph.is_timed else self._frontier(positions)
+        step = CommittedBatch(number, positions, frontier, None, {}, counts)
         step = self._checkpoint.commit(step, {})
         state = self._state(step)
         self.progress = {
             "batch": number,
             "came": came,
-            "given": given,
+            "given": emitted,
             "frontier": step.frontier,
             **self._counted(step, sum(one.rows for one in state.waiting.values())),
             "rows_in_windows": sum(one.rows for one in (*state.windows.values(), state.operators)),
@@ -140,7 +140,7 @@ class ExecutorSteps(Steps):
             "buckets": len(accounts),
         }
 
-    def _given(self, batch: DataFrame, rows: Sequence[bytes | None], number: int) -> int:
+    def _emit(self, batch: DataFrame, rows: Sequence[bytes | None], number: int) -> int:
         """Hand what changes to the sink; in memory where all packets with rows are here."""
         tables = [from_bytes(data) for data in rows if data is not None]
         if len(tables) == len(rows) and isinstance(self._target, TableSink) and takes_tables(self._target):
@@ -156,18 +156,18 @@ class ExecutorSteps(Steps):
         step = self._checkpoint.last()
         state = self._state(step)
         if isinstance(self._plan, EmittedPlan):
-            kept = {side.stream: state.windows[side.name] for side in self._graph.sides}
-            return timed_state_of(self._plan, step, kept, self._plan.keeps, state.operators)
-        return state_of(self._plan, step, state.waiting, state.windows, on_one_clock=True)
+            windows = {side.stream: state.windows[side.name] for side in self._graph.sides}
+            return timed_state_of(self._plan, step, windows, self._plan.keeps, state.operators)
+        return state_of(self._plan, step, state.waiting, state.windows, on_one_scale=True)
 
     def _state(self, step: CommittedBatch) -> _InAll:
-        def kept(name: str) -> RetainedRowsOf:
-            rows, size, oldest = (step.counts.get(f"{_KEPT}{what}.{name}") for what in _OF_EACH)
+        def retained(name: str) -> RetainedRowsOf:
+            rows, size, oldest = (step.counts.get(f"{_STATE}{what}.{name}") for what in _OF_EACH)
             return RetainedRowsOf(rows or 0, size, oldest)
 
-        waiting = {name: kept(f"stream.{name}") for _, name, _ in self._graph.streams}
-        windows = {side.name: kept(side.name) for side in self._graph.sides}
-        return _InAll(waiting, windows, kept(_OPERATORS))
+        waiting = {name: retained(f"stream.{name}") for _, name, _ in self._graph.streams}
+        windows = {side.name: retained(side.name) for side in self._graph.sides}
+        return _InAll(waiting, windows, retained(_OPERATORS))
 
     def _position(self, place: int, known: Sequence[BucketAccount], before: Position | None) -> Position:
         """What the entries of a stream say of later ones."""
@@ -176,19 +176,22 @@ class ExecutorSteps(Steps):
         stream = self._graph.streams[place][2]
         assert stream.live is not None
         said = Said(*known[0].said[place])  # all buckets know the same
-        late, rejected = (
-            sum(getattr(one, name).get(place, 0) for one in known) for name in ("late", "rejected")
+        late, rejected, quarantined = (
+            sum(getattr(one, name).get(place, 0) for one in known)
+            for name in ("late", "rejected", "quarantined")
         )
+        refused = Refused(late, rejected, quarantined, known[0].quarantined_bounds.get(place, 0))
         came = sum(one.came.get(place, 0) for one in known)
         in_all = came if before is None else came + before.watermark.admitted + before.watermark.refused
-        return Position("", watermark=said.state(stream.live.ordering, in_all, late, rejected))
+        return Position("", watermark=said.state(stream.live.ordering, in_all, refused))
 
-    def _late_in_all(self, clocks: Mapping[str, Position], accounts: Sequence[BucketAccount]) -> int:
+    def _late_in_all(self, positions: Mapping[str, Position], accounts: Sequence[BucketAccount]) -> int:
         """How many of the rows so far are late: with EMIT, rows below an estimate are not for that alone."""
         if not self._graph.is_timed:
-            return sum(position.watermark.refused for position in clocks.values())
-        rejected = sum(position.watermark.rejected for position in clocks.values())
-        return rejected + sum(one.for_groups for one in accounts)
+            return sum(position.watermark.refused for position in positions.values())
+        marks = [position.watermark for position in positions.values()]
+        never = sum(one.rejected + one.quarantined for one in marks)
+        return never + sum(one.for_groups for one in accounts)
 
     def _late_rows(self, batch: DataFrame, accounts: Sequence[BucketAccount]) -> dict[str, DataFrame | None]:
         """Of each stream the rows that are late, if there are any."""
@@ -198,7 +201,7 @@ class ExecutorSteps(Steps):
             found[name] = self._graph.late(batch, place) if has_some else None
         return found
 
-    def _kept(self, accounts: Sequence[BucketAccount]) -> dict[str, int]:
+    def _state_counts(self, accounts: Sequence[BucketAccount]) -> dict[str, int]:
         """What is kept in all buckets, by name."""
         found: dict[str, int] = {}
 
@@ -206,7 +209,7 @@ class ExecutorSteps(Steps):
             firsts = [one for one in oldest if one is not None]
             values = (sum(rows), size, min(firsts, default=None))
             own = zip(_OF_EACH, values, strict=True)
-            found.update({f"{_KEPT}{what}.{name}": value for what, value in own if value is not None})
+            found.update({f"{_STATE}{what}.{name}": value for what, value in own if value is not None})
 
         for place, name, _ in self._graph.streams:
             waiting = (one.waiting.get(place, 0) for one in accounts)
@@ -214,7 +217,9 @@ class ExecutorSteps(Steps):
         note(_OPERATORS, (one.groups for one in accounts), sum(one.stored for one in accounts), ())
         for at, side in enumerate(self._graph.sides):
             size = sum(one.size[at] for one in accounts)
-            note(side.name, (one.held[at] for one in accounts), size, (one.oldest[at] for one in accounts))
+            note(
+                side.name, (one.retained[at] for one in accounts), size, (one.oldest[at] for one in accounts)
+            )
         return found
 
 

@@ -1,4 +1,4 @@
-"""What tasks are told of a live query: its streams, what is read of them, and what is made of that."""
+"""The description of a live query that tasks are sent: its streams, the columns read, and the operators."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class TaskStream:
     name
         As the session knows it.
     number
-        By which its entries are told from those of others.
+        By which its entries are distinguished from those of others.
     ordering
         What a row says of later ones.
     ticks
-        How many ticks of the query's clock are one of the stream's.
+        How many ticks of the query's time scale are one of the stream's.
     rowtime, ptime, bound
         The columns of entries that say so; the last is None where none does.
     columns
@@ -54,7 +54,7 @@ class TaskSide:
     stream
         The place of its stream among those of the task.
     columns
-        What is kept of its rows: names there, and those that entries have.
+        What is retained of its rows: names there, and those that entries have.
     key
         Those of the columns by which rows are divided, or what is computed of them; none where one bucket has
         all rows.
@@ -72,10 +72,10 @@ class Work(Protocol):
     """What is made of the rows of a bucket."""
 
     def begin(self, task: BucketTask) -> BucketState:
-        """A bucket that holds nothing."""
+        """A bucket without state."""
 
-    def again(self, task: BucketTask, told: Mapping[str, Any], store: Store) -> BucketState:
-        """What a bucket held, by what :meth:`.held.Held.keep` has told."""
+    def again(self, task: BucketTask, stored: Mapping[str, Any], store: Store) -> BucketState:
+        """The state of a bucket, by what :meth:`.bucket_state.BucketState.keep` returned."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class BucketTask:
     Attributes
     ----------
     query
-        What tells it from others, as text.
+        What distinguishes it from others, as text.
     streams, sides
         What it reads; the sides in the order in which `work` has them.
     work
@@ -95,7 +95,7 @@ class BucketTask:
     stream
         The column of the stream's number; None where there is one stream.
     buckets
-        The numbers of the buckets, of which Spark gives each to another task.
+        The numbers of the buckets, of which Spark assigns each to another task.
     """
 
     query: str
@@ -107,11 +107,11 @@ class BucketTask:
     buckets: tuple[int, ...]
 
     def frontier(self, said: Mapping[int, Said]) -> int | None:
-        """The instant before which nothing more will come, in ticks of the query's clock."""
+        """The instant before which nothing more will come, in ticks of the query's time scale."""
         reached = []
         for place, stream in enumerate(self.streams):
-            clock = said[place].watermark(stream.ordering)
-            if clock is None:
+            watermark = said[place].watermark(stream.ordering)
+            if watermark is None:
                 return None
-            reached.append(FOREVER if clock == FOREVER else clock * stream.ticks)
+            reached.append(FOREVER if watermark == FOREVER else watermark * stream.ticks)
         return min(reached)

@@ -1,4 +1,4 @@
-"""What a bucket does with the rows of one WINDOW BY or MATCH_RECOGNIZE: what the driver does with all."""
+"""WINDOW BY or MATCH_RECOGNIZE in a bucket."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow.kernels.stages import Program, Run
+from windrow.kernels.incremental import Program, Run
 from windrow.spark.live.executors.bucket_account import BucketAccount
 from windrow.spark.live.executors.bucket_state import Moment, Store, StoredChunks, not_here
 from windrow.spark.live.executors.bucket_task import BucketTask
@@ -22,7 +22,7 @@ from windrow.spark.logs.session_streams import ROWTIME
 
 __all__ = ["BucketClause", "ClauseInBucket"]
 
-_WAITS, _KEPT = "waits", "kept"
+_WAITS, _RETAINED = "waits", "kept"
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +38,7 @@ class BucketClause:
     schema
         The columns of rows that wait for the watermark.
     rowtimes
-        Those of retained rows that hold rowtimes.
+        The columns of retained rows with rowtimes.
     """
 
     kernel: ClauseKernel
@@ -51,15 +51,15 @@ class BucketClause:
         rows = ClauseRows(KeptRows(()), KeptRows(self.kernel.growing.partition))
         return ClauseInBucket(task, self, rows)
 
-    def again(self, task: BucketTask, told: Mapping[str, Any], store: Store) -> ClauseInBucket:
+    def again(self, task: BucketTask, stored: Mapping[str, Any], store: Store) -> ClauseInBucket:
         """What was retained."""
-        held = self.begin(task)
-        found = {name: held.chunks[name].read(store, chunks) for name, chunks in told["chunks"].items()}
+        state = self.begin(task)
+        found = {name: state.chunks[name].read(store, chunks) for name, chunks in stored["chunks"].items()}
         waits, kept = (
-            KeptRows.read(rows.key, found[name], found[f"{name}{GONE}"]) for name, rows in held.named()
+            KeptRows.read(rows.key, found[name], found[f"{name}{GONE}"]) for name, rows in state.named()
         )
-        held.rows, held.frontier = ClauseRows(waits, kept), told["frontier"]
-        return held
+        state.rows, state.frontier = ClauseRows(waits, kept), stored["frontier"]
+        return state
 
 
 @dataclass
@@ -93,7 +93,7 @@ class ClauseInBucket:
 
     def named(self) -> tuple[tuple[str, KeptRows], ...]:
         """What is retained, by the names under which it is stored."""
-        return (_WAITS, self.rows.waits), (_KEPT, self.rows.kept)
+        return (_WAITS, self.rows.waits), (_RETAINED, self.rows.kept)
 
     @property
     def size(self) -> int:
@@ -102,14 +102,14 @@ class ClauseInBucket:
 
     def take(self, side: int, rows: pa.Table, moment: Moment) -> pa.Table | None:  # noqa: ARG002 - of others
         """Take in rows of the stream."""
-        told = self.task.sides[side]
-        columns = {name: rows.column(own) for name, own in told.columns.items()}
-        columns[ROWTIME] = rows.column(self.task.streams[told.stream].rowtime)
+        read = self.task.sides[side]
+        columns = {name: rows.column(own) for name, own in read.columns.items()}
+        columns[ROWTIME] = rows.column(self.task.streams[read.stream].rowtime)
         table = pa.table({name: columns[name] for name in self.work.schema.names})
         self.admitted.append(table.cast(self.work.schema))
         return None
 
-    def step(self, moment: Moment, account: BucketAccount) -> pa.Table | None:
+    def process(self, moment: Moment, account: BucketAccount) -> pa.Table | None:
         """The windows or matches that are final, as the kernel emits them."""
         admitted, self.admitted = self.admitted, []
         came = pa.concat_tables([self.work.schema.empty_table(), *admitted])
@@ -120,8 +120,8 @@ class ClauseInBucket:
             return None
         self.frontier, account.used = until, due.num_rows
         keyed, moves = keyed_by(self.run, due), kernel.moves_by_time(until)
-        given, self.rows = self.rows.advanced(kernel, keyed, until, moment.number, moves=moves)
-        return given
+        output, self.rows = self.rows.advanced(kernel, keyed, until, moment.number, moves=moves)
+        return output
 
     def keep(self, store: Store, number: int) -> dict[str, Any]:
         """Store what is new."""
@@ -133,14 +133,14 @@ class ClauseInBucket:
         }
         return {"frontier": self.frontier, "chunks": stored}
 
-    def tell(self, account: BucketAccount) -> None:
+    def report(self, account: BucketAccount) -> None:
         """Say what is retained."""
         waits, kept = self.rows.waits, self.rows.kept
         (side,) = self.task.sides
         firsts = [pc.min(rows.column(ROWTIME)).as_py() for rows in waits.tables(ROWTIME)]
         account.waiting[side.stream] = len(waits)
         account.oldest_waiting[side.stream] = min((one for one in firsts if one is not None), default=None)
-        size = sum(self.chunks[name].size for name in (_KEPT, f"{_KEPT}{GONE}"))
+        size = sum(self.chunks[name].size for name in (_RETAINED, f"{_RETAINED}{GONE}"))
         rowtimes = self.work.rowtimes
-        found = retained_of(kept.tables(*rowtimes), size, self.work.kernel.clock, rowtimes)
-        account.held[0], account.oldest[0], account.size[0] = found.rows, found.oldest, size
+        found = retained_of(kept.tables(*rowtimes), size, self.work.kernel.scale, rowtimes)
+        account.retained[0], account.oldest[0], account.size[0] = found.rows, found.oldest, size

@@ -21,7 +21,7 @@ from windrow.spark.clauses.batch import Bound, BoundWindow
 from windrow.spark.live.executors.bucket_task import BucketTask
 from windrow.spark.live.executors.clause import BucketClause
 from windrow.spark.live.executors.packets import Graph, Side, numbered
-from windrow.spark.live.executors.unpacking import AsGiven, told
+from windrow.spark.live.executors.unpacking import Unchanged, outputs
 from windrow.spark.live.micro_batches.around_clause import AroundClause, chosen_of
 from windrow.spark.live.micro_batches.steps import entries_of, in_one, inside
 from windrow.spark.live.operators.incremental import in_memory
@@ -67,12 +67,12 @@ class ClauseGraph(Graph):
         """As :meth:`.packets.Graph.entries`."""
         ((place, _, _),) = self.streams
         frame = in_one(entries_of(self.streams, frames))
-        return self._told(frame, [{name: inside(place, name) for name in self._reads}], self._work)
+        return self._with_task(frame, [{name: inside(place, name) for name in self._reads}], self._work)
 
     def changes(self, packets: DataFrame) -> DataFrame:
         """The rows that the query emits, from packets."""
         sql = travelling_schema(self._around.clause.result)
-        read = in_worker(lambda batches, _: told(AsGiven(), batches), self.plan.text)
+        read = in_worker(lambda batches, _: outputs(Unchanged(), batches), self.plan.text)
         return self._around.after(map_in_arrow(packets, read, numbered(sql)).toDF(*sql.names))
 
     def changes_of(self, tables: Sequence[pa.Table]) -> pa.Table | None:

@@ -12,15 +12,15 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import LongType, StructType
 
 from windrow.kernels.dividing import undivided
-from windrow.kernels.stages import Program
+from windrow.kernels.incremental import Program
 from windrow.plan.event_time import HIDDEN
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.executors.bucket_task import BucketTask
 from windrow.spark.live.executors.emitting import Emits, Judge
 from windrow.spark.live.executors.over import Endings, endings_of
 from windrow.spark.live.executors.packets import Graph, Side, numbered
-from windrow.spark.live.executors.programs import Key, keys_of, shown_keys, with_tables
-from windrow.spark.live.executors.unpacking import AsGiven, told
+from windrow.spark.live.executors.programs import Key, key_labels, keys_of, with_tables
+from windrow.spark.live.executors.unpacking import Unchanged, outputs
 from windrow.spark.live.micro_batches.late_for_groups import judging
 from windrow.spark.live.micro_batches.steps import entries_of, in_one, inside
 from windrow.spark.live.operators.emit_program import MARK, EmitProgram, EmitSource
@@ -70,7 +70,7 @@ class EmitGraph(Graph):
         """The streams where they stand in the query."""
         pairs = zip(self._program.sources, self._keys, strict=True)
         return [
-            Side(f"rows-{at}", one.stream, key, shown_keys(key, {name: name for name in one.reads}))
+            Side(f"rows-{at}", one.stream, key, key_labels(key, {name: name for name in one.reads}))
             for at, (one, key) in enumerate(pairs)
         ]
 
@@ -88,16 +88,19 @@ class EmitGraph(Graph):
             for source in self._program.sources
         ]
         frame = in_one(entries_of(self.streams, frames))
-        return self._told(frame, columns, self._work)
+        return self._with_task(frame, columns, self._work)
 
     def changes(self, packets: DataFrame) -> DataFrame:
-        """What is told, from packets."""
-        read, sql = in_worker(lambda batches, _: told(AsGiven(), batches), self.plan.text), self._told_schema
+        """The output, from packets."""
+        read, sql = (
+            in_worker(lambda batches, _: outputs(Unchanged(), batches), self.plan.text),
+            self._output_schema,
+        )
         return map_in_arrow(packets, read, numbered(sql)).toDF(*sql.names)
 
     def changes_of(self, tables: Sequence[pa.Table]) -> pa.Table:
         """The same of the rows of packets, in memory."""
-        return pa.concat_tables(tables or [in_memory(self._told_schema).empty_table()])
+        return pa.concat_tables(tables or [in_memory(self._output_schema).empty_table()])
 
     # -- what it is made of ----------------------------------------------------------------------------
 
@@ -106,8 +109,8 @@ class EmitGraph(Graph):
         return EmittedFlow(self._gateway, self.plan, self.envelope, _NO_FILES)
 
     @cached_property
-    def _told_schema(self) -> StructType:
-        return self.plan.query.told(self.envelope).schema
+    def _output_schema(self) -> StructType:
+        return self.plan.query.emitted(self.envelope).schema
 
     @property
     def _program(self) -> EmitProgram:
@@ -131,19 +134,19 @@ class EmitGraph(Graph):
 
     @cached_property
     def _holds(self) -> bool:
-        """Whether anything is held from one micro-batch to the next."""
+        """Whether there is state between micro-batches."""
         program = self._program
         is_told_again = program.complete is not None or program.groups is not None
         return is_told_again or not undivided(program.program)
 
     @property
     def _keeps_rows(self) -> bool:
-        """Whether rows are kept until no change is made of them, not what operators hold in their place."""
+        """Whether rows are retained until they change nothing, not the state of operators in their place."""
         return self._holds and self.plan.query.timed.unbounded is None and not self._program.forgets
 
     @cached_property
     def _endings(self) -> dict[str, Endings | None]:
-        """When rows of each stream are over, where rows are kept; None where that is not told in memory."""
+        """When rows of each stream are over, where rows are retained; None where memory does not say."""
         names = [name for _, name, _ in self.streams] if self._keeps_rows else []
         return {name: endings_of(self.plan, self._conditions, name) for name in names}
 
@@ -156,18 +159,18 @@ class EmitGraph(Graph):
 
     @cached_property
     def _work(self) -> Emits:
-        schemas = tuple(map(self._kept_of, self._program.sources))
+        schemas = tuple(map(self._schema_of, self._program.sources))
         program = replace(self._program, program=with_tables(self._program.program))
         endings = {name: one for name, one in self._endings.items() if one is not None}
         return Emits(program, schemas, self._mapping, self._judges, self._holds, endings)
 
-    def _kept_of(self, source: EmitSource) -> pa.Schema:
-        """What is kept of rows; by the columns of sessions rows are over."""
+    def _schema_of(self, source: EmitSource) -> pa.Schema:
+        """The schema of retained rows; by the columns of sessions rows are over."""
         stream = self.plan.catalog.streams[source.stream]
-        kept = StructType([stream.frame.schema[name] for name in source.reads])
+        schema = StructType([stream.frame.schema[name] for name in source.reads])
         for name in (ROWTIME, ARRIVED, BEFORE):
-            kept = kept.add(name, LongType())
-        return in_memory(kept)
+            schema = schema.add(name, LongType())
+        return in_memory(schema)
 
     @cached_property
     def _judges(self) -> dict[str, tuple[Judge, ...]]:
@@ -191,19 +194,19 @@ class EmitGraph(Graph):
     def _keys(self) -> tuple[Key, ...]:
         """By which columns the rows of each source are divided; none where one bucket has all of them."""
         program, sources = self._program, self._program.sources
-        kept = {source.leaf: self._kept_of(source) for source in sources}
+        schemas = {source.leaf: self._schema_of(source) for source in sources}
         leaves = {
-            source.leaf: pa.schema([kept[source.leaf].field(name) for name in source.reads])
+            source.leaf: pa.schema([schemas[source.leaf].field(name) for name in source.reads])
             for source in sources
         }
         if program.groups is not None:
-            shown = program.groups
+            output = program.groups
         elif program.envelope == "one-sql":
-            shown = program.columns
+            output = program.columns
         else:
-            shown = tuple(column for _, column in program.kept)
+            output = tuple(column for _, column in program.kept)
         marked = dict.fromkeys(leaves, pa.schema([(MARK, pa.int64())]))
-        found = keys_of(program.program, leaves, shown, marked)
+        found = keys_of(program.program, leaves, output, marked)
         is_of_each = undivided(program.program) and program.program.beginning is None
         if not any(found) and is_of_each and program.groups is None:
             return tuple(source.reads for source in sources)

@@ -1,4 +1,4 @@
-"""What a bucket does with the rows of a query with EMIT: what the driver does with those of all."""
+"""A query with EMIT in a bucket."""
 
 from __future__ import annotations
 
@@ -11,9 +11,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow.algebra.watermarks import Steps as Marks
-from windrow.algebra.watermarks import held_back
-from windrow.kernels.stages import PER_STEP, Held, Holding, Program, Run, Times, UnmatchedError
+from windrow.algebra.watermarks import WatermarkHistory as Marks
+from windrow.algebra.watermarks import least_watermark
+from windrow.kernels.incremental import (
+    PER_MICRO_BATCH,
+    InputState,
+    Program,
+    Run,
+    TimedRows,
+    Times,
+    UnmatchedError,
+)
 from windrow.kernels.zset.relation import NEVER
 from windrow.spark.live.executors.bucket_account import BucketAccount
 from windrow.spark.live.executors.bucket_state import BucketWindow, Carry, Moment, Store, not_here
@@ -24,7 +32,7 @@ from windrow.spark.live.micro_batches.emit_in_memory import SETTLED_FROM
 from windrow.spark.live.micro_batches.late_for_groups import late_by
 from windrow.spark.live.operators.emit_program import EmitProgram, EmitRun, EmitSource
 from windrow.spark.live.operators.flow import unstable
-from windrow.spark.live.operators.watermark_conditions import is_held
+from windrow.spark.live.operators.watermark_conditions import where_true
 from windrow.spark.logs.arrived import before_end
 from windrow.spark.logs.session_streams import ARRIVED, REASON, ROWTIME
 from windrow.streams.entries import BEFORE, NO_BOUND, REASONS
@@ -66,16 +74,16 @@ class Emits:
     program
         The query.
     schemas
-        What is kept of the rows of each source.
+        What is retained of the rows of each source.
     mapping
         What maps steps of a watermark; None where nothing asks for it.
     judges
         Of each stream what says which of its rows are late for groups.
     holds
-        Whether anything is held from one micro-batch to the next.
+        Whether there is state between micro-batches.
     endings
-        Of each stream when rows are over, where rows are kept until then; none where what operators hold is
-        stored in place of rows.
+        Of each stream when rows are over, where rows are retained until then; none where the state of
+        operators is stored in place of rows.
     """
 
     program: EmitProgram
@@ -87,34 +95,38 @@ class Emits:
 
     def begin(self, task: BucketTask) -> Emitting:
         """A query of which no row has come."""
-        kept = [BucketWindow(f"rows-{at}", _nothing(schema)) for at, schema in enumerate(self.schemas)]
-        return Emitting(task, self, kept, BucketWindow(_MARKS, _nothing(_MARK_SCHEMA)))
+        windows = [BucketWindow(f"rows-{at}", _nothing(schema)) for at, schema in enumerate(self.schemas)]
+        return Emitting(task, self, windows, BucketWindow(_MARKS, _nothing(_MARK_SCHEMA)))
 
-    def again(self, task: BucketTask, told: Mapping[str, Any], store: Store) -> Emitting:
-        """What was held."""
-        held = self.begin(task)
+    def again(self, task: BucketTask, stored: Mapping[str, Any], store: Store) -> Emitting:
+        """What was retained."""
+        state = self.begin(task)
         for one, schema, chunks in zip(
-            [*held.kept, held.marks], [*self.schemas, _MARK_SCHEMA], told["chunks"], strict=True
+            [*state.windows, state.marks], [*self.schemas, _MARK_SCHEMA], stored["chunks"], strict=True
         ):
-            one.holding = _nothing(schema)
+            one.state = _nothing(schema)
             for chunk, (_, rows) in one.read(store, chunks).items():
-                one.holding = _with(one.holding, rows, chunk)
-        held.frontier, held.origin, held.for_groups = told["frontier"], told["origin"], told["for_groups"]
-        if told["carried"] is not None:
-            held.carried = Carry(**told["carried"])
-            held.run.restore(held.carried.read(store))
-        since = None if held.carried is None else held.carried.at
-        held.again(since)
-        return held
+                one.state = _with(one.state, rows, chunk)
+        state.frontier, state.origin, state.for_groups = (
+            stored["frontier"],
+            stored["origin"],
+            stored["for_groups"],
+        )
+        if stored["carried"] is not None:
+            state.carried = Carry(**stored["carried"])
+            state.run.restore(state.carried.read(store))
+        since = None if state.carried is None else state.carried.at
+        state.again(since)
+        return state
 
 
 @dataclass
 class Emitting:
-    """What a bucket holds of a query.
+    """The state of a query in a bucket.
 
     Attributes
     ----------
-    kept
+    windows
         The rows of each source that have come since operators were stored.
     marks
         Up to which rowtime streams were known, in time, since then.
@@ -130,7 +142,7 @@ class Emitting:
 
     task: BucketTask
     work: Emits
-    kept: list[BucketWindow]
+    windows: list[BucketWindow]
     marks: BucketWindow
     known: dict[str, Marks] = field(default_factory=dict)
     frontier: int | None = None
@@ -144,15 +156,15 @@ class Emitting:
     takes_late = True
 
     def __post_init__(self) -> None:
-        self.came = [[] for _ in self.kept]
+        self.came = [[] for _ in self.windows]
         mapping = None if self.work.mapping is None else Run(self.work.mapping, not_here)
 
-        def mapped(steps: pa.Table) -> pa.Table:
+        def mapped(history: pa.Table) -> pa.Table:
             assert mapping is not None
-            (found,) = mapping.step({0: steps}, Times(None, 0))
+            (found,) = mapping.advance({0: history}, Times(None, 0))
             return found
 
-        self._left = [0 for _ in self.kept]  # how many rows were left when it was asked last
+        self._left = [0 for _ in self.windows]  # how many rows were left when it was asked last
         self._taken = 0  # how many rows operators have taken since they were made anew
         self.run = EmitRun(self.work.program, Run(self.work.program.program, not_here), mapped)
         self._judges = {
@@ -164,20 +176,20 @@ class Emitting:
     def size(self) -> int:
         """The bytes that are stored."""
         carried = 0 if self.carried is None else self.carried.size
-        return carried + sum(one.size for one in (*self.kept, self.marks))
+        return carried + sum(one.size for one in (*self.windows, self.marks))
 
     # -- a micro-batch ---------------------------------------------------------------------------------
 
     def take(self, side: int, rows: pa.Table, moment: Moment) -> pa.Table | None:
-        """Take in rows of a source; those that are late for a group are given back."""
-        told, schema = self.task.sides[side], self.work.schemas[side]
-        stream = self.task.streams[told.stream]
+        """Take in rows of a source; those that are late for a group are returned."""
+        read, schema = self.task.sides[side], self.work.schemas[side]
+        stream = self.task.streams[read.stream]
         arrived = pa.array(np.full(rows.num_rows, moment.now))
-        columns = {name: rows.column(own) for name, own in told.columns.items()}
+        columns = {name: rows.column(own) for name, own in read.columns.items()}
         columns |= {ROWTIME: rows.column(stream.rowtime), ARRIVED: arrived, BEFORE: rows.column(BEFORE)}
         table = pa.table({name: columns[name] for name in schema.names}).cast(schema).combine_chunks()
         self.came[side].append(table)
-        return self._late_for_groups(stream.name, rows, table) if told.is_first else None
+        return self._late_for_groups(stream.name, rows, table) if read.is_first else None
 
     def _late_for_groups(self, name: str, entries: pa.Table, rows: pa.Table) -> pa.Table | None:
         """Those of the rows, as they came."""
@@ -186,15 +198,15 @@ class Emitting:
         if not judges or not pc.any(below).as_py():
             return None
         entries, rows = entries.filter(below), rows.filter(below).combine_chunks()
-        clocks = self.work.program.clocks
-        asked = [
+        scales = self.work.program.scales
+        judged = [
             (
-                one.source.mark_before(rows, self.known_of(one.source.watermark_of), clocks),
-                [partial(is_held, run, one.rowtime.name) for run in runs],
+                one.source.mark_before(rows, self.known_of(one.source.watermark_of), scales),
+                [partial(where_true, run, one.rowtime.name) for run in runs],
             )
             for one, runs in judges
         ]
-        bounds = late_by(rows, judges[0][0].rowtime.type, asked)
+        bounds = late_by(rows, judges[0][0].rowtime.type, judged)
         is_late = bounds != NO_BOUND
         if not is_late.any():
             return None
@@ -208,9 +220,9 @@ class Emitting:
         """Up to which rowtime these streams are known, in time."""
         return {name: self.known.get(name, []) for name in streams}
 
-    def step(self, moment: Moment, account: BucketAccount) -> pa.Table | None:
-        """What is told by the time of the micro-batch."""
-        came, self.came = self.came, [[] for _ in self.kept]
+    def process(self, moment: Moment, account: BucketAccount) -> pa.Table | None:
+        """What is emitted by the time of the micro-batch."""
+        came, self.came = self.came, [[] for _ in self.windows]
         late, self.late = self.late, 0
         rows = [
             pa.concat_tables([schema.empty_table(), *tables]).combine_chunks()
@@ -219,53 +231,57 @@ class Emitting:
         self._move(moment)
         self.origin = moment.now if self.origin is None else self.origin
         try:
-            told = self.advance(rows, (self.frontier, moment.now))
+            changes = self.advance(rows, (self.frontier, moment.now))
         except UnmatchedError as error:
             raise unstable(error) from None
         self.frontier = moment.now
-        for side, one, table in zip(self.task.sides, self.kept, rows, strict=True):
+        for side, one, table in zip(self.task.sides, self.windows, rows, strict=True):
             account.used += table.num_rows if side.is_first else 0
             if self.work.holds:
-                one.holding = _with(one.holding, table, moment.number * PER_STEP)
+                one.state = _with(one.state, table, moment.number * PER_MICRO_BATCH)
         account.used -= late
         self._let_go()
-        return told
+        return changes
 
     def again(self, since: int | None) -> None:
-        """Let operators hold what they held, by the rows that have come after a processing time."""
+        """Restore the state of operators, by the rows that have come after a processing time."""
         self.known, self._taken = self.all_known(), 0
         if self.frontier is not None and since != self.frontier:
-            self.advance([one.holding.held.rows for one in self.kept], (since, self.frontier))
+            self.advance([one.state.retained.rows for one in self.windows], (since, self.frontier))
 
     def _let_go(self) -> None:
         """Keep no rows of which no change is made any more; ask for that when they are twice as many."""
         streams = self.work.program.streams
-        watermark = held_back([steps for name, steps in self.reached(self.known).items() if name in streams])
-        self.known = {name: steps[-1:] for name, steps in self.known.items()}
+        watermark = least_watermark(
+            [history for name, history in self.reached(self.known).items() if name in streams]
+        )
+        self.known = {name: history[-1:] for name, history in self.known.items()}
         if not watermark or not self.work.endings:
             return
-        for at, (side, one) in enumerate(zip(self.task.sides, self.kept, strict=True)):
-            held = one.holding.held
-            if len(held) >= max(2 * self._left[at], SETTLED_FROM):
-                over = self.work.endings[self.task.streams[side.stream].name].of(held.rows, watermark[-1][1])
-                one.holding = replace(one.holding, held=held.where(~over))
-                self._left[at] = len(one.holding.held)
-        firsts = [pc.min(one.holding.held.rows.column(ARRIVED)).as_py() for one in self.kept]
+        for at, (side, one) in enumerate(zip(self.task.sides, self.windows, strict=True)):
+            retained = one.state.retained
+            if len(retained) >= max(2 * self._left[at], SETTLED_FROM):
+                over = self.work.endings[self.task.streams[side.stream].name].of(
+                    retained.rows, watermark[-1][1]
+                )
+                one.state = replace(one.state, retained=retained.where(~over))
+                self._left[at] = len(one.state.retained)
+        firsts = [pc.min(one.state.retained.rows.column(ARRIVED)).as_py() for one in self.windows]
         self._forget_marks(min((first for first in firsts if first is not None), default=None))
-        if self._taken > 2 * sum(len(one.holding.held) for one in self.kept) + SPARE:
+        if self._taken > 2 * sum(len(one.state.retained) for one in self.windows) + SPARE:
             self.run.empty()
             self.again(None)
 
     def _forget_marks(self, first: int | None) -> None:
         """Keep the last mark of each stream before a processing time, and those after it."""
-        marks, last = self.marks.holding.held, dict[str, int]()
+        marks, last = self.marks.state.retained, dict[str, int]()
         places = list(zip(*(marks.rows.column(name).to_pylist() for name in ("stream", "at")), strict=True))
         for name, at in places:
             if first is None or at < first:
                 last[name] = max(at, last.get(name, at))
         stays = np.array([at >= last.get(name, at) for name, at in places], bool)
         if not stays.all():
-            self.marks.holding = replace(self.marks.holding, held=marks.where(stays))
+            self.marks.state = replace(self.marks.state, retained=marks.where(stays))
 
     def advance(self, rows: Sequence[pa.Table], span: tuple[int | None, int]) -> pa.Table:
         """What is emitted by rows of each source from one processing time, which is left out, to another."""
@@ -277,40 +293,40 @@ class Emitting:
         """Note how far streams are known now."""
         moved = []
         for place, stream in enumerate(self.task.streams):
-            clock, known = (
+            scale, known = (
                 moment.said[place].watermark(stream.ordering),
                 self.known.setdefault(stream.name, []),
             )
-            if clock is not None and (not known or known[-1][1] != clock):
-                known.append((moment.now, clock))
-                moved.append((stream.name, moment.now, clock))
+            if scale is not None and (not known or known[-1][1] != scale):
+                known.append((moment.now, scale))
+                moved.append((stream.name, moment.now, scale))
         if moved and self.work.holds:
             table = pa.Table.from_pylist(
                 [dict(zip(_MARK_SCHEMA.names, one, strict=True)) for one in moved], _MARK_SCHEMA
             )
-            self.marks.holding = _with(self.marks.holding, table, moment.number * PER_STEP)
+            self.marks.state = _with(self.marks.state, table, moment.number * PER_MICRO_BATCH)
 
     def all_known(self) -> dict[str, Marks]:
         """All that is kept of how far streams were known."""
         known: dict[str, Marks] = {stream.name: [] for stream in self.task.streams}
-        columns = [column.to_pylist() for column in self.marks.holding.held.rows.columns]
+        columns = [column.to_pylist() for column in self.marks.state.retained.rows.columns]
         for name, at, mark in zip(*columns, strict=True):
             known[name].append((at, mark))
         return known
 
     def reached(self, known: Mapping[str, Marks]) -> dict[str, Marks]:
         """The same, as times with which can be computed."""
-        clocks = self.work.program.clocks
-        return {name: before_end(clocks[name], steps) for name, steps in known.items()}
+        scales = self.work.program.scales
+        return {name: before_end(scales[name], history) for name, history in known.items()}
 
     # -- what is stored --------------------------------------------------------------------------------
 
     def keep(self, store: Store, number: int) -> dict[str, Any]:
-        """Store what is new; now and then what operators hold in place of rows."""
-        came = sum(len(one.holding.held) for one in self.kept)
+        """Store what is new; now and then the state of operators in place of rows."""
+        came = sum(len(one.state.retained) for one in self.windows)
         if self.frontier is not None and not self.work.endings and Carry.is_due(self.carried, came):
             self._carry(store, self.frontier, number)
-        chunks = [one.keep(store, number) for one in (*self.kept, self.marks)]
+        chunks = [one.keep(store, number) for one in (*self.windows, self.marks)]
         carried = None if self.carried is None else asdict(self.carried)
         return {
             "frontier": self.frontier,
@@ -323,33 +339,35 @@ class Emitting:
     def _carry(self, store: Store, frontier: int, number: int) -> None:
         if self.work.program.forgets:
             self.run.forget(self.reached(self.known))
-        self.carried = Carry.written(store, self.carried, number, frontier, self.run.held, self.run.state)
-        for one in self.kept:
-            held = one.holding.held
-            one.holding = replace(one.holding, held=held.where(np.zeros(len(held), bool)))
+        self.carried = Carry.written(store, self.carried, number, frontier, self.run.retained, self.run.state)
+        for one in self.windows:
+            retained = one.state.retained
+            one.state = replace(one.state, retained=retained.where(np.zeros(len(retained), bool)))
         self._forget_marks(None)
 
-    def tell(self, account: BucketAccount) -> None:
-        """Say what is held."""
-        account.groups, account.for_groups = self.run.held, self.for_groups
+    def report(self, account: BucketAccount) -> None:
+        """Report the state."""
+        account.groups, account.for_groups = self.run.retained, self.for_groups
         account.stored = 0 if self.carried is None else self.carried.size
-        for at, one in enumerate(self.kept):
-            rows = one.holding.held.rows
-            account.held[at] = rows.num_rows
+        for at, one in enumerate(self.windows):
+            rows = one.state.retained.rows
+            account.retained[at] = rows.num_rows
             account.oldest[at] = pc.min(rows.column(ROWTIME)).as_py()
             account.size[at] = one.size
 
 
-def _nothing(schema: pa.Schema) -> Holding:
+def _nothing(schema: pa.Schema) -> InputState:
     none, empty = np.zeros(0, np.int64), schema.empty_table()
-    return Holding(Held.of(empty, none, none, none), empty, none)
+    return InputState(TimedRows.of(empty, none, none, none), empty, none)
 
 
-def _with(holding: Holding, rows: pa.Table, chunk: int) -> Holding:
+def _with(state: InputState, rows: pa.Table, chunk: int) -> InputState:
     """With more rows, which are kept in a chunk."""
     if not rows.num_rows:
-        return holding
+        return state
     count = rows.num_rows
     enter, leave = np.zeros(count, np.int64), np.full(count, NEVER)
-    held = holding.held.with_rows(Held.of(rows.combine_chunks(), enter, leave, np.full(count, chunk)))
-    return replace(holding, held=held, chunks={**holding.chunks, chunk: count})
+    retained = state.retained.with_rows(
+        TimedRows.of(rows.combine_chunks(), enter, leave, np.full(count, chunk))
+    )
+    return replace(state, retained=retained, chunks={**state.chunks, chunk: count})

@@ -32,7 +32,8 @@ def streaming(plan: LivePlan) -> DataFrame:
 
 
 def streaming_late(plan: LivePlan) -> DataFrame:
-    """The late rows of the streams that a query reads, as :func:`.steps.late_shown` has them.
+    """The late rows of the streams that a query reads, in the form of
+    :func:`windrow.spark.live.micro_batches.steps.late_shown`.
 
     Raises
     ------

@@ -60,13 +60,11 @@ def _why_not_stream(stream: Stream) -> str | None:
     assert live is not None
     if live.identity:
         return "a named stream"
-    if PRODUCER in live.given:
+    if PRODUCER in live.declared:
         return "a stream of several producers"
-    if PATTERN in live.given:
+    if PATTERN in live.declared:
         return "promises by patterns"
-    if live.idle is not None:
-        return "a stream that may be idle"
-    return "FUTURE" if live.ordering.future is not None else None
+    return "a stream that may be idle" if live.idle is not None else None
 
 
 def graph_of(plan: LivePlan, buckets: int | None = None, envelope: str | None = None) -> Graph:

@@ -1,4 +1,4 @@
-"""Which rows of a bucket no change is made of any more, so that they are not kept: by the watermark alone."""
+"""Which rows of a bucket can be dropped: by the watermark alone, no change comes of them."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import pyarrow as pa
 from pyspark.sql.types import StructField, StructType
 
 from windrow.algebra.rewriting.time_windows_as_sql import TimeWindow
-from windrow.kernels.stages import Program, Run
+from windrow.kernels.incremental import Program, Run
 from windrow.kernels.zset.time_windows import of_ticks
 from windrow.plan.event_time import ClosedKeys
 from windrow.spark.live.executors.bucket_state import not_here
 from windrow.spark.live.micro_batches.session_rows import alike, ended, window_of
 from windrow.spark.live.operators.incremental import in_memory
-from windrow.spark.live.operators.watermark_conditions import WatermarkConditions, is_held
+from windrow.spark.live.operators.watermark_conditions import WatermarkConditions, where_true
 from windrow.spark.live.plans.emit_queries import EmittedPlan
 from windrow.spark.logs.session_streams import ROWTIME
 
@@ -52,7 +52,7 @@ class Ending:
 
     def of(self, rows: pa.Table, mark: int) -> Bools:
         """Which rows are over at a watermark."""
-        below = partial(is_held, self._run, self.value.name, mark=mark)
+        below = partial(where_true, self._run, self.value.name, mark=mark)
         if self.window is not None:
             return ended(self.window, rows, below)
         ticks = rows.column(ROWTIME).to_numpy()
@@ -86,11 +86,11 @@ class Endings:
 
 
 def endings_of(plan: EmittedPlan, conditions: WatermarkConditions, name: str) -> Endings | None:
-    """When rows of a stream are over; None where the watermark alone does not tell."""
-    clocks = {None if (timed := one.timed) is None else timed.rowtime for one in plan.query.streams.values()}
+    """When rows of a stream are over; None where the watermark alone does not decide."""
+    scales = {None if (timed := one.timed) is None else timed.rowtime for one in plan.query.streams.values()}
     groupings_of = _of_sessions if plan.has_sessions else _of_rowtimes
     groupings = groupings_of(plan, conditions, name)
-    if len(clocks) != 1 or None in clocks or not groupings or not all(groupings):
+    if len(scales) != 1 or None in scales or not groupings or not all(groupings):
         return None
     return Endings(groupings, (plan.query.how.lateness or {}).get(name, 0))
 

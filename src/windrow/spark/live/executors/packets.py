@@ -16,9 +16,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from windrow.spark.gateway import Gateway
-from windrow.spark.live.executors.bucket import LATE_AT
 from windrow.spark.live.executors.bucket_task import BucketTask, TaskSide, TaskStream, Work
-from windrow.spark.live.executors.packing import BUCKET, DATA, NOTE, PACKETS, pack
+from windrow.spark.live.executors.packing import BUCKET, DATA, LATE_AT, NOTE, PACKETS, pack
 from windrow.spark.live.executors.processor import BucketProcessor
 from windrow.spark.live.executors.programs import Key
 from windrow.spark.live.executors.unpacking import late_rows
@@ -45,20 +44,20 @@ class Side:
     Attributes
     ----------
     name
-        By which it is known what of it is kept.
+        By which it is known what of it is retained.
     stream
         The name of the stream.
     key
-        The columns of what is kept, or what is computed of these, by which rows are divided; none where one
-        bucket has all of them.
-    shown
+        The columns of what is retained, or what is computed of these, by which rows are divided; none where
+        one bucket has all of them.
+    labels
         The same as a user knows them.
     """
 
     name: str
     stream: str
     key: Key
-    shown: tuple[str, ...]
+    labels: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -80,7 +79,7 @@ class Graph:
     envelope: str
 
     is_timed: ClassVar[bool] = False
-    """Whether it is told by processing time."""
+    """Whether it is emitted by processing time."""
 
     @property
     @abstractmethod
@@ -94,7 +93,7 @@ class Graph:
 
     @abstractmethod
     def entries(self, frames: Mapping[str, DataFrame] | None = None) -> tuple[DataFrame, BucketTask]:
-        """The entries with what is computed of each, and what tasks are told of them.
+        """The entries with what is computed of each, and what tasks know of them.
 
         Parameters
         ----------
@@ -104,14 +103,14 @@ class Graph:
 
     @abstractmethod
     def changes(self, packets: DataFrame) -> DataFrame:
-        """What is given, from packets: of a relation its changes, of a stream its rows."""
+        """The output, from packets: of a relation its changes, of a stream its rows."""
 
     @abstractmethod
     def changes_of(self, tables: Sequence[pa.Table]) -> pa.Table | None:
         """The same of the rows of packets, in memory; None where Spark is needed for it."""
 
     def packets(self) -> DataFrame:
-        """What the buckets give for each micro-batch: `NOTE` and `DATA`."""
+        """The output of the buckets for each micro-batch: `NOTE` and `DATA`."""
         entries, task = self.entries()
         sql = self.plan.text
         packed = map_in_arrow(
@@ -146,25 +145,25 @@ class Graph:
         known = self.plan.catalog.streams
         return [(at, name, known[name]) for at, name in enumerate(sorted(self.plan.streams))]
 
-    def _told(
+    def _with_task(
         self, frame: DataFrame, columns: Sequence[Mapping[str, str]], work: Work
     ) -> tuple[DataFrame, BucketTask]:
-        """The columns of entries that tasks read, and what they are told.
+        """The columns of entries that tasks read, and the task that reads them.
 
         Parameters
         ----------
         columns
-            Of each side what is kept of its rows: names there, and those that entries have.
+            Of each side what is retained of its rows: names there, and those that entries have.
         """
-        streams, own = [], self.plan.clock
+        streams, own = [], self.plan.scale
         for at, name, stream in self.streams:
             live = stream.live
             assert live is not None
-            bound = inside(at, BOUND) if BOUND in live.given else None
-            ticks = stream.clock.nanoseconds // own.nanoseconds
-            shown = {column: inside(at, column) for column in stream.columns}
+            bound = inside(at, BOUND) if BOUND in live.declared else None
+            ticks = stream.scale.nanoseconds // own.nanoseconds
+            visible = {column: inside(at, column) for column in stream.columns}
             of_time = inside(at, ROWTIME), inside(at, PTIME)
-            streams.append(TaskStream(name, at, live.ordering, ticks, *of_time, bound, shown))
+            streams.append(TaskStream(name, at, live.ordering, ticks, *of_time, bound, visible))
         places, seen, sides = {name: at for at, name, _ in self.streams}, set[int](), []
         for side, kept in zip(self.sides, columns, strict=True):
             place = places[side.stream]
@@ -189,8 +188,8 @@ class Graph:
 
     @property
     def _identity(self) -> str:
-        told = json.dumps(self.plan.fingerprint(), sort_keys=True)
-        return hashlib.sha256(told.encode()).hexdigest()
+        text = json.dumps(self.plan.fingerprint(), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()
 
 
 def numbered(schema: StructType) -> StructType:

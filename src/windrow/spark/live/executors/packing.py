@@ -1,4 +1,4 @@
-"""Entries into packets: the rows of each bucket as Arrow tables, and what a task knows of the clocks."""
+"""Entries as packets: the rows of each bucket as Arrow tables, and what a task knows of the watermarks."""
 
 from __future__ import annotations
 
@@ -18,18 +18,24 @@ from windrow.kernels.dividing import DerivedKey
 from windrow.kernels.hashing import hashes
 from windrow.spark.live.executors.as_bytes import to_bytes
 from windrow.spark.live.executors.bucket_state import not_computed
-from windrow.spark.live.executors.bucket_task import BucketTask, TaskSide
-from windrow.streams.admission.parts import BatchPart
-from windrow.streams.entries import NO_BOUND
+from windrow.spark.live.executors.bucket_task import BucketTask, TaskSide, TaskStream
+from windrow.spark.live.input.arrivals import VIOLATED
+from windrow.spark.logs.session_streams import REASON
+from windrow.streams.admission.parts import Ahead, BatchPart
+from windrow.streams.entries import NO_BOUND, Decision, reasons
 
-__all__ = ["BUCKET", "DATA", "NOTE", "PACKETS", "PROMISED", "SEEN", "pack"]
+__all__ = ["BOUNDED", "BUCKET", "DATA", "LATE_AT", "LIMIT", "NOTE", "PACKETS", "SEEN", "pack"]
 
 BUCKET, NOTE, DATA = "bucket", "note", "data"
 PACKETS = f"{BUCKET} int, {NOTE} string, {DATA} binary"
 """A packet: whom it is for, what it is, as JSON, and rows as an Arrow stream."""
 
-SEEN, PROMISED = "__seen", "__promised"
+SEEN, BOUNDED = "__seen", "__promised"
 """What was said in a row's part before it."""
+LIMIT = "__limit"
+"""Of a row that is too far ahead of its processing time the greatest rowtime that it may have; else NULL."""
+LATE_AT = "__late_at"
+"""The rowtime of a late row."""
 
 _ROWS_AT_ONCE = 1 << 18
 
@@ -44,13 +50,16 @@ class _Read:
     Attributes
     ----------
     said
-        What its entries say of the clock.
+        What its entries say of the watermark.
     ptime
         When the last of them came.
+    ahead
+        How many of its bounds are too far ahead of their processing time.
     """
 
     said: BatchPart = field(default_factory=BatchPart)
     ptime: int = 0
+    ahead: int = 0
 
 
 def pack(task: BucketTask, batches: Iterable[pa.RecordBatch], number: int) -> Iterator[pa.RecordBatch]:
@@ -75,27 +84,35 @@ def pack(task: BucketTask, batches: Iterable[pa.RecordBatch], number: int) -> It
                 for packet in _packed(task, place, rows, known, order, counted):
                     counted += 1
                     yield packet
-    told = [
-        json.dumps({"stream": place, "order": json.loads(order), "ptime": one.ptime, **asdict(one.said)})
+    notes_of = [
+        json.dumps(
+            {
+                "stream": place,
+                "order": json.loads(order),
+                "ptime": one.ptime,
+                "ahead": one.ahead,
+                **asdict(one.said),
+            }
+        )
         for (place, order), one in read.items()
     ]
-    if told:
-        buckets = np.repeat(np.array(task.buckets, np.int32), len(told))
-        notes = pa.array(told * len(task.buckets), pa.string())
+    if notes_of:
+        buckets = np.repeat(np.array(task.buckets, np.int32), len(notes_of))
+        notes = pa.array(notes_of * len(task.buckets), pa.string())
         yield _packets(buckets, notes, pa.nulls(len(notes), pa.binary()))
 
 
 def _tables(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
     """The batches, several together where they are small."""
-    held, rows = list[pa.RecordBatch](), 0
+    waiting, rows = list[pa.RecordBatch](), 0
     for batch in batches:
-        held.append(batch)
+        waiting.append(batch)
         rows += batch.num_rows
         if rows >= _ROWS_AT_ONCE:
-            yield pa.Table.from_batches(held)
-            held, rows = [], 0
+            yield pa.Table.from_batches(waiting)
+            waiting, rows = [], 0
     if rows:
-        yield pa.Table.from_batches(held)
+        yield pa.Table.from_batches(waiting)
 
 
 def _parts(task: BucketTask, table: pa.Table, number: int) -> Iterator[tuple[Order, pa.Table]]:
@@ -139,21 +156,42 @@ def _packed(
             condition="NULL_ROWTIME",
             hint="leave such rows out where the stream is made: df.where('… IS NOT NULL')",
         )
-    read.said, seen, promised = read.said.read(rowtimes, bounds)
-    read.ptime = max(read.ptime, pc.max(entries.column(stream.ptime)).as_py())
+    ptimes = entries.column(stream.ptime).to_numpy()
+    read.ptime = max(read.ptime, int(ptimes.max()))
+    limit, ahead = {}, None
+    if stream.ordering.future is not None:
+        ahead = Ahead.of(stream.ordering.future, rowtimes, bounds, ptimes)
+        limit = {LIMIT: pa.array(ahead.limits, mask=~ahead.rows)}
+        rowtimes = np.where(ahead.rows, NO_BOUND, rowtimes)
+        if bounds is not None and ahead.bounds.any():
+            note = json.dumps({"bounds": place, "order": order, "place": counted})
+            yield _packet(task.buckets[0], note, _bounds_ahead(stream, entries, bounds, ahead))
+            read.ahead += int(ahead.bounds.sum())
+            bounds = np.where(ahead.bounds, NO_BOUND, bounds)
+    read.said, seen, bounded = read.said.read(rowtimes, bounds)
     for at, side in enumerate(task.sides):
         if side.stream != place:
             continue
-        told = {name: entries.column(name) for name in _travelling(task, side)}
-        said = {SEEN: seen} if bounds is None else {SEEN: seen, PROMISED: promised}
-        table = pa.table({**told, **said})
-        rows = table if is_row.all() else table.filter(pa.array(is_row))
+        columns = {name: entries.column(name) for name in _travelling(task, side)}
+        said = {SEEN: seen} if bounds is None else {SEEN: seen, BOUNDED: bounded}
+        table = pa.table({**columns, **said, **(limit if side.is_first else {})})
+        # a row too far ahead is nothing but a late row of the first side
+        chosen = is_row if ahead is None or side.is_first else is_row & ~ahead.rows
+        rows = table if chosen.all() else table.filter(pa.array(chosen))
         note = json.dumps({"side": at, "order": order, "place": counted})
         buckets, data = [], []
-        for bucket, chosen in _divided(task, side, rows):
+        for bucket, own in _divided(task, side, rows):
             buckets.append(bucket)
-            data.append(to_bytes(chosen))
+            data.append(to_bytes(own))
         yield _packets(np.array(buckets, np.int32), pa.array([note] * len(buckets), pa.string()), data)
+
+
+def _bounds_ahead(stream: TaskStream, entries: pa.Table, bounds: Ints, ahead: Ahead) -> pa.Table:
+    """The bounds that are too far ahead, in the form of late rows."""
+    at, limits = bounds[ahead.bounds], ahead.limits[ahead.bounds]
+    why = reasons(np.full(len(at), Decision.QUARANTINED), limits, np.zeros(len(at), bool))
+    nothing = {name: pa.nulls(len(at), entries.schema.field(name).type) for name in stream.columns.values()}
+    return pa.table({**nothing, LATE_AT: at, VIOLATED: limits, REASON: why})
 
 
 def _travelling(task: BucketTask, side: TaskSide) -> list[str]:
@@ -196,6 +234,10 @@ def _key(side: TaskSide, key: str | DerivedKey, rows: pa.Table) -> pa.ChunkedArr
     if found is None:
         raise not_computed()
     return found
+
+
+def _packet(bucket: int, note: str, table: pa.Table) -> pa.RecordBatch:
+    return _packets(np.array([bucket], np.int32), pa.array([note], pa.string()), [to_bytes(table)])
 
 
 def _packets(

@@ -1,4 +1,4 @@
-"""What Spark calls with the packets of a bucket, and its state store as a bucket sees it."""
+"""The function that Spark calls for the packets of a bucket, and its view of the state store."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class BucketProcessor(StatefulProcessor):
         rows: Iterator[Any],
         timerValues: Any,  # noqa: ARG002, N803
     ) -> Iterator[pd.DataFrame]:
-        """What the bucket gives for the packets of a micro-batch."""
+        """The output of the bucket for the packets of a micro-batch."""
         pairs = (zip(frame[NOTE], frame[DATA], strict=True) for frame in rows)
         try:
             for note, data in advanced(

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from windrow.kernels.computed.computed_steps import ComputedStep
+from windrow.kernels.computed.computed_operations import ComputedOperation
 from windrow.kernels.dividing import DerivedKey, divisions
-from windrow.kernels.stages import Fragment, Program
+from windrow.kernels.incremental import Fragment, Program
 from windrow.spark.live.operators.lookups import LookUp, SmallTable
 
-__all__ = ["Key", "keys_of", "shown_keys", "with_tables"]
+__all__ = ["Key", "key_labels", "keys_of", "with_tables"]
 
 Key = tuple[str | DerivedKey, ...]
 """The columns by which rows are divided."""
@@ -24,23 +24,23 @@ def with_tables(program: Program) -> Program:
     def of(fragment: Fragment) -> Fragment:
         parts, computed = tuple(map(of, fragment.parts)), fragment.computed
         if computed is not None:
-            computed = replace(computed, steps=[*map(_with_table, computed.steps)])
+            computed = replace(computed, operations=[*map(_with_table, computed.operations)])
         return replace(fragment, computed=computed, parts=parts)
 
     nodes = tuple(replace(node, sides=tuple(map(of, node.sides))) for node in program.nodes)
     return replace(program, nodes=nodes, outputs=tuple(map(of, program.outputs)))
 
 
-def _with_table(step: ComputedStep) -> ComputedStep:
-    if isinstance(step, LookUp) and isinstance(step.table, SmallTable):
-        return replace(step, table=step.table.collected())
-    return step
+def _with_table(operation: ComputedOperation) -> ComputedOperation:
+    if isinstance(operation, LookUp) and isinstance(operation.table, SmallTable):
+        return replace(operation, table=operation.table.collected())
+    return operation
 
 
 def keys_of(
     program: Program,
     leaves: Mapping[int, pa.Schema],
-    shown: Collection[str],
+    output: Collection[str],
     missing: Mapping[int, pa.Schema],
 ) -> tuple[Key, ...]:
     """Of each leaf the columns by which all divisions have it that have all leaves; none where none has.
@@ -48,13 +48,13 @@ def keys_of(
     Columns that are computed are taken where no division does without. Where rows of a table come at the
     beginning, one bucket has these. The arguments are those of :func:`divisions`.
     """
-    found = divisions(program, leaves, shown, missing) if program.beginning is None else []
+    found = divisions(program, leaves, output, missing) if program.beginning is None else []
     whole = [one for one in found if one.keys() == leaves.keys()]
     plain = [one for one in whole if not any(isinstance(column, DerivedKey) for column in one.values())]
     return tuple(tuple(dict.fromkeys(one[leaf] for one in plain or whole)) for leaf in leaves)
 
 
-def shown_keys(key: Key, names: Mapping[str, str]) -> tuple[str, ...]:
+def key_labels(key: Key, names: Mapping[str, str]) -> tuple[str, ...]:
     """The columns as a user knows them, where they have these names; others are computed."""
-    shown = [None if isinstance(one, DerivedKey) else names.get(one) for one in key]
-    return tuple(dict.fromkeys(one or "what is computed" for one in shown))
+    labels = [None if isinstance(one, DerivedKey) else names.get(one) for one in key]
+    return tuple(dict.fromkeys(one or "what is computed" for one in labels))

@@ -1,4 +1,4 @@
-"""What buckets give, as rows: changes in the form that is asked for, groups, and late rows."""
+"""The output of buckets as rows: changes in the requested form, groups, and late rows."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import StructType
 
-from windrow.algebra.clock import Clock
-from windrow.kernels.stages import Times, changes, netted
+from windrow.algebra.time_scale import TimeScale
+from windrow.kernels.incremental import Times, changes, netted
 from windrow.kernels.zset.relation import AT, DIFF, ENTER, LEAVE, NEVER
 from windrow.spark.arrow import arrow_type
 from windrow.spark.live.executors.as_bytes import from_bytes
 from windrow.spark.live.executors.packing import DATA, NOTE
 from windrow.spark.live.executors.windowed import EARLIER
 from windrow.spark.live.operators.envelopes import enveloped, inserted
-from windrow.spark.relations.varying import columns_of
+from windrow.spark.relations.time_varying_relation import columns_of
 
-__all__ = ["AsGiven", "Shape", "is_of_rows", "late_rows", "rows_of_groups", "told"]
+__all__ = ["Shape", "Unchanged", "is_of_rows", "late_rows", "outputs", "rows_of_groups"]
 
 _TOLD_NOW = Times(EARLIER + 1, NEVER)
 
@@ -34,8 +34,8 @@ class Shape:
     names
         The columns of the query.
     chosen
-        Those of the rows that are given, in their order.
-    clock
+        Those of the output, in their order.
+    scale
         What instants are counted in.
     form
         An envelope; ``"ISTREAM"``, ``"DSTREAM"`` or ``"RSTREAM"``; None for the columns, `AT` and `DIFF`.
@@ -47,7 +47,7 @@ class Shape:
 
     names: tuple[str, ...]
     chosen: tuple[str, ...]
-    clock: Clock
+    scale: TimeScale
     form: str | None
     is_net: bool
     is_packed: bool
@@ -61,16 +61,16 @@ class Shape:
         if self.form is None:
             return found
         if self.form in _STREAMS:
-            return inserted(found, self.names, self.clock, _STREAMS[self.form])
-        return enveloped(found, self.names, self.clock, self.form)
+            return inserted(found, self.names, self.scale, _STREAMS[self.form])
+        return enveloped(found, self.names, self.scale, self.form)
 
     def schema(self, result: StructType) -> StructType:
         """The names and types of what is shown, where those of the query's columns are these."""
         kinds = {name: arrow_type(field.dataType) for name, field in zip(self.chosen, result, strict=True)}
         times = [(name, pa.int64()) for name in (ENTER, LEAVE)]
-        shown = self.of(pa.schema([*kinds.items(), *times]).empty_table())
+        made = self.of(pa.schema([*kinds.items(), *times]).empty_table())
         first, schema = _FIRST.get(self.form or "", 0), StructType()
-        for at, field in enumerate(shown.schema):
+        for at, field in enumerate(made.schema):
             is_own = first <= at < first + len(result)
             kind = result[at - first].dataType if is_own else from_arrow_type(field.type, True)
             schema = schema.add(field.name, kind)
@@ -78,7 +78,7 @@ class Shape:
 
 
 @dataclass(frozen=True)
-class AsGiven:
+class Unchanged:
     """Rows that are shown as they are."""
 
     is_packed = True
@@ -92,15 +92,15 @@ _STREAMS = {"ISTREAM": 1, "DSTREAM": -1, "RSTREAM": 1}
 """The changes of which a stream's rows are, those that enter or those that leave."""
 
 _FIRST = {"op": 2, **dict.fromkeys(_STREAMS, 1)}
-"""Where the columns of the query begin in what is shown, where that is not the first."""
+"""Where the columns of the query begin in the output, where that is not the first."""
 
 
-def told(shape: Shape | AsGiven, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """What is shown of all rows of a task, under names of ours."""
+def outputs(shape: Shape | Unchanged, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The output of all rows of a task, under internal names."""
     tables = list(_of_kind("rows", batches) if shape.is_packed else map(_table, batches))
     if tables:
-        shown = shape.of(pa.concat_tables(tables))
-        yield from _numbered(shown).to_batches()
+        made = shape.of(pa.concat_tables(tables))
+        yield from _numbered(made).to_batches()
 
 
 def is_of_rows(note: str) -> bool:
@@ -123,8 +123,8 @@ def late_rows(place: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Reco
 def _of_kind(kind: str, batches: Iterable[pa.RecordBatch], stream: int | None = None) -> Iterator[pa.Table]:
     for batch in batches:
         for note, data in zip(batch.column(NOTE).to_pylist(), batch.column(DATA).to_pylist(), strict=True):
-            told_of = json.loads(note)
-            if told_of["kind"] == kind and told_of.get("stream") == stream:
+            pattern_schema = json.loads(note)
+            if pattern_schema["kind"] == kind and pattern_schema.get("stream") == stream:
                 yield from_bytes(data)
 
 

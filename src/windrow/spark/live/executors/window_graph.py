@@ -15,8 +15,8 @@ from pyspark.sql.types import LongType, StructType
 from windrow.plan.columns import ROWS
 from windrow.spark.live.executors.bucket_task import BucketTask
 from windrow.spark.live.executors.packets import Graph, Side, numbered
-from windrow.spark.live.executors.programs import Key, keys_of, shown_keys, with_tables
-from windrow.spark.live.executors.unpacking import Shape, rows_of_groups, told
+from windrow.spark.live.executors.programs import Key, key_labels, keys_of, with_tables
+from windrow.spark.live.executors.unpacking import Shape, outputs, rows_of_groups
 from windrow.spark.live.executors.windowed import BucketWindows, OverWindows
 from windrow.spark.live.micro_batches.steps import STREAM, entries_of, in_one, inside
 from windrow.spark.live.micro_batches.windowed_columns import StageColumns
@@ -27,7 +27,7 @@ from windrow.spark.live.operators.window_flow import WindowFlow
 from windrow.spark.live.reading.windowed_queries import WindowedQuery
 from windrow.spark.logs.session_streams import ROWTIME
 from windrow.spark.relations.changelog import as_cql
-from windrow.spark.relations.varying import ENTER, LEAVE, columns_of
+from windrow.spark.relations.time_varying_relation import ENTER, LEAVE, columns_of
 from windrow.spark.runtime.interpreter import map_in_arrow
 from windrow.spark.tasks.exchange import in_worker
 
@@ -45,7 +45,7 @@ class WindowGraph(Graph):
         """The windows."""
         made = []
         for side, key in zip(self.stage.sides, self._keys, strict=True):
-            made.append(Side(side.name, side.stream, key, shown_keys(key, side.columns)))
+            made.append(Side(side.name, side.stream, key, key_labels(key, side.columns)))
         return made
 
     @cached_property
@@ -106,14 +106,14 @@ class WindowGraph(Graph):
         for at, name, _ in self.streams:
             is_row = (F.col(STREAM) == at) & F.col(inside(at, ROWTIME)).isNotNull()
             frame, read = columns.reading(frame, at, name, is_row)
-            for side, shown in read.items():
+            for side, emitted in read.items():
                 kept = columns.kept(next(one for one in self.stage.sides if one.name == side))
-                sides[side] = {inner: shown[own] for inner, own in kept.items()}
+                sides[side] = {inner: emitted[own] for inner, own in kept.items()}
         over = self._over
         if over is not None:
             over = replace(over, program=with_tables(over.program))
         work = BucketWindows(self.stage.block, self.stage.passes_on, over)
-        return self._told(frame, [sides[side.name] for side in self.stage.sides], work)
+        return self._with_task(frame, [sides[side.name] for side in self.stage.sides], work)
 
     def changes(self, packets: DataFrame) -> DataFrame:
         """What changes, from packets: of a relation in the form of an envelope, of a stream its rows."""
@@ -122,11 +122,11 @@ class WindowGraph(Graph):
             rows = self._after(packets)
         result = shape.schema(self.stage.result)
         made = map_in_arrow(
-            rows, in_worker(lambda batches, _: told(shape, batches), self.plan.text), numbered(result)
+            rows, in_worker(lambda batches, _: outputs(shape, batches), self.plan.text), numbered(result)
         ).toDF(*result.names)
         if shape.form is not None:
             return made
-        return as_cql(made, columns_of(self.stage.names), self.plan.clock)
+        return as_cql(made, columns_of(self.stage.names), self.plan.scale)
 
     def changes_of(self, tables: Sequence[pa.Table]) -> pa.Table | None:
         """The same of the rows of packets, in memory; None where Spark is needed for it."""
@@ -143,9 +143,9 @@ class WindowGraph(Graph):
         stage, columns = self.stage, columns_of(self.stage.names)
         chosen = stage.block.chosen if stage.after is None else columns
         chosen = chosen if self._flow is None else self._flow.columns
-        shown = stage.kind or (self.envelope if self.envelope in IN_MEMORY else None)
+        emitted = stage.kind or (self.envelope if self.envelope in IN_MEMORY else None)
         is_net, is_packed = stage.is_net or stage.passes_on, stage.after is None
-        return Shape(tuple(stage.names), tuple(chosen), self.plan.clock, shown, is_net, is_packed)
+        return Shape(tuple(stage.names), tuple(chosen), self.plan.scale, emitted, is_net, is_packed)
 
     def _after(self, packets: DataFrame) -> DataFrame:
         """The rows that Spark makes of groups."""
@@ -176,8 +176,8 @@ def _keys(stage: WindowedQuery) -> tuple[tuple[str, ...], ...]:
             if (limits[0] is None or left in limits[0]) and (limits[1] is None or right in limits[1])
         ]
         same = all(first.schema.field(one).type == others[0].schema.field(other).type for one, other in pairs)
-        shown = all((0, one) in block.outputs or (1, other) in block.outputs for one, other in pairs)
-        if not pairs or not same or not (shown or stage.is_net):
+        emitted = all((0, one) in block.outputs or (1, other) in block.outputs for one, other in pairs)
+        if not pairs or not same or not (emitted or stage.is_net):
             return (), ()
         left, right = zip(*pairs, strict=True)
         return left, right

@@ -1,4 +1,4 @@
-"""Windows of a bucket, and what one block of a query makes of them."""
+"""CQL in a bucket: its windows, and one block or program over them."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow.errors import InputError
-from windrow.kernels.stages import (
-    PER_STEP,
+from windrow.kernels.incremental import (
+    PER_MICRO_BATCH,
     Block,
-    Held,
-    Holding,
+    InputState,
     Operated,
     Program,
     Run,
+    TimedRows,
     Times,
     UnmatchedError,
     WindowInput,
@@ -34,7 +34,7 @@ from windrow.streams.entries import FOREVER
 __all__ = ["EARLIER", "BucketWindows", "OverWindows", "Windowed"]
 
 EARLIER = -NEVER
-"""When rows enter that a micro-batch before has told of."""
+"""When rows enter that an earlier micro-batch has emitted."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,12 +53,12 @@ class OverWindows:
     leaves: tuple[int, ...]
     reads: tuple[tuple[str, ...], ...]
 
-    def step(self, run: Run, held: Sequence[Held], times: Times, origin: int | None) -> pa.Table:
+    def advance(self, run: Run, retained: Sequence[TimedRows], times: Times, origin: int | None) -> pa.Table:
         """What enters and leaves by what enters and leaves the windows; `origin` is their first instant."""
-        parts = zip(self.leaves, held, self.reads, strict=True)
+        parts = zip(self.leaves, retained, self.reads, strict=True)
         try:
             moves = {leaf: rows_of(own, times, reads) for leaf, own, reads in parts}
-            (rows,) = run.step(moves, times, origin if times.since is None else None)
+            (rows,) = run.advance(moves, times, origin if times.since is None else None)
         except UnmatchedError as error:
             raise unstable(error) from None
         return rows
@@ -73,7 +73,7 @@ class BucketWindows:
     block
         That; its windows are the task's sides.
     passes_on
-        Whether rows are given as they are at their rowtimes, and no window holds them.
+        Whether rows are emitted unchanged at their rowtimes, and no window retains them.
     plan
         Operators that take what enters and leaves the windows, in place of the block's; None for those.
     """
@@ -83,51 +83,51 @@ class BucketWindows:
     plan: OverWindows | None = None
 
     def begin(self, task: BucketTask) -> Windowed:
-        """Windows that hold nothing."""
-        kept = [BucketWindow(side.name, Holding.nothing(side)) for side in self.block.inputs]
-        return Windowed(task, self, kept, self.block.going_on())
+        """Windows without state."""
+        windows = [BucketWindow(side.name, InputState.nothing(side)) for side in self.block.inputs]
+        return Windowed(task, self, windows, self.block.going_on())
 
-    def again(self, task: BucketTask, told: Mapping[str, Any], store: Store) -> Windowed:
-        """What windows held."""
-        held, frontier = self.begin(task), told["frontier"]
-        # of rows that are given as they are, those at the frontier have been, too
+    def again(self, task: BucketTask, stored: Mapping[str, Any], store: Store) -> Windowed:
+        """What windows retained."""
+        state, frontier = self.begin(task), stored["frontier"]
+        # of rows that are emitted unchanged, those at the frontier have been, too
         reached = frontier + 1 if self.passes_on and frontier not in (None, FOREVER) else frontier
-        for one, side, chunks in zip(held.kept, self.block.inputs, told["chunks"], strict=True):
+        for one, side, chunks in zip(state.windows, self.block.inputs, stored["chunks"], strict=True):
             read = one.read(store, chunks)
             rows = {chunk: count for chunk, (count, _) in read.items()}
-            one.holding = Holding.read(side, rows, (table for _, table in read.values()), reached)
-        held.frontier, held.origin = frontier, told["origin"]
-        if held.run is not None and frontier is not None:
-            held.rows_of_block(Times(None, frontier))
-        if held.groups is not None and frontier is not None:
-            if told["carried"] is not None:
-                held.carried = Carry(**told["carried"])
-                held.groups.restore(held.carried.read(store))
-            since = None if held.carried is None else held.carried.at
+            one.state = InputState.read(side, rows, (table for _, table in read.values()), reached)
+        state.frontier, state.origin = frontier, stored["origin"]
+        if state.run is not None and frontier is not None:
+            state.rows_of_block(Times(None, frontier))
+        if state.groups is not None and frontier is not None:
+            if stored["carried"] is not None:
+                state.carried = Carry(**stored["carried"])
+                state.groups.restore(state.carried.read(store))
+            since = None if state.carried is None else state.carried.at
             if since is None or since < frontier:
-                held.rows_of_block(Times(since, frontier))
-        return held
+                state.rows_of_block(Times(since, frontier))
+        return state
 
 
 @dataclass
 class Windowed:
-    """What the windows of a bucket hold.
+    """The state of the windows of a bucket.
 
     Attributes
     ----------
-    kept
+    windows
         The rows of each window.
     groups
         What goes on with groups in place of rows.
     frontier, origin
-        Changes before the one have been given; the other is the first instant of the rows.
+        Changes before the one have been emitted; the other is the first instant of the rows.
     carried
         What is stored of `groups`.
     """
 
     task: BucketTask
     work: BucketWindows
-    kept: list[BucketWindow]
+    windows: list[BucketWindow]
     groups: Operated | None
     frontier: int | None = None
     origin: int | None = None
@@ -138,39 +138,39 @@ class Windowed:
     takes_late = False
 
     def __post_init__(self) -> None:
-        self.came = [[] for _ in self.kept]
+        self.came = [[] for _ in self.windows]
         self.run = None if self.work.plan is None else Run(self.work.plan.program, not_here)
 
     @property
     def size(self) -> int:
         """The bytes of what is stored of windows."""
-        return sum(one.size for one in self.kept)
+        return sum(one.size for one in self.windows)
 
     def take(self, side: int, rows: pa.Table, moment: Moment) -> pa.Table | None:  # noqa: ARG002 - of others
         """Take in rows of a window, as it keeps them."""
-        told, block = self.task.sides[side], self.work.block.inputs[side]
-        stream = self.task.streams[told.stream]
+        read, block = self.task.sides[side], self.work.block.inputs[side]
+        stream = self.task.streams[read.stream]
         ticks = rows.column(stream.rowtime)
         if stream.ticks > 1:
             if (np.abs(ticks.to_numpy()) > 2**62 // stream.ticks).any():
                 raise InputError(
-                    "a rowtime is too large for the clock of the query", condition="ROWTIME_OVERFLOW"
+                    "a rowtime is too large for the time scale of the query", condition="ROWTIME_OVERFLOW"
                 )
             ticks = pc.multiply_checked(ticks, stream.ticks)
-        columns = [rows.column(told.columns[name]) for name in block.schema.names[:-1]]
+        columns = [rows.column(read.columns[name]) for name in block.schema.names[:-1]]
         table = pa.table([*columns, ticks], names=block.schema.names).cast(block.schema)
         self.came[side].append(table)
         return None
 
-    def step(self, moment: Moment, account: BucketAccount) -> pa.Table | None:
+    def process(self, moment: Moment, account: BucketAccount) -> pa.Table | None:
         """Rows with `ENTER` and `LEAVE`, of which those enter at `EARLIER` that were there before."""
-        came, self.came = self.came, [[] for _ in self.kept]
+        came, self.came = self.came, [[] for _ in self.windows]
         until = self.task.frontier(moment.said)
         if self.work.passes_on:
             return self._passed(came[0], account, moment.number, until)
-        for one, tables in zip(self.kept, came, strict=True):
+        for one, tables in zip(self.windows, came, strict=True):
             for table in tables:
-                one.holding = one.holding.with_arrivals(table, moment.number * PER_STEP)
+                one.state = one.state.with_arrivals(table, moment.number * PER_MICRO_BATCH)
         if until is None or (self.frontier is not None and until <= self.frontier):
             return None
         self.origin = self._first_before(until) if self.origin is None else self.origin
@@ -178,11 +178,11 @@ class Windowed:
             return None
         waited, times = self._waiting, Times(self.frontier, until)
         inputs = self.work.block.inputs
-        for one, side in zip(self.kept, inputs, strict=True):
-            one.holding = one.holding.taken(side, times)
+        for one, side in zip(self.windows, inputs, strict=True):
+            one.state = one.state.taken(side, times)
         rows = self.rows_of_block(times)
-        for one, side in zip(self.kept, inputs, strict=True):
-            one.holding = one.holding.after(side, times)
+        for one, side in zip(self.windows, inputs, strict=True):
+            one.state = one.state.after(side, times)
         self.frontier = until
         account.used = waited - self._waiting
         if times.since is None or not rows.num_rows:
@@ -192,75 +192,77 @@ class Windowed:
 
     def _first_before(self, until: int) -> int | None:
         """The first rowtime of the rows that have come, if it is before an instant."""
-        waiting = [one.holding.waiting.column(side.window.rowtime) for one, side in self._sides]
+        waiting = [one.state.waiting.column(side.window.rowtime) for one, side in self._sides]
         firsts = [first for one in waiting if (first := pc.min(one).as_py()) is not None and first < until]
         return min(firsts, default=None)
 
     @property
     def _sides(self) -> list[tuple[BucketWindow, WindowInput]]:
-        return list(zip(self.kept, self.work.block.inputs, strict=True))
+        return list(zip(self.windows, self.work.block.inputs, strict=True))
 
     def rows_of_block(self, times: Times) -> pa.Table:
-        """What is made of what enters and leaves; groups and operators hold what they hold after it."""
-        held = [one.holding.held for one in self.kept]
+        """What changes by what enters and leaves; updates the state of groups and operators."""
+        retained = [one.state.retained for one in self.windows]
         if self.work.plan is not None:
             assert self.run is not None
-            return self.work.plan.step(self.run, held, times, self.origin)
-        return self.work.block.rows(held, times, self.groups)
+            return self.work.plan.advance(self.run, retained, times, self.origin)
+        return self.work.block.rows(retained, times, self.groups)
 
     def _passed(
         self, came: list[pa.Table], account: BucketAccount, number: int, until: int | None
     ) -> pa.Table | None:
-        """The rows that are given as they are: also those at the frontier, at which more may come."""
+        """The rows that are emitted unchanged: also those at the frontier, at which more may come."""
         (side,) = self.work.block.inputs
-        (own,) = self.kept
+        (own,) = self.windows
         rows = pa.concat_tables([side.schema.empty_table(), *came])
         if until is None:
-            own.holding = own.holding.with_arrivals(rows, number * PER_STEP)
+            own.state = own.state.with_arrivals(rows, number * PER_MICRO_BATCH)
             return None
-        waited, chunk = own.holding.waiting.num_rows + rows.num_rows, number * PER_STEP
-        left, given = own.holding.passing(side, rows, chunk, until if until == FOREVER else until + 1)
-        own.holding, self.frontier = left, until
+        waited, chunk = own.state.waiting.num_rows + rows.num_rows, number * PER_MICRO_BATCH
+        left, passed = own.state.passing(side, rows, chunk, until if until == FOREVER else until + 1)
+        own.state, self.frontier = left, until
         account.used = waited - left.waiting.num_rows
         if side.passes is not None:
-            given = given.filter(given.column(side.passes))
-        at = given.column(side.window.rowtime)
-        leave = pa.array(np.full(given.num_rows, NEVER))
-        return given.append_column(ENTER, at).append_column(LEAVE, leave)
+            passed = passed.filter(passed.column(side.passes))
+        at = passed.column(side.window.rowtime)
+        leave = pa.array(np.full(passed.num_rows, NEVER))
+        return passed.append_column(ENTER, at).append_column(LEAVE, leave)
 
     @property
     def _waiting(self) -> int:
         """How many rows wait, each once."""
-        pairs = zip(self.task.sides, self.kept, strict=True)
-        return sum(one.holding.waiting.num_rows for side, one in pairs if side.is_first)
+        pairs = zip(self.task.sides, self.windows, strict=True)
+        return sum(one.state.waiting.num_rows for side, one in pairs if side.is_first)
 
     def keep(self, store: Store, number: int) -> dict[str, Any]:
-        """Store what is new after a step."""
+        """Store what is new after a micro-batch."""
         if self.groups is not None and self.frontier is not None:
             self._carry(store, self.groups, self.frontier, number)
-        chunks = [one.keep(store, number) for one in self.kept]
+        chunks = [one.keep(store, number) for one in self.windows]
         carried = None if self.carried is None else asdict(self.carried)
         return {"frontier": self.frontier, "origin": self.origin, "chunks": chunks, "carried": carried}
 
     def _carry(self, store: Store, groups: Operated, frontier: int, number: int) -> None:
-        """Store what groups hold in place of the rows that they are made of, where these are more."""
-        (own,) = self.kept
-        held = own.holding.held
-        if Carry.is_due(self.carried, len(held)):
-            self.carried = Carry.written(store, self.carried, number, frontier, groups.held, groups.state)
-            own.holding = replace(own.holding, held=held.where(np.zeros(len(held), bool)))
+        """Store the state of groups in place of the rows that they are made of, where these are more."""
+        (own,) = self.windows
+        retained = own.state.retained
+        if Carry.is_due(self.carried, len(retained)):
+            self.carried = Carry.written(store, self.carried, number, frontier, groups.retained, groups.state)
+            own.state = replace(own.state, retained=retained.where(np.zeros(len(retained), bool)))
 
-    def tell(self, account: BucketAccount) -> None:
-        """Say what windows hold."""
-        account.groups = 0 if self.groups is None else self.groups.held
+    def report(self, account: BucketAccount) -> None:
+        """Report the state of windows."""
+        account.groups = 0 if self.groups is None else self.groups.retained
         account.stored = 0 if self.carried is None else self.carried.size
-        sides = zip(self.task.sides, self.work.block.inputs, self.kept, strict=True)
+        sides = zip(self.task.sides, self.work.block.inputs, self.windows, strict=True)
         for at, (side, block, one) in enumerate(sides):
-            rowtime, holding = block.window.rowtime, one.holding
-            held = holding.held
-            account.held[at] = int(held.alive.sum())
-            account.oldest[at] = pc.min(held.rows.column(rowtime).filter(pa.array(held.alive))).as_py()
+            rowtime, state = block.window.rowtime, one.state
+            retained = state.retained
+            account.retained[at] = int(retained.alive.sum())
+            account.oldest[at] = pc.min(
+                retained.rows.column(rowtime).filter(pa.array(retained.alive))
+            ).as_py()
             account.size[at] = one.size
             if side.is_first:
-                account.waiting[side.stream] = holding.waiting.num_rows
-                account.oldest_waiting[side.stream] = pc.min(holding.waiting.column(rowtime)).as_py()
+                account.waiting[side.stream] = state.waiting.num_rows
+                account.oldest_waiting[side.stream] = pc.min(state.waiting.column(rowtime)).as_py()

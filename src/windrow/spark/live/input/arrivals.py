@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from windrow.errors import InputError
 from windrow.punctuations import Pattern
-from windrow.spark.logs.live_source import BOUND, NUMBER, PLACE, PRODUCER, PTIME, STEP, LiveSource
+from windrow.spark.logs.live_source import BOUND, MICRO_BATCH, NUMBER, PLACE, PRODUCER, PTIME, LiveSource
 from windrow.spark.logs.session_streams import ARRIVED, REASON, ROWTIME, Stream
 from windrow.streams import Decision, EntryKind, Ordering, Position, WatermarkState
 from windrow.streams.admission.batch_watermark import advance
@@ -54,17 +54,17 @@ class Arrivals:
     `late` has the columns of the stream, `ROWTIME`, `PRODUCER`, `VIOLATED` and `REASON`. It includes
     quarantined bounds, with any values in the stream's columns. `position` is the stream's position after the
     micro-batch, with its watermark, and `count` the number of arrived rows without duplicates. For streams
-    whose rows have processing times, `clocks` are the changes of the watermark and `told` the punctuations,
-    each with its processing time, and `below` are the admitted rows below the watermark before them, with
-    `PRODUCER`.
+    whose rows have processing times, `watermarks` are the changes of the watermark and `punctuations` the
+    punctuations, each with its processing time, and `below` are the admitted rows below the watermark before
+    them, with `PRODUCER`.
     """
 
     rows: DataFrame
     late: DataFrame | None
     position: Position
     count: int
-    clocks: Watermarks = ()
-    told: Punctuations = ()
+    watermarks: Watermarks = ()
+    punctuations: Punctuations = ()
     below: DataFrame | None = None
 
 
@@ -82,8 +82,8 @@ class _Judged:
     before: Ints
     position: Position
     came: pa.Table | None = None
-    clocks: Watermarks = ()
-    told: Punctuations = ()
+    watermarks: Watermarks = ()
+    punctuations: Punctuations = ()
     bounds: pa.Table | None = None
 
     def late(self, is_late: npt.NDArray[np.bool_]) -> pa.Table:
@@ -174,17 +174,17 @@ def arrivals(
         when = F.col(PTIME) if source.identity else F.lit(now).cast("bigint")
         ties = [when.alias(ARRIVED), F.col(BEFORE)]
     else:
-        says = (PTIME, PRODUCER, SEQUENCE) if source.identity else (STEP, PLACE)
+        says = (PTIME, PRODUCER, SEQUENCE) if source.identity else (MICRO_BATCH, PLACE)
         ties = [F.col(column).alias(tie) for column, tie in zip(says, stream.ties, strict=True)]
-    numbered = rows.withColumn(STEP, F.lit(number).cast("bigint"))
+    numbered = rows.withColumn(MICRO_BATCH, F.lit(number).cast("bigint"))
     ours = numbered.select(*map(quoted, stream.columns), ROWTIME, *ties)
     under = None
     if timed and (judged.before != NO_BOUND).any():
         under = numbered.where(F.col(ROWTIME) < F.col(BEFORE))
         under = under.select(*map(quoted, stream.columns), ROWTIME, *ties, PRODUCER)
     count = ~np.isin(judged.decision, _NOT_AGAIN)
-    clocks, promised = _moved(source, judged, before, now), _promised(source, judged, before, now)
-    return Arrivals(ours, late, judged.position, int(count.sum()), clocks, promised, under)
+    watermarks, punctuations = _moved(source, judged, before, now), _promised(source, judged, before, now)
+    return Arrivals(ours, late, judged.position, int(count.sum()), watermarks, punctuations, under)
 
 
 _NOT_AGAIN = (Decision.DUPLICATE, Decision.FENCED)
@@ -199,13 +199,15 @@ def _refused(*, timed: bool) -> tuple[Decision, ...]:
 def _moved(source: LiveSource, judged: _Judged, before: Position, now: int) -> Watermarks:
     """The changes of the stream's watermark, each with its processing time."""
     at = judged.position.watermark.at
-    return ((now, at),) if not source.identity and at != before.watermark.at else judged.clocks
+    return ((now, at),) if not source.identity and at != before.watermark.at else judged.watermarks
 
 
 def _promised(source: LiveSource, judged: _Judged, before: Position, now: int) -> Punctuations:
     """The punctuations of the stream, each with its processing time."""
     return (
-        judged.told if source.identity else new_punctuations(now, before.watermark, judged.position.watermark)
+        judged.punctuations
+        if source.identity
+        else new_punctuations(now, before.watermark, judged.position.watermark)
     )
 
 
@@ -217,8 +219,8 @@ class Came:
     late: pa.Table | None
     position: Position
     count: int
-    clocks: Watermarks = ()
-    told: Punctuations = ()
+    watermarks: Watermarks = ()
+    punctuations: Punctuations = ()
     below: pa.Table | None = None
 
 
@@ -251,8 +253,8 @@ def came(
         judged = _logged(source, entries, before, entries.select(wanted), timed=timed)
     else:
         judged = _rows(name, stream, entries, before, now, entries.select(wanted))
-    late, under, clock = None, entries.slice(0, 0), np.full(entries.num_rows, NO_BOUND)
-    clock[judged.place] = judged.before
+    late, under, bounds = None, entries.slice(0, 0), np.full(entries.num_rows, NO_BOUND)
+    bounds[judged.place] = judged.before
     is_late = np.isin(judged.decision, _refused(timed=timed))
     if is_late.any() or judged.bounds is not None:
         wrong = judged.late(is_late)
@@ -269,7 +271,7 @@ def came(
         ptimes[judged.came.column(PLACE).to_numpy()] = judged.came.column(_COME).to_numpy()
         entries = entries.set_column(entries.column_names.index(PTIME), PTIME, pa.array(ptimes))
     if timed:
-        entries = entries.append_column(BEFORE, _bounds(clock))
+        entries = entries.append_column(BEFORE, _bounds(bounds))
         when = (
             entries.column(PTIME) if source.identity else pa.repeat(pa.scalar(now, pa.int64()), len(entries))
         )
@@ -283,26 +285,26 @@ def came(
         order = (PTIME, PRODUCER, SEQUENCE)
         chosen |= {tie: rows.column(name) for name, tie in zip(order, stream.ties, strict=True)}
     count = ~np.isin(judged.decision, _NOT_AGAIN)
-    clocks, promised = _moved(source, judged, before, now), _promised(source, judged, before, now)
+    watermarks, punctuations = _moved(source, judged, before, now), _promised(source, judged, before, now)
     below = under if timed and under.num_rows else None
-    return Came(pa.table(chosen), late, judged.position, int(count.sum()), clocks, promised, below)
+    return Came(pa.table(chosen), late, judged.position, int(count.sum()), watermarks, punctuations, below)
 
 
 def _beside(batch: DataFrame, rows: pa.Table) -> DataFrame:
     return F.broadcast(batch.sparkSession.createDataFrame(rows))
 
 
-def _bounds(clock: Ints) -> pa.Array:
+def _bounds(bounds: Ints) -> pa.Array:
     """Watermarks, with NULL for none."""
-    return pa.array(clock, mask=clock == NO_BOUND)
+    return pa.array(bounds, mask=bounds == NO_BOUND)
 
 
 def _rows_for_patterns(batch: DataFrame, control: pa.Table, position: Position) -> pa.Table | None:
     """The columns of the entries' rows that punctuations refer to, in their order; None if there are none."""
     if PATTERN not in control.column_names or not needs_rows(position, control):
         return None
-    promised = chain(position.watermark.shared, *position.watermark.patterns.values())
-    texts = {*control.column(PATTERN).drop_null().to_pylist(), *promised}
+    punctuations = chain(position.watermark.shared, *position.watermark.patterns.values())
+    texts = {*control.column(PATTERN).drop_null().to_pylist(), *punctuations}
     names = sorted({name for text in texts for name in _names_in(text)} & {*batch.columns})
     return batch.select(PLACE, *map(quoted, names)).toArrow().sort_by(PLACE).drop_columns(PLACE)
 
@@ -408,8 +410,8 @@ def _entries(
         distinct = pc.unique(texts).drop_null().to_pylist()
         patterns = {text: pattern_of(text, rows.schema) for text in distinct}
         known = {text: pattern.to_json() for text, pattern in patterns.items()}
-        shown = pa.array([known.get(text) for text in texts.to_pylist()], pa.string()).take(pa.array(which))
-        patterns_of = shown if has_pattern.any() else None
+        made = pa.array([known.get(text) for text in texts.to_pylist()], pa.string()).take(pa.array(which))
+        patterns_of = made if has_pattern.any() else None
         instants = {text: _instant_of(pattern, stream) for text, pattern in patterns.items()}
         of_each = np.array([instants.get(text, 0) for text in texts.to_pylist()], np.int64)
         at = np.where(entries.kind == EntryKind.PATTERN, of_each[which], entries.at)

@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType
 
 from windrow.errors import NotSupportedError, UsageError
 from windrow.spark.live.input.file_batches import is_of_files
-from windrow.spark.logs.live_source import BOUND, PLACE, PRODUCER, PTIME, STEP, FileColumns, LiveSource
+from windrow.spark.logs.live_source import BOUND, MICRO_BATCH, PLACE, PRODUCER, PTIME, FileColumns, LiveSource
 from windrow.spark.logs.session_streams import ROWTIME, Stream
 from windrow.spark.logs.table_log import TableLog, of_frame
 from windrow.streams import Ordering
@@ -65,7 +65,7 @@ def live_stream(
             condition="UNKNOWN_OPTION",
             hint="name the column of bounds",
         )
-    own = {ROWTIME, PRODUCER, PTIME, BOUND, PATTERN, STEP, PLACE}
+    own = {ROWTIME, PRODUCER, PTIME, BOUND, PATTERN, MICRO_BATCH, PLACE}
     reserved = next((name for name in frame.columns if name.lower() in own), None)
     if reserved is not None:
         hint = "rename the column in the streaming DataFrame"
@@ -74,21 +74,21 @@ def live_stream(
     nothing = spark.createDataFrame([], frame.schema)
     # without its column of bounds, which is read below
     plain = of_frame(nothing, replace(log, producer=None, bound=None, punctuation=None))
-    clock = plain.clock
+    scale = plain.scale
     found = {name.lower(): name for name in frame.columns}
     log.refuse_unknown((log.producer, log.bound, log.punctuation), frame.columns)
     bound = None if log.bound is None else found[log.bound.lower()]
     pattern = None if log.punctuation is None else found[log.punctuation.lower()]
-    shown = tuple(name for name in plain.columns if name not in (bound, pattern))
+    names = tuple(name for name in plain.columns if name not in (bound, pattern))
 
     def ticks(name: str) -> Column:
-        return F.expr(clock.of_column(quoted(found[name.lower()]), clock.kind, clock.unit))
+        return F.expr(scale.of_column(quoted(found[name.lower()]), scale.kind, scale.unit))
 
     producer = F.lit("")
     if log.producer is not None:
         producer = F.coalesce(F.col(quoted(found[log.producer.lower()])).cast("string"), F.lit(""))
     columns = (
-        *(F.col(quoted(name)) for name in shown),
+        *(F.col(quoted(name)) for name in names),
         ticks(log.rowtime).alias(ROWTIME),
         producer.alias(PRODUCER),
         F.unix_micros(F.current_timestamp()).alias(PTIME),
@@ -96,23 +96,23 @@ def live_stream(
         *([] if pattern is None else [F.col(quoted(pattern)).cast("string").alias(PATTERN)]),
     )
     if isinstance(lag, datetime.timedelta):
-        lag = lag // datetime.timedelta(microseconds=1) * 1000 // clock.nanoseconds
+        lag = lag // datetime.timedelta(microseconds=1) * 1000 // scale.nanoseconds
     if lag is not None:
         ordering = Ordering.lagging(lag)
     else:
         ordering = Ordering.unordered() if bound is not None else Ordering.ordered()
     if future is not None:
-        ordering = replace(ordering, future=Future(future, clock.nanoseconds))
-    empty = plain.frame.select(*map(quoted, shown), ROWTIME).withColumns(
-        {STEP: F.lit(0).cast("bigint"), PLACE: F.lit(0).cast("bigint")}
+        ordering = replace(ordering, future=Future(future, scale.nanoseconds))
+    empty = plain.frame.select(*map(quoted, names), ROWTIME).withColumns(
+        {MICRO_BATCH: F.lit(0).cast("bigint"), PLACE: F.lit(0).cast("bigint")}
     )
     said = ((PRODUCER, log.producer), (BOUND, bound), (PATTERN, pattern))
-    given = frozenset(name for name, column in said if column is not None)
+    declared = frozenset(name for name, column in said if column is not None)
     said_by = None if log.producer is None else found[log.producer.lower()]
     files = None
     if pattern is None and is_of_files(frame):
-        files = FileColumns(frame.schema, shown, found[log.rowtime.lower()], said_by, bound)
+        files = FileColumns(frame.schema, names, found[log.rowtime.lower()], said_by, bound)
     live = LiveSource(
-        frame.select(*columns), columns, ordering, idle, on_late=log.on_late, given=given, files=files
+        frame.select(*columns), columns, ordering, idle, on_late=log.on_late, declared=declared, files=files
     )
-    return replace(plain, frame=empty, columns=shown, ties=(STEP, PLACE), live=live)
+    return replace(plain, frame=empty, columns=names, ties=(MICRO_BATCH, PLACE), live=live)

@@ -1,6 +1,6 @@
-"""A step of a clause over the partitions that it touches: those of rows that come, and those that end.
+"""A clause in a micro-batch, over the affected partitions: those with new rows, and those that end.
 
-All others stay as they are kept, unless time changes them: then all are gone through.
+The state of all others stays as it is, unless time alone can change them: then all partitions run.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def step_of(
     places = kept.all() if moves else _touched(growing, kept, came, ended, over)
     found = changed(growing, kept.rows(places), came, frontier, ended)
     left = kept.without(_chosen(places, ~found.stays)).with_rows(found.rows, number)
-    return pa.Table.from_batches(found.given, growing.plan.result), left
+    return pa.Table.from_batches(found.emitted, growing.plan.result), left
 
 
 def first_open(kept: KeptRows, rowtime: str) -> pa.Scalar | None:

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql.types import DataType, StructType
 
-from windrow.kernels.stages import Fragment, Run, Times
+from windrow.kernels.incremental import Fragment, Run, Times
 from windrow.spark.analysis.keyed_rows import travelling_schema
 from windrow.spark.analysis.plan_tree import choice_of, optimized_tree
 from windrow.spark.clauses.batch import explained
@@ -164,7 +164,7 @@ class AroundClause:
 
 def keyed_by(run: Run, rows: pa.Table) -> pa.Table:
     """The columns of a clause of rows of its stream, which :attr:`AroundClause.before` computes."""
-    (found,) = run.step({0: rows}, Times(None, 0))
+    (found,) = run.advance({0: rows}, Times(None, 0))
     return found
 
 

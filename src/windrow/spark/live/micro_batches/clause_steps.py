@@ -1,8 +1,8 @@
-"""The steps of a query that is one clause over one live stream: on the driver, over the partitions touched.
+"""The micro-batches of a query that is one clause over one live stream, on the driver.
 
-What is kept is what :class:`windrow.spark.live.micro_batches.steps.Steps` keeps, under the same names, in
-chunks (:mod:`.retained_rows`). A step with more rows than the driver takes is one of those, evaluated by
-tasks over all that is kept, which it writes as they do; and the next one may be here again.
+The state has the names that :class:`windrow.spark.live.micro_batches.steps.Steps` gives it, in chunks
+(:mod:`.retained_rows`). A micro-batch with too many rows for the driver runs there, as Spark tasks over all
+retained rows; the next one may run here again.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from windrow.spark.live.micro_batches.in_memory import (
     waiting_schema,
 )
 from windrow.spark.live.micro_batches.retained_rows import GONE, KeptRows, Marks
-from windrow.spark.live.micro_batches.steps import HELD
+from windrow.spark.live.micro_batches.steps import BUFFERED
 from windrow.spark.live.plans.cascade import TOLD
 from windrow.spark.live.plans.clause_plan import SequencePlan
 from windrow.spark.live.reports.state_table import QueryState, retained_of, state_of
@@ -78,7 +78,7 @@ class ClauseSteps(InMemorySteps):
         self._sequence = plan
         self._around = AroundClause(plan)
         self._name, self._clause, self._stream = self._around.name, self._around.clause, self._around.stream
-        self._held = f"{HELD}{self._name}"
+        self._buffered = f"{BUFFERED}{self._name}"
         self._window = f"window{self._clause.clause.key}"
         keys = [one.columns for one in self._clause.keys]
         self._partition = self._clause.kernel.growing.partition
@@ -104,13 +104,13 @@ class ClauseSteps(InMemorySteps):
     def _take(self, come: Come, number: int, before: CommittedBatch) -> None:
         found, key = come.found[self._name], self._clause.clause.key
         self._tell_late({self._name: self._late(self._name, found.late)}, number)
-        clocks = {self._name: found.position}
-        until = self._frontier(clocks)
+        positions = {self._name: found.position}
+        until = self._frontier(positions)
         came = numbered(self._stream, found.rows, number)
         memory = self._memory(before)
         rows, is_settled = memory.rows, memory.is_settled
         moved = until is not None and (before.frontier is None or until > before.frontier)
-        closes = self._endings.take(number, before.number, before.clocks, clocks)
+        closes = self._endings.take(number, before.number, before.positions, positions)
         over = self._endings.closed_now(key, self._partition) if is_settled else None
         origin, given, used = before.origin, 0, 0
         marks = dict(before.marks)
@@ -136,14 +136,14 @@ class ClauseSteps(InMemorySteps):
         counts = {
             "now": come.now,
             "entries": come.entries,
-            **self._came_and_late(before, clocks, come.count),
+            **self._came_and_late(before, positions, come.count),
             "rows_used": before.counts.get("rows_used", 0) + used,
             "rows_given": before.counts.get("rows_given", 0) + given,
         }
         frontier = before.frontier if origin is None or until is None else until
         memory = _Memory(number, rows.merged(number), is_settled)
         chunks = self._written(memory)
-        step = CommittedBatch(number, clocks, frontier, origin, {}, counts, chunks, marks)
+        step = CommittedBatch(number, positions, frontier, origin, {}, counts, chunks, marks)
         step = self._checkpoint.commit(step, {})
         self._known = memory
         self._report(step, come.count, given)
@@ -215,7 +215,7 @@ class ClauseSteps(InMemorySteps):
         """What the last step kept."""
         if self._known is not None and self._known.number == before.number:
             return self._known
-        waits = self._read(before, self._held, self._keys)
+        waits = self._read(before, self._buffered, self._keys)
         kept = self._read(before, self._window, self._partition)
         return _Memory(before.number, ClauseRows(waits, kept), is_settled=False)
 
@@ -249,7 +249,7 @@ class ClauseSteps(InMemorySteps):
 
     def _names(self, memory: _Memory) -> tuple[tuple[str, KeptRows], ...]:
         """What is retained, by the names under which it is."""
-        return (self._held, memory.rows.waits), (self._window, memory.rows.kept)
+        return (self._buffered, memory.rows.waits), (self._window, memory.rows.kept)
 
     def _kept_rows(self, before: CommittedBatch, name: str) -> DataFrame | None:
         if name not in before.chunks:
@@ -257,7 +257,7 @@ class ClauseSteps(InMemorySteps):
         memory = self._memory(before)
         rows, schema = (
             (memory.rows.waits, self._waiting)
-            if name == self._held
+            if name == self._buffered
             else (memory.rows.kept, self._clause.schema)
         )
         table = rows.rows(rows.all())
@@ -269,13 +269,15 @@ class ClauseSteps(InMemorySteps):
         if not step.chunks:
             return super().state()
         memory, told = self._memory(step), {}
-        for name, rows, clock, columns in (
-            (self._held, memory.rows.waits, self._stream.clock, [ROWTIME]),
-            (self._window, memory.rows.kept, self._clock, self._plan.rowtimes),
+        for name, rows, scale, columns in (
+            (self._buffered, memory.rows.waits, self._stream.scale, [ROWTIME]),
+            (self._window, memory.rows.kept, self._scale, self._plan.rowtimes),
         ):
             size = sum(self._checkpoint.chunk_bytes(step, kind) for kind in (name, f"{name}{GONE}"))
-            told[name] = retained_of(rows.tables(*columns), size, clock, columns)
-        return state_of(self._plan, step, {self._name: told[self._held]}, {self._window: told[self._window]})
+            told[name] = retained_of(rows.tables(*columns), size, scale, columns)
+        return state_of(
+            self._plan, step, {self._name: told[self._buffered]}, {self._window: told[self._window]}
+        )
 
 
 def _waiting(came: pa.Table, waits: KeptRows, columns: Sequence[str], over: Marks | None) -> pa.Table:

@@ -1,6 +1,6 @@
-"""The steps of several clauses, or of what reads views of clauses row by row: on the driver.
+"""The micro-batches of several clauses, or of a row-by-row query over views of clauses, on the driver.
 
-A micro-batch that the driver does not take, or more rows than it keeps, tasks evaluate.
+With too many new or retained rows for the driver, a micro-batch runs as Spark tasks.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pyspark.sql.types import StructType
 from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
 from windrow.spark.live.micro_batches.in_memory import MOST, Come
 from windrow.spark.live.micro_batches.sources_of_clauses import SourcesOfClauses
-from windrow.spark.live.micro_batches.steps import HELD
+from windrow.spark.live.micro_batches.steps import BUFFERED
 from windrow.spark.live.plans.clause_plan import SequencePlan
 from windrow.spark.live.sinks.into_stream import IntoStream
 from windrow.spark.live.sinks.sink import Sink
@@ -41,21 +41,24 @@ class ClausesSteps(SourcesOfClauses):
         come = None if are_many else self._come_if_it_fits(batch, before)
         if come is None:
             super()._step(batch, number, before)
-        else:
+            return
+        try:
             self._take(come, number, before)
+        finally:
+            self._drop_cached()
 
     def _take(self, come: Come, number: int, before: CommittedBatch) -> None:
         self._tell_late({name: self._late(name, one.late) for name, one in come.found.items()}, number)
-        clocks = {name: one.position for name, one in come.found.items()}
-        closes = self._endings.take(number, before.number, before.clocks, clocks)
-        until, known = self._frontier(clocks), self._retained_before(before)
+        positions = {name: one.position for name, one in come.found.items()}
+        closes = self._endings.take(number, before.number, before.positions, positions)
+        until, known = self._frontier(positions), self._retained_before(before)
         waits = self._waits(come, number, known)
         waited = sum(rows.num_rows for rows in waits.values())
         moved = until is not None and (before.frontier is None or until > before.frontier)
         origin, frontier, given = before.origin, before.frontier, 0
         if moved and until is not None and origin is None:
             origin = self._first_of(waits, until)
-        keep = {name: kept for name, kept in known.items() if not name.startswith(HELD)}
+        keep = {name: kept for name, kept in known.items() if not name.startswith(BUFFERED)}
         marks = dict(before.marks)
         if (moved or closes) and until is not None and origin is not None:
             span = self._span(waits, known, (frontier, until, origin), marks, self._plan.ends)
@@ -66,12 +69,10 @@ class ClausesSteps(SourcesOfClauses):
         counts = {
             "now": come.now,
             "entries": come.entries,
-            **self._came_and_late(before, clocks, come.count),
+            **self._came_and_late(before, positions, come.count),
             "rows_used": before.counts.get("rows_used", 0) + used,
             "rows_given": before.counts.get("rows_given", 0) + given,
         }
-        step = CommittedBatch(number, clocks, frontier, origin, {}, counts, marks=marks)
+        step = CommittedBatch(number, positions, frontier, origin, {}, counts, marks=marks)
         step = self._checkpoint.commit(step, self._kept_with(waits, keep, number))
-        for frame in self._cached:
-            frame.unpersist()
         self._report(step, come.count, given)

@@ -1,4 +1,4 @@
-"""What a step in memory reads of micro-batches of files, without a job of Spark's."""
+"""Micro-batches of files, read on the driver without a Spark job."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructType
 
-from windrow.kernels.stages import Times
+from windrow.kernels.incremental import Times
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.input.file_batches import FileBatch, file_batch, ticks_of
 from windrow.spark.live.micro_batches.steps import inside

@@ -1,9 +1,9 @@
-"""The steps of a query with EMIT in memory: what changes is evaluated, and what is kept is written once.
+"""The micro-batches of a query with EMIT, on the driver.
 
-What is kept of a stream are the rows that came, in chunks, from which all else is made again after a restart.
-Where rows would be needed for ever, what the operators hold is kept now and then in their place, and the rows
-that have come since. A step with more rows than the driver takes is evaluated by tasks, as is every query
-that has no flow.
+The state on disk is the needed rows of each stream, in chunks; a restart computes all else from them. Where
+rows would be needed for ever, the state of the operators is written now and then in their place, with the
+rows since. A micro-batch with too many rows for the driver runs as Spark tasks (:mod:`.emit_steps`), and so
+does every query of which a part has no operator.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.types import LongType, StructField, StructType
 
-from windrow.algebra.watermarks import Steps as Marks
-from windrow.kernels.stages import Held, Holding, UnmatchedError
+from windrow.algebra.watermarks import WatermarkHistory as Marks
+from windrow.kernels.incremental import InputState, TimedRows, UnmatchedError
 from windrow.kernels.zset.relation import NEVER
 from windrow.kernels.zset.time_windows import of_ticks
 from windrow.plan.event_time import Closed, ClosedBy, ClosedKeys
@@ -62,7 +62,7 @@ class _Known:
 
     number: int
     flow: EmittedFlow
-    rows: Mapping[str, Holding]
+    rows: Mapping[str, InputState]
     taken: int
     carried: Carried | None = None
 
@@ -85,7 +85,7 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
 
     @cached_property
     def _told_schema(self) -> StructType:
-        return self._query.query.told(self._envelope).schema
+        return self._query.query.emitted(self._envelope).schema
 
     @cached_property
     def _first_flow(self) -> EmittedFlow | None:
@@ -118,23 +118,23 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
 
     def _take(self, come: Come, number: int, before: CommittedBatch) -> None:
         now = come.now
-        clocks = {name: one.position for name, one in come.found.items()}
+        positions = {name: one.position for name, one in come.found.items()}
         marks: dict[str, Marks] = {
-            name: [*before.moves.get(name, []), *one.clocks] for name, one in come.found.items()
+            name: [*before.moves.get(name, []), *one.watermarks] for name, one in come.found.items()
         }
         promises = self._told_since(before, come.found)
         origin = self._origin([*come.firsts.values()], before)
-        until = None if origin is None else self._until(clocks, now)
+        until = None if origin is None else self._until(positions, now)
         judged = self._judged(before, {name: one.below for name, one in come.found.items()}, marks, until)
         refused = {name: self._late(name, one.late) for name, one in come.found.items()}
         self._tell_late({name: self._all_late(name, late, judged) for name, late in refused.items()}, number)
         known, self._known_last = self._known_before(before), None  # a step that fails leaves half of itself
-        rows = {name: _with(held, come.found[name].rows, number) for name, held in known.rows.items()}
+        rows = {name: _with(retained, come.found[name].rows, number) for name, retained in known.rows.items()}
         if promises:
-            known.flow.promise({name: one.told for name, one in come.found.items()})
+            known.flow.promise({name: one.punctuations for name, one in come.found.items()})
         given, used, frontier = 0, -judged.count, before.frontier
         if until is not None and origin is not None and (frontier is None or until > frontier):
-            used += sum(int(_entering(holding.held, frontier, until).sum()) for holding in rows.values())
+            used += sum(int(_entering(state.retained, frontier, until).sum()) for state in rows.values())
             told = self._told_by(known.flow, rows, marks, (frontier, until), origin)
             if isinstance(self._sink, IntoStream):
                 given = self._insert(self._frame_of(told), marks, until, before)
@@ -143,15 +143,15 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
             frontier = until
         carried = self._carried(known, rows, marks, frontier, number, has_promises=any(promises.values()))
         rows = self._left(rows, marks, known.flow.promised, frontier, carried)
-        arrived = np.concatenate([holding.held.enter[holding.held.alive] for holding in rows.values()])
+        arrived = np.concatenate([state.retained.enter[state.retained.alive] for state in rows.values()])
         oldest = int(arrived.min()) if len(arrived) else None
         waiting = int((arrived > (frontier or 0)).sum())
         done = Done(number, now, come.entries, come.count, used, judged.count, given, waiting, oldest)
-        step = self._after(before, done, clocks, marks, promises, (origin, frontier))
+        step = self._after(before, done, positions, marks, promises, (origin, frontier))
         rows, step = self._committed(rows, step, self._kept_below(judged), carried)
         taken = known.taken + come.count
         # what is held of rows that are not needed any more goes when all is made anew, as after a restart
-        if taken <= 2 * len(arrived) + _SPARE or known.flow.held <= _SPARE or carried is not None:
+        if taken <= 2 * len(arrived) + _SPARE or known.flow.retained <= _SPARE or carried is not None:
             self._known_last = _Known(number, known.flow, rows, taken, carried)
         self._report(step, come.count, given)
 
@@ -181,7 +181,7 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
     def _carried(
         self,
         known: _Known,
-        rows: Mapping[str, Holding],
+        rows: Mapping[str, InputState],
         marks: Mapping[str, Marks],
         frontier: int | None,
         number: int,
@@ -197,24 +197,24 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
         if frontier is None or not may_be:
             return last
         since = None if last is None else last.at
-        came = sum(int(_entering(holding.held, since, frontier).sum()) for holding in rows.values())
+        came = sum(int(_entering(state.retained, since, frontier).sum()) for state in rows.values())
         if not Carried.is_due(last, came):
             return last
         if known.flow.forgets:
             known.flow.forget({name: self._reached(name, steps, frontier) for name, steps in marks.items()})
-        return Carried.written(self._checkpoint, number, frontier, known.flow.held, known.flow.state)
+        return Carried.written(self._checkpoint, number, frontier, known.flow.retained, known.flow.state)
 
     def _committed(
         self,
-        rows: Mapping[str, Holding],
+        rows: Mapping[str, InputState],
         step: CommittedBatch,
         beside: Mapping[str, RetainedRows],
         carried: Carried | None,
-    ) -> tuple[dict[str, Holding], CommittedBatch]:
+    ) -> tuple[dict[str, InputState], CommittedBatch]:
         """The rows that are kept, with the chunks that keep them, and the step with these."""
         kept, chunks = {}, {}
-        for name, holding in rows.items():
-            kept[name], new = holding.merged(step.number)
+        for name, state in rows.items():
+            kept[name], new = state.merged(step.number)
             for chunk, table in new.items():
                 self._checkpoint.write_chunk(f"{ROWS}{name}", chunk, table)
             chunks[f"{ROWS}{name}"] = {str(chunk): count for chunk, count in kept[name].chunks.items()}
@@ -240,7 +240,7 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
     def _told_by(
         self,
         flow: EmittedFlow,
-        rows: Mapping[str, Holding],
+        rows: Mapping[str, InputState],
         marks: Mapping[str, Marks],
         span: tuple[int | None, int],
         origin: int,
@@ -248,9 +248,9 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
         """What is told of a step from one processing time, which is left out, to another."""
         since, until = span
         came = {}
-        for name, holding in rows.items():
-            held = holding.held
-            came[name] = held.rows.filter(pa.array(_entering(held, since, until))).combine_chunks()
+        for name, state in rows.items():
+            retained = state.retained
+            came[name] = retained.rows.filter(pa.array(_entering(retained, since, until))).combine_chunks()
         reached = {name: self._reached(name, steps, until) for name, steps in marks.items()}
         with self._gateway.translated():
             return flow.step(came, reached, since, until, origin)
@@ -282,10 +282,10 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
         """What the last step left: in memory, or made again from the rows that it kept."""
         if self._known_last is not None and self._known_last.number == before.number:
             return self._known_last
-        rows = {name: self._holding(before, name) for _, name, _ in self.streams()}
+        rows = {name: self._state(before, name) for _, name, _ in self.streams()}
         assert self._first_flow is not None
         flow = self._first_flow.emptied()
-        flow.promise(before.told)
+        flow.promise(before.punctuations)
         carried = Carried.of(before)
         if carried is not None:
             flow.restore(carried.read(self._checkpoint))
@@ -293,7 +293,7 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
         if before.frontier is not None and before.frontier != since:
             assert before.origin is not None
             self._told_by(flow, rows, before.moves, (since, before.frontier), before.origin)
-        taken = sum(len(holding.held) for holding in rows.values())
+        taken = sum(len(state.retained) for state in rows.values())
         return _Known(before.number, flow, rows, taken, carried)
 
     def _read(self, name: str) -> list[str]:
@@ -322,68 +322,68 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
         schema = _with_times(schema)
         return rows.select(schema.names), schema
 
-    def _holding(self, before: CommittedBatch, name: str) -> Holding:
+    def _state(self, before: CommittedBatch, name: str) -> InputState:
         chunks = before.chunks.get(f"{ROWS}{name}", {})
         schema = in_memory(self._schema_of(name))
         none = np.zeros(0, np.int64)
         empty = schema.empty_table()
-        holding = Holding(Held.of(empty, none, none, none), empty, none)
+        state = InputState(TimedRows.of(empty, none, none, none), empty, none)
         for chunk, count in chunks.items():
             table = self._checkpoint.read_chunk(f"{ROWS}{name}", int(chunk))
-            held = _held(table.select(schema.names), int(chunk))
-            holding = replace(holding, held=holding.held.with_rows(held))
-            holding = replace(holding, chunks={**holding.chunks, int(chunk): count})
+            retained = _retained(table.select(schema.names), int(chunk))
+            state = replace(state, retained=state.retained.with_rows(retained))
+            state = replace(state, chunks={**state.chunks, int(chunk): count})
         kept = self._checkpoint.table(before, f"{ROWS}{name}")  # of a step that tasks evaluated
-        return holding if kept is None else _with(holding, kept, before.number + 1)
+        return state if kept is None else _with(state, kept, before.number + 1)
 
     def _kept_before(self, before: CommittedBatch, name: str) -> DataFrame | None:
         if f"{ROWS}{name}" not in before.chunks:
             return super()._kept_before(before, name)
-        held = self._holding(before, name).held
-        return frame_of_few(self._spark, *self._whole(name, held.rows))
+        retained = self._state(before, name).retained
+        return frame_of_few(self._spark, *self._whole(name, retained.rows))
 
     def _left(
         self,
-        rows: Mapping[str, Holding],
+        rows: Mapping[str, InputState],
         marks: Mapping[str, Marks],
         promised: Promised,
         frontier: int | None,
         carried: Carried | None,
-    ) -> dict[str, Holding]:
+    ) -> dict[str, InputState]:
         """The rows that are needed after a step."""
         if carried is not None:  # those before are in what the operators held
             return {
-                name: replace(holding, held=holding.held.where(holding.held.enter > carried.at))
-                for name, holding in rows.items()
+                name: replace(state, retained=state.retained.where(state.retained.enter > carried.at))
+                for name, state in rows.items()
             }
         if frontier is None or self._needs_all:
             return dict(rows)
         left = {}
-        for name, holding in rows.items():
-            gone = holding.held.enter <= frontier
+        for name, state in rows.items():
+            gone = state.retained.enter <= frontier
             if not self._query.tells_at_once:
-                gone &= self._is_over(name, holding, marks, promised, frontier)
-            left[name] = replace(holding, held=holding.held.where(~gone)) if gone.any() else holding
+                gone &= self._is_over(name, state, marks, promised, frontier)
+            left[name] = replace(state, retained=state.retained.where(~gone)) if gone.any() else state
         return left
 
     def _is_over(
         self,
         name: str,
-        holding: Holding,
+        state: InputState,
         marks: Mapping[str, Marks],
         promised: Promised,
         frontier: int,
     ) -> Bools:
         """Whether no change is made of rows any more."""
         if self._query.has_sessions:
-            return self._is_settled(name, holding, marks, frontier)
-        rows, groupings = holding.held.rows, self._query.endings(name)
+            return self._is_settled(name, state, marks, frontier)
+        rows, groupings = state.retained.rows, self._query.endings(name)
         told = [self._promised_over(grouping, promised, rows, frontier) for grouping in groupings]
         if not any(each is not None for each in told):
-            return self._in_time(name, groupings, holding, marks, frontier)
+            return self._in_time(name, groupings, state, marks, frontier)
         over = np.ones(rows.num_rows, bool)
         for grouping, each in zip(groupings, told, strict=True):
-            in_time = self._in_time(name, [grouping], holding, marks, frontier)
+            in_time = self._in_time(name, [grouping], state, marks, frontier)
             over &= in_time if each is None else in_time | each
         return over
 
@@ -404,12 +404,12 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
         self,
         name: str,
         groupings: Sequence[Sequence[ClosedBy]],
-        holding: Holding,
+        state: InputState,
         marks: Mapping[str, Marks],
         frontier: int,
     ) -> Bools:
         """Whether no change is made of rows any more, by the watermark."""
-        ticks = holding.held.rows.column(ROWTIME).to_numpy()
+        ticks = state.retained.rows.column(ROWTIME).to_numpy()
         mark = self._query.mark_of(name, marks, frontier)
         in_time = all(any(isinstance(each, ClosedKeys) for each in grouping) for grouping in groupings)
         if mark is None or not len(ticks) or not in_time:
@@ -429,29 +429,31 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
         is_over = told(ticks)
         return is_over if is_over.all() else ticks < ticks[~is_over].min()
 
-    def _is_settled(self, name: str, holding: Holding, marks: Mapping[str, Marks], frontier: int) -> Bools:
+    def _is_settled(self, name: str, state: InputState, marks: Mapping[str, Marks], frontier: int) -> Bools:
         """The same of rows in sessions, which takes a query: it is asked when they are twice as many."""
-        held = holding.held
-        gone = np.zeros(held.rows.num_rows, bool)
-        if held.alive.sum() < max(2 * self._settled.get(name, 0), SETTLED_FROM):
+        retained = state.retained
+        gone = np.zeros(retained.rows.num_rows, bool)
+        if retained.alive.sum() < max(2 * self._settled.get(name, 0), SETTLED_FROM):
             return gone
-        places = np.flatnonzero(held.alive)
-        alive = held.rows.take(pa.array(places)).combine_chunks()
+        places = np.flatnonzero(retained.alive)
+        alive = retained.rows.take(pa.array(places)).combine_chunks()
         at_once = settled_at_once(self._query, self._conditions, name, alive, marks, frontier)
         if at_once is not None:
             gone[places[at_once]] = True
             if at_once.any():
-                self._settled[name] = int(held.alive.sum() - gone.sum())
+                self._settled[name] = int(retained.alive.sum() - gone.sum())
             return gone
-        oldest = places[[held.rows.column(ROWTIME).to_numpy()[places].argmin()]] if len(places) else places
-        first = numbered(self._gateway, *self._whole(name, held.rows.take(pa.array(oldest))))
+        oldest = (
+            places[[retained.rows.column(ROWTIME).to_numpy()[places].argmin()]] if len(places) else places
+        )
+        first = numbered(self._gateway, *self._whole(name, retained.rows.take(pa.array(oldest))))
         if not may_be_settled(self._query, name, first, marks, frontier):
             return gone
-        rows = numbered(self._gateway, *self._whole(name, held.rows.take(pa.array(places))))
+        rows = numbered(self._gateway, *self._whole(name, retained.rows.take(pa.array(places))))
         over = settled(self._query, self._gateway, name, KnownWatermarks(rows, marks[name]), marks, frontier)
         if over is not None:
             gone[places[over.toArrow().column(NUMBER).to_numpy()]] = True
-        self._settled[name] = int(held.alive.sum() - gone.sum())
+        self._settled[name] = int(retained.alive.sum() - gone.sum())
         return gone
 
     def _operators_of(self, step: CommittedBatch) -> Counted | None:
@@ -461,7 +463,7 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
     def _kept_of(self, step: CommittedBatch, name: str) -> Counted:
         if f"{ROWS}{name}" not in step.chunks:
             return super()._kept_of(step, name)
-        rows = self._holding(step, name).held.rows
+        rows = self._state(step, name).retained.rows
         return Counted.of(rows.column(ROWTIME), self._checkpoint.chunk_bytes(step, f"{ROWS}{name}"))
 
     def _report(self, step: CommittedBatch, came: int, given: int) -> None:
@@ -470,11 +472,11 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
         self.progress["rows_in_windows"] += kept
 
 
-def _entering(held: Held, since: int | None, until: int) -> Bools:
+def _entering(retained: TimedRows, since: int | None, until: int) -> Bools:
     """The rows that come after a processing time, by another one."""
-    entering: Bools = held.alive & (held.enter <= until)
+    entering: Bools = retained.alive & (retained.enter <= until)
     if since is not None:
-        entering &= held.enter > since
+        entering &= retained.enter > since
     return entering
 
 
@@ -483,17 +485,19 @@ def _with_times(schema: StructType) -> StructType:
     return schema.add(ROWTIME, LongType()).add(ARRIVED, LongType()).add(BEFORE, LongType())
 
 
-def _held(table: pa.Table, chunk: int) -> Held:
+def _retained(table: pa.Table, chunk: int) -> TimedRows:
     arrived = table.column(ARRIVED).to_numpy()
     count = len(arrived)
-    return Held.of(table, arrived, np.full(count, NEVER), np.full(count, chunk))
+    return TimedRows.of(table, arrived, np.full(count, NEVER), np.full(count, chunk))
 
 
-def _with(holding: Holding, rows: pa.Table, number: int) -> Holding:
+def _with(state: InputState, rows: pa.Table, number: int) -> InputState:
     """With more rows that came."""
     if not rows.num_rows:
-        return holding
-    schema = holding.held.rows.schema
+        return state
+    schema = state.retained.rows.schema
     chunk = number * 1000
-    held = holding.held.with_rows(_held(rows.select(schema.names).cast(schema).combine_chunks(), chunk))
-    return replace(holding, held=held, chunks={**holding.chunks, chunk: rows.num_rows})
+    retained = state.retained.with_rows(
+        _retained(rows.select(schema.names).cast(schema).combine_chunks(), chunk)
+    )
+    return replace(state, retained=retained, chunks={**state.chunks, chunk: rows.num_rows})

@@ -1,8 +1,8 @@
-"""The steps of a query with EMIT: from one processing time to the next, over the rows that may be needed.
+"""The micro-batches of a query with EMIT as Spark jobs, from one processing time to the next.
 
-Processing times rise from step to step. Of a streaming DataFrame that of a micro-batch is Spark's, which has
-it in its log before the micro-batch is run; of a named stream those of the entries are. A step goes up to
-where all streams are known.
+Processing times rise from micro-batch to micro-batch. The rows of a streaming DataFrame have that of their
+micro-batch, which Spark logs before it runs; those of a named stream have that of their entries. A
+micro-batch reaches the time up to which all streams are known.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from windrow.algebra.watermarks import Steps as Marks
-from windrow.spark.arrow import told_of
+from windrow.algebra.watermarks import WatermarkHistory as Marks
+from windrow.spark.arrow import pattern_schema
 from windrow.spark.collected import few, frame_of_few
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
@@ -64,7 +64,7 @@ class Done:
     used: int
     late: int
     given: int
-    held: int
+    buffered: int
     oldest: int | None
     due: int | None = None
 
@@ -98,9 +98,9 @@ class EmittedSteps(Steps):
 
     def tick(self, instant: int) -> None:
         """Put a tick for an instant into the input: where it has not been reached."""
-        clocks = self._checkpoint.last().clocks
+        positions = self._checkpoint.last().positions
         for name, stream in self._named.items():
-            if name not in clocks or clocks[name].ptime < instant:
+            if name not in positions or positions[name].ptime < instant:
                 stream.tick()
         if self._files is not None:
             self._files.add(instant)
@@ -111,13 +111,13 @@ class EmittedSteps(Steps):
         told = self._told(batch)
         now = self._now(_last(told, self._sources_of_time), before)
         came = self._came(batch, told, number, before, now)
-        clocks = {name: found.position for name, found in came.items()}
+        positions = {name: found.position for name, found in came.items()}
         marks: dict[str, Marks] = {
-            name: [*before.moves.get(name, []), *found.clocks] for name, found in came.items()
+            name: [*before.moves.get(name, []), *found.watermarks] for name, found in came.items()
         }
         promises = self._told_since(before, came)
         origin = self._origin(self._firsts(told, now), before)
-        until = None if origin is None else self._until(clocks, now)
+        until = None if origin is None else self._until(positions, now)
         below = {name: None if one.below is None else one.below.toArrow() for name, one in came.items()}
         apart = self._judged(before, below, marks, until)
         late = {name: self._all_late(name, one.late, apart) for name, one in came.items()}
@@ -129,7 +129,7 @@ class EmittedSteps(Steps):
         taken = self._entering(rows, before.frontier, until)
         due, given, frontier = before.counts.get("due"), 0, before.frontier
         if until is not None and origin is not None and (frontier is None or until > frontier):
-            changes = any(found.count or found.clocks or found.told for found in came.values())
+            changes = any(found.count or found.watermarks or found.punctuations for found in came.values())
             waited = before.counts.get("rows_held", 0) or before.counts.get("marks_held", 0)
             if changes or waited or (due is not None and due <= until):
                 known = {
@@ -140,12 +140,12 @@ class EmittedSteps(Steps):
             elif isinstance(self._sink, IntoStream):
                 self._insert(None, marks, until, before)
             frontier = until
-        keep, oldest, held = self._kept(rows, marks, promises, frontier)
+        keep, oldest, buffered = self._kept(rows, marks, promises, frontier)
         keep |= self._kept_below(apart)
         came_in = sum(found.count for found in came.values())
         used = taken - apart.count
-        done = Done(number, now, told.num_rows, came_in, used, apart.count, given, held, oldest, due)
-        step = self._after(before, done, clocks, marks, promises, (origin, frontier))
+        done = Done(number, now, told.num_rows, came_in, used, apart.count, given, buffered, oldest, due)
+        step = self._after(before, done, positions, marks, promises, (origin, frontier))
         self._report(self._checkpoint.commit(step, keep), came_in, given)
 
     # -- rows that are late for a group ----------------------------------------------------------------
@@ -203,7 +203,7 @@ class EmittedSteps(Steps):
         self,
         before: CommittedBatch,
         done: Done,
-        clocks: Mapping[str, Position],
+        positions: Mapping[str, Position],
         marks: Mapping[str, Marks],
         promises: Mapping[str, Promises],
         reached: tuple[int | None, int | None],
@@ -214,8 +214,8 @@ class EmittedSteps(Steps):
         account = Account(
             arrived=before.counts.get("rows_in", 0) + done.came,
             used=before.counts.get("rows_used", 0) + done.used,
-            buffered=done.held,
-            late=sum(each.watermark.rejected + each.watermark.quarantined for each in clocks.values())
+            buffered=done.buffered,
+            late=sum(each.watermark.rejected + each.watermark.quarantined for each in positions.values())
             + for_groups,
         )
         counts = {
@@ -228,21 +228,27 @@ class EmittedSteps(Steps):
         }
         if done.due is not None:
             counts["due"] = done.due
-        wanted = self._wanted(clocks, frontier, done.now, done.due)
+        wanted = self._wanted(positions, frontier, done.now, done.due)
         if wanted is not None:
             counts["wanted"] = wanted
         if frontier is not None:
             back_to = self._back_to(done.oldest, frontier)
             marks = {name: _pruned(steps, back_to) for name, steps in marks.items()}
-            schemas = {name: told_of(stream_kinds(self._plan.catalog.streams[name])) for name in promises}
+            schemas = {
+                name: pattern_schema(stream_kinds(self._plan.catalog.streams[name])) for name in promises
+            }
             promises = {name: folded(told, back_to, schemas[name]) for name, told in promises.items()}
-        return CommittedBatch(done.number, clocks, frontier, origin, {}, counts, moves=marks, told=promises)
+        return CommittedBatch(
+            done.number, positions, frontier, origin, {}, counts, moves=marks, punctuations=promises
+        )
 
     def _told_since(self, before: CommittedBatch, came: Mapping[str, Arrivals | Came]) -> dict[str, Promises]:
         """What streams have promised by patterns, and when, where that is asked for."""
         if not self._query.asks_promises:
             return {}
-        return {name: [*before.told.get(name, []), *found.told] for name, found in came.items()}
+        return {
+            name: [*before.punctuations.get(name, []), *found.punctuations] for name, found in came.items()
+        }
 
     @property
     def _sources_of_time(self) -> list[int]:
@@ -274,13 +280,13 @@ class EmittedSteps(Steps):
             if not is_log(stream):
                 when = pa.array([now] * own.num_rows, pa.int64())
                 own = own.set_column(own.column_names.index(PTIME), PTIME, when)
-            position = before.clocks.get(name)
+            position = before.positions.get(name)
             found[name] = arrivals(name, stream, rows, own, number, position, now, timed=True)
         return found
 
-    def _until(self, clocks: Mapping[str, Position], now: int) -> int | None:
+    def _until(self, positions: Mapping[str, Position], now: int) -> int | None:
         """Up to which processing time all streams are known."""
-        reached = [clocks[name].ptime if is_log(stream) else now for _, name, stream in self.streams()]
+        reached = [positions[name].ptime if is_log(stream) else now for _, name, stream in self.streams()]
         return min(reached) or None
 
     def _firsts(self, told: pa.Table, now: int) -> list[int]:
@@ -321,7 +327,7 @@ class EmittedSteps(Steps):
         gateway = Gateway(self._spark, self._query.gateway.parameters)
         bound = self._query.rowtime_until(gateway, marks, until)
         if changes is None:
-            changes = self._query.query.told(self._envelope).limit(0)
+            changes = self._query.query.emitted(self._envelope).limit(0)
         with gateway.translated():
             rows = self._query.as_stream(changes)
             return self._sink.insert(rows, bound, before.counts.get("rows_given", 0))
@@ -338,7 +344,7 @@ class EmittedSteps(Steps):
         """The rows that are needed after a step; when the oldest came, and how many wait for a later one."""
         keep: dict[str, RetainedRows] = {}
         oldest: list[int] = []
-        held = 0
+        buffered = 0
         known = {
             name: KnownWatermarks(frame, marks[name], tuple(promises.get(name, ())))
             for name, frame in rows.items()
@@ -354,11 +360,11 @@ class EmittedSteps(Steps):
                 waiting = pc.sum(pc.greater(came, frontier or 0)).as_py() or 0
             else:
                 keep[f"{ROWS}{name}"] = RetainedRows(left, False)
-                is_held = F.sum((F.col(ARRIVED) > (frontier or 0)).cast("int"))
-                first, waiting = left.agg(F.min(ARRIVED), is_held).collect()[0]
-            held += waiting
+                is_buffered = F.sum((F.col(ARRIVED) > (frontier or 0)).cast("int"))
+                first, waiting = left.agg(F.min(ARRIVED), is_buffered).collect()[0]
+            buffered += waiting
             oldest += [] if first is None else [first]
-        return keep, min(oldest, default=None), held
+        return keep, min(oldest, default=None), buffered
 
     def _back_to(self, oldest: int | None, frontier: int) -> int:
         """The processing time from which on it matters when a clock has moved."""
@@ -366,17 +372,17 @@ class EmittedSteps(Steps):
         return since + 1 if oldest is None else min(oldest, since + 1)
 
     def _wanted(
-        self, clocks: Mapping[str, Position], frontier: int | None, now: int, due: int | None
+        self, positions: Mapping[str, Position], frontier: int | None, now: int, due: int | None
     ) -> int | None:
         """When there is to be a tick: where something is due, streams wait for each other, or fall idle."""
         wanted = [] if due is None else [due]
         for _, name, stream in self.streams():
-            reached = clocks[name].ptime if is_log(stream) else now
+            reached = positions[name].ptime if is_log(stream) else now
             if reached > (frontier or 0):
                 wanted.append(reached + _GRACE)
             idle = stream.live.idle if stream.live is not None else None
             if idle is not None:
-                producers = clocks[name].watermark.producers.values()
+                producers = positions[name].watermark.producers.values()
                 wanted += [known.heard + idle for known in producers if known.is_open]
         return min(wanted, default=None)
 
@@ -395,7 +401,7 @@ class EmittedSteps(Steps):
         if f"{ROWS}{name}" not in step.rows:
             return Counted()
         path = self._checkpoint.path(step.number) / f"{ROWS}{name}"
-        return retained_in(path, self._plan.catalog.streams[name].clock, [ROWTIME])
+        return retained_in(path, self._plan.catalog.streams[name].scale, [ROWTIME])
 
     def _report(self, step: CommittedBatch, came: int, given: int) -> None:
         count = partial(self._checkpoint.count, step)

@@ -1,9 +1,9 @@
-"""The steps of windows in brackets over what clauses give: clauses and windows on the driver, both in memory.
+"""The micro-batches of CQL windows over windows or matches: both in memory, on the driver.
 
-    sources ─ their frontier ─▶ clauses ─ least rowtime that may still be given ─▶ windows ─▶ changes
+    sources ─ their frontier ─▶ clauses ─ least rowtime that may still be emitted ─▶ windows ─▶ changes
 
-The rows of sources wait for their frontier, and so do the rows of clauses for theirs. What clauses keep, and
-the rows of sources that wait, is committed beside the chunks of the windows.
+Rows of sources are buffered until their frontier, and rows of clauses until theirs. The buffered rows of
+sources and the state of clauses are committed beside the chunks of the windows.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from windrow.kernels.stages import Holding
+from windrow.kernels.incremental import InputState
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
 from windrow.spark.live.micro_batches.in_memory import Come
 from windrow.spark.live.micro_batches.sources_of_clauses import SourcesOfClauses
-from windrow.spark.live.micro_batches.steps import HELD, inside
+from windrow.spark.live.micro_batches.steps import BUFFERED, inside
 from windrow.spark.live.micro_batches.windowed_steps import Arrived, StagedSteps
 from windrow.spark.live.plans.cascade import Cascade
 from windrow.spark.live.plans.live_plan import ContinuousPlan
@@ -65,8 +65,7 @@ class FollowingSteps(SourcesOfClauses, StagedSteps):
         try:
             super()._step(batch, number, before)
         finally:
-            for frame in self._cached:
-                frame.unpersist()
+            self._drop_cached()
 
     # -- what comes in -------------------------------------------------------------------------------
 
@@ -81,7 +80,7 @@ class FollowingSteps(SourcesOfClauses, StagedSteps):
     def _arrived(
         self,
         come: Come,
-        holdings: Mapping[str, Holding],
+        states: Mapping[str, InputState],
         number: int,
         before: CommittedBatch,
         *,
@@ -95,8 +94,8 @@ class FollowingSteps(SourcesOfClauses, StagedSteps):
         moved = until is not None and (reached is None or until > reached)
         origin = before.origin
         if moved and until is not None and origin is None:
-            origin = self._first_of({**rows, **waits}, until, holdings)
-        keep = {name: kept for name, kept in known.items() if not name.startswith(HELD)}
+            origin = self._first_of({**rows, **waits}, until, states)
+        keep = {name: kept for name, kept in known.items() if not name.startswith(BUFFERED)}
         bound, given, marks = before.frontier, dict.fromkeys(self._clauses, _NOTHING), dict(before.marks)
         if (moved or closes) and until is not None and origin is not None:
             sequences = self._plan.catalog.sequences
@@ -110,21 +109,21 @@ class FollowingSteps(SourcesOfClauses, StagedSteps):
         return Arrived({**rows, **given}, bound, origin, keep, marks)
 
     def _first_of(
-        self, rows: Mapping[str, pa.Table], until: int, holdings: Mapping[str, Holding] | None = None
+        self, rows: Mapping[str, pa.Table], until: int, states: Mapping[str, InputState] | None = None
     ) -> int | None:
         """The first instant of rows before the frontier, those that wait for windows among them."""
-        waiting = [one.waiting.column(ROWTIME) for one in (holdings or {}).values() if one.waiting.num_rows]
+        waiting = [one.waiting.column(ROWTIME) for one in (states or {}).values() if one.waiting.num_rows]
         firsts = [super()._first_of(rows, until), *(pc.min(ticks).as_py() for ticks in waiting)]
         return min((first for first in firsts if first is not None and first < until), default=None)
 
     def _given_by(self, span: InstantSpan) -> tuple[dict[str, pa.Table], int]:
         """What the clauses give in a step, as windows read it, and before which instant no later one does."""
         plan, gateway = self._following, Gateway(self._spark, self._plan.gateway.parameters)
-        cascade = Cascade(gateway, plan.catalog, plan.execution, span, self._clock, plan.reader.tokens)
+        cascade = Cascade(gateway, plan.catalog, plan.execution, span, self._scale, plan.reader.tokens)
         coming = {name: cascade.coming(name) for name in self._clauses}
         with gateway.translated():
             given = {name: self._read_of(name, one.rows).toArrow() for name, one in coming.items()}
-        return given, min(one.until(self._clock) for one in coming.values())
+        return given, min(one.until(self._scale) for one in coming.values())
 
     def _read_of(self, name: str, rows: DataFrame) -> DataFrame:
         """What the windows read of the rows of a clause."""
@@ -136,18 +135,18 @@ class FollowingSteps(SourcesOfClauses, StagedSteps):
 
     # -- what is kept --------------------------------------------------------------------------------
 
-    def _holdings(self, before: CommittedBatch) -> dict[str, Holding]:
+    def _states(self, before: CommittedBatch) -> dict[str, InputState]:
         """What the last step left: in windows, and of sources and clauses."""
         self._retained = before.number, self._retained_before(before)
-        return super()._holdings(before)
+        return super()._states(before)
 
-    def _waiting(self, holdings: Mapping[str, Holding]) -> int:
+    def _waiting(self, states: Mapping[str, InputState]) -> int:
         """How many rows wait: of sources of clauses, and of streams that only windows read."""
         ours, (_, known) = {*self._sources, *self._clauses}, self._retained
         sides = {side.stream: side.name for side in self._stage.sides if side.stream not in ours}
-        sources = [known[f"{HELD}{name}"] for name in self._sources if f"{HELD}{name}" in known]
+        sources = [known[f"{BUFFERED}{name}"] for name in self._sources if f"{BUFFERED}{name}" in known]
         tables = [kept.collected() for kept in sources]
-        tables += [holdings[name].waiting for name in sides.values()]
+        tables += [states[name].waiting for name in sides.values()]
         waiting: int = sum(table.num_rows for table in tables)
         return waiting
 
@@ -155,11 +154,11 @@ class FollowingSteps(SourcesOfClauses, StagedSteps):
         """What is kept after the last step."""
         step = self._checkpoint.last()
         folder, streams = self._checkpoint.path(step.number), self._plan.catalog.streams
-        holdings, waiting, windows = super()._holdings(step), {}, {}
+        states, waiting, windows = super()._states(step), {}, {}
         for name in step.rows:
-            if name.startswith(HELD):
-                stream = name.removeprefix(HELD)
-                waiting[stream] = retained_in(folder / name, streams[stream].clock, [ROWTIME])
+            if name.startswith(BUFFERED):
+                stream = name.removeprefix(BUFFERED)
+                waiting[stream] = retained_in(folder / name, streams[stream].scale, [ROWTIME])
             else:
-                windows[name] = retained_in(folder / name, self._clock, self._plan.rowtimes)
-        return state_of(self._plan, step, waiting, {**windows, **self._in_windows(step, holdings)})
+                windows[name] = retained_in(folder / name, self._scale, self._plan.rowtimes)
+        return state_of(self._plan, step, waiting, {**windows, **self._in_windows(step, states)})

@@ -1,9 +1,8 @@
-"""Steps on the driver: a micro-batch comes into memory, and its entries are judged there.
+"""Micro-batches on the driver: reads the entries into memory, and has them judged.
 
-What comes are the columns that a query reads, with what Spark computes of each row for it, in one job, or
-from plain files in none (:mod:`windrow.spark.live.micro_batches.direct_input`). Where whole rows are asked
-for after all, as late ones are, which are kept, they are read again; through Spark all of the micro-batch is,
-whole.
+It reads the columns that a query needs, with what Spark computes of each row, in one job; of plain files in
+none (:mod:`windrow.spark.live.micro_batches.direct_input`). Late rows are stored whole, so they are read
+again; through Spark that means the whole micro-batch.
 """
 
 from __future__ import annotations
@@ -148,7 +147,7 @@ class InMemorySteps(Steps):
                 name,
                 stream,
                 self._entries(entries, at, {name: inside(at, name) for name in _live(stream).frame.columns}),
-                before.clocks.get(name),
+                before.positions.get(name),
                 now,
                 timed=self._timed,
             )
@@ -182,7 +181,7 @@ class InMemorySteps(Steps):
                 name,
                 stream,
                 entries,
-                before.clocks.get(name),
+                before.positions.get(name),
                 now,
                 timed=self._timed,
                 columns=taken.columns[name],
@@ -225,7 +224,7 @@ class InMemorySteps(Steps):
         now = self._now_of(entries, before)
         found = {}
         for at, name, stream in self.streams():
-            columns, position = narrow.columns[name], before.clocks.get(name)
+            columns, position = narrow.columns[name], before.positions.get(name)
             table = self._entries(entries, at, {**columns, **by[at]})
             live = _live(stream)
             if live.has_patterns and needs_rows(position or live.start, table):
@@ -293,7 +292,10 @@ class InMemorySteps(Steps):
         """The columns that are the same in all rows."""
         streams = [(at, stream.live) for at, _, stream in self.streams() if stream.live is not None]
         constant = [
-            inside(at, name) for at, live in streams for name in (PRODUCER, BOUND) if name not in live.given
+            inside(at, name)
+            for at, live in streams
+            for name in (PRODUCER, BOUND)
+            if name not in live.declared
         ]
         alone = len(streams) == 1 and streams[0][1].idle is None
         return [*constant, STREAM] if alone else constant

@@ -1,8 +1,8 @@
-"""Rows that are late for a group: which of those that a step takes came when a group of theirs was complete.
+"""Rows that are late for a group: one of their groups was complete when they arrived.
 
-A row is judged where it enters the query, by its rowtime and the watermark before it, so that it does not
-matter where micro-batches are cut. Only rows below their stream's clock can be late: these are judged, and
-kept whole until then.
+A row is judged where it enters the query, by its rowtime and the watermark before it, so the result does not
+depend on where micro-batches are cut. Only rows below their stream's watermark can be late; they are retained
+whole until they are judged.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.types import StructType
 
-from windrow.algebra.watermarks import Steps as Marks
+from windrow.algebra.watermarks import WatermarkHistory as Marks
 from windrow.kernels.zset.time_windows import of_ticks
 from windrow.plan.event_time import Occurrence
 from windrow.spark.live.input.arrivals import VIOLATED

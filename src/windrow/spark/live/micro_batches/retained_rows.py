@@ -1,8 +1,8 @@
-"""Rows kept between steps, of which each takes some out and puts others in: it costs by these, not by all.
+"""Retained rows of which each micro-batch removes some and adds others, at a cost by these alone.
 
-They are in memory, and in chunks of the checkpoint (:mod:`.chunks`), in any order. A row that is taken out
-stays in the file of its chunk, and its place is kept as *gone*, which is in chunks of its own. A chunk that
-is small, or that has lost half of its rows, is written anew instead, with what a step puts in.
+They are in memory, and in chunks of the checkpoint, in any order. A removed row stays in the file of its
+chunk; its place is stored as *gone*, in chunks of their own. A chunk that is small, or that has lost half of
+its rows, is rewritten with the rows that are added.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from windrow.kernels.hashing import among, hashes
-from windrow.kernels.stages import PER_STEP, SMALLEST, merging
+from windrow.kernels.incremental import PER_MICRO_BATCH, SMALLEST, merging
 
 __all__ = ["GONE", "Bools", "KeptRows", "Marks", "Places", "union"]
 
@@ -174,7 +174,7 @@ class KeptRows:
         schema = like or pa.schema([pa.field(one.name, one.type) for one in rows.schema])
         chunk = _Chunk.of(rows.select(names).cast(schema).combine_chunks(), self.key)
         own = sum(_is_of(number, at) for at in self.chunks)
-        return replace(self, chunks={**self.chunks, number * PER_STEP + own: chunk})
+        return replace(self, chunks={**self.chunks, number * PER_MICRO_BATCH + own: chunk})
 
     def merged(self, number: int) -> KeptRows:
         """As they are to be kept after the step of this number."""
@@ -190,7 +190,7 @@ class KeptRows:
         if lost:
             of = np.concatenate([np.full(len(at), chunk) for chunk, at in lost.items()])
             places = pa.table({_CHUNK: of, _PLACE: np.concatenate([*lost.values()])})
-            gone[number * PER_STEP] = _Chunk.of(places, ())
+            gone[number * PER_MICRO_BATCH] = _Chunk.of(places, ())
         return KeptRows(self.key, chunks, _merged(gone, number))
 
     def stored(
@@ -227,7 +227,7 @@ def _merged(chunks: Mapping[int, _Chunk], number: int) -> dict[int, _Chunk]:
     anew = {at: chunk for at, chunk in chunks.items() if _is_of(number, at) or _is_thin(chunk)}
     left = {at: chunk for at, chunk in chunks.items() if at not in anew}
     if any(chunk.count for chunk in anew.values()):
-        left[number * PER_STEP] = _Chunk.one(anew.values())
+        left[number * PER_MICRO_BATCH] = _Chunk.one(anew.values())
     sizes = sorted(((at, len(chunk)) for at, chunk in left.items()), key=lambda one: -one[1])
     kept, merges = merging(sizes, {at: chunk.count for at, chunk in left.items()}, number)
     parts: dict[int, list[_Chunk]] = {at: [] for at, _ in kept}
@@ -238,7 +238,7 @@ def _merged(chunks: Mapping[int, _Chunk], number: int) -> dict[int, _Chunk]:
 
 def _is_of(number: int, chunk: int) -> bool:
     """Whether the step of a number made a chunk."""
-    return chunk // PER_STEP == number
+    return chunk // PER_MICRO_BATCH == number
 
 
 def _is_thin(chunk: _Chunk) -> bool:

@@ -1,4 +1,4 @@
-"""Rows of sessions: which of them are needed, as rows that come may join or part these."""
+"""Which rows of sessions are needed: later rows may join or part their sessions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructField, StructType
 
 from windrow.algebra.rewriting.time_windows_as_sql import TimeWindow
-from windrow.algebra.watermarks import Steps as Marks
+from windrow.algebra.watermarks import WatermarkHistory as Marks
 from windrow.kernels.packing.numbering import numbered as numbered_by
 from windrow.kernels.zset.time_windows import of_ticks, runs, ticks_of
 from windrow.plan.event_time import ClosedKeys

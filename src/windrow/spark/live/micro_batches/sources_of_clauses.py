@@ -1,4 +1,4 @@
-"""The sources of clauses, in memory: their rows wait for the frontier, and clauses keep what they need.
+"""The sources of clauses in memory: rows that are buffered until the frontier, and the state of clauses.
 
 Both are committed under the names, and in the form, of :class:`windrow.spark.live.micro_batches.steps.Steps`,
 and are in memory between micro-batches.
@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame
 
 from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
 from windrow.spark.live.micro_batches.in_memory import Come, InMemorySteps, numbered, waiting_schema
-from windrow.spark.live.micro_batches.steps import HELD
+from windrow.spark.live.micro_batches.steps import BUFFERED
 from windrow.spark.logs.micro_batch import InstantSpan, RetainedRows, upwards
 from windrow.spark.logs.session_streams import ROWTIME, Stream
 
@@ -36,20 +36,26 @@ class SourcesOfClauses(InMemorySteps):
     _retained: tuple[int, Mapping[str, RetainedRows]] = (-1, MappingProxyType({}))
     _cached: list[DataFrame]
 
+    def _drop_cached(self) -> None:
+        """Drop what clauses cached for this micro-batch, however it ended."""
+        for frame in self._cached:
+            frame.unpersist()
+        self._cached = []
+
     def _waits(self, come: Come, number: int, known: Mapping[str, RetainedRows]) -> dict[str, pa.Table]:
         """The rows of the sources that wait, those that came among them."""
         waits = {}
         for name, stream in self._sources.items():
             came = numbered(stream, come.found[name].rows, number)
-            held = known.get(f"{HELD}{name}")
-            parts = [came] if held is None else [held.collected().cast(came.schema), came]
+            buffered = known.get(f"{BUFFERED}{name}")
+            parts = [came] if buffered is None else [buffered.collected().cast(came.schema), came]
             waits[name] = pa.concat_tables(parts)
         return waits
 
     def _first_of(self, rows: Mapping[str, pa.Table], until: int) -> int | None:
-        """The first instant of rows before the frontier, in ticks of the query's clock."""
+        """The first instant of rows before the frontier, in ticks of the query's time scale."""
         streams = self._plan.catalog.streams
-        factors = {name: streams[name].clock.nanoseconds // self._clock.nanoseconds for name in rows}
+        factors = {name: streams[name].scale.nanoseconds // self._scale.nanoseconds for name in rows}
         firsts = [
             pc.min(table.column(ROWTIME)).as_py() * factors[name]
             for name, table in rows.items()
@@ -90,7 +96,7 @@ class SourcesOfClauses(InMemorySteps):
     def _due(self, name: str, waits: dict[str, pa.Table], until: int) -> Stream:
         """The rows of a source before an instant; in `waits` the others are left."""
         stream = self._sources[name]
-        is_due = pc.less(waits[name].column(ROWTIME), upwards(until, self._clock, stream.clock))
+        is_due = pc.less(waits[name].column(ROWTIME), upwards(until, self._scale, stream.scale))
         due, waits[name] = waits[name].filter(is_due), waits[name].filter(pc.invert(is_due))
         return replace(stream, frame=RetainedRows.of(self._spark, due, waiting_schema(stream)).frame)
 
@@ -100,7 +106,7 @@ class SourcesOfClauses(InMemorySteps):
         """What clauses and sources leave at a step."""
         kept = dict(keep)
         for name, stream in self._sources.items():
-            kept[f"{HELD}{name}"] = RetainedRows.of(self._spark, waits[name], waiting_schema(stream))
+            kept[f"{BUFFERED}{name}"] = RetainedRows.of(self._spark, waits[name], waiting_schema(stream))
         self._retained = number, {name: one for name, one in kept.items() if one.table is not None}
         return kept
 

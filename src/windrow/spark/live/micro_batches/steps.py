@@ -1,4 +1,8 @@
-"""The steps of a live query: a micro-batch is taken, its changes are given, and what it leaves is kept."""
+"""What the micro-batches of all live queries have in common: judge, advance, hand over, commit, account.
+
+:class:`Steps` is also the general way, which runs a micro-batch as Spark jobs over all retained rows. Its
+subclasses run one kind of plan in memory, or on executors.
+"""
 
 from __future__ import annotations
 
@@ -44,12 +48,12 @@ from windrow.spark.logs.live_source import BOUND, LOGGED, PLACE, PRODUCER, PTIME
 from windrow.spark.logs.micro_batch import InstantSpan, RetainedRows
 from windrow.spark.logs.session_streams import REASON, ROWTIME, Stream
 from windrow.spark.relations.changelog import changelog
-from windrow.spark.relations.varying import Varying
+from windrow.spark.relations.time_varying_relation import TimeVarying
 from windrow.streams import FOREVER, Position
 from windrow.streams.entries import PATTERN, REASONS
 from windrow.syntax.sqltext import quoted
 
-__all__ = ["ASIDE", "HELD", "STREAM", "TICKS", "Steps", "entries_of", "in_one", "inside", "late_shown"]
+__all__ = ["ASIDE", "BUFFERED", "STREAM", "TICKS", "Steps", "entries_of", "in_one", "inside", "late_shown"]
 
 LATE_SCHEMA = StructType(
     [
@@ -65,7 +69,7 @@ ASIDE = {"late": LATE_SCHEMA, "malformed": MALFORMED_SCHEMA}
 
 STREAM = "__stream"
 TICKS = -1
-HELD = "held-"
+BUFFERED = "held-"
 
 _KEEP = (
     "start it again with its checkpoint and on_malformed='keep', which keeps such rows apart; or write"
@@ -111,7 +115,7 @@ class Steps:
     ) -> None:
         self._plan, self._sink, self._envelope, self._on_late = plan, sink, envelope, on_late
         self._spark = plan.gateway.spark
-        self._clock = plan.clock
+        self._scale = plan.scale
         self._endings = Endings(plan.ends if _takes_any_order(sink) else {})
         fingerprint = {
             **plan.fingerprint(),
@@ -131,7 +135,7 @@ class Steps:
             self._checkpoint.close()
             raise
         self.progress: dict[str, Any] = {}
-        self._clocks = WrongClocks(self._spark, plan.catalog)
+        self._wrong_clocks = WrongClocks(self._spark, plan.catalog)
 
     @property
     def wants(self) -> int | None:
@@ -159,11 +163,11 @@ class Steps:
         folder, streams = self._checkpoint.path(step.number), self._plan.catalog.streams
         waiting, windows = {}, {}
         for name in step.rows:
-            if name.startswith(HELD):
-                stream = name.removeprefix(HELD)
-                waiting[stream] = retained_in(folder / name, streams[stream].clock, [ROWTIME])
+            if name.startswith(BUFFERED):
+                stream = name.removeprefix(BUFFERED)
+                waiting[stream] = retained_in(folder / name, streams[stream].scale, [ROWTIME])
             else:
-                windows[name] = retained_in(folder / name, self._clock, self._plan.rowtimes)
+                windows[name] = retained_in(folder / name, self._scale, self._plan.rowtimes)
         return state_of(self._plan, step, waiting, windows)
 
     def aside_table(self, name: str) -> pa.Table:
@@ -264,10 +268,12 @@ class Steps:
             if told is None or not is_of_a_value(told):
                 raise
             raise self._with_hint(told, sound) from error.__cause__
-        self._clocks.look(self.streams(), self._checkpoint.last())
+        self._wrong_clocks.look(self.streams(), self._checkpoint.last())
         malformed_in_all = sum(pq.read_metadata(path).num_rows for path in self.side_files("malformed"))
-        came, used, held, late = (self.progress[f"rows_{name}"] for name in ("in", "used", "held", "late"))
-        account = Account(came + malformed_in_all, used, held, late, malformed_in_all)
+        came, used, buffered, late = (
+            self.progress[f"rows_{name}"] for name in ("in", "used", "held", "late")
+        )
+        account = Account(came + malformed_in_all, used, buffered, late, malformed_in_all)
         self.progress |= account.counts
 
     def _count(self, batch: DataFrame) -> int:
@@ -322,19 +328,19 @@ class Steps:
             names = [F.col(quoted(inside(place, name))).alias(name) for name in stream.live.frame.columns]
             rows = batch.where(F.col(STREAM) == place).select(*names, PLACE)
             own = told.filter(pc.equal(told.column(STREAM), place))
-            came[name] = arrivals(name, stream, rows, own, number, before.clocks.get(name), now)
-            held = self._kept_rows(before, f"{HELD}{name}")
-            frame = came[name].rows if held is None else held.unionByName(came[name].rows)
+            came[name] = arrivals(name, stream, rows, own, number, before.positions.get(name), now)
+            buffered = self._kept_rows(before, f"{BUFFERED}{name}")
+            frame = came[name].rows if buffered is None else buffered.unionByName(came[name].rows)
             arrived[name] = replace(stream, frame=frame)
         self._tell_late({name: found.late for name, found in came.items()}, number)
-        clocks = {name: found.position for name, found in came.items()}
-        until = self._frontier(clocks)
+        positions = {name: found.position for name, found in came.items()}
+        until = self._frontier(positions)
         origin, given = before.origin, 0
         keep: dict[str, RetainedRows] = {}
         counts_before = self._kept_counts(before)
         are_few = told.num_rows + sum(counts_before.values()) <= FEW
         marks, cached = dict(before.marks), list[DataFrame]()
-        closes = self._endings.take(number, before.number, before.clocks, clocks)
+        closes = self._endings.take(number, before.number, before.positions, positions)
         plan = self._plan
         moved = until is not None and (before.frontier is None or until > before.frontier)
         moved = moved or (plan.passes_on and until is not None and told.num_rows > 0)
@@ -362,13 +368,13 @@ class Steps:
         for name, stream in arrived.items():
             waits = stream.frame
             if reached is not None:
-                factor = stream.clock.nanoseconds // self._clock.nanoseconds
+                factor = stream.scale.nanoseconds // self._scale.nanoseconds
                 waits = waits.where(F.col(ROWTIME) >= -(-reached // factor))
-            keep[f"{HELD}{name}"] = RetainedRows(waits, are_few)
+            keep[f"{BUFFERED}{name}"] = RetainedRows(waits, are_few)
         counts = {
             "now": now,
             "entries": told.num_rows,
-            **self._came_and_late(before, clocks, sum(found.count for found in came.values())),
+            **self._came_and_late(before, positions, sum(found.count for found in came.values())),
             "rows_used": before.counts.get("rows_used", 0),
             "rows_given": before.counts.get("rows_given", 0) + given,
         }
@@ -376,7 +382,7 @@ class Steps:
             counts["rows_used"] += self._taken_before(arrived, reached)
         frontier = until if reached is not None else before.frontier
         step = self._checkpoint.commit(
-            CommittedBatch(number, clocks, frontier, origin, {}, counts, marks=marks), keep
+            CommittedBatch(number, positions, frontier, origin, {}, counts, marks=marks), keep
         )
         for frame in cached:
             frame.unpersist()
@@ -396,7 +402,7 @@ class Steps:
 
         @cache
         def waiting(name: str, columns: tuple[str, ...]) -> pa.Table | None:
-            rows = arrived[name].on(self._clock).frame.where(F.col(ROWTIME) >= until)
+            rows = arrived[name].on(self._scale).frame.where(F.col(ROWTIME) >= until)
             return few(rows.select(*map(quoted, columns)).distinct())
 
         for key in self._plan.ends:
@@ -418,7 +424,7 @@ class Steps:
         result = self._plan.run(gateway, span)
         if result is None:
             return 0
-        if isinstance(result, Varying):
+        if isinstance(result, TimeVarying):
             rows = changelog(result, self._envelope)
         else:
             rows = result.df() if isinstance(result, Stream) else result
@@ -441,27 +447,27 @@ class Steps:
         told = batch.select(STREAM, PLACE, *fields, some(PTIME, [*numbers, TICKS]))
         return told.toArrow().sort_by(PLACE)
 
-    def _frontier(self, clocks: Mapping[str, Position]) -> int | None:
-        """The instant before which nothing more will come, in ticks of the query's clock."""
+    def _frontier(self, positions: Mapping[str, Position]) -> int | None:
+        """The instant before which nothing more will come, in ticks of the query's time scale."""
         reached = []
-        for name, position in clocks.items():
+        for name, position in positions.items():
             reached_here = position.watermark.value
             if reached_here is None:
                 return None
-            factor = self._plan.catalog.streams[name].clock.nanoseconds // self._clock.nanoseconds
+            factor = self._plan.catalog.streams[name].scale.nanoseconds // self._scale.nanoseconds
             reached.append(FOREVER if reached_here == FOREVER else reached_here * factor)
         return min(reached)
 
     def _taken_before(self, arrived: Mapping[str, Stream], until: int) -> int:
         """How many rows a step takes: counted, so that what comes in can be held against it."""
-        rows = [stream.on(self._clock).frame.select(ROWTIME) for stream in arrived.values()]
+        rows = [stream.on(self._scale).frame.select(ROWTIME) for stream in arrived.values()]
         return reduce(DataFrame.unionAll, rows).where(F.col(ROWTIME) < until).count()
 
     def _first(self, arrived: Mapping[str, Stream], until: int) -> int | None:
         """The first instant of the rows before the frontier."""
         firsts = []
         for stream in arrived.values():
-            rows = stream.on(self._clock).frame.where(F.col(ROWTIME) < until)
+            rows = stream.on(self._scale).frame.where(F.col(ROWTIME) < until)
             firsts.append(rows.agg(F.min(ROWTIME)).collect()[0][0])
         return min((first for first in firsts if first is not None), default=None)
 
@@ -497,16 +503,18 @@ class Steps:
             self.late.write(told, number)
 
     @staticmethod
-    def _came_and_late(before: CommittedBatch, clocks: Mapping[str, Position], came: int) -> dict[str, int]:
+    def _came_and_late(
+        before: CommittedBatch, positions: Mapping[str, Position], came: int
+    ) -> dict[str, int]:
         """How many rows have come in all, and how many of them are below a bound."""
-        refused = sum(position.watermark.refused for position in clocks.values())
+        refused = sum(position.watermark.refused for position in positions.values())
         return {"rows_in": before.counts.get("rows_in", 0) + came, "rows_late": refused}
 
     @staticmethod
-    def _counted(step: CommittedBatch, held: int) -> dict[str, int]:
+    def _counted(step: CommittedBatch, buffered: int) -> dict[str, int]:
         """The account after a step, in which so many rows wait, and what else of rows is counted."""
         counts = step.counts
-        account = Account(counts["rows_in"], counts["rows_used"], held, counts["rows_late"])
+        account = Account(counts["rows_in"], counts["rows_used"], buffered, counts["rows_late"])
         return {
             **{name: count for name, count in counts.items() if name.startswith("rows_")},
             **account.counts,
@@ -514,14 +522,14 @@ class Steps:
 
     def _report(self, step: CommittedBatch, came: int, given: int) -> None:
         counts = self._kept_counts(step)
-        held = sum(count for name, count in counts.items() if name.startswith(HELD))
+        buffered = sum(count for name, count in counts.items() if name.startswith(BUFFERED))
         kept = sum(count for name, count in counts.items() if name.startswith("window"))
         self.progress = {
             "batch": step.number,
             "came": came,
             "given": given,
             "frontier": step.marks.get(TOLD, step.frontier),
-            **self._counted(step, held),
+            **self._counted(step, buffered),
             "rows_in_windows": kept,
             "state_bytes": self._checkpoint.size(step),
         }
@@ -561,8 +569,8 @@ def late_shown(name: str, stream: Stream, rows: DataFrame) -> DataFrame:
     return rows.select(
         F.lit(name).alias("stream"),
         F.when(is_row, F.to_json(F.struct(*map(quoted, stream.columns)))).alias("row"),
-        F.expr(stream.clock.to_column(ROWTIME)).cast("string").alias("rowtime"),
-        F.expr(stream.clock.to_column(VIOLATED)).cast("string").alias("bound"),
+        F.expr(stream.scale.to_column(ROWTIME)).cast("string").alias("rowtime"),
+        F.expr(stream.scale.to_column(VIOLATED)).cast("string").alias("bound"),
         F.col(PRODUCER).alias("producer"),
         F.col(REASON).alias("reason"),
     )

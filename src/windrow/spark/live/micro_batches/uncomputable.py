@@ -1,7 +1,7 @@
-"""Rows of a micro-batch of which a query cannot compute what it computes of each row alone.
+"""Malformed rows of a second kind: those for which an expression over the row alone fails.
 
-Whether a row is one of them depends on the row and the query, and so not on where micro-batches are cut. A
-value that fails only over several rows, as a sum that overflows, is the fault of none of them.
+This depends on the row and the query alone, and so not on where micro-batches are cut. A value that fails
+only over several rows, as a sum that overflows, makes none of them malformed.
 """
 
 from __future__ import annotations
@@ -186,9 +186,9 @@ class Uncomputable:
 
     def _halved(self, part: OfRows, rows: DataFrame, error: WindrowError) -> dict[int, str]:
         """Those that fail alone, found by halves of rows that fail together."""
-        held = few(rows)
-        if held is not None:
-            rows = frame_of_few(self._gateway.spark, held, rows.schema)
+        retained = few(rows)
+        if retained is not None:
+            rows = frame_of_few(self._gateway.spark, retained, rows.schema)
         places = np.sort(rows.select(PLACE).toArrow().column(PLACE).to_numpy())
 
         def between(low: int, stop: int) -> DataFrame:

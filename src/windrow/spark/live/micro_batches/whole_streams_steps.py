@@ -1,4 +1,4 @@
-"""The steps of a query over whole streams: its rows go through the operators as they come."""
+"""The micro-batches of SELECT STREAM over whole streams: operators emit rows as punctuation closes keys."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from windrow.spark.live.sinks.sink import Sink, TableSink, takes_tables
 from windrow.spark.logs.columns_taken import columns_taken
 from windrow.spark.logs.live_source import PRODUCER
 from windrow.spark.logs.session_streams import REASON, ROWTIME, Stream
-from windrow.spark.logs.storable import clock_of
+from windrow.spark.logs.storable import scale_of
 from windrow.streams import NO_BOUND, Position
 from windrow.streams.admission.reordering import too_late
 
@@ -118,21 +118,21 @@ class BlockingSteps(InMemorySteps):
             late[name] = self._late(name, _together(one.late, wrong))
             stream = self._plan.catalog.streams[name]
             seen = (before.counts.get(_SEEN + name), counts.get(_SEEN + name))
-            told = self._promised(name, stream, (before.clocks.get(name), one.position), seen)
+            told = self._promised(name, stream, (before.positions.get(name), one.position), seen)
             fed[name] = Fed(_columns(name, stream, rows), told)
         self._tell_late(late, number)
         given, kept.carry = self._blocking.flow.advance(kept.carry, fed)
         count = self._put(given, number, before.counts.get("rows_given", 0))
-        clocks = {name: one.position for name, one in come.found.items()}
-        frontier = self._frontier(clocks)
+        positions = {name: one.position for name, one in come.found.items()}
+        frontier = self._frontier(positions)
         counts["now"], counts["entries"] = come.now, come.entries
-        counts |= self._came_and_late(before, clocks, come.count)
+        counts |= self._came_and_late(before, positions, come.count)
         counts["rows_late"] += counts.get(_LATE, 0)
         fed_rows = sum(fed[name].rows.num_rows for name in come.found)
         counts["rows_used"] = counts.get("rows_used", 0) + fed_rows
         counts["rows_given"] = counts.get("rows_given", 0) + count
         self._write(kept, fed, number)
-        step = CommittedBatch(number, clocks, frontier, before.origin, {}, counts, kept.chunks)
+        step = CommittedBatch(number, positions, frontier, before.origin, {}, counts, kept.chunks)
         step = self._checkpoint.commit(step, {})
         self._known = number, kept
         self.progress = {
@@ -243,10 +243,10 @@ class BlockingSteps(InMemorySteps):
 
     def _insert(self, sink: IntoStream, frame: DataFrame, promises: Sequence[Pattern], before: int) -> int:
         """Insert rows into a named stream, and promise there what is promised of them."""
-        columns, clock = columns_taken(sink.stream, self._blocking.names, sink.columns), clock_of(sink.stream)
+        columns, scale = columns_taken(sink.stream, self._blocking.names, sink.columns), scale_of(sink.stream)
         rowtime = columns.index(sink.stream.definition.rowtime.column)
-        place = F.expr(clock.of_column(frame.columns[rowtime], clock.kind, clock.unit))
-        stream = Stream(frame.withColumn(ROWTIME, place), tuple(frame.columns), clock, ())
+        place = F.expr(scale.of_column(frame.columns[rowtime], scale.kind, scale.unit))
+        stream = Stream(frame.withColumn(ROWTIME, place), tuple(frame.columns), scale, ())
         given, wanted = arrow_schema(self._result), sink.stream.definition.columns
         same = {
             own: name

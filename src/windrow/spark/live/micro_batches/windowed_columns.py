@@ -1,4 +1,4 @@
-"""What a stage reads of the entries of its streams: columns, and what Spark computes of each row."""
+"""The columns that a CQL query in memory reads of its streams, and those that Spark computes of each row."""
 
 from __future__ import annotations
 

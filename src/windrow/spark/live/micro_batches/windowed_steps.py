@@ -1,4 +1,4 @@
-"""The steps of a query that is a stage: on the driver, over rows that are kept in memory between them."""
+"""The micro-batches of a CQL query in memory, on the driver: windows advance, affected rows are computed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pyspark.sql.types import (
 )
 
 from windrow.errors import InputError
-from windrow.kernels.stages import PER_STEP, Holding, Operated, Times, changes, netted, rows_of
+from windrow.kernels.incremental import PER_MICRO_BATCH, InputState, Operated, Times, changes, netted, rows_of
 from windrow.kernels.zset.relation import AT, DIFF, ENTER, LEAVE
 from windrow.plan.columns import ROWS
 from windrow.spark.collected import frame_of_few
@@ -42,7 +42,7 @@ from windrow.spark.live.sinks.sink import Sink, TableSink, takes_tables
 from windrow.spark.logs.micro_batch import RetainedRows
 from windrow.spark.logs.session_streams import ROWTIME, Stream
 from windrow.spark.relations.changelog import as_cql
-from windrow.spark.relations.varying import columns_of
+from windrow.spark.relations.time_varying_relation import columns_of
 
 __all__ = ["Arrived", "StagedSteps"]
 
@@ -59,7 +59,7 @@ class Arrived:
     rows
         The new rows of each stream that has windows.
     until
-        No later micro-batch brings a row before this instant, in ticks of the query's clock.
+        No later micro-batch brings a row before this instant, in ticks of the query's time scale.
     origin
         The first instant of the streams, where it is known apart from `rows`.
     keep, marks
@@ -88,7 +88,7 @@ class StagedSteps(InMemorySteps):
         super().__init__(plan, sink, folder, envelope, on_late)
         self._stage, self._forgets = stage, plan.forgets
         self._endings, self._may_settle = Endings(plan.ends), False
-        self._known: tuple[int, dict[str, Holding]] | None = None
+        self._known: tuple[int, dict[str, InputState]] | None = None
         self._goes_on: Operated | None = None
         self._origin: int | None = None
         self._carried: Carried | None = None
@@ -97,30 +97,30 @@ class StagedSteps(InMemorySteps):
         come = self._come(batch, before)
         found, now = come.found, come.now
         self._tell_late({name: self._late(name, one.late) for name, one in found.items()}, number)
-        clocks = {name: one.position for name, one in found.items()}
+        positions = {name: one.position for name, one in found.items()}
         is_known = self._known is not None and self._known[0] == before.number
-        holdings = self._holdings(before)
+        states = self._states(before)
         if not is_known:
             self._carried = Carried.of(before)
             # of keys that are to be over, rows are kept, as promises tell of rows
             is_by_key = self._carried is not None or not self._forgets
             self._goes_on = self._stage.block.going_on() if is_by_key else None
             if self._goes_on is not None:
-                self._go_on_again(self._goes_on, holdings, before)
+                self._go_on_again(self._goes_on, states, before)
             if self._stage.flows is not None:
                 self._flow.empty()
                 if before.frontier is not None and before.origin is not None:
-                    self._flowed(holdings, Times(None, before.frontier), before.origin)
+                    self._flowed(states, Times(None, before.frontier), before.origin)
         self._known = None  # what goes on changes now: a step that fails begins again from the files
-        closes = self._endings.take(number, before.number, before.clocks, clocks)
-        waited = self._waiting(holdings) + sum(one.rows.num_rows for one in found.values())
-        arrived = self._arrived(come, holdings, number, before, closes=closes)
+        closes = self._endings.take(number, before.number, before.positions, positions)
+        waited = self._waiting(states) + sum(one.rows.num_rows for one in found.values())
+        arrived = self._arrived(come, states, number, before, closes=closes)
         came = {side.name: self._rows(side, arrived.rows[side.stream]) for side in self._stage.sides}
         until, given = arrived.until, 0
         origin = before.origin if arrived.origin is None else arrived.origin
         reached = None if until is None else self._plan.taken_before(until)
         if reached is not None and origin is None:
-            waiting = [*(one.waiting for one in holdings.values()), *came.values()]
+            waiting = [*(one.waiting for one in states.values()), *came.values()]
             firsts = [pc.min(rows.column(ROWTIME)).as_py() for rows in waiting]
             origin = min((first for first in firsts if first is not None and first < reached), default=None)
         self._origin = origin
@@ -130,7 +130,7 @@ class StagedSteps(InMemorySteps):
         if moved and until is not None and reached is not None and origin is not None and origin < reached:
             times = Times(frontier, reached)
             take = self._passed_on if self._stage.passes_on else self._taken_in
-            holdings, told = take(holdings, came, number, times)
+            states, told = take(states, came, number, times)
             if isinstance(self._sink, IntoStream):
                 given = self._insert(self._sink, told, until, before.counts.get("rows_given", 0))
             else:
@@ -139,27 +139,27 @@ class StagedSteps(InMemorySteps):
             if self._stage.passes_on:
                 marks[_PASSED] = reached
         else:
-            holdings = _with(holdings, came, number)
-        used = waited - self._waiting(holdings)
+            states = _with(states, came, number)
+        used = waited - self._waiting(states)
         if (closes or self._may_settle) and self._stage.flows is None:
-            holdings, self._may_settle = settled(self._stage, holdings, self._endings)
+            states, self._may_settle = settled(self._stage, states, self._endings)
         came_in = come.count
         counts = {
             "now": now,
             "entries": come.entries,
-            **self._came_and_late(before, clocks, came_in),
+            **self._came_and_late(before, positions, came_in),
             "rows_used": before.counts.get("rows_used", 0) + used,
             "rows_given": before.counts.get("rows_given", 0) + given,
         }
         if self._goes_on is not None and frontier is not None:
-            holdings = self._carried_over(self._goes_on, holdings, frontier, number)
+            states = self._carried_over(self._goes_on, states, frontier, number)
         kept, chunks = {}, {}
-        for name, holding in holdings.items():
-            kept[name], new = holding.merged(number)
+        for name, state in states.items():
+            kept[name], new = state.merged(number)
             for chunk, rows in new.items():
                 self._checkpoint.write_chunk(name, chunk, rows)
             chunks[name] = {str(chunk): rows for chunk, rows in kept[name].chunks.items()}
-        step = CommittedBatch(number, clocks, frontier, origin, {}, counts, chunks, marks=marks)
+        step = CommittedBatch(number, positions, frontier, origin, {}, counts, chunks, marks=marks)
         step = step if self._carried is None else self._carried.named(step)
         step = self._checkpoint.commit(step, arrived.keep)
         self._known = number, kept
@@ -169,7 +169,7 @@ class StagedSteps(InMemorySteps):
             "given": given,
             "frontier": frontier,
             **self._counted(step, self._waiting(kept)),
-            "rows_in_windows": sum(int(holding.held.alive.sum()) for holding in kept.values())
+            "rows_in_windows": sum(int(state.retained.alive.sum()) for state in kept.values())
             + sum(self._checkpoint.count(step, name) for name in step.rows if name.startswith("window"))
             + (0 if self._carried is None else self._carried.rows),
             "state_bytes": self._checkpoint.size(step),
@@ -182,17 +182,19 @@ class StagedSteps(InMemorySteps):
     def state(self) -> QueryState:
         """What is kept after the last step."""
         step = self._checkpoint.last()
-        holdings = self._holdings(step)
-        waiting = {side.stream: holdings[side.name].waiting.column(ROWTIME) for side in self._stage.sides}
+        states = self._states(step)
+        waiting = {side.stream: states[side.name].waiting.column(ROWTIME) for side in self._stage.sides}
         kept = {name: RetainedRowsOf.of(rowtimes, None) for name, rowtimes in waiting.items()}
-        return state_of(self._plan, step, kept, self._in_windows(step, holdings), on_one_clock=True)
+        return state_of(self._plan, step, kept, self._in_windows(step, states), on_one_scale=True)
 
-    def _in_windows(self, step: CommittedBatch, holdings: Mapping[str, Holding]) -> dict[str, RetainedRowsOf]:
+    def _in_windows(
+        self, step: CommittedBatch, states: Mapping[str, InputState]
+    ) -> dict[str, RetainedRowsOf]:
         """The rows that windows hold after a step."""
         windows = {}
         for side in self._stage.sides:
-            held = holdings[side.name].held
-            rowtimes = held.rows.column(ROWTIME).filter(pa.array(held.alive))
+            retained = states[side.name].retained
+            rowtimes = retained.rows.column(ROWTIME).filter(pa.array(retained.alive))
             windows[side.name] = RetainedRowsOf.of(rowtimes, self._checkpoint.chunk_bytes(step, side.name))
         return windows
 
@@ -201,28 +203,28 @@ class StagedSteps(InMemorySteps):
     def _arrived(
         self,
         come: Come,
-        holdings: Mapping[str, Holding],  # noqa: ARG002 - of those that follow clauses
+        states: Mapping[str, InputState],  # noqa: ARG002 - of those that follow clauses
         number: int,  # noqa: ARG002 - of those that follow clauses
         before: CommittedBatch,  # noqa: ARG002 - of those that follow clauses
         *,
         closes: bool,  # noqa: ARG002 - of those that follow clauses
     ) -> Arrived:
         """What comes to the windows: the rows of the streams themselves."""
-        clocks = {name: one.position for name, one in come.found.items()}
+        positions = {name: one.position for name, one in come.found.items()}
         rows = {name: one.rows for name, one in come.found.items()}
-        return Arrived(rows, self._frontier(clocks), None, {}, {})
+        return Arrived(rows, self._frontier(positions), None, {}, {})
 
     def _rows(self, side: WindowedSide, rows: pa.Table) -> pa.Table:
-        """What is kept of rows: columns, what is computed of them, and rowtimes on the query's clock."""
+        """What is kept of rows: columns, what is computed of them, and rowtimes on the query's time scale."""
         if not rows.num_rows:
             return side.schema.empty_table()
         stream = self._plan.catalog.streams[side.stream]
-        factor = stream.clock.nanoseconds // self._clock.nanoseconds
+        factor = stream.scale.nanoseconds // self._scale.nanoseconds
         ticks = rows.column(ROWTIME)
         if factor > 1:
             if (np.abs(ticks.to_numpy()) > 2**62 // factor).any():
                 raise InputError(
-                    f"a rowtime is too large for a clock of {self._clock.unit.lower()}s",
+                    f"a rowtime is too large for a clock of {self._scale.unit.lower()}s",
                     condition="ROWTIME_OVERFLOW",
                 )
             ticks = pc.multiply_checked(ticks, factor)
@@ -255,25 +257,27 @@ class StagedSteps(InMemorySteps):
         frame, sides = self._columns.reading(frame, at, name, is_row)
         return frame, {own: shown for columns in sides.values() for own, shown in columns.items()}
 
-    def _holdings(self, before: CommittedBatch) -> dict[str, Holding]:
+    def _states(self, before: CommittedBatch) -> dict[str, InputState]:
         """What the last step left."""
         if self._known is not None and self._known[0] == before.number:
             return dict(self._known[1])
-        holdings = {}
+        states = {}
         for side in self._stage.sides:
             chunks = {int(chunk): rows for chunk, rows in before.chunks.get(side.name, {}).items()}
             tables = (self._checkpoint.read_chunk(side.name, chunk) for chunk in chunks)
             passed = before.marks.get(_PASSED, before.frontier)  # none of those that wrote no mark
-            holdings[side.name] = Holding.read(side.kept, chunks, tables, passed)
-        return holdings
+            states[side.name] = InputState.read(side.kept, chunks, tables, passed)
+        return states
 
-    def _go_on_again(self, groups: Operated, holdings: Mapping[str, Holding], before: CommittedBatch) -> None:
+    def _go_on_again(
+        self, groups: Operated, states: Mapping[str, InputState], before: CommittedBatch
+    ) -> None:
         """Let groups be what they were after a step: as they were written, and with the rows since."""
         if self._carried is not None:
             groups.restore(self._carried.read(self._checkpoint))
         since = None if self._carried is None else self._carried.at
         if before.frontier is not None and before.frontier != since:
-            self._rows_of_block(holdings, Times(since, before.frontier), groups)
+            self._rows_of_block(states, Times(since, before.frontier), groups)
 
     @cached_property
     def _flow(self) -> WindowFlow:
@@ -281,52 +285,54 @@ class StagedSteps(InMemorySteps):
         gateway = Gateway(self._spark, self._plan.gateway.parameters)
         return WindowFlow(gateway, self._stage.flows, self._checkpoint.folder.resolve() / ".flow")
 
-    def _flowed(self, holdings: Mapping[str, Holding], times: Times, origin: int) -> pa.Table:
+    def _flowed(self, states: Mapping[str, InputState], times: Times, origin: int) -> pa.Table:
         """What changes by the rows that enter or leave the windows in a step."""
         assert self._stage.flows is not None
         moves = {}
         for side, item in zip(self._stage.sides, self._stage.flows.windows(), strict=True):
-            moves[item.key] = rows_of(holdings[side.name].held, times, sorted(self._flow.read(item.key)))
+            moves[item.key] = rows_of(states[side.name].retained, times, sorted(self._flow.read(item.key)))
         with self._gateway.translated():
             return self._flow.step(moves, times, origin)
 
     def _rows_of_block(
-        self, holdings: Mapping[str, Holding], times: Times, groups: Operated | None
+        self, states: Mapping[str, InputState], times: Times, groups: Operated | None
     ) -> pa.Table:
-        held = [holdings[side.name].held for side in self._stage.sides]
-        return self._stage.block.rows(held, times, groups)
+        retained = [states[side.name].retained for side in self._stage.sides]
+        return self._stage.block.rows(retained, times, groups)
 
     def _carried_over(
-        self, groups: Operated, holdings: Mapping[str, Holding], frontier: int, number: int
-    ) -> dict[str, Holding]:
+        self, groups: Operated, states: Mapping[str, InputState], frontier: int, number: int
+    ) -> dict[str, InputState]:
         """What is held after a step; without the rows of groups that are written now."""
-        ((name, holding),) = holdings.items()
-        if not Carried.is_due(self._carried, len(holding.held)):
-            return dict(holdings)
-        self._carried = Carried.written(self._checkpoint, number, frontier, groups.held, groups.state)
-        none = np.zeros(len(holding.held), bool)
-        return {name: replace(holding, held=holding.held.where(none))}
+        ((name, state),) = states.items()
+        if not Carried.is_due(self._carried, len(state.retained)):
+            return dict(states)
+        self._carried = Carried.written(self._checkpoint, number, frontier, groups.retained, groups.state)
+        none = np.zeros(len(state.retained), bool)
+        return {name: replace(state, retained=state.retained.where(none))}
 
-    def _waiting(self, holdings: Mapping[str, Holding]) -> int:
+    def _waiting(self, states: Mapping[str, InputState]) -> int:
         """How many rows wait; of a stream with two windows once."""
         sides = {side.stream: side.name for side in self._stage.sides}
-        return sum(holdings[name].waiting.num_rows for name in sides.values())
+        return sum(states[name].waiting.num_rows for name in sides.values())
 
     def _taken_in(
-        self, holdings: Mapping[str, Holding], came: Mapping[str, pa.Table], number: int, times: Times
-    ) -> tuple[dict[str, Holding], pa.Table]:
+        self, states: Mapping[str, InputState], came: Mapping[str, pa.Table], number: int, times: Times
+    ) -> tuple[dict[str, InputState], pa.Table]:
         """What is held after a step, and what changes in it."""
-        whole = _with(holdings, came, number)
+        whole = _with(states, came, number)
         taken = {side.name: whole[side.name].taken(side.kept, times) for side in self._stage.sides}
         told = self._changes(taken, times)
         return {side.name: taken[side.name].after(side.kept, times) for side in self._stage.sides}, told
 
     def _passed_on(
-        self, holdings: Mapping[str, Holding], came: Mapping[str, pa.Table], number: int, times: Times
-    ) -> tuple[dict[str, Holding], pa.Table]:
+        self, states: Mapping[str, InputState], came: Mapping[str, pa.Table], number: int, times: Times
+    ) -> tuple[dict[str, InputState], pa.Table]:
         """The same of a stage that gives rows as they are."""
         (side,) = self._stage.sides
-        left, rows = holdings[side.name].passing(side.kept, came[side.name], number * PER_STEP, times.until)
+        left, rows = states[side.name].passing(
+            side.kept, came[side.name], number * PER_MICRO_BATCH, times.until
+        )
         if side.kept.passes is not None:
             rows = rows.filter(rows.column(side.kept.passes))  # which leaves out those of which it is NULL
         at = rows.column(ROWTIME)
@@ -337,14 +343,14 @@ class StagedSteps(InMemorySteps):
 
     # -- what goes out -------------------------------------------------------------------------------
 
-    def _changes(self, holdings: Mapping[str, Holding], times: Times) -> pa.Table:
+    def _changes(self, states: Mapping[str, InputState], times: Times) -> pa.Table:
         """The changes of the query's relation in a step: its columns, `AT` and `DIFF`."""
         stage = self._stage
         if stage.flows is not None:
             assert self._origin is not None
-            rows, chosen = self._flowed(holdings, times, self._origin), self._flow.columns
+            rows, chosen = self._flowed(states, times, self._origin), self._flow.columns
         else:
-            rows, chosen = self._rows_of_block(holdings, times, self._goes_on), stage.block.chosen
+            rows, chosen = self._rows_of_block(states, times, self._goes_on), stage.block.chosen
         if stage.after is not None:
             schema = StructType([*stage.groups.fields]).add(ENTER, LongType()).add(LEAVE, LongType())
             frame = frame_of_few(self._spark, rows.rename_columns(schema.names), schema)
@@ -368,18 +374,18 @@ class StagedSteps(InMemorySteps):
         frame = frame_of_few(self._spark, rows.rename_columns(schema.names), schema)
         shown = frame.toDF(*stage.names, ROWTIME)
         with self._gateway.translated():
-            return sink.insert(Stream(shown, stage.names, self._clock), until, before)
+            return sink.insert(Stream(shown, stage.names, self._scale), until, before)
 
     def _put(self, sink: Sink, told: pa.Table, number: int) -> int:
         """Give changes to the sink."""
-        stage, clock = self._stage, self._clock
+        stage, scale = self._stage, self._scale
         if stage.kind is None and self._envelope not in IN_MEMORY:
             frame = self._frame(told, told.column_names)
-            return sink.write(as_cql(frame, columns_of(stage.names), clock), number) or 0
+            return sink.write(as_cql(frame, columns_of(stage.names), scale), number) or 0
         if stage.kind is None:
-            table = enveloped(told, stage.names, clock, self._envelope)
+            table = enveloped(told, stage.names, scale, self._envelope)
         else:
-            table = inserted(told, stage.names, clock, -1 if stage.kind == "DSTREAM" else 1)
+            table = inserted(told, stage.names, scale, -1 if stage.kind == "DSTREAM" else 1)
         named = {name.lower() for name in table.column_names}
         is_plain = len(named) == table.num_columns and self._is_plain
         if isinstance(sink, TableSink) and takes_tables(sink) and is_plain:
@@ -409,6 +415,8 @@ class StagedSteps(InMemorySteps):
         return frame_of_few(self._spark, table.rename_columns(schema.names), schema).toDF(*names)
 
 
-def _with(holdings: Mapping[str, Holding], came: Mapping[str, pa.Table], number: int) -> dict[str, Holding]:
+def _with(
+    states: Mapping[str, InputState], came: Mapping[str, pa.Table], number: int
+) -> dict[str, InputState]:
     """What is held, with the rows that came."""
-    return {name: holding.with_arrivals(came[name], number * PER_STEP) for name, holding in holdings.items()}
+    return {name: state.with_arrivals(came[name], number * PER_MICRO_BATCH) for name, state in states.items()}

@@ -1,12 +1,11 @@
-"""One WINDOW BY or MATCH_RECOGNIZE over what is live: what is final is given, what may change is kept.
+"""WINDOW BY or MATCH_RECOGNIZE as a live operator: emits what is final, retains what may change.
 
-    rows of the clause ─▶ hoisted columns ─┐
-        those that wait for the frontier ──┤
-                    kept rows (carried) ───┴▶ advance ─▶ windows or matches
-                                                 └─▶ kept rows ─▶ the instant before which none will be given
+         rows of the clause ─▶ hoisted columns ─┐
+              rows buffered until the frontier ─┤
+              retained rows, with their state ──┴▶ advance ─▶ windows or matches
+                                                      └─▶ retained rows ─▶ the least rowtime still to come
 
-:mod:`windrow.kernels.advance` says what is final. Of few rows the driver does that itself, of many Spark's
-tasks do.
+:mod:`windrow.kernels.advance` says what is final. The driver calls it for few rows, Spark's tasks for many.
 """
 
 from __future__ import annotations
@@ -22,10 +21,10 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import DataType, DateType, IntegerType, LongType, StructType
 
-from windrow.algebra.clock import Clock
 from windrow.algebra.match_node import Match
 from windrow.algebra.names import ROW, partition_key
 from windrow.algebra.physical import field_of, is_field
+from windrow.algebra.time_scale import TimeScale
 from windrow.algebra.window_node import Window
 from windrow.errors import InputError, WindrowError
 from windrow.kernels.advance import (
@@ -36,7 +35,7 @@ from windrow.kernels.advance import (
     Ended,
     Frontier,
     Growing,
-    GrowingStage,
+    GrowingFragment,
     advance,
     least_open,
     moves_by_time,
@@ -54,14 +53,14 @@ from windrow.spark.analysis.keyed_rows import arrow_of, travelling_schema
 from windrow.spark.arrow import contains
 from windrow.spark.clauses.batch import Bound, BoundWindow, WindowStage, bind_clause
 from windrow.spark.clauses.join_plan import POSITION
-from windrow.spark.clauses.matching import BoundMatch, MatchStage, MatchTypes, given_as_is
+from windrow.spark.clauses.matching import BoundMatch, MatchStage, MatchTypes, unchanged_columns
 from windrow.spark.collected import frame_of_few
 from windrow.spark.errors import raising
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.operators.pairs_by_spark import Pairs
 from windrow.spark.live.operators.rising_columns import rises, says_missing
 from windrow.spark.logs.clause_view import Feed
-from windrow.spark.logs.micro_batch import Given, InstantSpan, RetainedRows
+from windrow.spark.logs.micro_batch import InstantSpan, PartOutput, RetainedRows
 from windrow.spark.runtime.interpreter import map_in_arrow
 from windrow.spark.tasks.exchange import MESSAGES, in_worker
 from windrow.spark.tasks.layout import shuffled
@@ -84,20 +83,20 @@ class ClauseKernel:
         The clause as the kernel takes it.
     rising, fixed
         The columns that hold the rowtime, with their types, and those that say whether there is a row.
-    clock
+    scale
         What rowtimes are counted in.
     """
 
     growing: Growing
     rising: Mapping[str, DataType]
     fixed: frozenset[str]
-    clock: Clock
+    scale: TimeScale
 
     def frontier(self, until: int | None) -> Frontier:
         """The frontier in the columns of the rowtime; None while nothing is known."""
         if until is None:
             return Frontier(pa.table({"nothing": [0]}))
-        values = {name: _at(until, kind, self.clock) for name, kind in self.rising.items()}
+        values = {name: _at(until, kind, self.scale) for name, kind in self.rising.items()}
         columns = {name: value for name, value in values.items() if value is not None}
         columns |= {name: pa.array([False]) for name in self.fixed}
         return Frontier(pa.table(columns), self.fixed)
@@ -175,7 +174,7 @@ class LiveClause:
         *,
         are_few: bool,
         ended: Ended | None = None,
-    ) -> Given:
+    ) -> PartOutput:
         """The windows or matches that are final in a step.
 
         Parameters
@@ -185,7 +184,7 @@ class LiveClause:
         rows
             Those of the clause that have come.
         until
-            No more rows before this instant will come, in ticks of the clock.
+            No more rows before this instant will come, in ticks of the time scale.
         name
             Under which rows are kept.
         are_few
@@ -202,7 +201,7 @@ class LiveClause:
         else:
             given, kept, tell = self._by_tasks(gateway, keyed, span, until, name, ended)
         span.keep[name] = kept
-        return Given(stage.finished(given, self.result), tell, are_few)
+        return PartOutput(stage.finished(given, self.result), tell, are_few)
 
     def _by_driver(
         self,
@@ -222,7 +221,7 @@ class LiveClause:
             column = came.column(self.rowtime)
             if column.null_count:
                 raise self._no_rowtime()
-            is_due = pc.less(_ticks(column, self.kernel.clock), until)
+            is_due = pc.less(_ticks(column, self.kernel.scale), until)
             if ended is not None:
                 is_due = pc.or_(is_due, pa.array(ended.rows(came)))
             span.keep[_waiting(name)] = RetainedRows.of(spark, came.filter(pc.invert(is_due)), self.waiting)
@@ -278,7 +277,7 @@ class LiveClause:
         """
         if first is None or until is None:
             return until
-        return int(min(until, _ticks(pa.array([first]), self.kernel.clock)[0].as_py()))
+        return int(min(until, _ticks(pa.array([first]), self.kernel.scale)[0].as_py()))
 
     def _by_tasks(
         self,
@@ -289,9 +288,9 @@ class LiveClause:
         name: str,
         ended: Ended | None,
     ) -> tuple[DataFrame, RetainedRows, Callable[[], int]]:
-        known, growing, clock = span.before(name), self.kernel.growing, self.kernel.clock
+        known, growing, scale = span.before(name), self.kernel.growing, self.kernel.scale
         before = None if known is None else known.frame
-        ticks = F.expr(clock.of_column(self.rowtime, clock.kind, clock.unit))
+        ticks = F.expr(scale.of_column(self.rowtime, scale.kind, scale.unit))
         if self.follows:
             waited = span.before(_waiting(name))
             came = keyed if waited is None else keyed.unionByName(waited.frame)
@@ -305,10 +304,10 @@ class LiveClause:
             span.cached.append(found)
             keyed, before = found.where(F.isnull(AT)).drop(*CARRIED.names), found.where(F.isnotnull(AT))
         cells = shuffled(gateway) if growing.partition else 1
-        stage = GrowingStage(growing, Layout(cells), self.kernel.reached(until), ended)
-        packed = map_in_arrow(keyed, _pack(stage, are_kept=False), MESSAGES)
+        stage = GrowingFragment(growing, Layout(cells), self.kernel.reached(until), ended)
+        packed = map_in_arrow(keyed, _pack(stage, are_retained=False), MESSAGES)
         if before is not None:
-            packed = packed.unionAll(map_in_arrow(before, _pack(stage, are_kept=True), MESSAGES))
+            packed = packed.unionAll(map_in_arrow(before, _pack(stage, are_retained=True), MESSAGES))
         stepped = map_in_arrow(to_shards(packed, cells), _step(stage), MESSAGES)
         stepped = stepped.persist(StorageLevel.DISK_ONLY)  # it is read twice: to give, and to keep
         span.cached.append(stepped)
@@ -337,7 +336,7 @@ def bind_live(
     gateway: Gateway,
     clause: Window | Match,
     rows: DataFrame,
-    clock: Clock,
+    scale: TimeScale,
     refuse: Callable[[Bound, WindowStage | MatchStage], None],
     rowtimes: Collection[str],
     feeds: Sequence[Feed],
@@ -368,8 +367,8 @@ def bind_live(
     columns = tuple(dict.fromkeys([*read, rowtime]))
     growing, pairs = Growing(plan, stage.partition, stage.order, columns), None
     if isinstance(stage, WindowStage) and isinstance(plan, WindowPlan) and by_pairs:
-        held = tuple((field, column, types[column]) for field, column in fields)
-        pairs = Pairs(stage.window, stage.draft, stage.partition, stage.order, held, plan)
+        of_fields = tuple((field, column, types[column]) for field, column in fields)
+        pairs = Pairs(stage.window, stage.draft, stage.partition, stage.order, of_fields, plan)
         growing = replace(growing, order=(SortKey(POSITION),), passing=pairs.columns)
     carried = StructType([keyed.schema[name] for name in growing.carried])
     for kept in from_arrow_schema(CARRIED):
@@ -383,7 +382,7 @@ def bind_live(
     fixed = frozenset(item.name for item in hoisted if says_missing(item))
     sources = _sources(bound, stage, rows, keyed)
     whole = stage.finished(gateway.spark.createDataFrame([], travelling_schema(result)), result).schema
-    as_is = _given_as_is(stage, result)
+    as_is = _unchanged_columns(stage, result)
     own = {item.name for item in hoisted if is_field(item) and field_of(item) in times}
     if isinstance(stage, MatchStage):
         own = _of_matches(stage.plan(result), own)
@@ -396,7 +395,7 @@ def bind_live(
         keys = []
     gives = [one.only(given).where(set(key.columns.values())) for one, key in zip(feeds, keys, strict=False)]
     return LiveClause(
-        clause, bound, ClauseKernel(growing, rising, fixed, clock), result, carried, keyed.schema, rowtime,
+        clause, bound, ClauseKernel(growing, rising, fixed, scale), result, carried, keyed.schema, rowtime,
         follows, whole,
         frozenset(name for name, value in as_is.items() if value in own), pairs, tuple(keys), tuple(gives),
     )  # fmt: skip
@@ -424,13 +423,13 @@ def stage_of(gateway: Gateway, bound: Bound, rows: DataFrame) -> WindowStage | M
     return WindowStage(gateway, BoundWindow(bound.window, bound.draft, analyzer), analyzer.rows)
 
 
-def _given_as_is(stage: WindowStage | MatchStage, result: StructType) -> dict[str, str]:
+def _unchanged_columns(stage: WindowStage | MatchStage, result: StructType) -> dict[str, str]:
     """Which columns and fields of what a clause gives the kernel gives as they are, with its names for them.
 
     Of windows these are fields of the label row.
     """
     if isinstance(stage, MatchStage):
-        return given_as_is(stage.bound, result)
+        return unchanged_columns(stage.bound, result)
     return {
         f"{name}.{field}": column
         for name, columns in stage.draft.fields
@@ -448,16 +447,16 @@ def _of_matches(plan: MatchPlan, rowtimes: Collection[str]) -> set[str]:
     return found
 
 
-def _ticks(rowtimes: pa.ChunkedArray | pa.Array, clock: Clock) -> pa.ChunkedArray | pa.Array:
-    """Rowtimes in ticks of their clock."""
+def _ticks(rowtimes: pa.ChunkedArray | pa.Array, scale: TimeScale) -> pa.ChunkedArray | pa.Array:
+    """Rowtimes in ticks of their time scale."""
     if pa.types.is_date(rowtimes.type):
         return rowtimes.cast(pa.int32()).cast(pa.int64())
     if pa.types.is_timestamp(rowtimes.type):
-        return pc.divide(rowtimes.cast(pa.int64()), clock.nanoseconds // 1000)
+        return pc.divide(rowtimes.cast(pa.int64()), scale.nanoseconds // 1000)
     return rowtimes.cast(pa.int64())
 
 
-def _at(until: int, kind: DataType, clock: Clock) -> pa.Array | None:
+def _at(until: int, kind: DataType, scale: TimeScale) -> pa.Array | None:
     """An instant as a rowtime of a type; None if it has none."""
     match kind:
         case IntegerType() | LongType():
@@ -467,7 +466,7 @@ def _at(until: int, kind: DataType, clock: Clock) -> pa.Array | None:
         case DateType():
             return pa.array([until], pa.int32()).cast(pa.date32())
         case _:
-            return pa.array([until * clock.nanoseconds // 1000], pa.int64()).cast(arrow_of(kind))
+            return pa.array([until * scale.nanoseconds // 1000], pa.int64()).cast(arrow_of(kind))
 
 
 def _split(rows: DataFrame, ended: Ended | None) -> tuple[DataFrame | None, DataFrame]:
@@ -490,14 +489,14 @@ def _waiting(name: str) -> str:
     return f"{name}.waiting"
 
 
-def _pack(stage: GrowingStage, *, are_kept: bool) -> Callable[..., Iterator[pa.RecordBatch]]:
+def _pack(stage: GrowingFragment, *, are_retained: bool) -> Callable[..., Iterator[pa.RecordBatch]]:
     def pack(batches: Iterable[pa.RecordBatch], task: int) -> Iterator[pa.RecordBatch]:
-        return stage.pack(batches, task, are_kept=are_kept)
+        return stage.pack(batches, task, are_retained=are_retained)
 
     return in_worker(pack, stage.growing.plan.sql)
 
 
-def _step(stage: GrowingStage) -> Callable[..., Iterator[pa.RecordBatch]]:
+def _step(stage: GrowingFragment) -> Callable[..., Iterator[pa.RecordBatch]]:
     def step(batches: Iterable[pa.RecordBatch], _: int) -> Iterator[pa.RecordBatch]:
         return stage.run(batches)
 

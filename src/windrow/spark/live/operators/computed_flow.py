@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
-from windrow.kernels.computed.computed_steps import Computed, ComputedStep
+from windrow.kernels.computed.computed_operations import Computed, ComputedOperation
 from windrow.spark.analysis.computed_columns import (
     PASS,
     ComputedReading,
@@ -63,7 +63,7 @@ class _Reading(ComputedReading):
         names = {node.number: column.name for node, column in zip(output, columns, strict=True)}
         super().__init__(operators, names, dict(zip(names, columns.types, strict=True)))
 
-    def steps(self, at: int) -> list[ComputedStep]:
+    def operations(self, at: int) -> list[ComputedOperation]:
         """What the operator at a place does."""
         operator = self.operators[at]
         match operator.name:
@@ -73,7 +73,7 @@ class _Reading(ComputedReading):
                 return [self._ranked(operator)]
             case "WindowGroupLimit":  # a limit of ranks, by which a filter chooses too
                 return []
-        return super().steps(at)
+        return super().operations(at)
 
     def _ranked(self, operator: SparkNode) -> Ranked:
         """Ranks over windows."""

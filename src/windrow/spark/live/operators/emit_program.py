@@ -1,4 +1,4 @@
-"""What a query with EMIT does in a step, as data that tasks are sent too; and what it holds."""
+"""The program of a query with EMIT, as data that tasks are sent too, and its state."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow.algebra.clock import Clock
-from windrow.algebra.watermarks import Steps as Marks
-from windrow.algebra.watermarks import held_back
-from windrow.kernels.sorting import SortKey
-from windrow.kernels.stages import (
+from windrow.algebra.time_scale import TimeScale
+from windrow.algebra.watermarks import WatermarkHistory as Marks
+from windrow.algebra.watermarks import least_watermark
+from windrow.kernels.incremental import (
     Completing,
     Ending,
     Program,
@@ -26,6 +25,7 @@ from windrow.kernels.stages import (
     first_above,
     netted,
 )
+from windrow.kernels.sorting import SortKey
 from windrow.kernels.zset.relation import AT, DIFF, ENTER, LEAVE, NEVER
 from windrow.kernels.zset.time_windows import ticks_of
 from windrow.punctuations.lines import line_of
@@ -33,7 +33,7 @@ from windrow.punctuations.regions import Region
 from windrow.spark.live.operators.envelopes import copies_of, enveloped, shown
 from windrow.spark.logs.arrived import PTIMES, before_end
 from windrow.spark.logs.session_streams import ARRIVED, ROWTIME
-from windrow.spark.relations.varying import columns_of
+from windrow.spark.relations.time_varying_relation import columns_of
 from windrow.streams.entries import BEFORE
 
 __all__ = ["MARK", "EmitProgram", "EmitRun", "EmitSource", "Promising", "mark_before"]
@@ -75,27 +75,27 @@ class EmitSource:
     watermark_of: frozenset[str]
     lateness: int
 
-    def given(self, rows: pa.Table, marks: Mapping[str, Marks], clocks: Mapping[str, Clock]) -> pa.Table:
+    def given(self, rows: pa.Table, marks: Mapping[str, Marks], scales: Mapping[str, TimeScale]) -> pa.Table:
         """The rows that come, as the program takes them.
 
         Parameters
         ----------
         rows
             With `ARRIVED`, and where they may be late for groups with `ROWTIME` and `BEFORE`.
-        marks, clocks
+        marks, positions
             Up to which rowtime each stream was known, in time, and what its rowtimes are counted in.
         """
         table = rows.select(self.reads)
         if self.watermark_of:
-            table = table.append_column(MARK, self.mark_before(rows, marks, clocks))
+            table = table.append_column(MARK, self.mark_before(rows, marks, scales))
         never = pa.array(np.full(rows.num_rows, NEVER))
         return table.append_column(ENTER, rows.column(ARRIVED)).append_column(LEAVE, never)
 
     def mark_before(
-        self, rows: pa.Table, marks: Mapping[str, Marks], clocks: Mapping[str, Clock]
+        self, rows: pa.Table, marks: Mapping[str, Marks], scales: Mapping[str, TimeScale]
     ) -> pa.Array:
         """As :func:`mark_before` has it."""
-        others = [before_end(clocks[name], marks[name]) for name in sorted(self.watermark_of - {self.stream})]
+        others = [before_end(scales[name], marks[name]) for name in sorted(self.watermark_of - {self.stream})]
         return mark_before(rows, others, self.lateness)
 
 
@@ -111,7 +111,7 @@ def mark_before(rows: pa.Table, others: Sequence[Marks], lateness: int) -> pa.Ar
     """
     before = rows.column(BEFORE).combine_chunks()
     if others:
-        steps = held_back(others)
+        steps = least_watermark(others)
         since, values = [at + 1 for at, _ in steps], [value for _, value in steps]
         other = _last_of(since, values, rows.column(ARRIVED).to_numpy())
         before = pc.min_element_wise(before, other, skip_nulls=False)
@@ -130,7 +130,7 @@ class EmitProgram:
         Its operators.
     sources
         The streams in it.
-    clocks
+    positions
         What their rowtimes are counted in.
     streams
         Those of which the least watermark is that of the query.
@@ -156,7 +156,7 @@ class EmitProgram:
 
     program: Program
     sources: tuple[EmitSource, ...]
-    clocks: Mapping[str, Clock]
+    scales: Mapping[str, TimeScale]
     streams: frozenset[str]
     names: tuple[str, ...]
     columns: tuple[str, ...]
@@ -220,15 +220,15 @@ class EmitRun:
         self._versions = Versions(pa.schema([schema.field(name) for name in program.groups or ()]))
 
     @property
-    def held(self) -> int:
+    def retained(self) -> int:
         """How many rows the operators hold."""
-        return self.operators.held
+        return self.operators.retained
 
     def forget(self, marks: Mapping[str, Marks]) -> None:
         """Let go of groups that change no more, as far as the clocks of the streams have got."""
         stay = self.program.stay
         steps = [[(at, mark - stay[name]) for at, mark in marks[name]] for name in self.program.streams]
-        mapped = self._mapped(held_back(steps)[-1:])
+        mapped = self._mapped(least_watermark(steps)[-1:])
 
         def is_over(endings: Sequence[Ending]) -> Callable[[pa.Table], Bools]:
             return lambda rows: _since(endings, mapped, rows) < NEVER
@@ -274,12 +274,12 @@ class EmitRun:
         since, until = span
         times = Times(None if since is None else since + 1, until + 1)
         given = {
-            source.leaf: source.given(rows, marks, self.program.clocks)
+            source.leaf: source.given(rows, marks, self.program.scales)
             for source, rows in zip(self.program.sources, came, strict=True)
         }
-        (rows,) = self.operators.step(given, times, origin)
+        (rows,) = self.operators.advance(given, times, origin)
         if self._completing is not None:
-            rows = self._completing.step(rows, *self._completed(marks, times, promising))
+            rows = self._completing.advance(rows, *self._completed(marks, times, promising))
         rows = rows.select([*self.program.columns, ENTER, LEAVE])
         return self._shown(changes(rows, times))
 
@@ -290,7 +290,7 @@ class EmitRun:
         and in which boxes the rows are that may be complete now.
         """
         complete = self.program.complete or ()
-        watermark = held_back([marks[name] for name in self.program.streams])
+        watermark = least_watermark([marks[name] for name in self.program.streams])
         mapped = self._mapped(watermark)
         for step in self._known_steps.keys() - set(watermark):
             del self._known_steps[step]

@@ -1,9 +1,9 @@
-"""Which partitions of a query's clauses have ended: what the streams' promises say of their keys.
+"""Which partitions of a query's clauses have ended: punctuation has closed their keys.
 
-A clause that is partitioned by columns of its streams has nothing to wait for in a partition whose key no row
-of theirs will have: its open windows and matches are those of the whole partition, and nothing of it need be
-kept. Between the streams and the clause there may be what looks at each row by itself, UNION ALL, and clauses
-whose partitions end with the same keys (:mod:`.feeds`).
+A clause that is partitioned by columns of its streams waits for nothing in a partition whose key no later row
+has: its open windows and matches are those of the whole partition, and its state can be dropped. Between the
+streams and the clause there may be row-by-row queries, UNION ALL, and clauses whose partitions end with the
+same keys (:mod:`windrow.spark.live.reading.beside`).
 """
 
 from __future__ import annotations

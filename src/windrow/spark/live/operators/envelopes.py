@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow.algebra.clock import Clock
+from windrow.algebra.time_scale import TimeScale
 from windrow.kernels.zset.relation import AT, DIFF
 
 __all__ = ["IN_MEMORY", "copies", "copies_of", "enveloped", "inserted"]
@@ -17,25 +17,25 @@ IN_MEMORY = ("delta", "op", "diff")
 """The envelopes that need no expression of Spark's."""
 
 
-def enveloped(told: pa.Table, names: Sequence[str], clock: Clock, envelope: str) -> pa.Table:
+def enveloped(told: pa.Table, names: Sequence[str], scale: TimeScale, envelope: str) -> pa.Table:
     """The changelog of changes with `AT` and `DIFF` after their columns.
 
     Parameters
     ----------
     names
         Of the columns as queries know them.
-    clock
+    scale
         What `AT` is counted in.
     envelope
         One of `IN_MEMORY`.
     """
     if envelope == "diff":
         rows = told.drop_columns([AT, DIFF]).columns
-        columns = [*rows, told.column(DIFF), shown(told.column(AT), clock)]
+        columns = [*rows, told.column(DIFF), shown(told.column(AT), scale)]
         return pa.Table.from_arrays(columns, names=[*names, "_diff", "_at"])
     told = copies_of(told)
     rows = told.drop_columns([AT, DIFF]).columns
-    at = shown(told.column(AT), clock)
+    at = shown(told.column(AT), scale)
     if envelope == "delta":
         kind = _words(told, "delete", "insert")
         ours = ["_change_type", "_commit_version", "_commit_timestamp"]
@@ -43,12 +43,12 @@ def enveloped(told: pa.Table, names: Sequence[str], clock: Clock, envelope: str)
     return pa.Table.from_arrays([_words(told, "-D", "+I"), at, *rows], names=["_op", "_at", *names])
 
 
-def inserted(told: pa.Table, names: Sequence[str], clock: Clock, sign: int) -> pa.Table:
+def inserted(told: pa.Table, names: Sequence[str], scale: TimeScale, sign: int) -> pa.Table:
     """The rows that enter (`sign` 1) or leave (−1), with the instants as their rowtimes before them."""
     told = _copies(told, np.maximum(told.column(DIFF).to_numpy() * sign, 0))
     name = "rowtime" if "rowtime" not in {known.lower() for known in names} else "_rowtime"
     rows = told.drop_columns([AT, DIFF]).columns
-    return pa.Table.from_arrays([shown(told.column(AT), clock), *rows], names=[name, *names])
+    return pa.Table.from_arrays([shown(told.column(AT), scale), *rows], names=[name, *names])
 
 
 def copies_of(told: pa.Table) -> pa.Table:
@@ -61,14 +61,14 @@ def copies(told: pa.Table, sign: int) -> pa.Table:
     return _copies(told, np.maximum(told.column(DIFF).to_numpy() * sign, 0)).drop_columns([DIFF])
 
 
-def shown(at: pa.ChunkedArray, clock: Clock) -> pa.ChunkedArray:
+def shown(at: pa.ChunkedArray, scale: TimeScale) -> pa.ChunkedArray:
     """Instants in the type of the streams' rowtimes."""
-    if clock.kind == "bigint":
+    if scale.kind == "bigint":
         return at
-    if clock.kind == "date":
+    if scale.kind == "date":
         return at.cast(pa.int32()).cast(pa.date32())
-    micros = pc.multiply_checked(at, clock.nanoseconds // 1000)
-    return micros.cast(pa.timestamp("us", "UTC" if clock.kind == "timestamp" else None))
+    micros = pc.multiply_checked(at, scale.nanoseconds // 1000)
+    return micros.cast(pa.timestamp("us", "UTC" if scale.kind == "timestamp" else None))
 
 
 def _copies(told: pa.Table, count: np.ndarray) -> pa.Table:

@@ -1,4 +1,4 @@
-"""What streams are expected to promise: on which columns punctuations will come."""
+"""Which punctuation is expected: the columns on which streams will close keys."""
 
 from __future__ import annotations
 

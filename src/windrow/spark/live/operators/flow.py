@@ -1,10 +1,10 @@
-"""Plans whose operators are run in memory, a step at a time: of a plan a program is made.
+"""Makes a program of a plan, whose operators run in memory, a micro-batch at a time.
 
-A plan is made once, over *leaves*: DataFrames of which the rows are those of a file, which steps write where
-Spark is to read them. The operators of relations that vary (:func:`windrow.spark.tasks.keyed.run_keyed`) do
-not exchange rows among tasks then: each keeps its own (:class:`windrow.kernels.stages.Operated`), and what it
-gives is a leaf again. What is between leaf and operator is read from Spark's plans, and computed in memory
-(:class:`windrow.kernels.stages.Program`); Spark computes the rest, on the driver.
+A plan is made once, over *leaves*: DataFrames over one file each, which a micro-batch writes where Spark is
+to read it. The operators of time-varying relations (:func:`windrow.spark.tasks.keyed.run_keyed`) exchange no
+rows among tasks then: each has its own state (:class:`windrow.kernels.incremental.Operated`), and its output
+is a leaf again. What is between leaf and operator is read from Spark's plans, and computed in memory
+(:class:`windrow.kernels.incremental.Program`); Spark computes the rest, on the driver.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import LongType, StructType
 
 from windrow.errors import ExecutionError, WindrowError
-from windrow.kernels.computed.computed_steps import Computed
-from windrow.kernels.stages import Ending, Fragment, Node, Program, Run, Times, UnmatchedError
+from windrow.kernels.computed.computed_operations import Computed
+from windrow.kernels.incremental import Ending, Fragment, Node, Program, Run, Times, UnmatchedError
+from windrow.kernels.zset.keyed_operator import Keyed
 from windrow.kernels.zset.relation import ENTER, LEAVE
-from windrow.kernels.zset.stage import Keyed
 from windrow.plan.columns import Completeness
 from windrow.spark.analysis.computed_columns import PASS, wanted
 from windrow.spark.analysis.plan_tree import SparkNode as Planned
@@ -88,7 +88,7 @@ class Flow:
 
     def keyed(
         self,
-        stage: Keyed,
+        operator: Keyed,
         sides: list[DataFrame],
         result: StructType,
         until: Sequence[Completeness] = (),
@@ -96,14 +96,14 @@ class Flow:
         """The rows of an operator, as a leaf."""
         fragments = tuple(map(self._fragment, sides))
         appends = all(self._appending.issuperset(side.leaves) for side in fragments)
-        is_fixed = stage.windows is not None and stage.windows.kind != "SESSION"
-        number, frame = self.leaf(result, appends=appends and (is_fixed or stage.operator == "join"))
+        is_fixed = operator.windows is not None and operator.windows.kind != "SESSION"
+        number, frame = self.leaf(result, appends=appends and (is_fixed or operator.name == "join"))
         self._not_so(not_in_memory(result))
         if self.why_not is not None:
             return frame
         kinds = {one.column: sides[0].schema[one.column].dataType.simpleString() for one in until}
         ends = tuple(Ending(one.column, one.origin, one.mapped, kinds[one.column]) for one in until)
-        self._nodes.append(Node(stage, fragments, in_memory(result), number, ends, appends))
+        self._nodes.append(Node(operator, fragments, in_memory(result), number, ends, appends))
         return frame
 
     def beginning(self) -> DataFrame:
@@ -240,12 +240,12 @@ class Flow:
 
     def _narrowed(self, node: Node, read: set[str]) -> Node:
         """The operator without columns that it would only carry along."""
-        stage = node.stage
-        if stage.operator not in ("join", "expand", "windows"):
+        operator = node.operator
+        if operator.name not in ("join", "expand", "windows"):
             return node
-        kept = {*read, *stage.keys, ENTER, LEAVE}
-        if stage.windows is not None:
-            kept |= {stage.windows.time, *stage.windows.names}
+        kept = {*read, *operator.keys, ENTER, LEAVE}
+        if operator.windows is not None:
+            kept |= {operator.windows.time, *operator.windows.names}
         sides = tuple(self._fragment(_only(self._frames[side.number], kept)) for side in node.sides)
         given = [column for column in node.result if column.name in kept]
         return replace(node, sides=sides, result=pa.schema(given))
@@ -258,8 +258,8 @@ class Flow:
         return Run(self.program, self._by_spark)
 
     def step(self, given: Mapping[int, pa.Table], times: Times, origin: int | None = None) -> list[pa.Table]:
-        """What changes in each output, as :meth:`windrow.kernels.stages.Run.step` has it."""
-        return self.run.step(given, times, origin)
+        """What changes in each output, as :meth:`windrow.kernels.incremental.Run.step` has it."""
+        return self.run.advance(given, times, origin)
 
     def _by_spark(self, fragment: Fragment, read: Mapping[int, pa.Table]) -> pa.Table:
         """What Spark makes of the rows of leaves, or says is wrong with them."""
@@ -296,7 +296,7 @@ def computed_elsewhere(program: Program, *, takes_tables: bool) -> str | None:
     """
     for fragment in program.fragments:
         for one in fragment.parts or (fragment,):
-            steps = [] if one.computed is None else one.computed.steps
+            steps = [] if one.computed is None else one.computed.operations
             if not takes_tables and any(isinstance(step, LookUp) for step in steps):
                 return "a join with a table"
         if not fragment.is_in_memory:

@@ -1,4 +1,4 @@
-"""What columns are in the memory of a query that goes on step by step, and which are not there."""
+"""Which columns a live query in memory can have, and which types are not there."""
 
 from __future__ import annotations
 

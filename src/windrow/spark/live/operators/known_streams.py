@@ -31,7 +31,7 @@ class KnownStreams:
         stream = self._catalog.streams[name]
         return StructType([stream.frame.schema[column] for column in stream.columns])
 
-    def given(self, item: Input) -> None:
+    def fields_of(self, item: Input) -> None:
         """None: what varies is a stream."""
 
     def view(self, name: str) -> CatalogDefinition | None:

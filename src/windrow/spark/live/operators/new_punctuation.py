@@ -1,6 +1,6 @@
-"""What the streams of a live query promise after a step that they had not promised before, as patterns.
+"""The new punctuation of the streams after a micro-batch, as patterns.
 
-Punctuations and bounds are one thing here: a bound is the pattern of all rowtimes before it.
+A bound is a punctuation here: the pattern of all rowtimes before it.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ def schema_of(stream: Stream) -> pa.Schema:
 
 def reached(position: Position | None) -> int:
     """The least rowtime that may still come, by the clock."""
-    clock = None if position is None else position.watermark.value
-    return NO_BOUND if clock is None else clock
+    watermark = None if position is None else position.watermark.value
+    return NO_BOUND if watermark is None else watermark
 
 
 def promised(

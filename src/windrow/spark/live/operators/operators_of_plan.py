@@ -1,4 +1,4 @@
-"""What of a plan no operator over punctuated streams does, asked before any is made."""
+"""Which parts of a plan have no operator over punctuated streams, asked before any is made."""
 
 from __future__ import annotations
 

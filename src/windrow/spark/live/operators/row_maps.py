@@ -11,9 +11,9 @@ from pyspark.sql.types import StructType
 
 from windrow.errors import ExecutionError
 from windrow.kernels.punctuated import Delta, Project
+from windrow.kernels.punctuated.delta import Announced
 from windrow.kernels.punctuated.elementary import ProjectCarry
 from windrow.kernels.punctuated.following import Follower, Following
-from windrow.kernels.punctuated.step import Promises
 from windrow.punctuations import Closing, lines_of
 from windrow.punctuations.lines import Place, Span
 from windrow.punctuations.regions import NULL, Lines, Region
@@ -68,7 +68,7 @@ class RowMapCarry:
 
     project: ProjectCarry | None
     closing: dict[str, Closing]
-    promises: Promises
+    announced: Announced
     following: Following | None = None
 
     @property
@@ -120,12 +120,12 @@ class RowMap:
             closing = {one.column: Closing(lines, [one.column]) for one in self.moved if one.column in lines}
             output = lines_of(arrow_schema(self.result))
             following = Following(lines, output, self.plain, [one.follower for one in self.followed])
-            carry = RowMapCarry(None, closing, Promises(output), following if self.followed else None)
+            carry = RowMapCarry(None, closing, Announced(output), following if self.followed else None)
         nothing = Delta(step.rows.slice(0, 0), step.punctuations)
         told, carry.project = Project(self.plain).advance(carry.project, nothing)
         boxes = [box for pattern in told.punctuations for box in pattern.regions()]
         for name, column in self.widened:
-            boxes += [_widened(box, name, column, carry.promises.lines) for box in boxes if column in box]
+            boxes += [_widened(box, name, column, carry.announced.lines) for box in boxes if column in box]
         if step.punctuations:
             boxes += self._risen(carry, step)
         if step.punctuations and carry.following is not None:
@@ -134,16 +134,16 @@ class RowMap:
             def values(one: Follower, places: Sequence[Place]) -> dict[Place, Place]:
                 column = lines[one.column].array(places)
                 return self._values(
-                    texts[one], self._of_column(one.column, column, schema), carry.promises, one
+                    texts[one], self._of_column(one.column, column, schema), carry.announced, one
                 )
 
             boxes += carry.following.add(step.punctuations, values)
-        return Delta(self._made(step.rows), carry.promises.news(boxes)), carry
+        return Delta(self._made(step.rows), carry.announced.news(boxes)), carry
 
     def _risen(self, carry: RowMapCarry, step: Delta) -> list[Region]:
         """What the columns that rise with others have passed."""
         found: list[Region] = []
-        out = carry.promises.lines
+        out = carry.announced.lines
         for column, closing in carry.closing.items():
             before = _reached(closing)
             had_null = closing.closed.covers({column: NULL})
@@ -166,7 +166,9 @@ class RowMap:
                     found.append({one.name: (line.first, place)})
         return [box for box in found if all(span is NULL or span[0] < span[1] for span in box.values())]
 
-    def _values(self, text: SqlText, rows: pa.Table, promises: Promises, one: Follower) -> dict[Place, Place]:
+    def _values(
+        self, text: SqlText, rows: pa.Table, promises: Announced, one: Follower
+    ) -> dict[Place, Place]:
         """What is computed of values of a column; those of which it cannot be are left out."""
         try:
             made = self._run(text, rows)

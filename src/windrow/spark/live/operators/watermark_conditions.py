@@ -11,13 +11,13 @@ import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql.types import LongType, StructField, StructType
 
-from windrow.kernels.stages import Run, Times
+from windrow.kernels.incremental import Run, Times
 from windrow.spark.collected import frame_of_few
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.operators.flow import Flow
 from windrow.spark.logs.live_source import PLACE
 
-__all__ = ["MARK", "WatermarkConditions", "is_held"]
+__all__ = ["MARK", "WatermarkConditions", "where_true"]
 
 Bools = npt.NDArray[np.bool_]
 
@@ -65,7 +65,7 @@ class WatermarkConditions:
         """
         planned = self.planned(key, kind, condition)
         if planned.why_not is None:
-            return is_held(planned.run, kind.name, values, mark)
+            return where_true(planned.run, kind.name, values, mark)
         gateway, schema = self._gateway(), _schema(kind)
         asked = _asked(schema.names, values, mark)
         frame = frame_of_few(gateway.spark, asked, schema).where(condition(MARK)).select(PLACE)
@@ -73,7 +73,7 @@ class WatermarkConditions:
             return _places(frame.toArrow(), len(values))
 
     def planned(self, key: Hashable, kind: StructField, condition: Callable[[str], Column]) -> Flow:
-        """What gives the places of values, at its only leaf, for :func:`is_held`; where it has steps."""
+        """What gives the places of values, at its only leaf, for :func:`where_true`; where it has steps."""
         if key not in self._flows:
             flow = Flow(self._gateway(), self._folder / f".asked-{len(self._flows)}")
             _, frame = flow.leaf(_schema(kind))
@@ -82,9 +82,9 @@ class WatermarkConditions:
         return self._flows[key]
 
 
-def is_held(run: Run, name: str, values: pa.Array, mark: int | npt.NDArray[np.int64]) -> Bools:
+def where_true(run: Run, name: str, values: pa.Array, mark: int | npt.NDArray[np.int64]) -> Bools:
     """For which values of a column a condition holds that has been planned, with a watermark in ticks."""
-    (told,) = run.step({0: _asked([name, MARK, PLACE], values, mark)}, Times(None, 0))
+    (told,) = run.advance({0: _asked([name, MARK, PLACE], values, mark)}, Times(None, 0))
     return _places(told, len(values))
 
 

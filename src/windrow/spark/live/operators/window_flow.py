@@ -1,4 +1,4 @@
-"""Any plan over windows of live streams, in memory, by what enters and leaves the windows."""
+"""Any plan over windows of live streams as a program, fed with the rows that enter or leave the windows."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql.types import LongType, StructType
 
-from windrow.algebra.clock import Clock
 from windrow.algebra.continuous import Query, Reader, WindowedStream
-from windrow.kernels.stages import Program, Times, UnmatchedError
+from windrow.algebra.time_scale import TimeScale
+from windrow.kernels.incremental import Program, Times, UnmatchedError
 from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.plan.reader import NotPlannedError
 from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.operators.flow import Flow, unstable
 from windrow.spark.relations.relation_of_plan import plan_of, relation_of_plan, why_not_in_steps
-from windrow.spark.relations.varying import Varying, columns_of
+from windrow.spark.relations.time_varying_relation import TimeVarying, columns_of
 from windrow.syntax.queries import UnknownShapeError
 
 __all__ = ["WindowFlow", "WindowQuery"]
@@ -26,12 +26,12 @@ __all__ = ["WindowFlow", "WindowQuery"]
 
 @dataclass(frozen=True)
 class WindowQuery:
-    """A query whose inputs are windows of live streams; `clock` is what its instants are counted in."""
+    """A query whose inputs are windows of live streams; `scale` is what its instants are counted in."""
 
     catalog: Catalog
     reader: Reader
     query: Query
-    clock: Clock
+    scale: TimeScale
 
     def windows(self) -> Sequence[WindowedStream]:
         """Its windows, each of a stream with a name."""
@@ -73,7 +73,7 @@ class WindowFlow:
         if self.why_not is None:
             self.empty()
 
-    def _window(self, query: WindowQuery, item: WindowedStream) -> Varying:
+    def _window(self, query: WindowQuery, item: WindowedStream) -> TimeVarying:
         """The rows of a window, as a leaf."""
         assert isinstance(item.source, str)
         stream, schema = query.catalog.streams[item.source.lower()], StructType()
@@ -82,14 +82,14 @@ class WindowFlow:
         never_leaves = item.window.is_unbounded and item.window.rows is None
         times = schema.add(ENTER, LongType()).add(LEAVE, LongType())
         self._leaves[item.key], rows = self._flow.leaf(times, appends=never_leaves)
-        return Varying.of(rows, query.clock, [stream]).renamed(tuple(stream.columns))
+        return TimeVarying.of(rows, query.scale, [stream]).renamed(tuple(stream.columns))
 
-    def _planned(self, gateway: Gateway, query: WindowQuery, inputs: Mapping[str, Varying]) -> str | None:
+    def _planned(self, gateway: Gateway, query: WindowQuery, inputs: Mapping[str, TimeVarying]) -> str | None:
         try:
             plan = plan_of(gateway, query.reader, query.query, inputs, {})
             if (why := why_not_in_steps(plan)) is not None:
                 return str(why)
-            found = relation_of_plan(gateway, plan, query.clock, inputs, {}, query.reader.tokens)
+            found = relation_of_plan(gateway, plan, query.scale, inputs, {}, query.reader.tokens)
         except (NotPlannedError, UnknownShapeError) as reason:
             return str(reason)
         self.columns = list(found.columns)

@@ -1,10 +1,10 @@
-"""Streams that are made of others, one step after the other: each tells the next how far it has got.
+"""Streams that are made of other streams: each has a frontier of its own.
 
-    sources ─ frontier ─▶ windows, matches ─ least rowtime that may still be given ─▶ what reads them
+    sources ─ frontier ─▶ windows, matches ─ least rowtime that may still be emitted ─▶ what reads them
 
-The windows of a step may be at rows long before its frontier, and others at rows after them may still be
-open. So what reads them has a frontier of its own: the least rowtime that they may still give. Rows at it or
-after it wait.
+The windows of a micro-batch may have rowtimes long before its frontier, and others with later rowtimes may
+still be open. So what reads them has a frontier of its own: the least rowtime that they may still emit. Rows
+at or after it are buffered.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from dataclasses import replace
 
 from pyspark.sql import functions as F
 
-from windrow.algebra.clock import Clock
 from windrow.algebra.continuous import Continuous, Reader, StreamQuery
+from windrow.algebra.time_scale import TimeScale
 from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.plans.runner import LiveRunner, reads, sequences_of
-from windrow.spark.logs.micro_batch import Coming, Given, InstantSpan, RetainedRows, upwards
+from windrow.spark.logs.micro_batch import Coming, InstantSpan, PartOutput, RetainedRows, upwards
 from windrow.spark.logs.session_streams import ROWTIME, Stream
 from windrow.spark.recorded.continuous_queries import Result
 from windrow.syntax.tokens import TokenList
@@ -39,8 +39,8 @@ class Cascade:
     gateway, catalog, execution
         As of :class:`windrow.spark.recorded.continuous_queries.Runner`.
     span
-        The step, in ticks of `clock`.
-    clock, tokens
+        The step, in ticks of `scale`.
+    scale, tokens
         Of the query.
     """
 
@@ -50,11 +50,11 @@ class Cascade:
         catalog: Catalog,
         execution: str,
         span: InstantSpan,
-        clock: Clock,
+        scale: TimeScale,
         tokens: TokenList,
     ) -> None:
         self.gateway, self.catalog, self.execution = gateway, catalog, execution
-        self.span, self.clock, self.tokens = span, clock, tokens
+        self.span, self.scale, self.tokens = span, scale, tokens
         self._coming: dict[str, Coming] = {}
 
     def coming(self, name: str) -> Coming:
@@ -65,7 +65,7 @@ class Cascade:
         return self._coming[name]
 
     def result(self, query: Continuous, reader: Reader, path: str = "") -> tuple[Result | None, int]:
-        """What a continuous query gives, and up to which instant, in ticks of its clock.
+        """What a continuous query gives, and up to which instant, in ticks of its time scale.
 
         None where that is no later than the step before got.
         """
@@ -73,20 +73,20 @@ class Cascade:
         runner = LiveRunner(self.gateway, self.catalog, reader, self.execution, span, path)
         if not sequences:
             return runner.run(query), span.until
-        clock = runner.clock_of(query)
+        scale = runner.scale_of(query)
         names = {name for name in reads(self.catalog, query) if name in sequences or name in span.arrived}
         coming = {name: self.coming(name) for name in sorted(names)}
-        until = min(one.until(clock) for one in coming.values())
-        origin, mark = self._on(clock).origin, f"{_UNTIL}{path}"
+        until = min(one.until(scale) for one in coming.values())
+        origin, mark = self._on(scale).origin, f"{_UNTIL}{path}"
         since = span.marks.get(mark)
         moves = until > (origin if since is None else since)
-        are_few = span.are_few and all(one.given.are_few for one in coming.values())
+        are_few = span.are_few and all(one.output.are_few for one in coming.values())
         arrived = {}
         for name, one in coming.items():
             key = f"window{path}.{name}.waiting"
-            held = span.before(key)
-            rows = one.rows if held is None else held.frame.unionByName(one.rows)
-            reached = upwards(until, clock, one.stream.clock)
+            retained = span.before(key)
+            rows = one.rows if retained is None else retained.frame.unionByName(one.rows)
+            reached = upwards(until, scale, one.stream.scale)
             span.keep[key] = RetainedRows(rows.where(F.col(ROWTIME) >= reached) if moves else rows, are_few)
             arrived[name] = replace(one.stream, frame=rows)
         span.marks[f"{TOLD}{path}"] = until
@@ -104,22 +104,24 @@ class Cascade:
         stream = self.catalog.streams[name]
         definition = self.catalog.definitions.get(name)
         if definition is None or not sequences_of(self.catalog, definition.query):
-            own = self._on(stream.clock)
+            own = self._on(stream.scale)
             reader = Reader(self.tokens, frozenset(), frozenset())
             runner = LiveRunner(self.gateway, self.catalog, reader, self.execution, own)
-            came = runner.arriving(name, stream.clock)
-            return Coming(came, Given(came.frame, lambda: own.until, self.span.are_few and not came.sources))
+            came = runner.arriving(name, stream.scale)
+            return Coming(
+                came, PartOutput(came.frame, lambda: own.until, self.span.are_few and not came.sources)
+            )
         assert isinstance(definition.query, StreamQuery)
         result, until = self.result(definition.query, definition.reader, f".{name}")
         if result is None:
-            return Coming(stream, Given(stream.frame.limit(0), lambda: until, are_few=True))
+            return Coming(stream, PartOutput(stream.frame.limit(0), lambda: until, are_few=True))
         assert isinstance(result, Stream)
         made = result.renamed(definition.names)
-        return Coming(made, Given(made.frame, lambda: until, are_few=False))
+        return Coming(made, PartOutput(made.frame, lambda: until, are_few=False))
 
-    def _on(self, clock: Clock) -> InstantSpan:
+    def _on(self, scale: TimeScale) -> InstantSpan:
         """The step on a clock of which the query's is the same or a finer one."""
-        span, own = self.span, self.clock
-        since = None if span.since is None else upwards(span.since, own, clock)
-        origin = span.origin * own.nanoseconds // clock.nanoseconds
-        return replace(span, since=since, until=upwards(span.until, own, clock), origin=origin)
+        span, own = self.span, self.scale
+        since = None if span.since is None else upwards(span.since, own, scale)
+        origin = span.origin * own.nanoseconds // scale.nanoseconds
+        return replace(span, since=since, until=upwards(span.until, own, scale), origin=origin)

@@ -1,8 +1,9 @@
 """Queries with WINDOW BY or MATCH_RECOGNIZE over live streams, and views of them, which are streams again.
 
-A step takes the rows before the frontier, as every live query does, and gives the windows and matches that
-are final (:mod:`.clauses`). What stands around a clause looks at each row by itself, so it is evaluated over
-what the step gives; a clause over another one, or over a view, follows it (:mod:`.cascade`).
+A micro-batch takes the rows before the frontier, as every live query does, and emits the windows and matches
+that are final (:mod:`windrow.spark.live.operators.clause_operator`). SQL around a clause looks at each row by
+itself, so it is evaluated over the output of the micro-batch. A clause over another one, or over a view,
+follows it (:mod:`.cascade`).
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ from pyspark.sql.types import StructType, TimestampNTZType
 
 from windrow.algebra.bind import bind
 from windrow.algebra.bound_statement import BoundStatement
-from windrow.algebra.clock import Clock
 from windrow.algebra.match_node import Match
 from windrow.algebra.names import order_key
 from windrow.algebra.rewriting.changing import refuse_changing
+from windrow.algebra.time_scale import TimeScale
 from windrow.algebra.window_node import Window
 from windrow.errors import AnalysisError, NotSupportedError, WindrowError
 from windrow.errors import Span as Place
@@ -51,7 +52,7 @@ from windrow.spark.live.plans.runner import live_streams, sequences_of, views_of
 from windrow.spark.live.reading.beside import LiveRelationNode, beside
 from windrow.spark.live.reading.origins import origin_of
 from windrow.spark.logs.clause_view import ClauseSource, Ends, Feed, Unbounded
-from windrow.spark.logs.micro_batch import Coming, Given, InstantSpan, MicroBatch
+from windrow.spark.logs.micro_batch import Coming, InstantSpan, MicroBatch, PartOutput
 from windrow.spark.logs.session_streams import ROWTIME, Stream
 from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import SqlText, quoted
@@ -145,7 +146,7 @@ class SequencePlan(RowtimePlan):
     execution: str
 
     @cached_property
-    def clock(self) -> Clock:
+    def scale(self) -> TimeScale:
         """That of the streams.
 
         Raises
@@ -156,8 +157,8 @@ class SequencePlan(RowtimePlan):
         first, *rest = sorted(self.read)
         streams = self.catalog.streams
         for other in rest:
-            if streams[other].clock != streams[first].clock:
-                kinds = [_shown(streams[name].clock) for name in (first, other)]
+            if streams[other].scale != streams[first].scale:
+                kinds = [_shown(streams[name].scale) for name in (first, other)]
                 raise AnalysisError(
                     f"rowtimes of {first} are {kinds[0]}, and those of {other} {kinds[1]}",
                     condition="MIXED_ROWTIMES",
@@ -165,7 +166,7 @@ class SequencePlan(RowtimePlan):
                     span=self.span,
                     hint="cast one of them to the type of the other where the stream is made",
                 )
-        return streams[first].clock
+        return streams[first].scale
 
     @property
     def text(self) -> str:
@@ -245,7 +246,7 @@ class SequencePlan(RowtimePlan):
     @property
     def rowtimes(self) -> tuple[str, ...]:
         """The columns of kept rows that hold rowtimes, and not only what a clock shows at them."""
-        own = self.clock.kind == "timestamp_ntz"
+        own = self.scale.kind == "timestamp_ntz"
         rising = [item for one in self.clauses for item in one.kernel.rising.items()]
         found = [name for name, kind in rising if own or not isinstance(kind, TimestampNTZType)]
         return (ROWTIME, *found)
@@ -319,7 +320,7 @@ class SequencePlan(RowtimePlan):
 
             follows = any(self._waits(key) for key in clause.rows.relations())
             made = bind_live(
-                gateway, clause, rows, self.clock, refuse, come.rowtimes, come.feeds, follows=follows
+                gateway, clause, rows, self.scale, refuse, come.rowtimes, come.feeds, follows=follows
             )
             clauses.append(made)
             gateway.frames[clause.key] = gateway.spark.createDataFrame([], made.shown)
@@ -361,15 +362,15 @@ class SequencePlan(RowtimePlan):
         return self.as_stream(given.rows, tuple(self.outer.columns))
 
     def _cascade(self, gateway: Gateway, span: InstantSpan) -> Cascade:
-        return Cascade(gateway, self.catalog, self.execution, span, self.clock, self.tokens)
+        return Cascade(gateway, self.catalog, self.execution, span, self.scale, self.tokens)
 
-    def given(self, batch: MicroBatch, path: str) -> Given:
+    def given(self, batch: MicroBatch, path: str) -> PartOutput:
         """What is final in a step of a query; rows are kept under names after a path."""
         gateway = Gateway(self.gateway.spark, self.gateway.parameters)
-        given: dict[str, Given] = {}
+        given: dict[str, PartOutput] = {}
         for name in self.read:
             one = batch.coming(name)
-            given[name] = one.given
+            given[name] = one.output
             gateway.frames[name] = one.rows.select(*map(quoted, one.stream.columns))
         for clause in self.clauses:
             key = clause.clause.key
@@ -386,15 +387,15 @@ class SequencePlan(RowtimePlan):
         with explained([one.bound for one in self.clauses]):
             rows = gateway.sql(self.statement.text)
         ends = [given[key] for key in self.statement.text.relations()]
-        return Given(rows, lambda: min(one.until for one in ends), all(one.are_few for one in ends))
+        return PartOutput(rows, lambda: min(one.until for one in ends), all(one.are_few for one in ends))
 
     def as_stream(self, rows: DataFrame | None, names: tuple[str, ...]) -> Stream:
         """The rows that the query gives, None for none, as a stream whose columns have these names."""
         if rows is None:
             rows = self.gateway.spark.createDataFrame([], self.outer.schema)
         rowtime = names[self.outer.columns.index(self.rowtime or "")]
-        clock = self.clock
-        ticks = F.expr(clock.of_column(quoted(rowtime), clock.kind, clock.unit))
+        scale = self.scale
+        ticks = F.expr(scale.of_column(quoted(rowtime), scale.kind, scale.unit))
         missing = raising(
             "NULL_ROWTIME", f"a row has NULL as its rowtime {rowtime}", "leave such rows out with WHERE"
         )
@@ -402,7 +403,7 @@ class SequencePlan(RowtimePlan):
         ordered = [item.name for item in named.schema if is_orderable(item.dataType)]
         ties = {f"__tie{number}": F.col(quoted(name)) for number, name in enumerate(ordered)}
         frame = named.withColumns({ROWTIME: F.coalesce(ticks, missing), **ties})
-        return Stream(frame, names, clock, tuple(ties), rowtime=rowtime)
+        return Stream(frame, names, scale, tuple(ties), rowtime=rowtime)
 
     def recorded(self) -> DataFrame | None:
         """What the query gives over what was recorded; None of streams that only stream."""
@@ -530,7 +531,7 @@ class SequenceView:
         return self.plan.text
 
     @property
-    def shown(self) -> str:
+    def label(self) -> str:
         """How users know it: by its name, or the query in brackets that it is."""
         span = self.plan.span
         is_apart = self.name.startswith(APART)
@@ -549,7 +550,7 @@ class SequenceView:
 
     def windows(self) -> dict[str, str]:
         """What is kept for its clauses, and those of the views that it reads."""
-        return self.plan.windows(f".{self.name.lower()}", f"{self.shown}: ")
+        return self.plan.windows(f".{self.name.lower()}", f"{self.label}: ")
 
     def ends(self) -> dict[str, Ends]:
         """What ends the partitions of its clauses, and of those that it follows, by their keys."""
@@ -578,6 +579,6 @@ def _written(clause: LiveClause) -> str:
     return "MATCH_RECOGNIZE" if isinstance(written, Match) else f"WINDOW BY {written.name}"
 
 
-def _shown(clock: Clock) -> str:
-    unit = f" in {clock.unit.lower()}s" if clock.kind == "bigint" else ""
-    return f"of type {clock.kind.upper()}{unit}"
+def _shown(scale: TimeScale) -> str:
+    unit = f" in {scale.unit.lower()}s" if scale.kind == "bigint" else ""
+    return f"of type {scale.kind.upper()}{unit}"

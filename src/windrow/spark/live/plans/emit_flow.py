@@ -1,4 +1,4 @@
-"""Queries with EMIT, a step at a time in memory: what comes goes in, and what is told comes out."""
+"""Queries with EMIT in memory: makes the program, and feeds it the arrived rows of a micro-batch."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructType
 
-from windrow.algebra.watermarks import Steps as Marks
-from windrow.kernels.stages import Ending, Times
+from windrow.algebra.watermarks import WatermarkHistory as Marks
+from windrow.kernels.incremental import Ending, Times
 from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.plan.event_time import HIDDEN, Completeness, Occurrence
 from windrow.plan.reader import NotPlannedError
@@ -89,7 +89,7 @@ class EmittedFlow:
         self._leaves = {each.name: self._source(each) for each in query.timed.occurrences}
         frames = {name: frame for name, (_, frame) in self._leaves.items()}
         try:
-            found = query.varying_over(frames)
+            found = query.temporal_over(frames)
         except NotPlannedError as reason:
             return str(reason)
         self._found = found
@@ -117,9 +117,9 @@ class EmittedFlow:
             self._promised_at = max([self._promised_at, *(at for at, _ in news)])
 
     @property
-    def held(self) -> int:
+    def retained(self) -> int:
         """How many rows the operators hold."""
-        return self._run.held
+        return self._run.retained
 
     @property
     def forgets(self) -> bool:
@@ -158,7 +158,7 @@ class EmittedFlow:
             rows = rows.withColumn(each.number, F.lit(0).cast("bigint"))
         if not each.watermark_of:
             return number, rows
-        shown_mark = F.expr(stream.clock.to_column(MARK))
+        shown_mark = F.expr(stream.scale.to_column(MARK))
         columns = [F.col(quoted(name)) for name in stream.columns]
         numbers = [each.number] if each.is_numbered else []
         return number, rows.select(*columns, *numbers, ENTER, shown_mark.alias(each.watermark), LEAVE)
@@ -169,14 +169,14 @@ class EmittedFlow:
         query, timed, found = self._query, self._query.timed, self._found
         groups = self._groups
         over = self._endings(timed.until)
-        forgets = self._flow.run.forgets and (not groups or bool(over)) and self._has_one_clock
+        forgets = self._flow.run.forgets and (not groups or bool(over)) and self._has_one_scale
         complete = self._endings(timed.complete) if query.how.watermark else None
         every = [*(complete or ()), *((*over, *self._flow.program.endings) if forgets else ())]
         maps = tuple(dict.fromkeys((each.mapped, each.kind) for each in every))
         return EmitProgram(
             self._flow.program,
             tuple(map(self._emit_source, timed.occurrences)),
-            {name: query.streams[name].clock for name in query.streams},
+            {name: query.streams[name].scale for name in query.streams},
             timed.streams,
             tuple(found.names),
             tuple(found.columns),
@@ -191,11 +191,11 @@ class EmittedFlow:
         )
 
     @property
-    def _has_one_clock(self) -> bool:
+    def _has_one_scale(self) -> bool:
         """Whether all streams have event time of one type."""
         streams = [self._query.streams[name].timed for name in self._query.timed.streams]
-        clocks = {None if stream is None else stream.rowtime for stream in streams}
-        return len(clocks) == 1 and None not in clocks
+        scales = {None if stream is None else stream.rowtime for stream in streams}
+        return len(scales) == 1 and None not in scales
 
     def _emit_source(self, each: Occurrence) -> EmitSource:
         lateness = (self._query.how.lateness or {}).get(each.stream, 0)
@@ -209,10 +209,10 @@ class EmittedFlow:
         and a date begins twice where clocks are set back over midnight, so that one is kept for a day more.
         """
         allowed, has_dates = self._query.how.lateness or {}, any(kind == "date" for _, kind in maps)
-        clocks = {name: self._query.streams[name].clock for name in self._query.timed.streams}
+        scales = {name: self._query.streams[name].scale for name in self._query.timed.streams}
         return {
-            name: allowed.get(name, 0) + (clock.ticks(_DAY) if has_dates else 0)
-            for name, clock in clocks.items()
+            name: allowed.get(name, 0) + (scale.ticks(_DAY) if has_dates else 0)
+            for name, scale in scales.items()
         }
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Queries with EMIT over live and named streams: what a step evaluates, and which rows it leaves behind."""
+"""Queries with EMIT over live and named streams: what a micro-batch evaluates, and which rows it retains."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from windrow.algebra.clock import NEVER, Clock
-from windrow.algebra.watermarks import Steps as Marks
-from windrow.algebra.watermarks import held_back, value_at
+from windrow.algebra.time_scale import NEVER, TimeScale
+from windrow.algebra.watermarks import WatermarkHistory as Marks
+from windrow.algebra.watermarks import least_watermark, value_at
 from windrow.errors import AnalysisError, NotSupportedError
 from windrow.errors import Span as Place
 from windrow.kernels.zset.relation import ENTER, LEAVE
@@ -97,9 +97,9 @@ class EmittedPlan(LivePlan):
         return {"state": "rows with the watermark before each", **super().fingerprint()}
 
     @property
-    def clock(self) -> Clock:
+    def scale(self) -> TimeScale:
         """What processing times are counted in."""
-        return self.query.clock
+        return self.query.scale
 
     @property
     def text(self) -> str:
@@ -166,8 +166,8 @@ class EmittedPlan(LivePlan):
         told = "sessions, which rows that come may still join" if timed.sessions else "groups"
         kinds = {type(each) for grouping in timed.closes for each in grouping}
         if kinds == {Closed}:
-            held = "rows, or what operators hold of them where nothing has been promised,"
-            return f"{held} until it is promised that nothing more comes to their groups"
+            retained = "rows, or what operators hold of them where nothing has been promised,"
+            return f"{retained} until it is promised that nothing more comes to their groups"
         return f"rows until the watermark has passed their {told}{late}"
 
     @property
@@ -228,11 +228,11 @@ class EmittedPlan(LivePlan):
         return [one for one in self.query.timed.complete if not own.isdisjoint(ids_of(plan, ids[one.column]))]
 
     @cached_property
-    def rowtime_clock(self) -> Clock:
+    def rowtime_scale(self) -> TimeScale:
         """What rowtimes are counted in: as that of a stream, or as the type of the column has it."""
         kind = self.query.schema[self.rowtime or ""].dataType.simpleString()
-        own = {self.catalog.streams[name].clock for name in self.streams}
-        found = next((clock for clock in own if clock.kind == kind), None) or Clock.of(kind)
+        own = {self.catalog.streams[name].scale for name in self.streams}
+        found = next((scale for scale in own if scale.kind == kind), None) or TimeScale.of(kind)
         assert found is not None, "event time has the type of a rowtime"
         return found
 
@@ -282,14 +282,14 @@ class EmittedPlan(LivePlan):
 
     def as_stream(self, told: DataFrame) -> Stream:
         """Rows that are complete, of a changelog in the envelope ``delta``."""
-        clock, rowtime = self.rowtime_clock, self.rowtime or ""
+        scale, rowtime = self.rowtime_scale, self.rowtime or ""
         changed = raising(
             "UNSTABLE_VALUES", "a row that was complete has changed", "leave AFTER WATERMARK out"
         )
-        of_row = F.expr(clock.of_column(quoted(rowtime), clock.kind, clock.unit))
+        of_row = F.expr(scale.of_column(quoted(rowtime), scale.kind, scale.unit))
         ticks = F.when(F.col("_change_type") == "insert", of_row).otherwise(changed)
         rows = told.withColumn(ROWTIME, ticks).select(*map(quoted, self.stream_columns), ROWTIME)
-        return Stream(rows, tuple(self.stream_columns), clock, (), rowtime=rowtime)
+        return Stream(rows, tuple(self.stream_columns), scale, (), rowtime=rowtime)
 
     def rowtime_until(self, gateway: Gateway, marks: Mapping[str, Marks], until: int) -> int | None:
         """The rowtime before which no row is told after a processing time; None while that is not known."""
@@ -298,17 +298,17 @@ class EmittedPlan(LivePlan):
             for name in sorted(self.query.timed.streams)
             if (arrival := self.query.streams[name].timed) is not None
         ]
-        mark = value_at(held_back(known), until)
+        mark = value_at(least_watermark(known), until)
         if mark is None:
             return None
         if all(value_at(steps, until) == FOREVER for steps in marks.values()):
             return FOREVER
-        clock = self.rowtime_clock
+        scale = self.rowtime_scale
         parts = []
         for one in self._complete_by(self.rowtime or ""):
-            own = self.query.streams[self.places[one.origin]].clock
+            own = self.query.streams[self.places[one.origin]].scale
             mapped = one.mapped.replace("{t}", own.to_column(f"{mark}L"))
-            parts.append(clock.of_column(f"({mapped})", clock.kind, clock.unit))
+            parts.append(scale.of_column(f"({mapped})", scale.kind, scale.unit))
         least = parts[0] if len(parts) == 1 else f"least({', '.join(parts)})"
         with gateway.translated():
             found = gateway.spark.sql(f"SELECT {least} AS until").collect()[0][0]
@@ -316,7 +316,7 @@ class EmittedPlan(LivePlan):
 
     def shown(self) -> DataFrame:
         """No rows, of the columns that the query shows."""
-        return (self.query.told(self.told_as) if self.told_as is not None else self.query.at(0)).limit(0)
+        return (self.query.emitted(self.told_as) if self.told_as is not None else self.query.at(0)).limit(0)
 
     def evaluate(
         self,
@@ -344,14 +344,14 @@ class EmittedPlan(LivePlan):
         """
         since, until = span
         query = self.query_over(gateway, known, (origin, until))
-        shown, due = query.shown, None
+        shown, due = query.emitted_rows, None
         if query.how.delay is not None:
             table = few(shown.frame)
             if table is not None:
                 shown = replace(shown, frame=frame_of_few(gateway.spark, table, shown.frame.schema))
             due = _next(shown.frame, until) if table is None else _next_of(table, until)
         first = None if since is None else since + 1
-        return Evaluated(query.told(envelope, since=first, shown=shown), due)
+        return Evaluated(query.emitted(envelope, since=first, emitted_rows=shown), due)
 
     def query_over(
         self, gateway: Gateway, known: Mapping[str, KnownWatermarks], span: tuple[int, int]
@@ -387,7 +387,7 @@ class EmittedPlan(LivePlan):
 
     def known(self, name: str, marks: Marks) -> Marks:
         """Up to which rowtime a stream was known, in time, by when its clock has moved."""
-        return before_end(self.catalog.streams[name].clock, marks)
+        return before_end(self.catalog.streams[name].scale, marks)
 
     @cached_property
     def places(self) -> dict[int, str]:
@@ -404,7 +404,7 @@ class EmittedPlan(LivePlan):
             if name in told:
                 found.take(name, [(0, text) for text in (stream.live.domain if stream.live else ())])
             elif stream.timed is not None:
-                found.take(name, stream.timed.promises)
+                found.take(name, stream.timed.punctuations)
             found.take(name, told.get(name, ()))
         return found
 
@@ -476,14 +476,14 @@ class EmittedPlan(LivePlan):
             if arrival is not None
         ]
         # by then what was changed last has been told
-        mark = value_at(held_back(known), until - (self.query.how.delay or 0))
+        mark = value_at(least_watermark(known), until - (self.query.how.delay or 0))
         late = 0 if self.appends else (self.query.how.lateness or {}).get(name, 0)
         return None if mark is None else mark - late
 
     def below(self, greatest: str, least: str, name: str, mark: str, column: str | None = None) -> Column:
         """Whether what is greatest of a row, of its rowtime or another column, is below the watermark."""
         stream = self.catalog.streams[name]
-        shown = stream.clock.to_column(mark)
+        shown = stream.scale.to_column(mark)
         row = greatest.replace("{t}", quoted(column or stream.rowtime or ""))
         return F.coalesce(F.expr(f"{row} < {least.replace('{t}', shown)}"), F.lit(False))
 

@@ -11,7 +11,6 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any, Self
 
-from windrow.algebra.clock import Clock
 from windrow.algebra.continuous import (
     ChangelogOf,
     Continuous,
@@ -21,9 +20,10 @@ from windrow.algebra.continuous import (
     WindowedStream,
 )
 from windrow.algebra.names import POSITIONAL
+from windrow.algebra.time_scale import TimeScale
 from windrow.errors import AnalysisError, WindrowError
 from windrow.errors import Span as Place
-from windrow.kernels.stages import Window
+from windrow.kernels.incremental import Window
 from windrow.plan.nodes import Distinct, Project
 from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
@@ -68,7 +68,7 @@ class LivePlan(ABC):
 
     @property
     @abstractmethod
-    def clock(self) -> Clock:
+    def scale(self) -> TimeScale:
         """What instants are counted in."""
 
     @property
@@ -113,9 +113,9 @@ class LivePlan(ABC):
         return self.columns
 
     @property
-    def rowtime_clock(self) -> Clock:
+    def rowtime_scale(self) -> TimeScale:
         """What rowtimes of its rows are counted in, where they go into a stream."""
-        return self.clock
+        return self.scale
 
     @property
     @abstractmethod
@@ -242,7 +242,7 @@ class LivePlan(ABC):
             if (live := self.catalog.streams[name].live) is not None
         }
         views = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in self.views().items()}
-        told = {"text": _in_one_line(self.text), "clock": str(self.clock), "streams": streams, "views": views}
+        told = {"text": _in_one_line(self.text), "clock": str(self.scale), "streams": streams, "views": views}
         values = self._parameters()
         return {**told, "parameters": values} if values else told
 
@@ -323,11 +323,11 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
     names: tuple[str, ...] = ()
 
     @cached_property
-    def clock(self) -> Clock:
+    def scale(self) -> TimeScale:
         """What instants are counted in."""
         nothing = InstantSpan(None, 0, 0, {}, lambda _: None)
         runner = LiveRunner(self.gateway, self.catalog, self.reader, self.execution, nothing)
-        return runner.clock_of(self.query)
+        return runner.scale_of(self.query)
 
     @property
     def columns(self) -> list[str]:
@@ -337,7 +337,7 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
     @property
     def is_relation(self) -> bool:
         """Whether it varies."""
-        return not isinstance(self.query, StreamQuery) and self.query.varies
+        return not isinstance(self.query, StreamQuery) and self.query.is_temporal
 
     def refuse_no_stream(self) -> None:
         """Refuse a relation."""
@@ -423,10 +423,10 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
                     return "what is no window of a stream"
                 if (item.window.row_slide or 1) > 1 or item.window.on is not None:
                     return "windows that move by rows, or by values"
-                sizes = runner.sizes(item, self.clock)
+                sizes = runner.sizes(item, self.scale)
                 length = sizes.granularity if item.window.is_now else sizes.range_
                 windows[item.key] = Window(ROWTIME, length, sizes.slide, item.window.rows)
-            return staged(gateway, self.catalog, self.reader, self.query, self.clock, windows)
+            return staged(gateway, self.catalog, self.reader, self.query, self.scale, windows)
         except WindrowError as error:  # what is wrong with the query as a whole is told of it as a whole
             return f"an expression that has no meaning alone ({error.condition})"
 
@@ -438,7 +438,7 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
         for item in live_windows(self.catalog, self.query):
             window, name = item.window, item.source if isinstance(item.source, str) else "a stream"
             view = self.catalog.sequences.get(name.lower())
-            name = name if view is None else view.shown
+            name = name if view is None else view.label
             if window.is_unbounded:
                 told = f"a length of time would bound it: [RANGE 1 HOUR]{self._or_promises(item)}"
                 if self._is_promised(item):
@@ -480,7 +480,7 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
     def run(self, gateway: Gateway, span: InstantSpan) -> Result | None:
         """What a step gives."""
         tokens = self.reader.tokens
-        cascade = Cascade(gateway, self.catalog, self.execution, span, self.clock, tokens)
+        cascade = Cascade(gateway, self.catalog, self.execution, span, self.scale, tokens)
         return cascade.result(self.query, self.reader)[0]
 
     def views(self) -> dict[str, str]:
@@ -492,7 +492,7 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
         found = _windows(self.catalog, self.query, self.text)
         for name in sequences_of(self.catalog, self.query):
             view = self.catalog.sequences[name]
-            found |= {f"window.{name}.waiting": f"{view.shown}, waiting", **view.windows()}
+            found |= {f"window.{name}.waiting": f"{view.label}, waiting", **view.windows()}
         return found
 
 

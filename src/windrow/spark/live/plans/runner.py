@@ -1,4 +1,4 @@
-"""One step of a live query: what it gives from one frontier to the next, and the rows that it still needs."""
+"""Evaluates a CQL query in one micro-batch as Spark jobs, and says which rows it still needs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from dataclasses import replace
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from windrow.algebra.clock import NEVER, Clock, common_clock
 from windrow.algebra.continuous import (
     ChangelogOf,
     Continuous,
@@ -18,6 +17,7 @@ from windrow.algebra.continuous import (
     StreamQuery,
     WindowedStream,
 )
+from windrow.algebra.time_scale import NEVER, TimeScale, common_scale
 from windrow.errors import NotSupportedError
 from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
@@ -25,7 +25,7 @@ from windrow.spark.logs.micro_batch import InstantSpan, RetainedRows
 from windrow.spark.logs.session_streams import ROWTIME, Stream
 from windrow.spark.recorded.continuous_queries import Runner
 from windrow.spark.relations.stream_windows import Sizes, partition_keys, windowed
-from windrow.spark.relations.varying import AT, ENTER, LEAVE, Varying
+from windrow.spark.relations.time_varying_relation import AT, ENTER, LEAVE, TimeVarying
 from windrow.syntax.sqltext import quoted
 
 __all__ = ["LiveRunner", "live_streams", "live_windows", "reads", "sequences_of", "views_of"]
@@ -56,7 +56,7 @@ class LiveRunner(Runner):
         super().__init__(gateway, catalog, reader, execution)
         self.span, self.path = span, path
 
-    def clock_of(self, query: Continuous) -> Clock:
+    def scale_of(self, query: Continuous) -> TimeScale:
         """What instants are counted in.
 
         Raises
@@ -64,46 +64,46 @@ class LiveRunner(Runner):
         NotSupportedError
             ``UNSUPPORTED_STREAM`` for changelogs in several units.
         """
-        if isinstance(query, Query) and query.inputs and not query.varies:
+        if isinstance(query, Query) and query.inputs and not query.is_temporal:
             changelogs = [item for item in query.inputs if isinstance(item, ChangelogOf)]
-            first, *others = [self.clock_of(item.query) for item in changelogs]
-            for item, clock in zip(changelogs[1:], others, strict=True):
-                if clock != first:
+            first, *others = [self.scale_of(item.query) for item in changelogs]
+            for item, scale in zip(changelogs[1:], others, strict=True):
+                if scale != first:
                     raise self._refused("changelogs of live relations in several units", item)
             return first
-        return common_clock(*self._clocks_and_lengths(query))
+        return common_scale(*self._scales_and_lengths(query))
 
-    def relation(self, query: Query, clock: Clock) -> Varying:
+    def relation(self, query: Query, scale: TimeScale) -> TimeVarying:
         """The relation, of which the changes of the step are told."""
-        return replace(super().relation(query, clock), since=self.span.since)
+        return replace(super().relation(query, scale), since=self.span.since)
 
-    def named(self, item: NamedRelation, clock: Clock) -> Varying:
+    def named(self, item: NamedRelation, scale: TimeScale) -> TimeVarying:
         """A view, evaluated in the same step."""
         name = item.name.lower()
         definition = self.catalog.definitions[name]
         assert isinstance(definition.query, Query)
         inner = self._inside(definition.reader, f"{name}{item.key}")
-        return inner.relation(definition.query, clock).renamed(definition.names)
+        return inner.relation(definition.query, scale).renamed(definition.names)
 
-    def arriving(self, name: str, clock: Clock) -> Stream:
-        """The rows of a stream that the step takes, with rowtimes in ticks of the query's clock."""
+    def arriving(self, name: str, scale: TimeScale) -> Stream:
+        """The rows of a stream that the step takes, with rowtimes in ticks of the query's time scale."""
         if name.lower() in self.span.arrived:
-            stream = self.span.arrived[name.lower()].on(clock)
+            stream = self.span.arrived[name.lower()].on(scale)
             return replace(stream, frame=stream.frame.where(F.col(ROWTIME) < self.span.until))
         definition = self.catalog.definitions.get(name.lower())
         if definition is None:  # it is recorded, and its rows come when their time has come
-            stream = self.catalog.streams[name.lower()].on(clock)
+            stream = self.catalog.streams[name.lower()].on(scale)
             rows = stream.frame.where(F.col(ROWTIME) < self.span.until)
             since = self.span.since
             return replace(stream, frame=rows if since is None else rows.where(F.col(ROWTIME) >= since))
         assert isinstance(definition.query, StreamQuery)
         return (
             self._inside(definition.reader, name.lower())
-            .stream(definition.query, clock)
+            .stream(definition.query, scale)
             .renamed(definition.names)
         )
 
-    def windowed(self, stream: Stream, item: WindowedStream, sizes: Sizes) -> Varying:
+    def windowed(self, stream: Stream, item: WindowedStream, sizes: Sizes) -> TimeVarying:
         """The window over the rows that it still needs and those that the step takes."""
         name = f"window{self.path}{item.key}"
         span = self.span
@@ -121,7 +121,7 @@ class LiveRunner(Runner):
         span.keep[name] = RetainedRows(needed, span.are_few and not stream.sources)
         return self._clipped(made, len(stream.columns))
 
-    def _clipped(self, made: Varying, count: int) -> Varying:
+    def _clipped(self, made: TimeVarying, count: int) -> TimeVarying:
         """What the step knows of a window: the first `count` columns, in its time."""
         span = self.span
         enter, leave = F.col(ENTER), F.col(LEAVE)

@@ -1,4 +1,4 @@
-"""A query over whole streams that live: what it waits for are punctuations and bounds."""
+"""SELECT STREAM over live streams as a whole, ready to be started: it waits for punctuation and bounds."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from windrow.algebra.clock import Clock, common_clock
 from windrow.algebra.continuous import Query
+from windrow.algebra.time_scale import TimeScale, common_scale
 from windrow.errors import AnalysisError, WindrowError
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.operators.expected_punctuation import bounded
@@ -33,7 +33,7 @@ class BlockingPlan(ReaderPlan):
     names
         The columns that it gives.
     within
-        By how many ticks of its clock rows may come out of order, of the stream that is put in order.
+        By how many ticks of its time scale rows may come out of order, of the stream that is put in order.
     written
         The text with the words that reading leaves out, for errors; None where it has none.
     in_order
@@ -47,9 +47,9 @@ class BlockingPlan(ReaderPlan):
     in_order: int | None = None
 
     @property
-    def clock(self) -> Clock:
+    def scale(self) -> TimeScale:
         """What instants are counted in."""
-        return common_clock(self.catalog.streams[name].clock for name in self.streams)
+        return common_scale(self.catalog.streams[name].scale for name in self.streams)
 
     @property
     def columns(self) -> list[str]:

@@ -1,8 +1,8 @@
 """Queries over live streams, windows or matches that look at each row by itself, read into plans.
 
-What stands beside a clause is evaluated over what a step gives, so none of its rows may depend on others that
-come. Where that holds, what is known of columns of the streams is known of those that pass them on: that they
-hold the rowtime, and what their streams promise of them.
+SQL around a clause is evaluated over the output of one micro-batch, so none of its rows may depend on later
+rows. Where that holds, columns that are passed on have what the columns of the streams have: the rowtime, and
+the punctuations of the stream.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from functools import cached_property
 from pyspark.sql.types import StructField, StructType
 
 from windrow.algebra.continuous import Continuous, Reader, StreamQuery
-from windrow.algebra.continuous import Input as Given
+from windrow.algebra.continuous import Input as QueryInput
 from windrow.algebra.names import ROW
 from windrow.errors import AnalysisError, NotSupportedError, Span, WindrowError
 from windrow.plan import nodes as plan
@@ -278,7 +278,7 @@ class _Known:
     def view(self, name: str) -> None:
         """None: views are relations."""
 
-    def given(self, item: Given) -> tuple[Sequence[StructField], bool] | None:
+    def fields_of(self, item: QueryInput) -> tuple[Sequence[StructField], bool] | None:
         """The columns of what is no stream, which varies."""
         found = self.others.get(item.key)
         return None if found is None else (found.fields, True)

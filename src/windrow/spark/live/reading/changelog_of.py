@@ -1,4 +1,4 @@
-"""CHANGELOG OF a live relation: a step gives the changes of its instants, so each is looked at by itself."""
+"""CHANGELOG OF a live relation: each instant's changes are looked at by themselves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the windows of a staged query need not hold any more, as its streams promise that keys are over."""
+"""Which rows the windows of a CQL query in memory can drop, as punctuation has closed their keys."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import replace
 import pyarrow as pa
 
 from windrow.kernels.advance import Ended
-from windrow.kernels.stages.holding import Holding
-from windrow.kernels.stages.settled import settled_alone, settled_pairs
+from windrow.kernels.incremental.input_state import InputState
+from windrow.kernels.incremental.settled import settled_alone, settled_pairs
 from windrow.spark.catalog import Catalog
 from windrow.spark.live.operators.ended_partitions import Endings
 from windrow.spark.live.reading.windowed_queries import WindowedQuery, WindowedSide
@@ -64,15 +64,15 @@ def bounding_ends(stage: WindowedQuery, ends: Mapping[str, Ends], name: str) -> 
 
 
 def settled(
-    stage: WindowedQuery, holdings: Mapping[str, Holding], endings: Endings
-) -> tuple[dict[str, Holding], bool]:
+    stage: WindowedQuery, states: Mapping[str, InputState], endings: Endings
+) -> tuple[dict[str, InputState], bool]:
     """What is still held, and whether more may go without further promises."""
     waits = False
 
     def ended(key: str, side: WindowedSide) -> Ended | None:
         """What has ended by the promises of a side's stream, and by its rows that wait."""
         nonlocal waits
-        waiting = holdings[side.name].waiting
+        waiting = states[side.name].waiting
         inner = {column: name for name, column in side.columns.items()}
         found = endings.ended(
             key, lambda _, columns: pa.table({one: waiting.column(inner[one]) for one in columns})
@@ -81,26 +81,32 @@ def settled(
         return found
 
     own = [ended(side.name, side) for side in stage.sides]
-    held = [holdings[side.name].held for side in stage.sides]
+    retained = [states[side.name].retained for side in stage.sides]
     first, *others = stage.sides
     if stage.block.joined is None:
         is_grouped = stage.block.aggregates is not None
         over = ended(_GROUPS, first) if is_grouped else None
-        gone = [settled_alone(held[0], first.window, own[0], stage.block.key if is_grouped else None, over)]
+        gone = [
+            settled_alone(retained[0], first.window, own[0], stage.block.key if is_grouped else None, over)
+        ]
         closed = over if is_grouped else own[0]
-        waits |= closed is not None and bool((closed.rows(held[0].rows) & held[0].alive & ~gone[0]).any())
+        waits |= closed is not None and bool(
+            (closed.rows(retained[0].rows) & retained[0].alive & ~gone[0]).any()
+        )
     else:
         (second,) = others
         over_each = ended(_beside(first), second), ended(_beside(second), first)
         windows = first.window, second.window
         gone = list(
-            settled_pairs((held[0], held[1]), windows, (own[0], own[1]), stage.block.joined, over_each)
+            settled_pairs(
+                (retained[0], retained[1]), windows, (own[0], own[1]), stage.block.joined, over_each
+            )
         )
         waits |= any(one is not None for one in over_each)
-    after = dict(holdings)
-    for side, one, rows in zip(stage.sides, held, gone, strict=True):
+    after = dict(states)
+    for side, one, rows in zip(stage.sides, retained, gone, strict=True):
         if rows.any():
-            after[side.name] = replace(holdings[side.name], held=one.where(~rows))
+            after[side.name] = replace(states[side.name], retained=one.where(~rows))
     return after, waits
 
 

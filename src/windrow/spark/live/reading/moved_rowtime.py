@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from pyspark.sql.types import DataType, DateType, IntegralType, TimestampNTZType, TimestampType
 
-from windrow.algebra.clock import Clock
+from windrow.algebra.time_scale import TimeScale
 from windrow.plan.columns import Expression, column_named
 from windrow.plan.nodes import Node, Project, SetOperation
 from windrow.spark.gateway import Gateway, is_ansi
@@ -53,17 +53,17 @@ class MovedRowtime:
             self.gateway, before, SqlText.of(inner.after, ")", self.after), self.falls != inner.falls
         )
 
-    def bound(self, until: int, clock: Clock, target: Clock, kind: str) -> int:
+    def bound(self, until: int, scale: TimeScale, target: TimeScale, kind: str) -> int:
         """A bound put through the expression, in ticks of the target.
 
         Parameters
         ----------
-        until, clock
-            The bound, in ticks of the query's clock.
+        until, scale
+            The bound, in ticks of the query's time scale.
         target, kind
-            The clock of the target's rowtime, and its type.
+            The time scale of the target's rowtime, and its type.
         """
-        of = self.gateway.spark.range(1).selectExpr(f"{clock.to_column(f'{until}L')} AS {_ROWTIME}")
+        of = self.gateway.spark.range(1).selectExpr(f"{scale.to_column(f'{until}L')} AS {_ROWTIME}")
         moved = SqlText.of("CAST((", self.before, f" {_ROWTIME} ", self.after, f") AS {kind})")
         text = SqlText.of("SELECT ", moved, f" AS {_BOUND} FROM ", RelationText(_ROWS))
         frame = Gateway(self.gateway.spark, self.gateway.parameters).sql(text, {_ROWS: of})

@@ -1,4 +1,4 @@
-"""Of live streams, views of them and queries over them: where rows come from, and at which rowtimes."""
+"""The streams that a query, or a view, over live streams reads, and the rowtimes of its rows."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Which operators of a query keep rows for ever, and what would have to be promised so that they do not.
+"""Which operators of a query have unbounded state, and which punctuation would bound it.
 
-A stream is bounded on some columns if, for each of its rows, punctuations will come that match it and tell of
-these columns alone: on its rowtime by its bounds, on others by what it declares or has been promised before.
-Operators pass that on as they pass on punctuations.
+A stream is bounded on some columns if, for each of its rows, a punctuation over these columns alone will
+match it: on its rowtime by bounds, on others by what it declares or has been promised before. Operators pass
+that on as they pass on punctuations.
 """
 
 from __future__ import annotations

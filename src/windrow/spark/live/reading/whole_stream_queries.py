@@ -1,8 +1,8 @@
-"""Queries over whole streams: their plans, as operators over punctuated streams.
+"""SELECT STREAM over whole streams: their plans, as operators over punctuated streams.
 
-Windows bound what a query keeps by time. Without them, groups, joins, DISTINCT, set operators and ORDER BY
-wait for what the streams promise: a :class:`~windrow.kernels.punctuated.flow.Flow`. What the text computes of
-rows Spark computes as they come (:mod:`windrow.spark.live.operators.row_maps`), the rest is done by kernels.
+A window bounds state by time. Without one, groups, joins, DISTINCT, set operators and ORDER BY wait for
+punctuation: a :class:`~windrow.kernels.punctuated.flow.Flow`. Spark computes the expressions over single rows
+(:mod:`windrow.spark.live.operators.row_maps`), kernels the rest.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def _merged(texts: Texts, shape: Shape) -> int:
         return 0
     if shape.group_by or shape.having or any(calls_aggregate(tokens, item) for item in shape.items):
         return 0
-    varying = [one.source for one in shape.source if texts.varies(one.source)]
+    varying = [one.source for one in shape.source if texts.is_temporal(one.source)]
     if len(varying) != 1:
         return 0
     ((start, stop),) = varying

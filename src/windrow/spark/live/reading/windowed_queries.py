@@ -1,10 +1,10 @@
-"""Queries as stages: what a step does with tables in memory, read once from the query's text.
+"""CQL over windows of live streams, planned in memory: :func:`staged` reads the query's text once.
 
-A stage is one block over one window of a live stream, with groups or without, or over two windows joined by
-equal columns: what the text computes of a row, Spark computes when the row comes, and what it computes of a
-group, over the groups that change. Or it is any other plan over such windows that has operators in memory
-(:mod:`windrow.spark.live.operators.window_flow`). Of other queries :func:`staged` says why they are none;
-they are evaluated by the operators for whole logs.
+One block over one window, with groups or without, or over two windows joined by equal columns, is a
+:class:`~windrow.kernels.incremental.Block`: Spark computes the expressions over single rows as rows arrive,
+and those over groups for the groups that change. Any other plan over such windows is a program, if it has
+operators in memory (:mod:`windrow.spark.live.operators.window_flow`). Of all else :func:`staged` says why
+not; the operators for whole logs run it as Spark jobs.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql.types import BooleanType, StructType
 
-from windrow.algebra.clock import Clock
 from windrow.algebra.continuous import Continuous, Query, Reader, StreamQuery, WindowedStream
-from windrow.kernels.stages import Block, Window, WindowInput
+from windrow.algebra.time_scale import TimeScale
+from windrow.kernels.incremental import Block, Window, WindowInput
 from windrow.plan import nodes as plan
 from windrow.plan.columns import ROWS, Column, Expression, Scope, schema_of
 from windrow.plan.nodes import Node
@@ -33,7 +33,7 @@ from windrow.spark.live.operators.known_streams import KnownStreams, is_live
 from windrow.spark.live.operators.window_flow import WindowFlow, WindowQuery
 from windrow.spark.logs.session_streams import ROWTIME, Stream
 from windrow.spark.relations.aggregates_of_plan import kernel_aggregates
-from windrow.spark.relations.varying import ENTER, LEAVE
+from windrow.spark.relations.time_varying_relation import ENTER, LEAVE
 from windrow.syntax.queries import UnknownShapeError
 from windrow.syntax.sqltext import SqlText, quoted
 
@@ -140,7 +140,7 @@ def staged(
     catalog: Catalog,
     reader: Reader,
     query: Continuous,
-    clock: Clock,
+    scale: TimeScale,
     sizes: Mapping[str, Window],
 ) -> WindowedQuery | str:
     """The stage of a query, or what of it none does.
@@ -163,7 +163,7 @@ def staged(
         if kind == "RSTREAM" and item.source.lower() in catalog.sequences:
             return "windows or matches as they come"
         stream = catalog.streams[item.source.lower()]
-        if stream.clock.kind != clock.kind and clock.kind == "timestamp":
+        if stream.scale.kind != scale.kind and scale.kind == "timestamp":
             return "rowtimes of two kinds"
         frames[item.key] = stream.frame.select(*map(quoted, stream.columns))
     shown = gateway.sql(inner.text, frames).schema
@@ -176,7 +176,7 @@ def staged(
     made = lowering.stage(plan)
     if isinstance(made, WindowedQuery):
         return made
-    return lowering.flowing(plan, WindowQuery(catalog, reader, inner, clock), made)
+    return lowering.flowing(plan, WindowQuery(catalog, reader, inner, scale), made)
 
 
 def _of_one_instant(query: Query) -> bool:
@@ -193,7 +193,7 @@ class _Reads:
     ----------
     window
         The window, whose rows have the columns of `stream`.
-    held
+    retained
         Of ids of the plan, the columns of the stream that they are.
     parts
         The names by which the texts know the columns.
@@ -204,18 +204,18 @@ class _Reads:
 
     window: plan.StreamWindow
     stream: Stream
-    held: dict[str, str]
+    retained: dict[str, str]
     computed_ids: dict[str, Expression] = field(default_factory=dict)
     scope: Scope = field(default_factory=Scope)
     plain: dict[str, str] = field(default_factory=dict)
     texts: list[tuple[Expression, str]] = field(default_factory=list)
     conditions: list[SqlText] = field(default_factory=list)
 
-    def holding(self, column: str) -> str:
+    def state(self, column: str) -> str:
         """What holds a column of the plan."""
         if column in self.computed_ids:
             return self.computed(self.computed_ids[column])
-        name = self.held[column]
+        name = self.retained[column]
         for inside, own in self.plain.items():
             if own == name:
                 return inside
@@ -226,14 +226,14 @@ class _Reads:
     def computed(self, expression: Expression) -> str:
         """What holds the value of an expression."""
         if expression.column is not None:
-            return self.holding(expression.column)
+            return self.state(expression.column)
         made = f"x{len(self.plain) + len(self.texts)}"
         self.texts.append((expression, made))
         return made
 
     def has(self, column: str) -> bool:
         """Whether a column of the plan is of this window."""
-        return column in self.held or column in self.computed_ids
+        return column in self.retained or column in self.computed_ids
 
 
 @dataclass
@@ -320,7 +320,7 @@ class _Lowering:
             scanned = dict(zip((column.id for column in window.columns), window.input.sources, strict=True))
             keys = {scanned[column] for column in window.partition if column is not None}
             read = flow.read(item.key)
-            side.held.update(scanned)
+            side.retained.update(scanned)
             side.plain.update(
                 {own: name for own, name in query.columns(item).items() if own in read or name in keys}
             )
@@ -344,8 +344,10 @@ class _Lowering:
             node = plan.StreamWindow(node, bare.key, bare.window, (), node.label, node.at)
         if isinstance(node, plan.StreamWindow):
             stream = self.catalog.streams[node.input.name]
-            held = {column.id: name for column, name in zip(node.columns, node.input.sources, strict=True)}
-            return _Reads(node, stream, held)
+            retained = {
+                column.id: name for column, name in zip(node.columns, node.input.sources, strict=True)
+            }
+            return _Reads(node, stream, retained)
         if isinstance(node, plan.TimeWindows):
             return self._side(node.spelled)
         if not isinstance(node, plan.Filter | plan.Project):
@@ -358,8 +360,8 @@ class _Lowering:
             side.conditions += [one.text for one in node.conditions]
             return side
         passed = [one.column for _, one in node.outputs]
-        if not side.conditions and all(column in side.held for column in passed):
-            side.held |= {made.id: side.held[one.column or ""] for made, one in node.outputs}
+        if not side.conditions and all(column in side.retained for column in passed):
+            side.retained |= {made.id: side.retained[one.column or ""] for made, one in node.outputs}
             return side
         kept = [(column.id, column.id) for column in node.input.columns]
         if [(made.id, one.column) for made, one in node.outputs[: len(kept)]] == kept:
@@ -370,11 +372,13 @@ class _Lowering:
 
     def _name(self, side: _Reads, scope: Scope) -> None:
         """Note the names by which texts know the columns of a window."""
-        ids = {name: own for own, name in reversed(side.held.items())}  # a stream's column has its first id
+        ids = {
+            name: own for own, name in reversed(side.retained.items())
+        }  # a stream's column has its first id
         parts = tuple(
-            replace(part, columns=tuple(ids[side.held[column]] for column in part.columns))
+            replace(part, columns=tuple(ids[side.retained[column]] for column in part.columns))
             for part in scope.parts
-            if all(column in side.held for column in part.columns)
+            if all(column in side.retained for column in part.columns)
         )
         side.scope = Scope(parts, scope.prefix)
 
@@ -393,8 +397,8 @@ class _Lowering:
         if not all(is_orderable(kinds[column]) for column, _ in join.keys):
             return "keys without an order"
         keys = (
-            tuple(left.holding(one) for one, _ in join.keys),
-            tuple(right.holding(other) for _, other in join.keys),
+            tuple(left.state(one) for one, _ in join.keys),
+            tuple(right.state(other) for _, other in join.keys),
         )
         return self._rows(node, having, [left, right], keys)
 
@@ -459,8 +463,8 @@ class _Lowering:
             column.id: name
             for column, name in zip(side.window.columns, side.window.input.sources, strict=True)
         }
-        again = {name: own for own, name in reversed(side.held.items())}
-        partition = tuple(side.holding(again[scanned[column or ""]]) for column in side.window.partition)
+        again = {name: own for own, name in reversed(side.retained.items())}
+        partition = tuple(side.state(again[scanned[column or ""]]) for column in side.window.partition)
         kinds = {field.name: field.dataType for field in side.stream.frame.schema}
         types = {inside: kinds[name] for inside, name in side.plain.items()}
         types |= {inside: one.type for one, inside in side.texts}

@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from windrow.algebra.clock import Clock
+from windrow.algebra.time_scale import TimeScale
 from windrow.spark.live.plans.live_plan import LivePlan
 from windrow.spark.runtime.settings import zone_named
 from windrow.streams import FOREVER, NO_BOUND
@@ -40,8 +40,8 @@ def described(name: str, plan: LivePlan, counts: Mapping[str, Any], seconds: flo
         **counts,
         "seconds": round(seconds, 3),
         "rows_per_second": round(counts["came"] / seconds, 1) if seconds else 0.0,
-        "bound": None if frontier is None else instant_text(plan.clock, frontier, zone),
-        "lag": None if frontier is None else _behind(plan.clock, frontier, zone),
+        "bound": None if frontier is None else instant_text(plan.scale, frontier, zone),
+        "lag": None if frontier is None else _behind(plan.scale, frontier, zone),
     }
 
 
@@ -86,41 +86,41 @@ def _size(count: float) -> str:
     return f"{count:.1f} {_UNITS[unit]}" if unit and count < 10 else f"{count:.0f} {_UNITS[unit]}"
 
 
-def instant_text(clock: Clock, tick: int, zone: str = "UTC") -> str | None:
+def instant_text(scale: TimeScale, tick: int, zone: str = "UTC") -> str | None:
     """An instant as text; None without a bound, and ``the end`` for the bound of a closed stream.
 
-    >>> instant_text(Clock("timestamp_ntz", "MICROSECOND"), 1_767_261_600_000_000)
+    >>> instant_text(TimeScale("timestamp_ntz", "MICROSECOND"), 1_767_261_600_000_000)
     '2026-01-01 10:00:00'
-    >>> instant_text(Clock("bigint", "SECOND"), 12)
+    >>> instant_text(TimeScale("bigint", "SECOND"), 12)
     '12'
     """
     if tick in (NO_BOUND, FOREVER):
         return None if tick == NO_BOUND else _END
-    if clock.kind == "bigint":
+    if scale.kind == "bigint":
         return str(tick)
-    at = _instant(clock, tick)
+    at = _instant(scale, tick)
     if at is None:
-        return f"{tick} {clock.unit.lower()}s"
-    if clock.kind == "date":
+        return f"{tick} {scale.unit.lower()}s"
+    if scale.kind == "date":
         return at.date().isoformat()
-    if clock.kind == "timestamp":
+    if scale.kind == "timestamp":
         at = at.astimezone(_zone(zone))
     return at.replace(tzinfo=None).isoformat(" ")
 
 
-def _behind(clock: Clock, tick: int, zone: str) -> float | None:
+def _behind(scale: TimeScale, tick: int, zone: str) -> float | None:
     """Seconds from an instant to now; None for an integer rowtime, or a closed stream."""
-    at = None if clock.kind == "bigint" or tick == FOREVER else _instant(clock, tick)
+    at = None if scale.kind == "bigint" or tick == FOREVER else _instant(scale, tick)
     if at is None:
         return None
-    if clock.kind != "timestamp":
+    if scale.kind != "timestamp":
         at = at.replace(tzinfo=_zone(zone))
     return round(time.time() - at.timestamp(), 3)
 
 
-def _instant(clock: Clock, tick: int) -> datetime.datetime | None:
+def _instant(scale: TimeScale, tick: int) -> datetime.datetime | None:
     try:
-        return _EPOCH + datetime.timedelta(microseconds=tick * clock.nanoseconds // 1000)
+        return _EPOCH + datetime.timedelta(microseconds=tick * scale.nanoseconds // 1000)
     except OverflowError:
         return None
 

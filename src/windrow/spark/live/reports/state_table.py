@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
-from windrow.algebra.clock import Clock
+from windrow.algebra.time_scale import TimeScale
 from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
 from windrow.spark.live.checkpoints.size import size_of
 from windrow.spark.live.plans.live_plan import LivePlan
@@ -50,12 +50,12 @@ class RetainedRowsOf:
         return RetainedRowsOf(len(rowtimes), size, pc.min(rowtimes).as_py())
 
 
-def retained_in(path: Path, clock: Clock, rowtimes: Collection[str]) -> RetainedRowsOf:
+def retained_in(path: Path, scale: TimeScale, rowtimes: Collection[str]) -> RetainedRowsOf:
     """The numbers of the rows in a file of the checkpoint, or in a folder of Parquet files.
 
     Parameters
     ----------
-    clock
+    scale
         The unit of the rows' ticks.
     rowtimes
         The names of columns that may be rowtimes: ticks, times or dates.
@@ -67,27 +67,27 @@ def retained_in(path: Path, clock: Clock, rowtimes: Collection[str]) -> Retained
         with pa.ipc.open_file(path) as file:
             files = [file.read_all()]
         size = path.stat().st_size
-    return retained_of(files, size, clock, rowtimes)
+    return retained_of(files, size, scale, rowtimes)
 
 
 def retained_of(
-    tables: Iterable[pa.Table], size: int, clock: Clock, rowtimes: Collection[str]
+    tables: Iterable[pa.Table], size: int, scale: TimeScale, rowtimes: Collection[str]
 ) -> RetainedRowsOf:
     """The numbers of the rows in tables, which are stored in `size` bytes."""
     count, firsts = 0, list[int]()
     for table in tables:
         count += table.num_rows
         columns = [table.column(name) for name in rowtimes if name in table.column_names]
-        firsts += [first for first in (_first(column, clock) for column in columns) if first is not None]
+        firsts += [first for first in (_first(column, scale) for column in columns) if first is not None]
     return RetainedRowsOf(count, size, min(firsts, default=None))
 
 
-def _first(rowtimes: pa.ChunkedArray, clock: Clock) -> int | None:
+def _first(rowtimes: pa.ChunkedArray, scale: TimeScale) -> int | None:
     """The least rowtime, in ticks."""
     first, factor = pc.min(rowtimes), 1
     if pa.types.is_timestamp(first.type):
         first = first.cast(pa.timestamp("us", first.type.tz)).cast(pa.int64())
-        factor = clock.nanoseconds // 1000
+        factor = scale.nanoseconds // 1000
     elif pa.types.is_date32(first.type):
         first = first.cast(pa.int32())
     found: int | None = first.as_py()
@@ -108,9 +108,9 @@ class StateRow:
     holds: bool | None = None
     why: str | None = None
 
-    def showing(self, retained: RetainedRowsOf, clock: Clock, zone: str) -> StateRow:
+    def showing(self, retained: RetainedRowsOf, scale: TimeScale, zone: str) -> StateRow:
         """The row with the numbers of retained rows."""
-        oldest = None if retained.oldest is None else instant_text(clock, retained.oldest, zone)
+        oldest = None if retained.oldest is None else instant_text(scale, retained.oldest, zone)
         return replace(self, rows=retained.rows, bytes=retained.bytes, oldest=oldest)
 
 
@@ -131,7 +131,7 @@ def state_of(
     waiting: Mapping[str, RetainedRowsOf],
     windows: Mapping[str, RetainedRowsOf],
     *,
-    on_one_clock: bool = False,
+    on_one_scale: bool = False,
 ) -> QueryState:
     """The state after a micro-batch.
 
@@ -141,29 +141,29 @@ def state_of(
         The buffered rows, which wait for the watermark, by stream.
     windows
         The rows in windows, by the windows' names in the checkpoint.
-    on_one_clock
+    on_one_scale
         Whether rowtimes of buffered rows are in the query's ticks, and not in those of their stream.
     """
     zone = str(plan.gateway.spark.conf.get("spark.sql.session.timeZone") or "UTC")
     streams = plan.catalog.streams
     reached: dict[str, int] = {}
     for name in plan.streams:
-        at = batch.clocks[name].watermark.value if name in batch.clocks else None
-        reached[name] = NO_BOUND if at is None else rescaled_tick(at, streams[name].clock, plan.clock)
+        at = batch.positions[name].watermark.value if name in batch.positions else None
+        reached[name] = NO_BOUND if at is None else rescaled_tick(at, streams[name].scale, plan.scale)
     rows: list[StateRow] = []
     for name in sorted(plan.streams):
-        clock, position = streams[name].clock, batch.clocks.get(name)
+        scale, position = streams[name].scale, batch.positions.get(name)
         at = None if position is None else position.watermark.value
         holds = reached[name] == min(reached.values())
-        bound = None if at is None else instant_text(clock, at, zone)
+        bound = None if at is None else instant_text(scale, at, zone)
         own = StateRow("stream", name, bound=bound, holds=holds)
         rows.append(
-            own.showing(waiting.get(name, RetainedRowsOf()), plan.clock if on_one_clock else clock, zone)
+            own.showing(waiting.get(name, RetainedRowsOf()), plan.scale if on_one_scale else scale, zone)
         )
-        rows += producers_of(name, position, clock, zone, holds=holds)
+        rows += producers_of(name, position, scale, zone, holds=holds)
     written = plan.windows()
     for name, retained in windows.items():
-        rows.append(StateRow("window", written.get(name, name)).showing(retained, plan.clock, zone))
+        rows.append(StateRow("window", written.get(name, name)).showing(retained, plan.scale, zone))
     return QueryState(tuple(rows))
 
 
@@ -186,23 +186,23 @@ def timed_state_of(
         The state of operators; None without.
     """
     zone = str(plan.gateway.spark.conf.get("spark.sql.session.timeZone") or "UTC")
-    bounds = {name: position.watermark.at for name, position in batch.clocks.items()}
+    bounds = {name: position.watermark.at for name, position in batch.positions.items()}
     rows: list[StateRow] = []
     for name in sorted(plan.streams):
-        clock = plan.catalog.streams[name].clock
-        bound = None if name not in bounds else instant_text(clock, bounds[name], zone)
+        scale = plan.catalog.streams[name].scale
+        bound = None if name not in bounds else instant_text(scale, bounds[name], zone)
         holds = bool(bounds) and bounds.get(name) == min(bounds.values())
         rows.append(StateRow("stream", name, bound=bound, holds=holds))
-        rows += producers_of(name, batch.clocks.get(name), clock, zone, holds=holds)
-        shown = StateRow("rows", name, why=why).showing(retained.get(name, RetainedRowsOf()), clock, zone)
-        rows.append(shown)
+        rows += producers_of(name, batch.positions.get(name), scale, zone, holds=holds)
+        made = StateRow("rows", name, why=why).showing(retained.get(name, RetainedRowsOf()), scale, zone)
+        rows.append(made)
     if operators is not None:
         rows.append(StateRow("operators", "", rows=operators.rows, bytes=operators.bytes, why=why))
     return QueryState(tuple(rows))
 
 
 def producers_of(
-    name: str, position: Position | None, clock: Clock, zone: str, *, holds: bool
+    name: str, position: Position | None, scale: TimeScale, zone: str, *, holds: bool
 ) -> Iterator[StateRow]:
     """The known producers, each with whether it delays the stream."""
     if position is None:
@@ -214,6 +214,6 @@ def producers_of(
             "producer",
             name,
             producer=producer,
-            bound=instant_text(clock, each.bound, zone),
+            bound=instant_text(scale, each.bound, zone),
             holds=holds and each.is_open and each.bound == least,
         )

@@ -29,7 +29,7 @@ class WrongClocks:
     def look(self, streams: Iterable[tuple[int, str, Stream]], batch: CommittedBatch) -> None:
         """Check the streams after a micro-batch."""
         for _, name, stream in streams:
-            position = batch.clocks.get(name)
+            position = batch.positions.get(name)
             if position is None or stream.live is None:
                 continue
             ptime = position.ptime if stream.live.identity else batch.counts.get("now", 0)
@@ -40,8 +40,8 @@ class WrongClocks:
                 self._warn("processing time", name, f"{why}: {effect}; {hint}")
             if stream.live.ordering.future is None and ("ahead", name) not in self._warned:
                 zone = str(self._spark.conf.get("spark.sql.session.timeZone") or "UTC")
-                text_of = partial(instant_text, stream.clock, zone=zone)
-                message = ahead_warning(name, position.watermark, ptime, stream.clock.nanoseconds, text_of)
+                text_of = partial(instant_text, stream.scale, zone=zone)
+                message = ahead_warning(name, position.watermark, ptime, stream.scale.nanoseconds, text_of)
                 self._warn("ahead", name, message)
             named = self._catalog.named.get(name)
             if named is not None and ("mistimed", name) not in self._warned:

@@ -15,11 +15,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from windrow.errors import InputError
-from windrow.kernels.stages import netted
+from windrow.kernels.incremental import netted
 from windrow.kernels.zset.relation import AT, DIFF
 from windrow.spark.collected import FEW, few, is_plain
 from windrow.spark.live.sinks.sink import Around, InFolder, Sink, uri, written_to
-from windrow.spark.relations.varying import columns_of
+from windrow.spark.relations.time_varying_relation import columns_of
 from windrow.streams.durable_files import flush
 
 __all__ = ["FullTable", "Replaced"]

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
-from windrow.algebra.clock import Clock
+from windrow.algebra.time_scale import TimeScale
 from windrow.errors import AnalysisError, InputError, NotSupportedError
 from windrow.punctuations import Pattern
 from windrow.spark.live.plans.live_plan import LivePlan
@@ -18,7 +18,7 @@ from windrow.spark.live.reading.moved_rowtime import MovedRowtime
 from windrow.spark.live.sinks.sink import Receiver
 from windrow.spark.logs.columns_taken import TextPlace, columns_taken
 from windrow.spark.logs.session_streams import ROWTIME, Stream
-from windrow.spark.logs.storable import clock_of, in_spark, in_types
+from windrow.spark.logs.storable import in_spark, in_types, scale_of
 from windrow.streams import FOREVER, NamedStream, Producer
 from windrow.streams.row_arguments import to_table
 from windrow.syntax.sqltext import quoted
@@ -73,7 +73,7 @@ class IntoStream(Receiver):
         Parameters
         ----------
         rows
-            The rows, with rowtimes in ticks of their clock.
+            The rows, with rowtimes in ticks of their time scale.
         until
             A bound: no later row has a rowtime below it, in the same ticks; None without.
         before
@@ -82,7 +82,7 @@ class IntoStream(Receiver):
         producer = self._producer
         assert producer is not None
         table = self._stored(rows)
-        bound = None if until is None else self._bound(until, rows.clock)
+        bound = None if until is None else self._bound(until, rows.scale)
         if table.num_rows:
             producer.insert(table, sequence=before + 1, bound=bound)
         elif bound is None:
@@ -116,21 +116,21 @@ class IntoStream(Receiver):
         if producer is not None:
             producer.leave()
 
-    def _bound(self, until: int, clock: Clock) -> int:
+    def _bound(self, until: int, scale: TimeScale) -> int:
         """A bound of the query in ticks of the stream."""
-        target = clock_of(self.stream)
+        target = scale_of(self.stream)
         if self.moved is None or until == FOREVER:
-            return rescaled_tick(until, clock, target)
+            return rescaled_tick(until, scale, target)
         kind = in_spark(self.stream)[self.stream.definition.rowtime.column].dataType.simpleString()
-        return self.moved.bound(until, clock, target, kind)
+        return self.moved.bound(until, scale, target, kind)
 
     def _stored(self, rows: Stream) -> pa.Table:
         """The rows with the stream's types, in order of rowtime."""
         definition = self.stream.definition
         rowtime = definition.rowtime
-        target = clock_of(self.stream)
+        target = scale_of(self.stream)
         columns = columns_taken(self.stream, rows.columns, self.columns)
-        own = rows.frame.withColumn(_TICKS, _rescaled(rows.clock, target))
+        own = rows.frame.withColumn(_TICKS, _rescaled(rows.scale, target))
         instant = F.expr(target.to_column(_TICKS))
         if self.moved is not None:
             instant = F.col(quoted(rows.columns[columns.index(rowtime.column)]))
@@ -141,14 +141,14 @@ class IntoStream(Receiver):
         if rowtime.column not in columns:
             columns = (*columns, rowtime.column)
         else:
-            given = table.column(columns.index(rowtime.column))
-            if given.null_count:
+            rowtimes = table.column(columns.index(rowtime.column))
+            if rowtimes.null_count:
                 raise InputError(
                     f"a row has NULL as its rowtime {rowtime.column}",
                     condition="NULL_ROWTIME",
                     hint=f"leave {rowtime.column} out of the query: it is the rowtime of each row",
                 )
-            if not pc.all(pc.fill_null(pc.equal(given, instants), False), min_count=0).as_py():
+            if not pc.all(pc.fill_null(pc.equal(rowtimes, instants), False), min_count=0).as_py():
                 raise InputError(
                     f"a row has another value as its {rowtime.column} than its rowtime",
                     condition="ROWTIME_DIFFERS",
@@ -192,9 +192,9 @@ def refuse_other(sink: IntoStream, plan: LivePlan) -> None:
     plan.refuse_twice(plan.stream_columns, "a stream")
     taken = columns_taken(sink.stream, plan.stream_columns, sink.columns, TextPlace(plan.text, plan.span))
     plan.refuse_into(sink.stream, taken)
-    target, rowtime = clock_of(sink.stream), sink.stream.definition.rowtime.column
+    target, rowtime = scale_of(sink.stream), sink.stream.definition.rowtime.column
     sink.moved = plan.moved(taken.index(rowtime)) if rowtime in taken else None
-    kind = plan.rowtime_clock.kind
+    kind = plan.rowtime_scale.kind
     if sink.moved is None and target.kind != kind:
         raise AnalysisError(
             f"rowtimes of the query are of type {kind.upper()},"
@@ -206,10 +206,10 @@ def refuse_other(sink: IntoStream, plan: LivePlan) -> None:
         )
 
 
-def rescaled_tick(tick: int, old: Clock, new: Clock) -> int:
-    """A tick in the unit of another clock, rounded down; the end of a stream stays the end.
+def rescaled_tick(tick: int, old: TimeScale, new: TimeScale) -> int:
+    """A tick in the unit of another time scale, rounded down; the end of a stream stays the end.
 
-    >>> rescaled_tick(1999, Clock("bigint", "MILLISECOND"), Clock("bigint", "SECOND"))
+    >>> rescaled_tick(1999, TimeScale("bigint", "MILLISECOND"), TimeScale("bigint", "SECOND"))
     1
     """
     if tick == FOREVER:
@@ -217,7 +217,7 @@ def rescaled_tick(tick: int, old: Clock, new: Clock) -> int:
     return tick * old.nanoseconds // new.nanoseconds
 
 
-def _rescaled(old: Clock, new: Clock) -> Column:
+def _rescaled(old: TimeScale, new: TimeScale) -> Column:
     if old.nanoseconds >= new.nanoseconds:
         return F.expr(f"{ROWTIME} * {old.nanoseconds // new.nanoseconds}L")
     factor = new.nanoseconds // old.nanoseconds

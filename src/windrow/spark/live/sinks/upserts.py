@@ -10,12 +10,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StringType, StructType
 
 from windrow.errors import AnalysisError, InputError
-from windrow.kernels.stages import upserts
+from windrow.kernels.incremental import upserts
 from windrow.kernels.zset.relation import AT, DIFF
 from windrow.spark.arrow import is_orderable
 from windrow.spark.collected import frame_of_few
 from windrow.spark.live.sinks.sink import Around, Sink
-from windrow.spark.relations.varying import columns_of
+from windrow.spark.relations.time_varying_relation import columns_of
 
 __all__ = ["Upserts"]
 

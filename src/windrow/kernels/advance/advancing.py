@@ -1,0 +1,132 @@
+"""A step of growing sequences."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from windrow.kernels.advance.ended import Ended
+from windrow.kernels.advance.frontier import Frontier
+from windrow.kernels.advance.matches import advance_matches
+from windrow.kernels.advance.suffix import retained_rows, suffix_of
+from windrow.kernels.advance.windows import advance_windows
+from windrow.kernels.patterns.pattern_plan import MatchPlan
+from windrow.kernels.sorting import SortKey
+from windrow.kernels.window_plan import WindowPlan
+
+__all__ = ["Ended", "Frontier", "Growing", "advance"]
+
+
+@dataclass(frozen=True)
+class Growing:
+    """A clause over rows that come in order.
+
+    `partition` and `order` name columns of the rows, `columns` are those that the kernel reads. It reads
+    those that are `passing` too, which hold for one step: retained rows come with new ones.
+    """
+
+    plan: WindowPlan | MatchPlan
+    partition: tuple[str, ...]
+    order: tuple[SortKey, ...]
+    columns: tuple[str, ...]
+    passing: tuple[str, ...] = ()
+
+    @property
+    def carried(self) -> tuple[str, ...]:
+        """The columns of the retained rows, before what is carried on them."""
+        return tuple(dict.fromkeys((*self.partition, *self.columns)))
+
+
+def advance(
+    growing: Growing,
+    retained: pa.Table | None,
+    came: pa.Table,
+    frontier: Frontier | None,
+    ended: Ended | None = None,
+) -> tuple[list[pa.RecordBatch], pa.Table]:
+    """The output of sequences that have grown, and the rows that are still needed of them.
+
+    Parameters
+    ----------
+    growing
+        The clause.
+    retained
+        The rows that the micro-batch before retained, with columns that are passing as they are now; None
+        before the first.
+    came
+        The rows that came since, in any order; all are behind those before.
+    frontier
+        What is known of the rows to come; None if none will come.
+    ended
+        The partitions of which none will come. Nothing is retained of them.
+
+    Returns
+    -------
+    emitted
+        With ``plan.result`` as schema.
+    retained
+        The rows to keep, with the columns of :data:`windrow.kernels.advance.CARRIED`.
+
+    Raises
+    ------
+    ExecutionError
+        As :func:`windrow.kernels.window_by.window_by` and
+        :func:`windrow.kernels.patterns.match_recognize.match_recognize` over the whole sequence.
+    """
+    over, open_ = _apart(retained, came, None if frontier is None else ended)
+    if over is None:
+        return _advanced(growing, *open_, frontier)
+    emitted, _ = _advanced(growing, *over, None)
+    further, left = _advanced(growing, *open_, frontier)
+    return emitted + further, left
+
+
+_Rows: TypeAlias = "tuple[pa.Table | None, pa.Table]"
+
+
+def _apart(retained: pa.Table | None, came: pa.Table, ended: Ended | None) -> tuple[_Rows | None, _Rows]:
+    """The rows kept and come of partitions that have ended, None if there are none, and of all others."""
+    if ended is None:
+        return None, (retained, came)
+    is_over = ended.rows(came)
+    was_over = None if retained is None else ended.rows(retained)
+    if not is_over.any() and (was_over is None or not was_over.any()):
+        return None, (retained, came)
+
+    def chosen(over: bool) -> _Rows:
+        old = None if retained is None else retained.filter(pa.array(was_over == over))
+        return old, came.filter(pa.array(is_over == over))
+
+    return chosen(True), chosen(False)
+
+
+def _advanced(
+    growing: Growing, retained: pa.Table | None, came: pa.Table, frontier: Frontier | None
+) -> tuple[list[pa.RecordBatch], pa.Table]:
+    """As :func:`advance`, where no partition ends before others."""
+    read = (*growing.carried, *growing.passing)
+    columns = list(dict.fromkeys((*read, *(key.column for key in growing.order))))
+    retained = None if retained is None else _plain(retained)
+    suffix = suffix_of(retained, _plain(came.select(columns)), growing.partition, growing.order, read)
+    plan = growing.plan
+    if not suffix.table.num_rows:
+        retained = retained_rows(suffix, suffix.bounds[:-1], suffix.state, suffix.emitted)
+        return [], retained.drop_columns(list(growing.passing))
+    if isinstance(plan, MatchPlan):
+        emitted, settled = advance_matches(plan, suffix, frontier)
+        needed, state, count = settled.needed, settled.state, settled.emitted
+    else:
+        emitted, needed, state = advance_windows(plan, suffix, frontier)
+        count = suffix.emitted
+    return emitted, retained_rows(suffix, needed, state, count).drop_columns(list(growing.passing))
+
+
+def _plain(rows: pa.Table) -> pa.Table:
+    """The rows without dictionaries."""
+    for at, column in enumerate(rows.schema):
+        if pa.types.is_dictionary(column.type):
+            plain = rows.column(at).cast(column.type.value_type)
+            rows = rows.set_column(at, column.name, plain)
+    return rows

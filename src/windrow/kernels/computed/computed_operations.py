@@ -1,0 +1,159 @@
+"""What is made of rows, step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+
+from windrow.kernels.computed import computed_values
+from windrow.kernels.computed.computed_values import ComputedColumn, ComputedRows, Value, whole
+
+__all__ = ["Choice", "Computed", "ComputedColumns", "ComputedOperation", "carrying", "of_codes", "only"]
+
+_CARRIED = -(1 << 62)
+"""The number of a column that goes along: one that no other has."""
+
+
+class ComputedOperation(Protocol):
+    """What is done with rows."""
+
+    def of(self, rows: ComputedRows) -> ComputedRows:
+        """What it makes of these."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Rows that stay."""
+
+    condition: Value
+
+    def of(self, rows: ComputedRows) -> ComputedRows:
+        """Those of which the condition is true."""
+        return rows.where(self.condition(rows))
+
+
+@dataclass(frozen=True)
+class ComputedColumns:
+    """Values of each row, by their numbers in plans."""
+
+    values: Mapping[int, Value]
+
+    def of(self, rows: ComputedRows) -> ComputedRows:
+        """The values; columns stay coded where they are."""
+        columns = {number: _column(value, rows) for number, value in self.values.items()}
+        return ComputedRows(columns, rows.count, rows.known)
+
+
+def _column(value: Value, rows: ComputedRows) -> pa.Array:
+    return rows.columns[value.number] if isinstance(value, ComputedColumn) else whole(value(rows), rows.count)
+
+
+@dataclass(frozen=True)
+class Computed:
+    """What is made of rows.
+
+    Attributes
+    ----------
+    columns
+        The numbers of those that are read, and their names.
+    operations
+        What is done, one after the other.
+    result
+        The numbers of what is given, in order.
+    schema
+        Names and types of that.
+    """
+
+    columns: Mapping[int, str]
+    operations: Sequence[ComputedOperation]
+    result: Sequence[int]
+    schema: pa.Schema
+
+    def of(self, table: pa.Table) -> pa.Table | None:
+        """What it makes of these; None where Spark is to compute it: of values that overflow, or on which
+        Arrow and Spark may differ, which raises ArrowInvalid.
+        """
+        try:
+            rows = self.rows({name: table.column(name) for name in self.columns.values()}, table.num_rows)
+            pairs = zip(self.result, self.schema, strict=True)
+            found = [rows.columns[number].cast(column.type) for number, column in pairs]
+        except pa.ArrowInvalid:
+            return None
+        return pa.Table.from_arrays(found, schema=self.schema)
+
+    def rows(self, columns: Mapping[str, pa.Array], count: int) -> ComputedRows:
+        """What it makes of columns of so many rows."""
+        rows = ComputedRows({number: columns[name] for number, name in self.columns.items()}, count)
+        for operation in self.operations:
+            rows = operation.of(rows)
+        return rows
+
+    def origin(self, name: str) -> str | None:
+        """The column that is given under a name as it is; None for one that is computed, or looked up."""
+        number = self.result[self.schema.names.index(name)]
+        for operation in reversed(self.operations):
+            if isinstance(operation, ComputedColumns):
+                value = operation.values.get(number)  # None for one of a table
+                if not isinstance(value, ComputedColumn):
+                    return None
+                number = value.number
+        return self.columns.get(number)
+
+
+def only(made: Computed, names: Sequence[str]) -> Computed:
+    """The same rows with these of their columns; of one that chooses rows and computes of each alone."""
+    result = [made.result[made.schema.names.index(name)] for name in names]
+    needed = frozenset(result)
+    operations: list[ComputedOperation] = []
+    for operation in reversed(made.operations):
+        match operation:
+            case Choice():
+                needed |= operation.condition.reads
+                operations.append(operation)
+            case ComputedColumns():
+                used = {number: value for number, value in operation.values.items() if number in needed}
+                needed = frozenset[int]().union(*(value.reads for value in used.values()))
+                operations.append(ComputedColumns(used))
+            case _:
+                raise TypeError(operation)
+    columns = {number: name for number, name in made.columns.items() if number in needed}
+    schema = pa.schema([made.schema.field(made.schema.names.index(name)) for name in names])
+    return Computed(columns, operations[::-1], result, schema)
+
+
+def carrying(made: Computed, name: str) -> Computed:
+    """The same with a column more, of numbers, that goes along as it is; as :func:`only` takes them."""
+    operations: list[ComputedOperation] = []
+    for operation in made.operations:
+        if isinstance(operation, ComputedColumns):
+            operation = ComputedColumns({**operation.values, _CARRIED: ComputedColumn(_CARRIED)})
+        operations.append(operation)
+    columns, schema = {**made.columns, _CARRIED: name}, made.schema.append(pa.field(name, pa.int64()))
+    return Computed(columns, operations, [*made.result, _CARRIED], schema)
+
+
+def of_codes(made: Computed, coded: frozenset[str]) -> Computed:
+    """The same, computed of codes where these columns are dictionary-coded."""
+    numbers = frozenset(number for number, name in made.columns.items() if name in coded)
+    operations: list[ComputedOperation] = []
+    for operation in made.operations:
+        match operation:
+            case Choice():
+                operations.append(Choice(computed_values.of_codes(operation.condition, numbers)))
+            case ComputedColumns():
+                operations.append(
+                    ComputedColumns(
+                        {n: computed_values.of_codes(value, numbers) for n, value in operation.values.items()}
+                    )
+                )
+                numbers = frozenset(
+                    n
+                    for n, value in operation.values.items()
+                    if isinstance(value, ComputedColumn) and value.number in numbers
+                )
+            case _:
+                raise TypeError(operation)
+    return Computed(made.columns, operations, made.result, made.schema)

@@ -1,0 +1,55 @@
+"""Live operators in memory: the state of windows and groups, and what changes in a micro-batch.
+
+A micro-batch covers the instants from the last watermark to the new one (:class:`.timed_rows.Times`). It
+adds rows, computes the affected keys anew, and drops rows that have left. The operators are those of
+:mod:`windrow.kernels.zset`, over the rows of the affected keys alone.
+"""
+
+from __future__ import annotations
+
+from windrow.kernels.incremental.block import Block, WindowInput
+from windrow.kernels.incremental.changes import changes, netted
+from windrow.kernels.incremental.chunking import PER_MICRO_BATCH, SMALLEST, merging
+from windrow.kernels.incremental.completing import Completing, first_above
+from windrow.kernels.incremental.grouping import goes_on
+from windrow.kernels.incremental.input_state import InputState
+from windrow.kernels.incremental.operated import Operated, UnmatchedError
+from windrow.kernels.incremental.operators import group, join, rows_of
+from windrow.kernels.incremental.program import Ending, Fragment, Node, Otherwise, Program, Run
+from windrow.kernels.incremental.stepwise import stepwise
+from windrow.kernels.incremental.timed_rows import TimedRows, Times
+from windrow.kernels.incremental.upserts import Became, upserts
+from windrow.kernels.incremental.versions import Versions
+from windrow.kernels.incremental.windows import Window
+
+__all__ = [
+    "PER_MICRO_BATCH",
+    "SMALLEST",
+    "Became",
+    "Block",
+    "Completing",
+    "Ending",
+    "Fragment",
+    "InputState",
+    "Node",
+    "Operated",
+    "Otherwise",
+    "Program",
+    "Run",
+    "TimedRows",
+    "Times",
+    "UnmatchedError",
+    "Versions",
+    "Window",
+    "WindowInput",
+    "changes",
+    "first_above",
+    "goes_on",
+    "group",
+    "join",
+    "merging",
+    "netted",
+    "rows_of",
+    "stepwise",
+    "upserts",
+]

@@ -1,0 +1,111 @@
+"""One block of a CQL query, computed in each step: over one window, or over two that are joined."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from windrow.kernels.aggregates import Aggregate
+from windrow.kernels.incremental.grouping import goes_on
+from windrow.kernels.incremental.operated import Operated
+from windrow.kernels.incremental.operators import group, join, rows_of
+from windrow.kernels.incremental.stepwise import stepwise
+from windrow.kernels.incremental.timed_rows import TimedRows, Times
+from windrow.kernels.incremental.windows import Window
+from windrow.kernels.packing.shards import Layout
+from windrow.kernels.zset.keyed_operator import Keyed
+from windrow.kernels.zset.relation import ENTER, LEAVE
+
+__all__ = ["Block", "WindowInput"]
+
+
+@dataclass(frozen=True)
+class WindowInput:
+    """A window of a live stream, and what is retained of its rows.
+
+    Attributes
+    ----------
+    name
+        Of its state, in the checkpoint.
+    window
+        When rows enter and leave.
+    passes
+        The column of the condition on rows; None where all are there.
+    marked
+        Keys by which rows are looked up.
+    schema
+        Of retained rows, the rowtime among them.
+    """
+
+    name: str
+    window: Window
+    passes: str | None
+    marked: tuple[tuple[str, ...], ...]
+    schema: pa.Schema
+
+
+@dataclass(frozen=True)
+class Block:
+    """Rows of a window, groups of them, or pairs of rows of two windows; tasks are sent it.
+
+    Attributes
+    ----------
+    inputs
+        Its windows, one or two.
+    outputs
+        The columns of its output, in order: of which window, and their names there.
+    key, aggregates
+        Of groups: their keys, and the aggregates by the names of their columns; None without groups.
+    joined
+        Of two windows: the columns that are equal.
+    """
+
+    inputs: tuple[WindowInput, ...]
+    outputs: tuple[tuple[int, str], ...] = ()
+    key: tuple[str, ...] = ()
+    aggregates: tuple[tuple[str, Aggregate], ...] | None = None
+    joined: tuple[tuple[str, ...], tuple[str, ...]] | None = None
+
+    @property
+    def chosen(self) -> list[str]:
+        """The names of the columns of `outputs` in the output of :meth:`rows`."""
+        return [name if self.joined is None else f"{at}{name}" for at, name in self.outputs]
+
+    def going_on(self) -> Operated | None:
+        """Updates groups of rows that never leave their window, and retains no row; None of other blocks."""
+        (only, *others), aggregates = self.inputs, self.aggregates
+        if others or aggregates is None or only.window.length is not None or only.window.rows is not None:
+            return None
+        keyed = Keyed("group", self.key, Layout(1), aggregates=aggregates)
+        if not goes_on(keyed, only.schema, appends=True):
+            return None
+        kinds = [(name, spec.result_type) for name, spec in aggregates]
+        keys = [only.schema.field(name) for name in self.key]
+        times = [(ENTER, pa.int64()), (LEAVE, pa.int64())]
+        return stepwise(keyed, (only.schema,), pa.schema([*keys, *kinds, *times]), appends=True)
+
+    def rows(self, retained: Sequence[TimedRows], times: Times, groups: Operated | None = None) -> pa.Table:
+        """What enters and leaves in a micro-batch: its columns, `ENTER` and `LEAVE`.
+
+        Parameters
+        ----------
+        retained
+            The rows that each window retains.
+        groups
+            Updates the groups, as :meth:`going_on` has it.
+        """
+        (first, *_), passes = retained, self.inputs[0].passes
+        if self.joined is not None:
+            left, right = (
+                [(name, f"{side}{name}") for at, name in dict.fromkeys(self.outputs) if at == side]
+                for side in (0, 1)
+            )
+            conditions = (passes, self.inputs[1].passes)
+            return join((first, retained[1]), times, self.joined, (left, right), conditions)
+        if self.aggregates is None:
+            return rows_of(first, times, list(dict.fromkeys(self.chosen)), passes)
+        if groups is not None:
+            return groups.advance([rows_of(first, times, self.inputs[0].schema.names, passes)], times)
+        return group(first, times, self.key, self.aggregates, passes)

@@ -1,0 +1,121 @@
+"""AFTER WATERMARK, live: buffers the rows of a query until they are complete, then emits them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from windrow.kernels.incremental.operated import Moves
+from windrow.kernels.incremental.timed_rows import Times
+from windrow.kernels.trace import Trace
+from windrow.kernels.zset.relation import ENTER, LEAVE, NEVER
+from windrow.punctuations.regions import Lines, Region
+
+__all__ = ["Completing", "first_above"]
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass
+class Completing:
+    """The rows of a relation that are there and not complete.
+
+    Parameters
+    ----------
+    schema
+        The columns, without `ENTER` and `LEAVE`.
+    lines
+        Of the columns that decide when rows are complete.
+    """
+
+    schema: pa.Schema
+    lines: Lines = field(default_factory=dict)
+    retained: Trace = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.retained = Trace(self.schema, self.schema.names, self.lines)
+
+    @property
+    def looked_at(self) -> int:
+        """How many retained rows have been looked at so far."""
+        return self.retained.looked_at
+
+    def advance(
+        self,
+        changes: pa.Table | None,
+        since_when: Callable[[pa.Table], Ints],
+        times: Times,
+        near: Sequence[Region] | None = None,
+    ) -> pa.Table:
+        """The rows that become complete or leave, with `ENTER` and `LEAVE`.
+
+        Parameters
+        ----------
+        changes
+            The rows that enter or leave.
+        since_when
+            From when on rows are complete, as is known by the end of the micro-batch; else `NEVER`.
+        near
+            Regions in which all rows are that may be complete by then and were not before; all, if that is
+            not known.
+        """
+        schema = pa.schema([*self.schema, pa.field(ENTER, pa.int64()), pa.field(LEAVE, pa.int64())])
+        rows = schema.empty_table() if changes is None else changes.select(schema.names).cast(schema)
+        moves = Moves.of(self.retained, rows, times)
+        # those that leave and are not retained were complete
+        output = [moves.unknown]
+        moving = moves.changed(self.retained, times)
+        self.retained.remove(moves.places)
+        since, leave = np.maximum(_ints(moving, ENTER), since_when(moving)), _ints(moving, LEAVE)
+        output.append(_timed_rows(moving.select(self.schema.names), since, leave, times))
+        output += self._completed(since_when, times, near)
+        self.retained.add(moving.filter(pa.array((since >= times.until) & (leave >= times.until))))
+        return pa.concat_tables([part.cast(schema) for part in output])
+
+    def _completed(
+        self, since_when: Callable[[pa.Table], Ints], times: Times, near: Sequence[Region] | None
+    ) -> list[pa.Table]:
+        """The rows that were there, stay, and are complete now."""
+        output, gone = [], [np.zeros(0, np.int64)]
+        for rows, slots, places in self._near(near):
+            since = since_when(rows)[slots]
+            now = since < times.until
+            if now.any():
+                since = np.maximum(since[now], (times.since or 0) - 1)
+                leave = np.full(len(since), NEVER)
+                output.append(_timed_rows(rows.take(pa.array(slots[now])), since, leave, times))
+                gone.append(places[now])
+        self.retained.remove(np.concatenate(gone))
+        return output
+
+    def _near(self, near: Sequence[Region] | None) -> Iterator[tuple[pa.Table, Ints, Ints]]:
+        """Tables of rows, which of them are retained, and their places."""
+        if near is None:
+            for rows, _, slots, places in self.retained.runs():
+                yield rows, slots, places
+            return
+        places = self.retained.matching(near)
+        self.retained.looked_at += len(places)
+        yield self.retained.rows(places), np.arange(len(places)), places
+
+
+def _timed_rows(rows: pa.Table, since: Ints, leave: Ints, times: Times) -> pa.Table:
+    """Those of the rows that are shown or leave in a micro-batch."""
+    changed = times.changed(since, leave)
+    enter, leave = times.clipped(since[changed], leave[changed])
+    rows = rows.filter(pa.array(changed))
+    return rows.append_column(ENTER, pa.array(enter)).append_column(LEAVE, pa.array(leave))
+
+
+def first_above(values: Ints, whens: Ints, ticks: Ints) -> Ints:
+    """When the first of the values is above each tick, never if none is; they may fall, as local times do."""
+    place = np.searchsorted(np.maximum.accumulate(values), ticks, "right")
+    return np.append(whens, NEVER)[place]
+
+
+def _ints(table: pa.Table, name: str) -> Ints:
+    return np.asarray(table.column(name).to_numpy(), np.int64)

@@ -1,0 +1,41 @@
+"""The first rows of each key, over rows that never leave: its state is no more rows than are asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from windrow.kernels.hashing import hashes
+from windrow.kernels.incremental.operated import Operated
+from windrow.kernels.incremental.timed_rows import Times
+from windrow.kernels.sorting import sorted_partitions
+from windrow.kernels.zset.keyed_operator import Keyed
+
+__all__ = ["FirstRows", "is_bounded"]
+
+
+def is_bounded(operator: Keyed, *, appends: bool) -> bool:
+    """Whether rows behind the first are never among them any more."""
+    return operator.first is not None and operator.first.limit is not None and appends
+
+
+@dataclass
+class FirstRows(Operated):
+    """Of each key no more rows are retained than are requested: those behind them never come before them."""
+
+    def advance(self, changes: list[pa.Table | None], times: Times) -> pa.Table:
+        """As :meth:`Operated.step`."""
+        output = super().advance(changes, times)
+        first, (trace,), (come,) = self.operator.first, self.sides, changes
+        assert first is not None
+        assert first.limit is not None
+        if come is None or not come.num_rows:
+            return output
+        places = trace.having(hashes(come, self.operator.keys))
+        order, bounds = sorted_partitions(trace.rows(places), self.operator.keys, first.order)
+        rank = np.arange(len(places)) - np.repeat(bounds[:-1], np.diff(bounds))
+        behind = np.flatnonzero(rank >= first.offset + first.limit)
+        trace.remove(places[behind if order is None else order[behind]])
+        return output

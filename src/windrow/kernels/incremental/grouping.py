@@ -1,0 +1,183 @@
+"""GROUP BY and DISTINCT whose state is aggregates, not rows; :func:`goes_on` says where that applies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from windrow.kernels.incremental.operated import Operated, UnmatchedError, changed_in
+from windrow.kernels.incremental.running import Added, Events, MismatchError, Running, running
+from windrow.kernels.incremental.tally import Tally
+from windrow.kernels.incremental.timed_rows import Times
+from windrow.kernels.packing.numbering import numbered
+from windrow.kernels.zset.grouped import merged
+from windrow.kernels.zset.keyed_operator import Keyed
+from windrow.kernels.zset.ordering import by_group_and_time
+from windrow.kernels.zset.relation import ENTER, LEAVE, NEVER, with_one_zero
+
+__all__ = ["RunningGroups", "goes_on"]
+
+Bools = npt.NDArray[np.bool_]
+
+
+_ALL = "__all"
+"""A key that all rows have in common, of groups without keys."""
+
+
+def goes_on(operator: Keyed, schema: pa.Schema, *, appends: bool) -> bool:
+    """Whether all aggregates of a stage go on from what they were; equal rows of DISTINCT are groups too."""
+    is_distinct = operator.name == "distinct" and {*schema.names} <= {*operator.keys}
+    if not (is_distinct or operator.name == "group"):
+        return False
+    kinds = [(spec, _kind(schema, spec.argument)) for _, spec in operator.aggregates]
+    return all(running(spec, kind, appends=appends) is not None for spec, kind in kinds)
+
+
+def _kind(schema: pa.Schema, argument: str | None) -> pa.DataType:
+    return pa.bool_() if argument is None else schema.field(argument).type
+
+
+@dataclass
+class RunningGroups(Operated):
+    """Groups of which all aggregates go on; takes what :class:`Operated` does."""
+
+    groups: Tally = field(init=False)
+    aggregates: list[Running] = field(init=False)
+    otherwise: pa.Table | None = field(init=False)
+    """Of a group without keys, the row that is there while it has none."""
+
+    def empty(self) -> None:
+        """Drop all state."""
+        schema, keys = self.schemas[0], self.operator.keys
+        self.sides, self.emitted, self.otherwise = [], None, None
+        kinds = [schema.field(key) for key in keys] or [pa.field(_ALL, pa.int64())]
+        self.groups = Tally(pa.schema(kinds), 1)
+        found = [
+            running(spec, _kind(schema, spec.argument), appends=self.appends)
+            for _, spec in self.operator.aggregates
+        ]
+        self.aggregates = [each for each in found if each is not None]
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """As :attr:`Operated.state`."""
+        own = {} if self.operator.keys else {"otherwise": self.otherwise}
+        return {"groups": self.groups, "aggregates": self.aggregates, **own}
+
+    @property
+    def retained(self) -> int:
+        """How many groups are retained, and values of these."""
+        return len(self.groups) + sum(each.retained for each in self.aggregates)
+
+    @property
+    def looked_at(self) -> int:
+        """How many groups, and values of these, have been looked at so far."""
+        return self.groups.looked_at + sum(each.looked_at for each in self.aggregates)
+
+    def forget(self, is_over: Callable[[pa.Table], Bools]) -> None:
+        """As :meth:`Operated.forget`; groups of which nothing is there are forgotten too."""
+        keys, places = self.groups.everything()
+        gone = is_over(keys) | (self.groups.values[places, 0] == 0)
+        self.groups.forget(keys.filter(pa.array(gone)))
+        for aggregate in self.aggregates:
+            aggregate.forget(places[gone])
+
+    def advance(self, changes: list[pa.Table | None], times: Times) -> pa.Table:
+        """As :meth:`Operated.step`."""
+        rows, *others = changes
+        come = [other for other in others if other is not None and other.num_rows]
+        if come:
+            self.otherwise = come[0].select([name for name, _ in self.operator.aggregates])
+        has_rows = rows is not None and rows.num_rows > 0
+        output = self._of_rows(rows, times) if has_rows else self.result.empty_table()
+        if self.otherwise is not None and (come or has_rows):
+            begin = come[0].column(ENTER)[0].as_py() if come else (times.since or 0) - 1
+            row = self.otherwise.append_column(ENTER, pa.array([begin]))
+            empty = [pa.Table.from_batches([batch]) for batch in self.operator.while_empty(row, output)]
+            output = pa.concat_tables(
+                [output, *(one.select(output.column_names).cast(output.schema) for one in empty)]
+            )
+        return changed_in(output, times).combine_chunks()
+
+    def _of_rows(self, rows: pa.Table, times: Times) -> pa.Table:
+        """The groups of these rows in each piece of time of the step."""
+        keys = self.operator.keys
+        if not keys:
+            keys = (_ALL,)
+            rows = rows.append_column(_ALL, pa.array(np.zeros(rows.num_rows, np.int64)))
+        enter, leave = (np.asarray(rows.column(name).to_numpy(), np.int64) for name in (ENTER, LEAVE))
+        since = times.since
+        enters = np.flatnonzero(enter >= since) if since is not None else np.arange(len(enter))
+        leaves = np.flatnonzero(leave != NEVER)
+        at = np.concatenate([enter[enters], leave[leaves]])
+        if len(at) and int(at.max()) >= times.until:
+            raise UnmatchedError
+        place = np.concatenate([enters, leaves])
+        sign = np.concatenate([np.ones(len(enters), np.int64), -np.ones(len(leaves), np.int64)])
+        number = numbered(rows, keys)
+        first = np.full(int(number.max()) + 1, len(number))
+        np.minimum.at(first, number, np.arange(len(number)))
+        first_keys = with_one_zero(rows.select(keys).take(pa.array(first))).combine_chunks()
+        found = self.groups.find(first_keys)
+        places = found.places
+        before = self.groups.values[places, 0]
+        # a piece for what was there before
+        there = np.flatnonzero(before > 0)
+        group = np.concatenate([there, number[place]])
+        instant = np.concatenate([np.full(len(there), (since or 0) - 1), at])
+        order = by_group_and_time(group, instant)
+        group, instant = group[order], instant[order]
+        new = np.ones(len(order), bool)
+        new[1:] = (np.diff(group) != 0) | (np.diff(instant) != 0)
+        piece = np.cumsum(new) - 1
+        is_event = order >= len(there)
+        which = order[is_event] - len(there)
+        read = {spec.argument for _, spec in self.operator.aggregates if spec.argument is not None}
+        arguments = rows.select(sorted(read))
+        events = Events(
+            arguments.take(pa.array(place[which])).combine_chunks() if read else arguments,
+            piece[is_event],
+            sign[which],
+            group[new],
+            places,
+        )
+        try:
+            return self._output(events, found.keys, instant[new])
+        except MismatchError:
+            raise UnmatchedError from None
+
+    def _output(self, events: Events, groups: pa.Table, enter: np.ndarray) -> pa.Table:
+        """The groups in each piece of time in which they have rows."""
+        changes = np.zeros(len(events.group), np.int64)
+        np.add.at(changes, events.piece, events.sign)
+        count = events.summed(changes, self.groups.values[events.places, 0])
+        if (count < 0).any():
+            raise MismatchError
+        self.groups.values[events.places[events.group], 0] = count
+        values = [aggregate.advance(events) for aggregate in self.aggregates]
+        gone = events.places[self.groups.values[events.places, 0] == 0]
+        if any(
+            isinstance(each, Added) and each.numbers is not None and each.numbers.values[gone].any()
+            for each in self.aggregates
+        ):
+            raise MismatchError  # what has left is not what came
+        leave = np.append(enter[1:], NEVER)
+        leave[np.append(events.first[1:], len(events.group)) - 1] = NEVER
+        is_present = count > 0
+        chosen = pa.array(np.flatnonzero(is_present))
+        row, since, until, output = merged(
+            events.group[is_present],
+            events.group[is_present],
+            enter[is_present],
+            leave[is_present],
+            [value.take(chosen) for value in values],
+        )
+        keys = groups.take(pa.array(row))
+        names = [*keys.column_names, *(name for name, _ in self.operator.aggregates), ENTER, LEAVE]
+        columns = [*keys.columns, *output, pa.array(since), pa.array(until)]
+        return pa.Table.from_arrays(columns, names=names).select(self.result.names).cast(self.result)

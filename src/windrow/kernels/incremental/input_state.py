@@ -1,0 +1,138 @@
+"""The state of one window: in memory between micro-batches, and in chunks from which a restart reads it.
+
+The new rows of a micro-batch are a chunk (:mod:`.chunking`). A chunk without rows that are still in the
+window, or buffered for it, is dropped. Where chunks are merged, rows that have left are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windrow.kernels.incremental.block import WindowInput
+from windrow.kernels.incremental.chunking import PER_MICRO_BATCH, Chunks, merging
+from windrow.kernels.incremental.timed_rows import TimedRows, Times
+
+__all__ = ["InputState"]
+
+
+@dataclass(frozen=True, eq=False)
+class InputState:
+    """The rows of one side: those in its window, and those that wait for the frontier.
+
+    Attributes
+    ----------
+    retained
+        Those in the window.
+    waiting, of
+        Those that wait, and the chunk of each.
+    chunks
+        In which they are stored.
+    """
+
+    retained: TimedRows
+    waiting: pa.Table
+    of: np.ndarray
+    chunks: Chunks = field(default_factory=dict)
+
+    @staticmethod
+    def nothing(side: WindowInput) -> InputState:
+        """No rows."""
+        empty = side.schema.empty_table()
+        none = np.zeros(0, np.int64)
+        return InputState(TimedRows.of(empty, none, none, none, side.marked), empty, none)
+
+    @staticmethod
+    def read(
+        side: WindowInput, chunks: Chunks, tables: Iterator[pa.Table], frontier: int | None
+    ) -> InputState:
+        """What is in chunks, at the frontier that was reached."""
+        start = InputState.nothing(side)
+        for number, table in zip(chunks, tables, strict=True):
+            start = start.with_arrivals(table, number)
+        whole = replace(start, chunks=dict(chunks))
+        if frontier is None:
+            return whole
+        times = Times(None, frontier)
+        return whole.taken(side, times).after(side, times)
+
+    def with_arrivals(self, rows: pa.Table, chunk: int) -> InputState:
+        """With more rows that wait."""
+        if not rows.num_rows:
+            return self
+        waiting = pa.concat_tables([self.waiting, rows.select(self.waiting.column_names)]).combine_chunks()
+        of = np.concatenate([self.of, np.full(rows.num_rows, chunk)])
+        return InputState(self.retained, waiting, of, {**self.chunks, chunk: rows.num_rows})
+
+    def taken(self, side: WindowInput, times: Times) -> InputState:
+        """With the rows before the frontier in the window."""
+        now = self.waiting.column(side.window.rowtime).to_numpy() < times.until
+        if not now.any():
+            return self
+        rows = self.waiting if now.all() else self.waiting.filter(pa.array(now)).combine_chunks()
+        retained = side.window.taken(self.retained, rows, self.of[now], side.marked)
+        rest = self.waiting.filter(pa.array(~now)).combine_chunks()
+        return replace(self, retained=retained, waiting=rest, of=self.of[~now])
+
+    def passing(
+        self, side: WindowInput, rows: pa.Table, chunk: int, until: int
+    ) -> tuple[InputState, pa.Table]:
+        """With more rows that wait, where rows are not retained, and those before the frontier."""
+        gone, left, of = [], [], []
+        for table, chunks in ((self.waiting, self.of), (rows, np.full(rows.num_rows, chunk))):
+            now = table.column(side.window.rowtime).to_numpy() < until
+            gone.append(_chosen(table, now))
+            left.append(_chosen(table, ~now))
+            of.append(chunks[~now])
+        retained = {**self.chunks, chunk: left[1].num_rows} if left[1].num_rows else self.chunks
+        waiting = pa.concat_tables(left).combine_chunks()
+        return InputState(self.retained, waiting, np.concatenate(of), retained), pa.concat_tables(gone)
+
+    def after(self, side: WindowInput, times: Times) -> InputState:
+        """Without the rows that have left."""
+        return replace(self, retained=side.window.left(self.retained, times))
+
+    def merged(self, number: int) -> tuple[InputState, dict[int, pa.Table]]:
+        """As it is to be stored after a micro-batch, and the chunks that are new."""
+        alive = _counted(np.concatenate([self.retained.chunk[self.retained.alive], self.of]))
+        remaining = [(chunk, rows) for chunk, rows in self.chunks.items() if chunk in alive]
+        remaining, merges = merging(remaining, alive, number)
+        state = replace(self, chunks=dict(remaining))
+        if merges:
+            retained = replace(self.retained, chunk=_renumbered(self.retained.chunk, merges))
+            state = replace(state, retained=retained, of=_renumbered(self.of, merges))
+        new = [chunk for chunk, _ in remaining if chunk // PER_MICRO_BATCH == number]
+        return state, {chunk: state.rows_of(chunk) for chunk in new}
+
+    def rows_of(self, chunk: int) -> pa.Table:
+        """The rows that are stored in a chunk, those in the window first."""
+        retained = (self.retained.chunk == chunk) & self.retained.alive
+        parts = ((self.retained.rows, retained), (self.waiting, self.of == chunk))
+        return pa.concat_tables(
+            [rows if chosen.all() else rows.filter(pa.array(chosen)) for rows, chosen in parts]
+        )
+
+
+def _chosen(table: pa.Table, which: np.ndarray) -> pa.Table:
+    """The chosen rows; not copied where they are next to each other."""
+    places = np.flatnonzero(which)
+    if not len(places):
+        return table.slice(0, 0)
+    first, stop = int(places[0]), int(places[-1]) + 1
+    return table.slice(first, stop - first) if stop - first == len(places) else table.take(pa.array(places))
+
+
+def _counted(chunks: np.ndarray) -> dict[int, int]:
+    found = pc.value_counts(pa.array(chunks))
+    return dict(zip(found.field("values").to_pylist(), found.field("counts").to_pylist(), strict=True))
+
+
+def _renumbered(chunks: np.ndarray, merges: Mapping[int, int]) -> np.ndarray:
+    renumbered = chunks.copy()
+    for chunk, into in merges.items():
+        renumbered[chunks == chunk] = into
+    return renumbered

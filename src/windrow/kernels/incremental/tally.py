@@ -1,0 +1,151 @@
+"""State that is numbers by key."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from windrow.kernels.trace import Trace
+
+__all__ = ["Counted", "Numbers", "Tally"]
+
+Bools = npt.NDArray[np.bool_]
+Ints = npt.NDArray[np.int64]
+
+_PLACE = "place"
+
+
+class Numbers:
+    """Rows of int64, of which there come to be more: each time twice as many as there is room for.
+
+    Parameters
+    ----------
+    width
+        How many numbers a row has.
+    """
+
+    def __init__(self, width: int) -> None:
+        self._room = np.zeros((0, width), np.int64)
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    @property
+    def values(self) -> Ints:
+        """The numbers, which may be changed in it until there are more."""
+        return self._room[: self._count]
+
+    def grow(self, count: int) -> None:
+        """Let there be so many rows at least; new ones are 0."""
+        if count > len(self._room):
+            more = max(count, 2 * len(self._room)) - len(self._room)
+            self._room = np.concatenate([self._room, np.zeros((more, self._room.shape[1]), np.int64)])
+        self._count = max(self._count, count)
+
+    def stored_attributes(self) -> dict[str, Any]:
+        """What :mod:`windrow.kernels.stored` has of it: no more than there is."""
+        return {"_room": self.values, "_count": self._count}
+
+    def remake(self) -> None:
+        """Nothing is missing."""
+
+    def clear(self, places: Ints) -> None:
+        """Let these be 0 again, as far as they are there."""
+        self.values[places[places < self._count]] = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """Keys that were asked for.
+
+    Attributes
+    ----------
+    places
+        Where the numbers of each are.
+    keys
+        They, as they were first added: equal keys may differ to the eye, as zeros of either sign do.
+    is_new
+        Which of them were added now.
+    """
+
+    places: Ints
+    keys: pa.Table
+    is_new: Bools
+
+
+@dataclass
+class Tally:
+    """Keys, and a row of numbers for each, which begin at 0.
+
+    Parameters
+    ----------
+    schema
+        The columns of the key.
+    width
+        How many numbers a row has.
+    """
+
+    schema: pa.Schema
+    width: int
+    _numbers: Numbers = field(init=False)
+    _keys: Trace = field(init=False)
+    _free: Ints = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._keys = Trace(self.schema, self.schema.names, notes=[_PLACE])
+        self._numbers = Numbers(self.width)
+        self._free = np.zeros(0, np.int64)
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    @property
+    def values(self) -> Ints:
+        """The numbers: int64, a row of them for each place."""
+        return self._numbers.values
+
+    @property
+    def looked_at(self) -> int:
+        """How many keys have been looked at so far."""
+        return self._keys.looked_at
+
+    def find(self, keys: pa.Table) -> Counted:
+        """Where the numbers of these keys are, each of another; those that are new are added."""
+        keys = keys.select(self.schema.names).cast(self.schema)
+        found = self._keys.find(keys)
+        places = np.full(keys.num_rows, -1)
+        places[found.probed] = self._keys.note(_PLACE, found.places)
+        which = np.arange(keys.num_rows)
+        which[found.probed] = keys.num_rows + np.arange(len(found.probed))
+        added = pa.concat_tables([keys, self._keys.rows(found.places)]).take(pa.array(which))
+        is_new = places < 0
+        new = np.flatnonzero(is_new)
+        if len(new):
+            places[new] = self._taken(len(new))
+            self._keys.add(keys.take(pa.array(new)), **{_PLACE: places[new]})
+        return Counted(places, added, is_new)
+
+    def _taken(self, count: int) -> Ints:
+        """So many places, those first that have been given back."""
+        size = len(self._numbers)
+        back, self._free = self._free[:count], self._free[count:]
+        self._numbers.grow(size + count - len(back))
+        return np.concatenate([back, np.arange(size, size + count - len(back))])
+
+    def everything(self) -> tuple[pa.Table, Ints]:
+        """All keys, and where their numbers are."""
+        found = self._keys.everything()
+        return self._keys.rows(found), self._keys.note(_PLACE, found)
+
+    def forget(self, keys: pa.Table) -> None:
+        """Let go of keys that are there; others take their places."""
+        found = self._keys.find(keys)
+        places = self._keys.note(_PLACE, found.places)
+        self._keys.remove(found.places)
+        self._numbers.clear(places)
+        self._free = np.concatenate([self._free, places])

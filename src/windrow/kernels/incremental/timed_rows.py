@@ -1,0 +1,143 @@
+"""The rows in a window of a live stream, and the instants of a micro-batch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from windrow.kernels.hashing import among, hashes
+from windrow.kernels.zset.relation import NEVER
+
+__all__ = ["TimedRows", "Times"]
+
+Bools = npt.NDArray[np.bool_]
+Ints = npt.NDArray[np.int64]
+Marks = npt.NDArray[np.uint64]
+
+_SPARE = 8
+
+
+@dataclass(frozen=True)
+class Times:
+    """The instants of a micro-batch: of changes ``since <= at < until``, of the first all before `until`."""
+
+    since: int | None
+    until: int
+
+    def clipped(self, enter: Ints, leave: Ints) -> tuple[Ints, Ints]:
+        """When rows are there, as far as is known: what was there before enters a tick earlier."""
+        if self.since is not None:
+            enter = np.maximum(enter, self.since - 1)
+        return enter, np.where(leave >= self.until, NEVER, leave)
+
+    def changed(self, enter: Ints, leave: Ints) -> Bools:
+        """Which rows enter or leave in the micro-batch."""
+        if self.since is None:
+            first: Bools = (enter < self.until) & (enter < leave)
+            return first
+        enters = (enter >= self.since) & (enter < self.until)
+        leaves = (leave >= self.since) & (leave < self.until) & (enter < self.until)
+        changed: Bools = (enters | leaves) & (enter < leave)
+        return changed
+
+    def seen(self, enter: Ints, leave: Ints) -> Bools:
+        """Which rows are there at some instant of the micro-batch, or just before it."""
+        seen = (enter < self.until) & (enter < leave)
+        if self.since is not None:
+            seen &= leave >= self.since
+        return seen
+
+
+@dataclass(frozen=True, eq=False)
+class TimedRows:
+    """Rows, the instants at which they enter and leave, and where they are stored.
+
+    Attributes
+    ----------
+    rows
+        Their columns, among them the rowtime.
+    enter, leave
+        int64; `leave` is `NEVER` for those that nothing has pushed out so far.
+    chunk
+        int64, the number of the file that contains each row.
+    marks
+        By the columns of a key, a hash of each row's: equal keys have equal marks.
+    reached
+        The frontier: rows that left before it are no longer retained, though some may still be in the table.
+    """
+
+    rows: pa.Table
+    enter: Ints
+    leave: Ints
+    chunk: Ints
+    marks: Mapping[tuple[str, ...], Marks] = field(default_factory=dict)
+    reached: int = -NEVER
+
+    @staticmethod
+    def of(
+        rows: pa.Table, enter: Ints, leave: Ints, chunk: Ints, keys: tuple[tuple[str, ...], ...] = ()
+    ) -> TimedRows:
+        """Rows with the marks of these keys."""
+        return TimedRows(rows, enter, leave, chunk, {key: hashes(rows, key) for key in keys})
+
+    def __len__(self) -> int:
+        return len(self.enter)
+
+    @property
+    def alive(self) -> Bools:
+        """Which rows are retained."""
+        alive: Bools = self.leave >= self.reached
+        return alive
+
+    @property
+    def stays(self) -> Bools:
+        """Which rows nothing has pushed out so far."""
+        stays: Bools = self.leave == NEVER
+        return stays
+
+    def at(self, frontier: int) -> TimedRows:
+        """The rows retained at a frontier; the table is only made anew when an eighth of it has left."""
+        there = replace(self, reached=frontier)
+        mask = there.alive
+        return there.where(mask) if _SPARE * int(mask.sum()) < (_SPARE - 1) * len(mask) else there
+
+    def with_rows(self, more: TimedRows) -> TimedRows:
+        """These rows, and then more."""
+        if not len(more):
+            return self
+        rows = pa.concat_tables([self.rows, more.rows]).combine_chunks()
+        marks = {key: np.concatenate([mark, more.marks[key]]) for key, mark in self.marks.items()}
+        enter, leave, chunk = (
+            np.concatenate([one, other])
+            for one, other in ((self.enter, more.enter), (self.leave, more.leave), (self.chunk, more.chunk))
+        )
+        return TimedRows(rows, enter, leave, chunk, marks, self.reached)
+
+    def where(self, mask: Bools) -> TimedRows:
+        """Some of the rows."""
+        marks = {key: mark[mask] for key, mark in self.marks.items()}
+        rows = self.rows.filter(pa.array(mask)).combine_chunks()
+        times = self.enter[mask], self.leave[mask]
+        return TimedRows(rows, *times, self.chunk[mask], marks, self.reached)
+
+    def pushed(self, places: Ints, leave: Ints) -> TimedRows:
+        """The same with other instants at which the rows at these places leave."""
+        changed = self.leave.copy()
+        changed[places] = leave
+        return replace(self, leave=changed)
+
+    def alike(self, key: tuple[str, ...], some: Bools) -> Bools:
+        """The rows that have a key of `some` of them, and perhaps a few more."""
+        if not key:
+            return np.full(len(self), bool(some.any()))
+        return self.having(key, self.marks[key][some])
+
+    def having(self, key: tuple[str, ...], marks: Marks) -> Bools:
+        """The rows that have a key with one of these marks, and perhaps a few more."""
+        if not key:
+            return np.full(len(self), bool(len(marks)))
+        return among(self.marks[key], marks)

@@ -1,0 +1,65 @@
+"""The changes of a micro-batch by key: upserts and deletes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from windrow.kernels.incremental.changes import netted
+from windrow.kernels.packing.numbering import numbered
+from windrow.kernels.zset.relation import AT, DIFF
+
+__all__ = ["Became", "upserts"]
+
+_KEY = "__key"
+
+
+@dataclass(frozen=True, eq=False)
+class Became:
+    """What became of keys.
+
+    Attributes
+    ----------
+    rows
+        Of each key that has changed the row that it has now, or the last one if it has none.
+    at
+        When the key changed last.
+    is_there
+        Whether it has a row now.
+    was_there
+        Whether it had another before.
+    twice
+        The place of a row whose key has two rows at once; None if there is none.
+    """
+
+    rows: pa.Table
+    at: npt.NDArray[np.int64]
+    is_there: npt.NDArray[np.bool_]
+    was_there: npt.NDArray[np.bool_]
+    twice: int | None
+
+
+def upserts(changes: pa.Table, key: Sequence[str]) -> Became:
+    """What became of the keys of changes, which have `DIFF` and `AT`, in ticks, beside their columns."""
+    columns = [name for name in changes.column_names if name not in (AT, DIFF)]
+    of_change = numbered(changes, key)
+    count = int(of_change.max(initial=-1)) + 1
+    last = np.full(count, np.iinfo(np.int64).min)
+    np.maximum.at(last, of_change, changes.column(AT).to_numpy())
+    net = netted(changes.select([*columns, DIFF]).append_column(_KEY, pa.array(of_change)))
+    diff, group = net.column(DIFF).to_numpy(), net.column(_KEY).to_numpy()
+    come = np.bincount(group, np.maximum(diff, 0), count)[group]
+    gone = np.bincount(group, np.maximum(-diff, 0), count)[group]
+    changed = np.flatnonzero((diff > 0) | (come == 0))
+    twice = np.flatnonzero((come[changed] > 1) | (gone[changed] > 1))
+    return Became(
+        net.select(columns).take(pa.array(changed)),
+        last[group[changed]],
+        diff[changed] > 0,
+        gone[changed] > 0,
+        int(twice[0]) if len(twice) else None,
+    )

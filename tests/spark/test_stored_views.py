@@ -1,0 +1,147 @@
+"""Permanent views of queries with clauses of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+import windrow
+from windrow.errors import AnalysisError, NotSupportedError, WindrowError
+
+CLAUSE = (
+    "WINDOW BY w AS (TYPE SLIDING PARTITION BY k ORDER BY i START AS s AT sp END AS e AT ep WHEN ep - sp = 1)"
+)
+AVERAGES = [("a", 1, 15.0), ("a", 2, 12.5), ("a", 3, 5.0), ("b", 1, 7.5), ("b", 2, 8.0)]
+LONGEST = (
+    "SELECT * FROM rows_of_views MATCH_RECOGNIZE (PARTITION BY k ORDER BY i MEASURES COUNT(*) AS n,"
+    " array(struct(LAST(v) AS `x y`)) AS l PATTERN (A+) DEFINE A AS v > 6)"
+)
+
+
+@pytest.fixture(scope="module")
+def stored(spark, tmp_path_factory) -> Iterator[None]:
+    spark.sql(f"CREATE DATABASE stored LOCATION '{tmp_path_factory.mktemp('stored').as_uri()}'")
+    spark.sql("USE stored")
+    spark.sql(
+        "CREATE TABLE rows_of_views AS SELECT * FROM VALUES"
+        " ('a', 1, 10D), ('a', 2, 20D), ('a', 3, 5D), ('b', 1, 7D), ('b', 2, 8D) AS t (k, i, v)"
+    )
+    yield
+    spark.sql("USE default")
+    spark.sql("DROP DATABASE stored CASCADE")
+
+
+@pytest.fixture
+def session(spark, stored) -> Iterator[windrow.Session]:
+    spark.sql("USE stored")
+    yield windrow.Session(spark)
+    for view in spark.sql("SHOW VIEWS IN stored").collect():
+        if not view.isTemporary:
+            spark.sql(f"DROP VIEW stored.{view.viewName}")
+
+
+def rows(session: windrow.Session, sql: str) -> list[tuple[object, ...]]:
+    return sorted((tuple(row) for row in session.sql(sql).collect()), key=repr)
+
+
+def test_a_permanent_view_is_read_by_every_session_of_ours(session):
+    session.sql(f"CREATE VIEW averages AS SELECT s.k, s.i, AVG(w.v) AS a FROM rows_of_views {CLAUSE}")
+    another = windrow.Session(session.spark.newSession())
+    assert rows(another, "SELECT * FROM stored.averages") == AVERAGES
+    session.spark.sql("USE default")  # its tables are those of the database in which it was made
+    assert rows(session, "SELECT * FROM stored.averages") == AVERAGES
+    assert rows(session, "TABLE spark_catalog.stored.averages") == AVERAGES
+    assert rows(session, "SELECT averages.k, COUNT(*) FROM stored.averages GROUP BY 1") == [
+        ("a", 3),
+        ("b", 2),
+    ]
+    joined = "SELECT COUNT(*) FROM stored.averages x JOIN stored.averages USING (k, i)"
+    assert rows(session, joined) == [(5,)]
+    assert session.table("stored.averages").count() == 5
+
+
+def test_its_columns_are_in_the_catalog_and_spark_alone_says_who_reads_it(session):
+    session.sql(f"CREATE VIEW longest (k COMMENT 'key', n, l) TBLPROPERTIES ('a' = 'b') AS {LONGEST}")
+    described = session.spark.sql("DESCRIBE longest").collect()
+    assert [tuple(row) for row in described] == [
+        ("k", "string", "key"), ("n", "bigint", None), ("l", "array<struct<x y:double>>", None),
+    ]  # fmt: skip
+    with pytest.raises(Exception, match=r"stored.*is a view of Windrow.*windrow\.Session\(spark\)\.sql"):
+        session.spark.sql("SELECT COUNT(*) FROM longest").collect()
+    assert rows(session, "SELECT k, n, l[0].`x y` FROM longest") == [("a", 2, 20.0), ("b", 2, 8.0)]
+    properties = dict(map(tuple, session.spark.sql("SHOW TBLPROPERTIES longest").collect()))
+    assert properties["a"] == "b"
+
+
+def test_a_long_query_takes_several_properties(session):
+    text = "\\\\it''s" * 1_000
+    session.sql(
+        f"CREATE VIEW averages AS SELECT s.k, s.i, AVG(w.v) AS a, '{text}' AS q FROM rows_of_views {CLAUSE}"
+    )
+    found = "SELECT k, i, a FROM averages WHERE q = repeat('\\\\it''s', 1000)"
+    assert rows(session, found) == AVERAGES
+    assert len(session.spark.sql("SHOW TBLPROPERTIES averages").collect()) > 3
+
+
+def test_views_of_views_and_other_statements_read_it(session):
+    session.sql(f"CREATE VIEW averages AS SELECT s.k, s.i, AVG(w.v) AS a FROM rows_of_views {CLAUSE}")
+    session.sql("CREATE VIEW high (kk, aa) AS SELECT k, a FROM averages WHERE a > 12")
+    high = [("a", 12.5), ("a", 15.0)]
+    assert rows(session, "SELECT * FROM high") == high
+    session.sql("CREATE TABLE copied AS SELECT * FROM high")
+    session.sql("INSERT INTO copied SELECT * FROM high")
+    assert rows(session, "SELECT COUNT(*) FROM copied") == [(4,)]
+    session.sql("CREATE TEMPORARY VIEW of_this_session AS SELECT * FROM high")
+    assert rows(session, "SELECT * FROM of_this_session") == high
+    session.spark.catalog.dropTempView("of_this_session")
+    assert rows(session, "WITH high AS (SELECT 1 AS one) SELECT * FROM high") == [(1,)]
+    assert "sliding" in session.sql("EXPLAIN SELECT * FROM high").collect()[0][0].lower()
+
+
+def test_it_is_replaced_kept_altered_and_dropped(session):
+    create = f"VIEW averages AS SELECT s.k, s.i, AVG(w.v) AS a FROM rows_of_views {CLAUSE}"
+    session.sql(f"CREATE {create}")
+    session.sql(f"CREATE VIEW IF NOT EXISTS averages AS SELECT s.k FROM rows_of_views {CLAUSE}")
+    assert rows(session, "SELECT * FROM averages") == AVERAGES
+    with pytest.raises(WindrowError, match="TABLE_OR_VIEW_ALREADY_EXISTS"):
+        session.sql(f"CREATE {create}")
+    session.sql(f"CREATE OR REPLACE VIEW averages AS SELECT s.k FROM rows_of_views {CLAUSE}")
+    assert rows(session, "SELECT DISTINCT * FROM averages") == [("a",), ("b",)]
+    session.sql("ALTER VIEW averages AS SELECT 7 AS seven")
+    assert rows(session, "SELECT * FROM averages") == [(7,)]
+    session.sql("DROP VIEW averages")
+    with pytest.raises(WindrowError, match="TABLE_OR_VIEW_NOT_FOUND"):
+        session.sql("SELECT * FROM averages")
+
+
+def test_check_plans_and_makes_nothing(session):
+    session.check(f"CREATE VIEW averages AS SELECT s.k FROM rows_of_views {CLAUSE}")
+    assert not session.spark.catalog.tableExists("averages")
+    with pytest.raises(WindrowError, match="UNKNOWN_VARIABLE"):
+        session.check(f"CREATE VIEW averages AS SELECT t.k FROM rows_of_views {CLAUSE}")
+
+
+@pytest.mark.parametrize(
+    ("sql", "at", "condition"),
+    [
+        ("CREATE VIEW x AS SELECT s.k FROM of_this ⊞", "of_this", "INVALID_TEMP_OBJ_REFERENCE"),
+        ("CREATE VIEW x AS SELECT s.k FROM 'a.csv' ⊞", "'a.csv'", "INVALID_TEMP_OBJ_REFERENCE"),
+        ("CREATE VIEW x AS SELECT s.k FROM rows_of_views WHERE v > :n ⊞", ":", "UNSUPPORTED_STATEMENT"),
+        ("CREATE VIEW other.stored.x AS SELECT s.k FROM rows_of_views ⊞", "CREATE", "UNSUPPORTED_STATEMENT"),
+        ("CREATE OR REPLACE VIEW y AS SELECT * FROM z", "y", "RECURSIVE_VIEW"),
+        ("CREATE VIEW x AS SELECT s.nothing FROM rows_of_views ⊞", "s.nothing", "UNKNOWN_FIELD"),
+    ],
+)
+def test_what_cannot_be_stored_is_refused_with_its_place(session, sql, at, condition):
+    session.spark.range(3).selectExpr("'a' AS k", "id AS i", "0 AS v").createOrReplaceTempView("of_this")
+    session.sql(f"CREATE VIEW y AS SELECT s.k FROM rows_of_views {CLAUSE}")
+    session.sql("CREATE VIEW z AS SELECT * FROM y")
+    text = sql.replace("⊞", CLAUSE)
+    with pytest.raises((AnalysisError, NotSupportedError)) as caught:
+        session.sql(text, n=3) if ":n" in sql else session.sql(text)
+    session.spark.catalog.dropTempView("of_this")
+    assert caught.value.condition == condition
+    span = caught.value.span
+    assert text[span.start : span.stop] == at
+    assert not session.spark.catalog.tableExists("x")
