@@ -24,7 +24,7 @@ def with_own(spark: SparkSession) -> SparkSession:
     return spark
 
 
-@pytest.mark.parametrize("execution", ["batch", "reference"])
+@pytest.mark.parametrize("execution", ["batch", pytest.param("reference", marks=pytest.mark.sampled)])
 def test_an_aggregate_of_ones_own_is_computed_for_each_window_and_match(
     with_own: SparkSession, execution: str
 ) -> None:

@@ -132,6 +132,8 @@ def _stored_view(
     def is_ours(query: str) -> bool:
         if _may_be_ours(query):
             found = tokenize(query)
+            if _in_blocks(query) is not None:
+                return True
             return bind(found, (0, len(found)), _rowtimes(catalog)) is not None
         return has_clauses(query) or calls_table_functions(query, known.functions)
 
