@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from windrow.algebra.bind import bind
+from windrow.algebra.bound_statement import BoundStatement
 from windrow.algebra.names import verbatim
 from windrow.algebra.rewriting.pipes import in_blocks
 from windrow.errors import NotSupportedError, ParseError
@@ -22,6 +23,7 @@ from windrow.relation_kinds import LiveRelation
 from windrow.spark.analysis.evaluated_lengths import with_lengths
 from windrow.spark.catalog import Catalog
 from windrow.spark.clauses.batch import bind_statement, build_window, explained, run_statement
+from windrow.spark.clauses.names_around import with_names_around
 from windrow.spark.clauses.reference_mode import build_reference
 from windrow.spark.gateway import Gateway
 from windrow.spark.live import SequencePlan, sequence_plan
@@ -177,10 +179,12 @@ def _run(
             what = f"{tokens[statement[0]].text} over windows or matches of a live stream"
             _refuse(tokens, statement[0], what, "start the query itself: session.sql(query).start(…)")
         return LiveRelation(live, live.outer, explain_live(live))
-    algebra = bind(tokens, bound_to, _rowtimes(catalog))
-    if algebra is None:
+    made = with_names_around(
+        gateway, tokens, bound_to, _rowtimes(catalog), lambda algebra: run_statement(gateway, algebra, build)
+    )
+    if made is None:
         return _plain(gateway, text, positional)
-    frame, bound = run_statement(gateway, algebra, build)
+    algebra, (frame, bound) = made
     if view is not None:
         frame = _create_view(gateway, tokens, (statement[0], view[0]), frame)
     return Relation(
@@ -302,26 +306,28 @@ def _check(gateway: Gateway, text: str, catalog: Catalog) -> None:
             is not None
         ):
             return
-    algebra = None
+
+    def bound(algebra: BoundStatement) -> None:
+        gateway.plan_only = True
+        windows, frames = bind_statement(gateway, algebra, build_window)
+        with explained(windows):
+            gateway.sql(algebra.text, frames)
+
+    made = None
     if _may_be_ours(text):
         tokens = tokenize(text)
         statement = _only_statement(tokens)
         query = _query_of(tokens, _view_query(tokens, statement) or statement)
-        algebra = bind(tokens, query, _rowtimes(catalog))
         live = _live(gateway, tokens, query, "batch", catalog)
         if live is not None and live.is_endless:
             live.bound  # noqa: B018 - it is analysed here
             return
-    if algebra is None:
+        made = with_names_around(gateway, tokens, query, _rowtimes(catalog), bound)
+    if made is None:
         # a query is analysed and not run; of a command Spark is asked for the plan
         is_query = re.match(r"[\s(]*(SELECT|WITH|FROM|VALUES|TABLE)\b", text, re.IGNORECASE) is not None
         written = verbatim(tokenize(text), 0, len(text)) if gateway.parameters else Piece(text, text)
         gateway.sql(SqlText.of("" if is_query else "EXPLAIN ", written))
-        return
-    gateway.plan_only = True
-    bound, frames = bind_statement(gateway, algebra, build_window)
-    with explained(bound):
-        gateway.sql(algebra.text, frames)
 
 
 @contextmanager
@@ -441,7 +447,11 @@ def _explain(gateway: Gateway, tokens: TokenList, statement: Range, catalog: Cat
     if live is not None and live.is_endless:
         frame, text = live.outer, explain_live(live)
     else:
-        frame, bound = run_statement(gateway, algebra, build_window)
+        made = with_names_around(
+            gateway, tokens, query, _rowtimes(catalog), lambda one: run_statement(gateway, one, build_window)
+        )
+        assert made is not None
+        algebra, (frame, bound) = made
         text = explain(algebra, bound)
     if with_spark:
         text = f"{text}\n\n{gateway.spark_plan(frame, 'formatted')}"
