@@ -25,6 +25,7 @@ __all__ = [
     "AGGREGATES",
     "Aggregates",
     "aggregate_over_windows",
+    "aggregate_ranges",
     "calls_aggregate",
     "find_aggregates",
     "find_calls",
@@ -78,16 +79,17 @@ def find_aggregates(
     piece: Callable[[Range], SqlText],
     qualified: Atoms,
     own: frozenset[str] = frozenset(),
+    read_around: Callable[[Range], frozenset[str]] | None = None,
 ) -> Aggregates:
     """The aggregates over `window` in these ranges; the same text twice is one aggregate.
 
     `others` are the names of the other variables in scope; `piece` gives the text of a range for Spark, and
     `qualified` are the fields that are read with their relations, `own` the names of the user's aggregates.
+    `read_around` returns the fields that stand for columns of the query around in a call.
     """
     found: dict[Range, AggregateCall] = {}
     by_text: dict[str, AggregateCall] = {}
-    calls = [call for start, stop in ranges for call in _calls(tokens, start, stop, window, own)]
-    for start, stop in _innermost(calls):
+    for start, stop in aggregate_ranges(tokens, ranges, window, own):
         # as written: literals differ by case, and every ? is a parameter of its own
         marks = [token.start for token in tokens.tokens[start:stop] if token.is_symbol("?")]
         folded = {tokens[start].text.lower(), window.lower()}
@@ -101,12 +103,24 @@ def find_aggregates(
             read = [use.fields for use in find_uses(tokens, [(start, stop)], [window], [], qualified)]
             by_text[text] = replace(
                 call,
-                reads=None if None in read else frozenset().union(*(fields or () for fields in read)),
+                reads=None
+                if None in read
+                else frozenset().union(
+                    *(fields or () for fields in read),
+                    () if read_around is None else read_around((start, stop)),
+                ),
                 others=find_uses(tokens, [(start, stop)], others, [], qualified),
                 is_own=tokens[start].name.lower() in own,
             )
         found[start, stop] = by_text[text]
     return Aggregates(tuple(by_text.values()), found)
+
+
+def aggregate_ranges(
+    tokens: TokenList, ranges: list[Range], window: str, own: frozenset[str] = frozenset()
+) -> list[Range]:
+    """Where aggregates over `window` stand in these ranges, `own` ones of the user's among them."""
+    return _innermost([call for start, stop in ranges for call in _calls(tokens, start, stop, window, own)])
 
 
 def find_calls(

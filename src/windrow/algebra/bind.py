@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from windrow.algebra.aggregates import Aggregates, find_aggregates, find_uses
+from windrow.algebra.aggregates import Aggregates, aggregate_ranges, find_aggregates, find_uses
 from windrow.algebra.bound_statement import BoundStatement
 from windrow.algebra.match_node import (
     Match,
@@ -22,6 +22,8 @@ from windrow.algebra.predicates import refuse_changing_condition, refuse_in_pred
 from windrow.algebra.qualified import QualifiedFields, find_qualified
 from windrow.algebra.rewriting.correlated import Correlated, find_correlated
 from windrow.algebra.rewriting.grouped_rows import groups
+from windrow.algebra.rewriting.outer_references import find_outer_references
+from windrow.algebra.rewriting.outer_values import OuterValues, outer_values
 from windrow.algebra.row_comparison import compared_rows
 from windrow.algebra.window_node import Uses, Window, WindowBoundary, WindowFragment
 from windrow.algebra.windows_with_patterns import WindowCalls
@@ -69,6 +71,7 @@ def bind(
     *,
     clauses: bool = True,
     own: frozenset[str] = frozenset(),
+    columns_of: ColumnsOf | None = None,
 ) -> BoundStatement | None:
     """The algebra of one statement of a script, or None if no WINDOW BY and no MATCH_RECOGNIZE is in it.
 
@@ -84,19 +87,25 @@ def bind(
         Whether there must be a clause; otherwise a statement may read `relations` alone.
     own
         The names, in lower case, of the user's own aggregates.
+    columns_of
+        The columns of a query over windows; with it, names without a relation may be columns of the query
+        around a block.
 
     Raises
     ------
     ParseError
         ``MISSING_ORDER_BY`` for MATCH_RECOGNIZE without one over a query that reads streams.
     """
-    binder = _Binder(tokens, rowtimes or {}, relations or {}, own)
+    binder = _Binder(tokens, rowtimes or {}, relations or {}, own, columns_of)
     has_clause = any(statement[0] <= island.range[0] < statement[1] for island in binder.islands)
     if not has_clause and clauses:
         return None
     text = binder.text(*statement)
     return BoundStatement(tokens.sql, text, tuple(binder.windows.values()))
 
+
+ColumnsOf = Callable[[SqlText, tuple[Window | Match, ...]], Sequence[str] | None]
+"""The names of the columns of a query that reads these windows; None where they are not known."""
 
 _MOST_HIDDEN = 12
 Island = BlockText | MatchRelation | PatternBlock
@@ -109,8 +118,9 @@ class _Binder:
         rowtimes: Mapping[str, str],
         relations: Mapping[str, str],
         own: frozenset[str],
+        columns_of: ColumnsOf | None,
     ) -> None:
-        self.tokens, self.rowtimes, self.own = tokens, rowtimes, own
+        self.tokens, self.rowtimes, self.own, self.columns_of = tokens, rowtimes, own, columns_of
         self.named = {
             token.start: (index, relations[token.name.lower()])
             for index, token in enumerate(tokens.tokens)
@@ -315,22 +325,31 @@ class _Binder:
         prefix = self.prefix(block.ctes)
         partition_by = tuple(self.fragment(item) for item in clause.partition_by)
         order_by = tuple((self.fragment(item.expression), item) for item in clause.order_by)
-        qualified, correlated = find_qualified(tokens, block), find_correlated(tokens, block)
-        ordered = tuple(key for key, _ in order_by)
-        rows = self.rows(block, prefix, partition_by, ordered, qualified, correlated)
-        key = f"__windows{len(self.windows)}_{block.range[0]}"
+        qualified = find_qualified(tokens, block)
         ranges = [
             part
             for part in (block.select, block.having, block.groups_after, block.tail)
             if part is not None and part[0] < part[1]
         ]
+        correlated = self.correlated(block, ranges)
+        values = correlated if isinstance(correlated, OuterValues) else None
+        if values is not None:
+            partition_by = (*(values.fragment(key) for key in partition_by), *values.keys())
+            order_by = tuple((values.fragment(key), item) for key, item in order_by)
+        ordered = tuple(key for key, _ in order_by)
+        rows = self.rows(block, prefix, partition_by, ordered, qualified, correlated)
+        key = f"__windows{len(self.windows)}_{block.range[0]}"
         variables = [variable.name for variable in clause.variables()]
         names = [*variables, clause.name]
+        in_calls = qualified if values is None else qualified.with_atoms(values.of_window())
 
         def piece(of: Range) -> SqlText:
-            return self.replace(of, qualified.replaced())
+            return self.replace(of, in_calls.replaced())
 
-        aggregates = find_aggregates(tokens, ranges, clause.name, variables, piece, qualified.atoms, self.own)
+        read_around = None if values is None else values.read_in
+        aggregates = find_aggregates(
+            tokens, ranges, clause.name, variables, piece, in_calls.atoms, self.own, read_around
+        )
         compared = compared_rows(tokens, ranges, clause)
         stars = self.stars(block.select)
         skipped = [*aggregates.at, *((at, at + 1) for at in compared)]
@@ -348,24 +367,54 @@ class _Binder:
             block, key, aggregates, stars, names, hidden, compared, qualified, correlated
         )
         label, start, end = (
-            self.boundary(clause, boundary, qualified) if boundary else None
+            self.boundary(clause, boundary, qualified, values) if boundary else None
             for boundary in (clause.label, clause.start, clause.end)
         )
         assert start is not None
         if correlated is not None:
             label, start = label and correlated.with_row(label), correlated.with_row(start)
+            end = end and correlated.with_row(end)
         return Window(
             key, tokens.sql, clause.name, clause.tumbling, prefix, rows, partition_by, order_by,
             label, start, end, aggregates.calls, uses, rows_compared, having, outer, clause.span,
+            None if values is None else SqlText.of(self.prefix(values.ctes), values.query),
         )  # fmt: skip
 
+    def correlated(self, block: BlockText, ranges: list[Range]) -> Correlated | OuterValues | None:
+        """What a block reads of the query around it where its windows are made; `ranges` are read after."""
+        tokens = self.tokens
+        blocks = [island for island in self.islands if isinstance(island, BlockText)]
+        calls = aggregate_ranges(tokens, ranges, block.clause.name, self.own)
+        columns_of = None if self.columns_of is None else self.columns_in
+        references = find_outer_references(tokens, block, blocks, calls, columns_of)
+        if references is None:
+            return None
+        by_keys = find_correlated(tokens, block, references)
+        if by_keys is not None or references.scope.source is None:
+            return by_keys
+        return outer_values(tokens, block, references, self.text)
+
+    def columns_in(self, source: Range) -> Sequence[str] | None:
+        """The names of the columns of relations in FROM."""
+        assert self.columns_of is not None
+        prefix = self.prefix(visible_ctes(self.tokens, source[0]))
+        query = SqlText.of(prefix, "SELECT * FROM ", self.text(*source))
+        return self.columns_of(query, tuple(self.windows.values()))
+
     def boundary(
-        self, clause: WindowClause, boundary: BoundaryClause, qualified: QualifiedFields
+        self,
+        clause: WindowClause,
+        boundary: BoundaryClause,
+        qualified: QualifiedFields,
+        values: OuterValues | None,
     ) -> WindowBoundary:
         when = None
         if boundary.when:
             refuse_in_predicate(self.tokens, boundary.when, clause)
-            when = self.predicate(boundary.when, clause, qualified)
+            around = QualifiedFields({} if values is None else values.atoms(boundary), {})
+            when = self.predicate(boundary.when, clause, qualified.with_atoms(around.atoms))
+            words = ((self.tokens.span(*at), told) for at, told in around.fields().items())
+            when = replace(when, instead=tuple(words))
         return WindowBoundary(
             boundary.side, boundary.variables, when, boundary.only, boundary.unbounded, boundary.span
         )
@@ -442,8 +491,10 @@ class _Binder:
         partition_by: tuple[WindowFragment, ...],
         order_by: tuple[WindowFragment, ...],
         qualified: QualifiedFields,
-        correlated: Correlated | None,
+        correlated: Correlated | OuterValues | None,
     ) -> SqlText:
+        if isinstance(correlated, OuterValues):
+            return self.rows_of_values(block, prefix, partition_by, order_by, qualified, correlated)
         columns = qualified.items(self.text)
         if correlated is not None:
             columns += correlated.columns(partition_by)
@@ -453,6 +504,39 @@ class _Binder:
             return self.keyed_rows(prefix, self.text(*block.source), partition_by, order_by, columns)
         source = SqlText.of("FROM (", groups(self.tokens, block, self.text, columns), ")")
         return self.keyed_rows(prefix, source, partition_by, order_by)
+
+    def rows_of_values(
+        self,
+        block: BlockText,
+        prefix: SqlText,
+        partition_by: tuple[WindowFragment, ...],
+        order_by: tuple[WindowFragment, ...],
+        qualified: QualifiedFields,
+        values: OuterValues,
+    ) -> SqlText:
+        """The rows for each value of the query around."""
+
+        def text(start: int, stop: int) -> SqlText:
+            if (start, stop) == block.source and not values.is_lateral:
+                return values.joined(self.text)
+            return values.in_rows(self.text(start, stop))
+
+        columns = qualified.items(text)
+        more: list[SqlText] = []
+        if values.is_lateral:
+            hidden = len(values.ctes) < len(block.ctes)
+            prefix, within = self.prefix(values.ctes), prefix if hidden else SqlText()
+            more = values.items()
+        if block.group_by is None:
+            source, columns = text(*block.source), [*columns, *more]
+        else:
+            keys = [] if values.is_lateral else values.columns()
+            source = SqlText.of("FROM (", groups(self.tokens, block, text, columns, keys), ")")
+            columns = more
+        if not values.is_lateral:
+            return self.keyed_rows(prefix, source, partition_by, order_by, columns)
+        rows = self.keyed_rows(within, source, partition_by, order_by, columns)
+        return SqlText.of(prefix, values.for_each(rows))
 
     def keyed_rows(
         self,
@@ -493,7 +577,7 @@ class _Binder:
         hidden: list[str],
         compared: dict[int, Variable],
         qualified: QualifiedFields,
-        correlated: Correlated | None,
+        correlated: Correlated | OuterValues | None,
     ) -> tuple[SqlText | None, SqlText]:
         """HAVING and the whole block, both over the relation `key`, of which a star leaves `hidden` out."""
         tokens = self.tokens

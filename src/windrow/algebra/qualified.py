@@ -8,7 +8,7 @@ all fields, stands for the first where it is read.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from windrow.algebra.names import QUALIFIED, of_relation
 from windrow.syntax.cql_clauses import alias_after, begins_relation
@@ -35,6 +35,14 @@ class QualifiedFields:
 
     atoms: Mapping[int, Name]
     columns: Mapping[str, Range]
+
+    def with_atoms(self, atoms: Mapping[int, Name]) -> QualifiedFields:
+        """With other names that stand for fields of rows."""
+        return replace(self, atoms={**self.atoms, **atoms})
+
+    def fields(self) -> dict[Range, str]:
+        """The fields of the variables, in their places."""
+        return {name.range: ".".join(map(quoted, name.parts)) for name in self.atoms.values()}
 
     def replaced(self) -> dict[Range, str]:
         """The SQL for Spark in their places."""

@@ -20,7 +20,8 @@ class WindowFragment:
     """An expression of the user's: its text for Spark and, where it could be taken apart, its tree.
 
     `part` gives the text of a range inside it. `column` replaces all of these where the Python API was
-    given a Column.
+    given a Column. `instead` are fields of rows that stand for columns of the query around, by where these
+    are written.
     """
 
     text: SqlText
@@ -28,6 +29,7 @@ class WindowFragment:
     span: Span | None = None
     part: Callable[[Range], SqlText] | None = None
     column: Any = None
+    instead: tuple[tuple[Span, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,7 @@ class Window:
     `rows` gives the input: a struct with the row, and the keys (:mod:`windrow.algebra.names`). `prefix`
     is the WITH list that the block sees, put before any SQL made for it. `outer` is the block's SELECT
     over the windows, in which the relation `key` stands for them, and `having` its HAVING; it compares the
-    row variables `compared`.
+    row variables `compared`. `around` is the query of the values around that the rows are joined with.
     """
 
     key: str
@@ -99,6 +101,7 @@ class Window:
     having: SqlText | None
     outer: SqlText
     span: Span
+    around: SqlText | None = None
 
     def boundaries(self) -> tuple[WindowBoundary, ...]:
         """Those that are written, in the order LABEL, START, END."""

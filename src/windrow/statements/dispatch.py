@@ -24,6 +24,7 @@ from windrow.spark.analysis.evaluated_lengths import with_lengths
 from windrow.spark.analysis.own_aggregates import own_aggregates
 from windrow.spark.catalog import Catalog
 from windrow.spark.clauses.batch import build_window, run_statement
+from windrow.spark.clauses.names_around import with_names_around
 from windrow.spark.clauses.reference_mode import build_reference
 from windrow.spark.gateway import Gateway
 from windrow.spark.live import SequencePlan, sequence_plan
@@ -215,10 +216,18 @@ def _run(
             what = f"{tokens[statement[0]].text} over windows or matches of a live stream"
             _refuse(tokens, statement[0], what, "start the query itself: session.sql(query).start(…)")
         return LiveRelation(live, live.outer, explain_live(live))
-    algebra = bind(tokens, bound_to, _rowtimes(catalog), own=own_aggregates(gateway, tokens))
-    if algebra is None:
+    own = own_aggregates(gateway, tokens)
+    made = with_names_around(
+        gateway,
+        tokens,
+        bound_to,
+        _rowtimes(catalog),
+        own,
+        lambda algebra: run_statement(gateway, algebra, build),
+    )
+    if made is None:
         return _plain(gateway, text, positional)
-    frame, bound = run_statement(gateway, algebra, build)
+    algebra, (frame, bound) = made
     if view is not None and not gateway.checks:
         frame = _create_view(gateway, tokens, (statement[0], view[0]), frame)
     return Relation(
@@ -399,7 +408,8 @@ def _explain(gateway: Gateway, tokens: TokenList, statement: Range, catalog: Cat
     with_spark = tokens.word(start) in ("EXTENDED", "FORMATTED", "CODEGEN", "COST")
     start += with_spark
     query = _query_of(tokens, _view_query(tokens, (start, statement[1])) or (start, statement[1]))
-    algebra = bind(tokens, query, _rowtimes(catalog), own=own_aggregates(gateway, tokens))
+    own = own_aggregates(gateway, tokens)
+    algebra = bind(tokens, query, _rowtimes(catalog), own=own)
     if algebra is None:
         return _plain(gateway, tokens.sql, [])
     gateway.plan_only = True
@@ -407,7 +417,16 @@ def _explain(gateway: Gateway, tokens: TokenList, statement: Range, catalog: Cat
     if live is not None and live.is_endless:
         frame, text = live.outer, explain_live(live)
     else:
-        frame, bound = run_statement(gateway, algebra, build_window)
+        made = with_names_around(
+            gateway,
+            tokens,
+            query,
+            _rowtimes(catalog),
+            own,
+            lambda one: run_statement(gateway, one, build_window),
+        )
+        assert made is not None
+        algebra, (frame, bound) = made
         text = explain(algebra, bound)
     if with_spark:
         text = f"{text}\n\n{gateway.spark_plan(frame, 'formatted')}"

@@ -7,7 +7,7 @@ offset is mapped back through the pieces.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from windrow.errors import Span
@@ -118,6 +118,27 @@ class SqlText:
             else:
                 found.append(part)
         return SqlText(tuple(found))
+
+    def with_words(self, source: str, instead: Mapping[Span, str]) -> SqlText:
+        """The text with words of ours in place of stretches of the user's text `source`.
+
+        >>> text = SqlText.of("SELECT ", Piece("v > t.x", "… v > t.x", 2))
+        >>> text.with_words("… v > t.x", {Span(6, 9): "c"}).render()
+        'SELECT v > c'
+        """
+        parts: list[Piece | RelationText] = []
+        for part in self.parts:
+            if isinstance(part, RelationText) or part.source != source or part.width is not None:
+                parts.append(part)
+                continue
+            at, end = part.offset, part.offset + len(part.text)
+            for span in sorted(instead, key=lambda span: span.start):
+                if at <= span.start and span.stop <= end:
+                    parts.append(Piece(part.text[at - part.offset : span.start - part.offset], source, at))
+                    parts.append(Piece(instead[span], source, span.start, span.stop - span.start))
+                    at = span.stop
+            parts.append(Piece(part.text[at - part.offset :], source, at))
+        return SqlText(tuple(part for part in parts if isinstance(part, RelationText) or part.text))
 
     def written(self, start: int, stop: int) -> tuple[str, Span] | None:
         """The user's text and span from the start of a rendered stretch to its end, whatever is between."""

@@ -1,8 +1,8 @@
-"""Blocks with WINDOW BY that read columns of the outer query: ``WHERE r.k = t.k`` by a partition key.
+"""Blocks with WINDOW BY that read columns of the query around by a key alone: ``WHERE r.k = t.k``.
 
 All rows of a window have the same keys of PARTITION BY, and partitions are independent. So a condition on
 keys can filter windows instead of rows: it is moved behind the clause, over a row of the window, and Spark
-joins the windows with the outer query.
+joins the windows with the query around. Other reads are :mod:`windrow.algebra.rewriting.outer_values`.
 """
 
 from __future__ import annotations
@@ -12,17 +12,16 @@ from dataclasses import dataclass, replace
 
 from windrow.algebra.names import QUALIFIED, of_relation
 from windrow.algebra.qualified import relations_of, written
+from windrow.algebra.rewriting.outer_references import OuterReferences
+from windrow.algebra.rewriting.outer_values import boundary_row
 from windrow.algebra.window_node import Uses, WindowBoundary, WindowFragment
-from windrow.syntax.blocks import is_set_operator, level_around
 from windrow.syntax.expression_nodes import Expression, OperationNode, names_in
 from windrow.syntax.expressions import parse_expression
-from windrow.syntax.nodes import BlockText, Range, Role, Side, Variable
+from windrow.syntax.nodes import BlockText, Range, Variable
 from windrow.syntax.sqltext import SqlText, quoted
 from windrow.syntax.tokens import TokenList
 
 __all__ = ["Correlated", "find_correlated"]
-
-_ROW = "__outer"
 
 
 @dataclass(frozen=True)
@@ -77,17 +76,20 @@ class Correlated:
 
 def _field(number: int) -> str:
     """The field of the rows with a key of PARTITION BY."""
-    return of_relation("outer", str(number))
+    return of_relation("__outer", str(number))
 
 
-def find_correlated(tokens: TokenList, block: BlockText) -> Correlated | None:
-    """The conditions of a block that compare its keys with columns of the outer query; None without any."""
+def find_correlated(tokens: TokenList, block: BlockText, references: OuterReferences) -> Correlated | None:
+    """The conditions of a block that compare its keys with columns of the query around.
+
+    None where something else reads these columns too.
+    """
     start, stop = block.source
     where = next((at for at in tokens.level(start, stop) if tokens.word(at) == "WHERE"), None)
-    around = _relations_around(tokens, block)
-    if where is None or not around or block.group_by is not None:
+    if where is None or block.group_by is not None or references.whens or references.aggregates:
         return None
     own = set(relations_of(tokens, block.source))
+    around = {one.range[0] for one in references.rows}
     keys = [written(tokens, key, own) for key in block.clause.partition_by]
     condition = parse_expression(tokens, where + 1, stop)
     is_and = isinstance(condition, OperationNode) and condition.operator == "AND"
@@ -98,42 +100,22 @@ def find_correlated(tokens: TokenList, block: BlockText) -> Correlated | None:
             continue
         for key, other in (part.operands, part.operands[::-1]):
             said = written(tokens, key.range, own)
-            if said in keys and _is_of(other, around - own):
+            if said in keys and _is_of(other, around):
                 found.append((key.range, keys.index(said), part.range))
                 break
-    if not found:
-        return None
     moved = {at for _, _, at in found}
+    if not all(any(first <= at < last for first, last in moved) for at in around):
+        return None
     others = tuple(part.range for part in parts if part.range not in moved)
     return Correlated(((start, where), others), tuple(found), _row(block))
 
 
 def _row(block: BlockText) -> Variable:
     """A row that every window has: the label row, or the first."""
-    clause = block.clause
-    side, boundary = (Side.START, clause.start) if clause.label is None else (Side.LABEL, clause.label)
-    declared = [variable for variable in boundary.variables if variable.role is Role.ROW]
-    return declared[0] if declared else Variable(_ROW, side, Role.ROW, clause.span)
+    return boundary_row(block.clause.label or block.clause.start)
 
 
-def _is_of(expression: Expression, relations: set[str]) -> bool:
-    """Whether an expression reads columns of these relations, and nothing else."""
+def _is_of(expression: Expression, around: set[int]) -> bool:
+    """Whether an expression reads columns of the query around, and nothing else."""
     names = list(names_in(expression))
-    return bool(names) and all(len(name.parts) > 1 and name.parts[0].lower() in relations for name in names)
-
-
-def _relations_around(tokens: TokenList, block: BlockText) -> set[str]:
-    """The names of the relations of the queries in which a block stands."""
-    found: set[str] = set()
-    inside = tokens.parent[block.range[0]]
-    while inside >= 0:
-        first, last = level_around(tokens, inside)
-        own = [at for at in tokens.level(first, last) if tokens.parent[at] == tokens.parent[inside]]
-        sets = [at for at in own if is_set_operator(tokens, at)]
-        first = max((at for at in sets if at < inside), default=first)
-        last = min((at for at in sets if at > inside), default=last)
-        for at in own:
-            if first <= at < last and tokens.word(at) == "FROM" and not tokens.is_symbol(at - 1, "."):
-                found |= set(relations_of(tokens, (at, last)))
-        inside = tokens.parent[inside]
-    return found
+    return bool(names) and all(name.range[0] in around for name in names)

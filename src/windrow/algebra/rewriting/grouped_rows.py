@@ -17,9 +17,13 @@ __all__ = ["groups"]
 
 
 def groups(
-    tokens: TokenList, block: BlockText, text: Callable[[int, int], SqlText], qualified: Sequence[SqlText]
+    tokens: TokenList,
+    block: BlockText,
+    text: Callable[[int, int], SqlText],
+    qualified: Sequence[SqlText],
+    more: Sequence[SqlText] = (),
 ) -> SqlText:
-    """The grouped rows: the keys, the LET names, and columns that are read with their relations.
+    """The grouped rows: the keys, `more` keys, the LET names, and columns that are read with their relations.
 
     GROUP BY ALL groups by what is read of the rows.
     """
@@ -52,7 +56,8 @@ def groups(
                 hint="write LET n = COUNT(*), m = AVG(x)",
             )
         columns.append(SqlText.of(text(start + 2, stop), " AS ", text(start, start + 1)))
-    columns += qualified
+    columns += [*more, *qualified]
+    keys += more
     parts: list[str | SqlText] = [
         "SELECT ",
         SqlText.join(", ", columns),

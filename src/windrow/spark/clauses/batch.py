@@ -46,6 +46,7 @@ from windrow.spark.clauses.matching import BoundMatch, bind_match, build_match
 from windrow.spark.clauses.spark_aggregates import aggregate_in_spark
 from windrow.spark.errors import in_window_terms
 from windrow.spark.gateway import Gateway, is_ansi
+from windrow.spark.jvm.plans import rows_change_by_run
 from windrow.spark.scan.file_scan import file_scan
 from windrow.spark.tasks.exchange import run_fragment
 from windrow.spark.tasks.layout import survey
@@ -136,6 +137,7 @@ def bind_statement(
         with explained(bound):
             rows = gateway.sql(window.rows)
         refuse_streaming(window, rows)
+        _refuse_changing_values(gateway, window)
         bound.append(bind_clause(gateway, window, rows))
         gateway.frames[window.key] = build(gateway, bound[-1])
     return tuple(bound), gateway.frames
@@ -165,6 +167,20 @@ class explained:  # noqa: N801 - used as a context manager, like a function
                 better = in_window_terms(error, item.window, item.analyzer.fields, None)
                 if better is not error:
                     raise better from None
+
+
+def _refuse_changing_values(gateway: Gateway, window: Window | Match) -> None:
+    """Refuse windows for values of the query around that it would not have when it is run itself."""
+    if isinstance(window, Window) and window.around is not None:
+        place = window.around.locate(0, len(window.around.render()))
+        if rows_change_by_run(gateway.sql(window.around)):
+            raise NotSupportedError(
+                "the query around gives other rows each time, and windows in a subquery read them once more",
+                condition="NONDETERMINISTIC_QUERY",
+                sql=window.sql,
+                span=window.span if place is None else place[1],
+                hint="store its rows in a table first",
+            )
 
 
 def refuse_streaming(window: Window | Match, rows: DataFrame) -> None:

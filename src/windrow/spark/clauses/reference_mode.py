@@ -37,6 +37,7 @@ from windrow.spark.clauses.subquery_reference import plain
 from windrow.spark.gateway import Gateway, is_ansi
 from windrow.syntax.nodes import Role
 from windrow.syntax.patterns.match_recognize import parameter_marks
+from windrow.syntax.sqltext import Piece, SqlText
 from windrow.syntax.tokens import tokenize
 
 __all__ = ["build_reference"]
@@ -129,12 +130,11 @@ class _Reference:
         sql, span = self.window.sql, fragment.span
         # positional parameters are numbered through the whole query
         tokens = tokenize(sql)
-        marks = [tokens[at].start for at in parameter_marks(tokens)]
-        text = sql[span.start : span.stop]
-        for number, at in reversed(list(enumerate(marks))):
-            if span.start <= at < span.stop:
-                text = f"{text[: at - span.start]}:{POSITIONAL}{number}{text[at - span.start + 1 :]}"
-        return with_parameters(self.gateway, text)
+        marks = [tokens[at].span for at in parameter_marks(tokens)]
+        words = [(mark, f":{POSITIONAL}{number}") for number, mark in enumerate(marks)]
+        instead = {at: told for at, told in (*words, *fragment.instead) if span.start <= at.start < span.stop}
+        text = SqlText.of(Piece(sql[span.start : span.stop], sql, span.start)).with_words(sql, instead)
+        return with_parameters(self.gateway, text.render())
 
     # -- the result --------------------------------------------------------------------------------
 

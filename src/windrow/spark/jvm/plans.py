@@ -21,6 +21,7 @@ __all__ = [
     "in_session",
     "optimized_json",
     "optimized_of",
+    "rows_change_by_run",
     "small_part",
     "zoned_times",
 ]
@@ -72,6 +73,11 @@ def changes_by_run(frame: DataFrame) -> bool:
     return not all(
         one.deterministic() for one in items_of(frame._jdf.queryExecution().analyzed().expressions())
     )
+
+
+def rows_change_by_run(frame: DataFrame) -> bool:
+    """Whether any row of a DataFrame may be another in each run; Connect does not say, so False."""
+    return not of_connect(frame) and not frame._jdf.queryExecution().analyzed().deterministic()
 
 
 def hidden_columns(frame: DataFrame) -> dict[str, str]:

@@ -1,0 +1,199 @@
+"""Where a block with WINDOW BY reads columns of the query around it, before its windows are made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from windrow.algebra.scopes import Scope, parts_of_from, scopes
+from windrow.errors import AnalysisError
+from windrow.syntax.cql_clauses import begins_relation
+from windrow.syntax.nodes import BlockText, Range, Side
+from windrow.syntax.tokens import TokenKind, TokenList
+
+__all__ = ["ColumnsOf", "OuterReference", "OuterReferences", "find_outer_references"]
+
+ColumnsOf = Callable[[Range], Sequence[str] | None]
+"""The names of all columns that relations of FROM have; None where that is not known."""
+
+
+@dataclass(frozen=True)
+class OuterReference:
+    """One place where a column is read: the column in lower case, with its relation, which may be empty.
+
+    `side` is that of the WHEN in which it stands, or None.
+    """
+
+    relation: str
+    column: str
+    range: Range
+    side: Side | None = None
+
+
+@dataclass(frozen=True)
+class OuterReferences:
+    """What a block reads of the query around it: of the rows, in a WHEN, in aggregates over its window."""
+
+    scope: Scope
+    rows: tuple[OuterReference, ...]
+    whens: tuple[OuterReference, ...]
+    aggregates: tuple[OuterReference, ...]
+
+    def qualifier(self, one: OuterReference) -> str:
+        """The relation of a column, also of one that is written without; empty where there are several."""
+        names = self.scope.names
+        return one.relation or (next(iter(names)) if len(names) == 1 else "")
+
+
+def find_outer_references(
+    tokens: TokenList,
+    block: BlockText,
+    blocks: Sequence[BlockText],
+    aggregates: Sequence[Range],
+    columns_of: ColumnsOf | None,
+) -> OuterReferences | None:
+    """The columns of the query around that a block reads where its windows are made; None without any.
+
+    Names without a relation are looked up where `columns_of` says which columns there are; `aggregates` are
+    the calls over the window.
+
+    Raises
+    ------
+    AnalysisError
+        ``AMBIGUOUS_REFERENCE`` where a variable of the clause hides a column, or its relation, from SELECT.
+    """
+    around = tokens.parent[block.range[0]]
+    scope = next(scopes(tokens, around, blocks), None) if around >= 0 else None
+    if scope is None:
+        return None
+    finder = _Finder(tokens, block, blocks, scope, columns_of)
+    clause = block.clause
+    keys = (*clause.partition_by, *(item.expression for item in clause.order_by))
+    parts = (block.source, block.group_by, block.let, block.group_having, block.group_over, *keys)
+    rows = [found for part in parts if part is not None for found in finder.found(part)]
+    whens = [
+        found
+        for boundary in clause.boundaries()
+        if boundary.when is not None
+        for found in finder.found(boundary.when, boundary.side)
+    ]
+    calls = [found for call in aggregates for found in finder.found(call)]
+    if not rows and not whens and not calls:
+        return None
+    references = OuterReferences(scope, tuple(rows), tuple(whens), tuple(calls))
+    for one in rows:
+        if (references.qualifier(one) or one.column) in finder.variables:
+            raise _hidden(tokens, one)
+    return references
+
+
+def _hidden(tokens: TokenList, one: OuterReference) -> AnalysisError:
+    name, what = (one.relation, "relation") if one.relation else (one.column, "column")
+    return AnalysisError(
+        f"{name} is a {what} of the query around and a variable of WINDOW BY",
+        condition="AMBIGUOUS_REFERENCE",
+        sqlstate="42704",
+        sql=tokens.sql,
+        span=tokens.span(*one.range),
+        hint="give the variable another name",
+    )
+
+
+class _Finder:
+    def __init__(
+        self,
+        tokens: TokenList,
+        block: BlockText,
+        blocks: Sequence[BlockText],
+        scope: Scope,
+        columns_of: ColumnsOf | None,
+    ) -> None:
+        self.tokens, self.block, self.blocks, self.scope = tokens, block, blocks, scope
+        self.columns_of = columns_of
+        self.known: dict[Range, Sequence[str] | None] = {}
+        clause = block.clause
+        self.let = {tokens[at].name.lower() for at, _ in (tokens.split(*block.let) if block.let else [])}
+        self.variables = {clause.name.lower(), *(variable.name.lower() for variable in clause.variables())}
+
+    def found(self, part: Range, side: Side | None = None) -> Iterator[OuterReference]:
+        """The references in a part of the block."""
+        tokens = self.tokens
+        plain = self.plain(part) if self.columns_of is not None else set()
+        at = part[0]
+        while at < part[1]:
+            token = tokens[at]
+            starts = token.is_name and not tokens.is_symbol(at - 1, ".") and not tokens.is_symbol(at - 1, ":")
+            if starts and self.is_path(at, part[1]):
+                if token.name.lower() in self.scope.names and not self.is_inner(at, token.name.lower()):
+                    column = tokens[at + 2].name.lower()
+                    yield OuterReference(token.name.lower(), column, (at, at + 3), side)
+                elif at in plain and self.is_outer_column(at):
+                    yield OuterReference("", token.name.lower(), (at, at + 1), side)
+                at += 2
+            elif starts and at in plain and self.is_outer_column(at):
+                yield OuterReference("", token.name.lower(), (at, at + 1), side)
+            at += 1
+
+    def is_path(self, at: int, stop: int) -> bool:
+        """Whether a name with another behind it stands here, which is no function and no relation of FROM."""
+        tokens = self.tokens
+        return (
+            at + 2 < stop
+            and tokens.is_symbol(at + 1, ".")
+            and tokens[at + 2].is_name
+            and not (tokens.is_symbol(at + 3, "(") and at + 3 < stop)
+            and not begins_relation(tokens, at)
+        )
+
+    def inner(self, at: int) -> Iterator[Scope]:
+        """The scopes of the block itself around a token."""
+        for scope in scopes(self.tokens, at, self.blocks):
+            if scope.at == self.scope.at:
+                return
+            yield scope
+
+    def is_inner(self, at: int, name: str) -> bool:
+        """Whether a relation, or a variable, of the block has this name there."""
+        return any(name in scope.names for scope in self.inner(at))
+
+    def is_outer_column(self, at: int) -> bool:
+        """Whether a name without a relation is a column around the block, and none of the block's own."""
+        name = self.tokens[at].name.lower()
+        if name in self.let or self.columns(self.scope).count(name) != 1:
+            return False
+        for scope in self.inner(at):
+            if (name in scope.names and scope.source is None) or name in self.columns(scope):
+                return False
+        # in a WHEN the rows are read by variables alone, but `v` for `s.v` stays an error there
+        parts = parts_of_from(self.tokens, self.block.range)
+        return parts is None or name not in self.columns_in(parts[0])
+
+    def columns(self, scope: Scope) -> list[str]:
+        return [] if scope.source is None else self.columns_in(scope.source)
+
+    def columns_in(self, source: Range) -> list[str]:
+        """The columns of these relations, in lower case; none where that is not known."""
+        if self.columns_of is not None and source not in self.known:
+            self.known[source] = self.columns_of(source)
+        return [name.lower() for name in self.known.get(source) or ()]
+
+    def plain(self, part: Range) -> set[int]:
+        """Where names stand that may be columns without their relations."""
+        return {at for at in range(*part) if self.may_be_column(at)}
+
+    def may_be_column(self, at: int) -> bool:
+        """Whether an operand begins with this name; not an alias, a type, a function or a relation."""
+        tokens = self.tokens
+        token, before = tokens[at], tokens[at - 1]
+        if not token.is_name or tokens.is_symbol(at + 1, "(") or begins_relation(tokens, at):
+            return False
+        if before.kind is TokenKind.SYMBOL:
+            if tokens.word(tokens.parent[at] - 1) == "USING":
+                return False
+            return before.text not in (".", ":", ")", "]", "::")
+        return before.word in _BEFORE_OPERANDS
+
+
+_BEFORE_OPERANDS = {"AND", "OR", "NOT", "WHEN", "THEN", "ELSE", "CASE", "SELECT", "HAVING", "BY", "DISTINCT",
+                    "ALL", "IN", "BETWEEN", "FROM", "WHERE", "ON", "DIV", "LIKE", "ILIKE", "RLIKE", "QUALIFY",
+                    "ESCAPE"}  # fmt: skip

@@ -1,0 +1,308 @@
+"""Blocks with WINDOW BY that read columns of the query around anywhere: windows for each of the values.
+
+    FROM t WHERE EXISTS (SELECT … FROM r WHERE r.v > t.x WINDOW BY w AS (… PARTITION BY k …))
+
+    →   rows      FROM r, (SELECT DISTINCT t.x AS c FROM t) AS o WHERE r.v > o.c
+        keys      PARTITION BY k, o.c
+        windows   WHERE s.c <=> t.x
+
+This is the dependent join of Neumann and Kemper (2015), with the set of the outer values as its left side. It
+may have more values than the query around compares with, but never fewer. NULL is a value of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from windrow.algebra.names import QUALIFIED, of_relation
+from windrow.algebra.rewriting.changing import varies_by_run
+from windrow.algebra.rewriting.outer_references import OuterReference, OuterReferences
+from windrow.algebra.scopes import parts_of_from
+from windrow.algebra.window_node import Uses, WindowBoundary, WindowFragment
+from windrow.errors import NotSupportedError, Span
+from windrow.syntax.blocks import visible_ctes
+from windrow.syntax.expression_nodes import Name, OperationNode
+from windrow.syntax.expressions import parse_expression
+from windrow.syntax.nodes import BlockText, BoundaryClause, Cte, Range, Role, Variable
+from windrow.syntax.sqltext import SqlText, quoted
+from windrow.syntax.tokens import TokenList
+
+__all__ = ["OuterValues", "boundary_row", "outer_values"]
+
+_VALUES = "__outer"
+"""The relation of the values."""
+_ROWS = "__rows"
+
+
+@dataclass(frozen=True)
+class OuterValues:
+    """The values of the query around that a block reads, as a relation that its rows are joined with.
+
+    Attributes
+    ----------
+    references
+        Where columns of the query around are read.
+    fields
+        The field of the rows that holds a column, by the column with its relation.
+    row
+        The variable of a row that every window has.
+    query
+        SELECT DISTINCT over the query around.
+    ctes
+        The named queries that it sees, outermost first.
+    is_lateral
+        Whether the rows are made for each value by itself, as they are not a plain join with the values.
+    """
+
+    tokens: TokenList
+    block: BlockText
+    references: OuterReferences
+    fields: Mapping[tuple[str, str], str]
+    row: Variable
+    query: SqlText
+    ctes: tuple[Cte, ...]
+    is_lateral: bool
+
+    # -- the rows ----------------------------------------------------------------------------------
+
+    def in_rows(self, text: SqlText) -> SqlText:
+        """A text over the rows, in which columns of the relation of values stand for those around."""
+        tokens = self.tokens
+        words = {tokens.span(*one.range): self._column(one) for one in self.references.rows}
+        return text.with_words(tokens.sql, words)
+
+    def relation(self) -> SqlText:
+        """The relation of the values."""
+        return SqlText.of("(", self.query, ") AS ", quoted(_VALUES))
+
+    def columns(self) -> list[SqlText]:
+        """The values, as columns of its relation."""
+        return [SqlText.of(quoted(field)) for field in self.fields.values()]
+
+    def items(self) -> list[SqlText]:
+        """The values, as fields of the rows."""
+        return [
+            SqlText.of(f"{quoted(_VALUES)}.{quoted(field)} AS {quoted(field)}")
+            for field in self.fields.values()
+        ]
+
+    def joined(self, text: Callable[[int, int], SqlText]) -> SqlText:
+        """FROM and what follows, joined with the values."""
+        parts = parts_of_from(self.tokens, self.block.range)
+        assert parts is not None
+        (first, last), stop = parts[0], self.block.source[1]
+        rest = SqlText.of(" ", text(last, stop)) if last < stop else SqlText()
+        return SqlText.of("FROM ", text(first, last), ", ", self.relation(), self.in_rows(rest))
+
+    def fragment(self, key: WindowFragment) -> WindowFragment:
+        """A key over the rows."""
+        return replace(key, text=self.in_rows(key.text))
+
+    def keys(self) -> tuple[WindowFragment, ...]:
+        """The values as keys of PARTITION BY."""
+        found = []
+        for field in self.fields.values():
+            one = next(one for one in self._all() if self._field(one) == field)
+            name = Name((field,), one.range)
+            found.append(WindowFragment(SqlText.of(quoted(field)), name, self.tokens.span(*one.range)))
+        return tuple(found)
+
+    def for_each(self, rows: SqlText) -> SqlText:
+        """A query of the rows, run for each value."""
+        inner = SqlText.of("(", rows, ") AS ", quoted(_ROWS))
+        return SqlText.of(f"SELECT {quoted(_ROWS)}.* FROM ", self.relation(), ", LATERAL ", inner)
+
+    # -- the clause --------------------------------------------------------------------------------
+
+    def atoms(self, boundary: BoundaryClause) -> dict[int, Name]:
+        """What stands for columns of the query around in a WHEN: fields of the boundary's row."""
+        row = boundary_row(boundary).name
+        return {
+            one.range[0]: Name((row, self._field(one)), one.range)
+            for one in self.references.whens
+            if one.side is boundary.side
+        }
+
+    def with_row(self, boundary: WindowBoundary) -> WindowBoundary:
+        """The boundary with a variable for each row that is read."""
+        read = {one.side for one in self.references.whens} | {self.row.side}
+        if boundary.side not in read:
+            return boundary
+        row = boundary_row(boundary)
+        if row in boundary.variables:
+            return boundary
+        return replace(boundary, variables=(*boundary.variables, row))
+
+    # -- the windows -------------------------------------------------------------------------------
+
+    def of_window(self) -> dict[int, Name]:
+        """What stands for columns of the query around in aggregates over a window: fields of its rows."""
+        window = self.block.clause.name
+        return {
+            one.range[0]: Name((window, self._field(one)), one.range) for one in self.references.aggregates
+        }
+
+    def read_in(self, call: Range) -> frozenset[str]:
+        """The fields that an aggregate reads of them."""
+        start, stop = call
+        return frozenset(
+            self._field(one) for one in self.references.aggregates if start <= one.range[0] < stop
+        )
+
+    def with_uses(self, uses: tuple[Uses, ...]) -> tuple[Uses, ...]:
+        """What is read of the variables, with the values."""
+        name = QUALIFIED + self.row.name
+        known = next((use.fields for use in uses if use.name == name), None)
+        fields = frozenset(self.fields.values()) | (known or frozenset())
+        return (*(use for use in uses if use.name != name), Uses(name, fields))
+
+    def conditions(self, text: Callable[[Range, Mapping[Range, str]], SqlText]) -> list[SqlText]:
+        """The comparisons that join the windows with the query around."""
+        row, found = quoted(QUALIFIED + self.row.name), []
+        for field in self.fields.values():
+            one = next(one for one in self._all() if self._field(one) == field)
+            relation = self.references.qualifier(one) if not one.relation else ""
+            relation = f"{quoted(relation)}." if relation else ""
+            found.append(SqlText.of(f"{row}.{quoted(field)} <=> {relation}", text(one.range, {})))
+        return found
+
+    def _all(self) -> Sequence[OuterReference]:
+        return (*self.references.rows, *self.references.whens, *self.references.aggregates)
+
+    def _field(self, one: OuterReference) -> str:
+        return self.fields[one.relation, one.column]
+
+    def _column(self, one: OuterReference) -> str:
+        # no other column has such a name, also where the rows are groups and their relations are gone
+        return quoted(self._field(one))
+
+
+def boundary_row(boundary: BoundaryClause | WindowBoundary) -> Variable:
+    """The variable of a boundary's row, which has a name of ours if it is not declared."""
+    declared = [variable for variable in boundary.variables if variable.role is Role.ROW]
+    name = f"{_VALUES}_{boundary.side.value}"
+    return declared[0] if declared else Variable(name, boundary.side, Role.ROW, boundary.span)
+
+
+def outer_values(
+    tokens: TokenList, block: BlockText, references: OuterReferences, text: Callable[[int, int], SqlText]
+) -> OuterValues:
+    """The values of the columns that a block reads of the query around it; `text` gives the user's text.
+
+    Raises
+    ------
+    NotSupportedError
+        ``NONDETERMINISTIC_QUERY`` where the query around would have other values when they are read again.
+    """
+    scope, clause = references.scope, block.clause
+    assert scope.source is not None
+    ctes = visible_ctes(tokens, scope.source[0])
+    _refuse_changing(tokens, scope.source, ctes)
+    fields: dict[tuple[str, str], str] = {}
+    columns: list[SqlText] = []
+    for one in (*references.rows, *references.whens, *references.aggregates):
+        if (one.relation, one.column) in fields:
+            continue
+        name = f"{one.relation}.{one.column}" if one.relation else one.column
+        fields[one.relation, one.column] = field = of_relation(_VALUES, name)
+        columns.append(SqlText.of(text(*one.range), " AS ", quoted(field)))
+    parts: list[str | SqlText] = [
+        "SELECT DISTINCT ",
+        SqlText.join(", ", columns),
+        " FROM ",
+        text(*scope.source),
+    ]
+    where = _filters(tokens, scope.where, text) if _is_outermost(tokens, scope.at) else []
+    if where:
+        parts += [" WHERE ", SqlText.join(" AND ", where)]
+    boundary = clause.label or clause.start
+    return OuterValues(
+        tokens, block, references, fields, boundary_row(boundary), SqlText.of(*parts), ctes,
+        _is_lateral(tokens, block, references, ctes),
+    )  # fmt: skip
+
+
+def _is_lateral(
+    tokens: TokenList, block: BlockText, references: OuterReferences, ctes: tuple[Cte, ...]
+) -> bool:
+    """Whether rows joined with the values would not be the rows of each value.
+
+    So with what is computed over several rows, and with what reads the values inside FROM.
+    """
+    parts = parts_of_from(tokens, block.range)
+    assert parts is not None
+    source = parts[0]
+    if len(ctes) < len(block.ctes) or any(source[0] <= one.range[0] < source[1] for one in references.rows):
+        return True
+    clause = block.clause
+    keys = (*clause.partition_by, *(item.expression for item in clause.order_by))
+    read = [part for part in (block.source, block.group_by, block.group_over, *keys) if part is not None]
+    words = {tokens.word(at) for start, stop in read for at in range(start, stop)}
+    if not words.isdisjoint(("OVER", "QUALIFY", "VIEW", "PIVOT", "UNPIVOT")):
+        return True
+    if block.group_by is None:
+        return False
+    grouping = {tokens.word(at) for at in range(*block.group_by)}
+    return not grouping.isdisjoint(("ALL", "ROLLUP", "CUBE", "GROUPING"))
+
+
+def _is_outermost(tokens: TokenList, at: int) -> bool:
+    """Whether the query around stands in no other, so that its WHERE reads what it has in FROM."""
+    return tokens.parent[at] < 0
+
+
+def _filters(tokens: TokenList, where: Range | None, text: Callable[[int, int], SqlText]) -> list[SqlText]:
+    """The conditions of WHERE that are about rows alone, which leave fewer values."""
+    if where is None:
+        return []
+    condition = parse_expression(tokens, *where)
+    is_and = isinstance(condition, OperationNode) and condition.operator == "AND"
+    parts = condition.operands if is_and and isinstance(condition, OperationNode) else (condition,)
+    return [
+        SqlText.of("(", text(*part.range), ")")
+        for part in parts
+        if not any(
+            tokens.word(at) in ("SELECT", "WITH", "FROM") or varies_by_run(tokens, at)
+            for at in range(*part.range)
+        )
+    ]
+
+
+def _refuse_changing(tokens: TokenList, source: Range, ctes: tuple[Cte, ...]) -> None:
+    """Refuse FROM of the query around whose rows are others when they are computed again."""
+    named = {cte.name.lower(): cte for cte in ctes}
+    waiting, seen = [source], set()
+    while waiting:
+        start, stop = waiting.pop()
+        for at in range(start, stop):
+            found = _changing(tokens, at)
+            if found is not None:
+                what, span = found
+                raise NotSupportedError(
+                    f"{what}, and windows in a subquery read them once more",
+                    condition="NONDETERMINISTIC_QUERY",
+                    sql=tokens.sql,
+                    span=span,
+                    hint="store these rows in a table first",
+                )
+            cte = named.get(tokens[at].name.lower()) if tokens[at].is_name else None
+            if cte is not None and cte.body not in seen and not tokens.is_symbol(at - 1, "."):
+                seen.add(cte.body)
+                waiting.append(cte.body)
+
+
+def _changing(tokens: TokenList, at: int) -> tuple[str, Span] | None:
+    """What at a token makes rows of the query around others in each run, and where that stands."""
+    if tokens.is_symbol(at - 1, "."):
+        return None
+    if varies_by_run(tokens, at):
+        what = f"{tokens[at].text} gives other rows around each time"
+        return what, tokens.span(at, tokens.partner[at + 1] + 1)
+    if tokens.word(at) == "TABLESAMPLE":
+        return "TABLESAMPLE gives other rows around each time", tokens[at].span
+    if tokens.word(at) in ("LIMIT", "OFFSET") and at + 1 < len(tokens) and not tokens.is_symbol(at + 1, "."):
+        level = [one for one in tokens.level(tokens.parent[at] + 1, at) if tokens.word(one) == "ORDER"]
+        if not level:
+            return f"{tokens.word(at)} without ORDER BY gives other rows around each time", tokens[at].span
+    return None

@@ -1,0 +1,151 @@
+"""Which relations an expression sees, from the query that it stands in outwards.
+
+SELECT … FROM t, LATERAL (SELECT … FROM r WHERE r.v > t.x)
+                                                ↑ sees r, then t
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from windrow.algebra.qualified import relations_of
+from windrow.syntax.blocks import is_set_operator, level_around
+from windrow.syntax.cql_clauses import begins_relation
+from windrow.syntax.nodes import BlockText, Range
+from windrow.syntax.tokens import TokenList
+
+__all__ = ["Scope", "parts_of_from", "scopes"]
+
+_JOINS = {"JOIN", "INNER", "CROSS", "LEFT", "RIGHT", "FULL", "OUTER", "SEMI", "ANTI", "NATURAL"}
+_ENDS_FROM = {"WHERE", "GROUP", "HAVING", "ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "LIMIT", "OFFSET",
+              "WINDOW", "QUALIFY", "SELECT"}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Scope:
+    """The relations that one query shows to an expression in it.
+
+    Attributes
+    ----------
+    names
+        The names of the relations, in lower case; behind WINDOW BY those of its variables as well.
+    at
+        The token of the query where the expression, or the subquery with it, stands.
+    source
+        The relations in FROM, without this word; None behind WINDOW BY, where they are seen no more.
+    where
+        WHERE of the query; None where the expression stands in FROM.
+    """
+
+    names: frozenset[str]
+    at: int
+    source: Range | None
+    where: Range | None = None
+
+
+def scopes(tokens: TokenList, at: int, blocks: Sequence[BlockText]) -> Iterator[Scope]:
+    """The scopes around a token, from the innermost outwards; `blocks` are those of the text."""
+    inside = at
+    while at >= 0:
+        parent = tokens.parent[at]
+        first, last = level_around(tokens, at)
+        if parent < 0 or tokens.word(first) in ("SELECT", "WITH", "FROM"):
+            scope = _of_query(tokens, (first, last), at, inside, blocks)
+        elif begins_relation(tokens, parent):  # brackets around relations
+            scope = _left_of(tokens, (first, last), at)
+        else:
+            scope = None
+        if scope is not None:
+            yield scope
+        inside, at = at, parent
+
+
+def parts_of_from(tokens: TokenList, within: Range) -> tuple[Range, Range | None] | None:
+    """The relations in FROM of a query, and its WHERE; None without FROM."""
+    own = [at for at in tokens.level(*within) if tokens.parent[at] == tokens.parent[within[0]]]
+    start = next((at for at in own if _is_clause(tokens, at, "FROM")), None)
+    if start is None:
+        return None
+    ends = [at for at in own if at > start + 1 and _ends_from(tokens, at)]
+    stop = ends[0] if ends else within[1]
+    if tokens.word(stop) != "WHERE" or not ends:
+        return (start + 1, stop), None
+    return (start + 1, stop), (stop + 1, ends[1] if len(ends) > 1 else within[1])
+
+
+def _of_query(
+    tokens: TokenList, level: Range, at: int, inside: int, blocks: Sequence[BlockText]
+) -> Scope | None:
+    """What a query shows at a token; `inside` is the one before on the way outwards, in brackets at it."""
+    first, last = level
+    own = [index for index in tokens.level(first, last) if tokens.parent[index] == tokens.parent[at]]
+    sets = [index for index in own if is_set_operator(tokens, index) or tokens.is_symbol(index, ";")]
+    first = max((index + 1 for index in sets if index < at), default=first)
+    last = min((index for index in sets if index > at), default=last)
+    begins = (
+        index for index in own if index >= first and any(_is_clause(tokens, index, word) for word in _BEGIN)
+    )
+    if at < next(begins, last):
+        return None  # a query of WITH
+    parts = parts_of_from(tokens, (first, last))
+    if parts is None:
+        return None
+    source, where = parts
+    if source[0] <= at < source[1]:
+        return _left_of(tokens, source, at)
+    names = frozenset(relations_of(tokens, (source[0] - 1, source[1])))
+    block = next((block for block in blocks if block.source[0] == source[0] - 1), None)
+    if block is not None and not _sees_rows(block, at, inside):
+        clause = block.clause
+        variables = {clause.name.lower(), *(variable.name.lower() for variable in clause.variables())}
+        return Scope(names | variables, at, None)
+    return Scope(names, at, source, where)
+
+
+_BEGIN = ("SELECT", "FROM")
+
+
+def _sees_rows(block: BlockText, at: int, inside: int) -> bool:
+    """Whether a token of a block is read before its windows are made."""
+    clause = block.clause
+    keys = (*clause.partition_by, *(item.expression for item in clause.order_by))
+    parts = (block.source, block.group_by, block.let, block.group_having, block.group_over)
+    return any(part is not None and part[0] <= at < part[1] for part in parts) or any(
+        key[0] <= inside < key[1] for key in keys
+    )
+
+
+def _left_of(tokens: TokenList, source: Range, at: int) -> Scope | None:
+    """What stands to the left in FROM, if an expression there, or a subquery, sees it."""
+    start = source[0]
+    if tokens.is_symbol(at, "(") and tokens.word(at - 1) == "LATERAL":
+        stop = at - 1
+    elif begins_relation(tokens, at):
+        return None
+    else:
+        words = [index for index in tokens.level(start, at) if tokens.word(index) in ("ON", "VIEW")]
+        if not words:
+            return None
+        stop = words[-1] - (tokens.word(words[-1]) == "VIEW")
+    while stop > start and (tokens.is_symbol(stop - 1, ",") or tokens.word(stop - 1) in _JOINS):
+        stop -= 1
+    if stop <= start:
+        return None
+    return Scope(frozenset(relations_of(tokens, (start, stop))), at, (start, stop))
+
+
+def _is_clause(tokens: TokenList, at: int, word: str) -> bool:
+    """Whether a word begins a part of a query: FROM is not that of IS DISTINCT FROM."""
+    if tokens.word(at) != word or tokens.is_symbol(at - 1, "."):
+        return False
+    distinct = tokens.word(at - 1) == "DISTINCT" and tokens.word(at - 2) in ("IS", "NOT")
+    return word != "FROM" or not distinct
+
+
+def _ends_from(tokens: TokenList, at: int) -> bool:
+    if tokens.word(at) not in _ENDS_FROM or tokens.is_symbol(at - 1, "."):
+        return False
+    if tokens.word(at) in ("GROUP", "ORDER", "SORT", "CLUSTER", "DISTRIBUTE"):
+        return tokens.word(at + 1) == "BY"
+    return tokens.word(at - 1) != "AS"
