@@ -425,7 +425,7 @@ def test_tables_that_are_not_small_are_left_to_spark_and_files_are_read_at_each_
     spark.read.parquet(str(tmp_path / "r")).createOrReplaceTempView("r")
     fragment, told = sides(JOINS[0])
     assert in_any_order(fragment.computed.of(rows)) == in_any_order(told)
-    (look_up,) = (step for step in fragment.computed.steps if isinstance(step, LookUp))
+    (look_up,) = (step for step in fragment.computed.operations if isinstance(step, LookUp))
     assert not look_up.table.is_constant
     conf("spark.sql.autoBroadcastJoinThreshold", "1")
     assert sides(JOINS[0])[0].computed is None

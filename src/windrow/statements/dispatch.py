@@ -211,10 +211,10 @@ def _run(
     bound_to = view if view is not None else _query_of(tokens, statement) if gateway.checks else statement
     live = _live(gateway, tokens, bound_to, execution, catalog)
     if live is not None and live.is_endless:
-        live.bound  # noqa: B018 - it is analysed here
         if view is not None or _query_of(tokens, statement) != statement:
             what = f"{tokens[statement[0]].text} over windows or matches of a live stream"
             _refuse(tokens, statement[0], what, "start the query itself: session.sql(query).start(…)")
+        live.bound  # noqa: B018 - it is analysed here
         return LiveRelation(live, live.outer, explain_live(live))
     own = own_aggregates(gateway, tokens)
     made = with_names_around(
