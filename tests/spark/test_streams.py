@@ -604,6 +604,12 @@ def test_rows_without_a_rowtime_can_be_left_out_before_the_stream(spark, session
         SELECT k, try_cast(ts AS TIMESTAMP) AS ts FROM readings WHERE try_cast(ts AS TIMESTAMP) IS NOT NULL
     """)
     session.stream("timed_stream", session.table("timed"), rowtime="ts")
+    session.stream(
+        "untimed", session.sql("SELECT k, CAST(NULL AS TIMESTAMP) AS ts FROM readings"), rowtime="ts"
+    )
+    assert len(session.sql("SELECT k FROM untimed WHERE ts IS NULL").collect()) == 4  # to find them
+    assert refused(session, f"SELECT k FROM untimed {window}")[0] == "NULL_ROWTIME"
+    session.sql("DROP STREAM untimed")
     expected = {"[NOW]": 1}.get(window, 2)
     assert rows(session.sql(f"SELECT COUNT(*) FROM timed_stream {window}")) == [(expected,)]
     session.sql("DROP STREAM timed_stream")
