@@ -19,6 +19,7 @@ from windrow.spark.logs.session_streams import LATE, Stream
 from windrow.spark.recorded.emission import Emitted
 from windrow.spark.relations.changelog import changelog
 from windrow.spark.relations.time_varying_relation import TimeVarying, tick_of
+from windrow.syntax.nodes import OrderItem
 from windrow.tracebacks import briefly
 
 __all__ = ["LiveRelation", "StartedRelation", "StreamRelation", "TimeVaryingRelation", "VaryingRelation"]
@@ -26,12 +27,24 @@ __all__ = ["LiveRelation", "StartedRelation", "StreamRelation", "TimeVaryingRela
 
 @briefly
 class VaryingRelation(Relation):
-    """A time-varying relation. Its rows are those at the last instant of the logs."""
+    """A time-varying relation. Its rows are those at the last instant of the logs.
+
+    Parameters
+    ----------
+    order
+        The places of the columns by which the rows at an instant are sorted.
+    """
 
     def __init__(
-        self, temporal: TimeVarying, plan: str, gateway: Gateway, *, live: LivePlan | None = None
+        self,
+        temporal: TimeVarying,
+        plan: str,
+        gateway: Gateway,
+        *,
+        live: LivePlan | None = None,
+        order: Sequence[tuple[int, OrderItem]] = (),
     ) -> None:
-        self._temporal, self.made_of, self._live = temporal, temporal, live
+        self._temporal, self.made_of, self._live, self._order = temporal, temporal, live, order
         self._explained, self._gateway, self._is_plan, self._ordered = plan, gateway, False, None
 
     @property
@@ -43,14 +56,15 @@ class VaryingRelation(Relation):
     def df(self) -> DataFrame:  # type: ignore[override]
         """The rows at the last instant of the logs."""
         with self._gateway.translated():
-            return self._temporal.now()
+            return self._temporal.now(self._order)
 
     def at(self, instant: Any = None, *, ptime: Any = None) -> Relation:
         """The relation at an instant of rowtime: see :meth:`Relation.at`."""
         if ptime is not None:
             raise _other_time("rowtime", "relation.at(instant)")
         tick = tick_of(self._gateway, self._temporal.scale, instant)
-        return Relation(self._temporal.at(tick), f"{self._plan}\n\nat {instant}", self._gateway)
+        rows = self._temporal.at(tick, self._order)
+        return Relation(rows, f"{self._plan}\n\nat {instant}", self._gateway)
 
     @property
     def late(self) -> Relation:

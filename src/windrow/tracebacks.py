@@ -1,17 +1,19 @@
-"""Tracebacks of Windrow's errors: they end in the user's own code, without the frames of this package."""
+"""Tracebacks of Windrow's errors, and places of its warnings: both end in the user's own code."""
 
 from __future__ import annotations
 
 import functools
 import inspect
 import os
+import sys
+import warnings
 from collections.abc import Callable
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import ParamSpec, TypeVar
 
 from windrow.errors import WindrowError
 
-__all__ = ["FULL", "brief", "briefly", "of_others"]
+__all__ = ["FULL", "brief", "briefly", "of_others", "warn"]
 
 FULL = "WINDROW_TRACEBACKS"
 """The environment variable that shows all frames when it is ``full``."""
@@ -63,7 +65,18 @@ def of_others(trace: TracebackType | None) -> TracebackType | None:
         trace = trace.tb_next
     rest: TracebackType | None = None
     for frame in reversed(frames):
-        package = str(frame.tb_frame.f_globals.get("__name__")).partition(".")[0]
-        if package not in _OURS:
+        if _package(frame.tb_frame) not in _OURS:
             rest = TracebackType(rest, frame.tb_frame, frame.tb_lasti, frame.tb_lineno)
     return rest
+
+
+def warn(message: str) -> None:
+    """Warn at the user's line, which is the last one before this package was called."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and _package(frame) in _OURS:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, RuntimeWarning, stacklevel=level)
+
+
+def _package(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__")).partition(".")[0]

@@ -209,6 +209,11 @@ def test_a_wrong_argument_is_an_error_of_ours(df, arguments, condition, hint):
     assert hint is None or caught.value.hint == hint
 
 
+def test_the_type_may_be_written_as_in_sql(df):
+    windows = window_by(df, type="TUMBLING", order_by="i", start="AS s", end="", select="s.i")
+    assert windows.columns == ["i"]
+
+
 def changing():
     return F.udf(lambda value: value > 1, "boolean").asNondeterministic()
 

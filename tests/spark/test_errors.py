@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterator
 
 import pytest
+from pyspark.errors import PySparkException
 
 import windrow
 from windrow.errors import (
@@ -15,6 +16,7 @@ from windrow.errors import (
     ParseError,
     WindrowError,
 )
+from windrow.spark.errors import translate
 
 
 @pytest.fixture(scope="module")
@@ -470,3 +472,10 @@ def test_an_alias_that_is_also_a_row_variable_is_told(session):
     error = failing(session, query(select="COUNT(w) AS e", rest="HAVING e >= 10"))
     assert marked(error) == "e >= 10"
     assert error.hint == "e is the row variable here, not the column of SELECT: give one of them another name"
+
+
+def test_a_python_worker_that_is_too_slow_to_start_has_a_cure():
+    said = "query terminated with exception: Python worker failed to connect back."
+    error = translate(PySparkException(said))
+    assert "ten seconds" in error.hint
+    assert "checkpoint" in error.hint

@@ -152,3 +152,11 @@ def test_frames_of_the_users_functions_stay():
     with pytest.raises(UsageError) as caught:
         Called().ask()
     assert [frame.name for frame in traceback.extract_tb(caught.value.__traceback__)][-2:] == ["ask", "users"]
+
+
+def test_a_warning_is_at_the_line_that_called_the_package():
+    inside = {"__name__": "windrow.inside", "warn": tracebacks.warn}
+    exec("def start():\n    warn('unbounded')\n", inside)
+    with pytest.warns(RuntimeWarning, match="unbounded") as found:
+        inside["start"]()
+    assert found[0].filename == __file__

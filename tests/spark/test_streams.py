@@ -592,3 +592,47 @@ def test_names_of_others_are_kept(spark, session):
 )
 def test_plain_spark_is_left_alone(session, query):
     assert len(session.sql(query).collect()) == 1
+
+
+@pytest.mark.parametrize("window", ["[RANGE 5 MINUTES]", "[ROWS 9]", "[NOW]"])
+def test_rows_without_a_rowtime_can_be_left_out_before_the_stream(spark, session, tmp_path, window):
+    path = tmp_path / "readings.csv"
+    path.write_text("k,ts\na,2026-01-01 10:00:00\na,\nb,noon\nb,2026-01-01 10:01:00\n")
+    session.register("readings", path)
+    session.sql("""
+        CREATE OR REPLACE TEMPORARY VIEW timed AS
+        SELECT k, try_cast(ts AS TIMESTAMP) AS ts FROM readings WHERE try_cast(ts AS TIMESTAMP) IS NOT NULL
+    """)
+    session.stream("timed_stream", session.table("timed"), rowtime="ts")
+    session.stream(
+        "untimed", session.sql("SELECT k, CAST(NULL AS TIMESTAMP) AS ts FROM readings"), rowtime="ts"
+    )
+    assert len(session.sql("SELECT k FROM untimed WHERE ts IS NULL").collect()) == 4  # to find them
+    assert refused(session, f"SELECT k FROM untimed {window}")[0] == "NULL_ROWTIME"
+    session.sql("DROP STREAM untimed")
+    expected = {"[NOW]": 1}.get(window, 2)
+    assert rows(session.sql(f"SELECT COUNT(*) FROM timed_stream {window}")) == [(expected,)]
+    session.sql("DROP STREAM timed_stream")
+
+
+# -- ORDER BY ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("order", "expected"),
+    [
+        ("total DESC", [(1, 9), (0, 6)]),
+        ("k", [(0, 6), (1, 9)]),
+        ("1 DESC", [(1, 9), (0, 6)]),
+        ("SUM(v) DESC, t.k", [(1, 9), (0, 6)]),
+        ("ALL", [(0, 6), (1, 9)]),
+        ("k DESC LIMIT 2", [(1, 9), (0, 6)]),
+    ],
+)
+def test_order_by_sorts_the_rows_at_an_instant(ticks, order, expected):
+    found = ticks.sql(
+        f"SELECT t.k, SUM(v) AS total FROM ticks [RANGE 100] AS t GROUP BY t.k ORDER BY {order}"
+    )
+    assert [tuple(row) for row in found.collect()] == expected
+    assert [tuple(row) for row in found.at(5).collect()] == expected
+    assert found.to_pandas().values.tolist() == [list(row) for row in expected]

@@ -177,6 +177,23 @@ def test_a_stream_is_read_as_of_a_time_directly_after_its_name(session, time, ar
     assert sorted(session.sql(PAST.format(f"{clause} AS r", ";"), *args).collect()) == sorted(then)
 
 
+@pytest.mark.parametrize("time", ["TIMESTAMP '2024-01-01 00:00:00'", "DATE '2024-01-01'", "1.5", "NULL"])
+def test_no_time_is_an_instant_where_processing_times_are_numbers(session, time):
+    query = PAST.format("", f" AS OF SYSTEM TIME {time}")
+    with refused("INVALID_INSTANT") as caught:
+        session.sql(query)
+    assert caught.value.getQueryContext()[0].fragment() == time
+
+
+def test_no_number_is_an_instant_where_processing_times_are_times(session):
+    seen = session.spark.sql("SELECT TIMESTAMP '2024-01-01' AS at, 1 AS t")
+    session.stream("seen", seen, rowtime="t", ptime="at")
+    with refused("INVALID_INSTANT"):
+        session.sql("SELECT t FROM seen AS OF SYSTEM TIME 4")
+    for time in ("'2024-01-01'", "DATE '2024-01-02'", "TIMESTAMP_NTZ '2024-01-01 00:00:00'"):
+        assert len(session.sql(f"SELECT t FROM seen AS OF SYSTEM TIME {time}").collect()) == 1
+
+
 @pytest.mark.parametrize(
     "query",
     [

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from windrow.errors import WindrowError
+from windrow.errors import InputError, WindrowError
 from windrow.punctuations import Pattern
 from windrow.punctuations.schemes import EndOfEntity, GrowingKey, UniqueKey
-from windrow.streams import Decision, EntryKind, NamedStream, Ordering
+from windrow.streams import Decision, EntryKind, NamedStream, Ordering, punctuation_json
 
 COLUMNS = pa.schema(
     [("at", pa.int64()), ("auction", pa.int32()), ("item", pa.string()), ("tags", pa.list_(pa.string()))]
@@ -166,3 +166,9 @@ def test_what_is_no_pattern_is_refused(stream, condition, told):
         with refused(condition):
             p.punctuate(told)
         assert stream.log.last() == before
+
+
+def test_a_punctuation_in_a_column_that_names_no_column_says_which():
+    with pytest.raises(InputError, match="no column jbo") as caught:
+        punctuation_json.pattern_of('{"jbo": ["j1"]}', pa.schema([("job", pa.string())]))
+    assert caught.value.hint == "did you mean job?"

@@ -114,6 +114,12 @@ def test_functions_that_are_misspelt_are_found(name, hint):
     assert meant_function(name) == (hint and f"did you mean {hint}?")
 
 
+@pytest.mark.parametrize("name", ["TUMBLE", "tumble_start", "HOP", "SESSION_END", "CUMULATE"])
+def test_windows_of_time_in_group_by_are_shown_in_from(name):
+    window = name.upper().partition("_")[0]
+    assert meant_function(name).startswith(f"{window} stands in FROM: {window}(TABLE t, DESCRIPTOR(ts), ")
+
+
 @pytest.mark.parametrize("wrong", ["PATERN", "PATTEN", "AFTR"])
 def test_a_part_after_a_measure_that_is_misspelt_is_told_instead_of_the_measure(wrong):
     after = f"{wrong} (A)" if wrong.startswith("P") else f"{wrong} MATCH SKIP PAST LAST ROW PATTERN (A)"

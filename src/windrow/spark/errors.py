@@ -75,6 +75,11 @@ _BESIDE_VALUES = ("MISSING_GROUP_BY", "MISSING_AGGREGATION")
 _OVER_WINDOWS = (*_BESIDE_VALUES, "INVALID_WHERE_CONDITION", "UNSUPPORTED_EXPR_FOR_OPERATOR")
 _OTHER_TYPES = "DATATYPE_MISMATCH.BINARY_OP_DIFF_TYPES"
 _NO_STREAMING_VIEW = "_LEGACY_ERROR_TEMP_1008"  # of STREAM t, which Spark has too
+_NO_ANSWER = "Python worker failed to connect back"
+_BUSY = (
+    "the machine did not start Python within the ten seconds that Spark waits: run it again, a live query"
+    " with its checkpoint; give the machine less to do at once"
+)
 _CONDITION = re.compile(r"^\[[\w.]+\]\s*")
 
 
@@ -101,8 +106,9 @@ def translate(
         return UsageError(
             "this reads a live stream as if it were a table, and its rows come without an end",
             condition="LIVE_RELATION",
-            hint="SELECT STREAM … gives its rows, FROM s [RANGE 10 MINUTES] makes a relation of them;"
-            " relation.start(sink) starts either",
+            hint="SELECT STREAM … emits its rows, FROM s [RANGE 10 MINUTES] makes a relation of them, and"
+            " EMIT STREAM at the end emits every change: relation.start(sink) starts each of these;"
+            " query.late has the late rows",
         )
     kind: type[WindrowError] = ExecutionError
     if isinstance(error, ParseException):
@@ -134,6 +140,8 @@ def translate(
         elif condition == "UNRESOLVED_ROUTINE":
             called = re.match(r"\w+", source[span.start :])
             hint = hint or meant_one_row_each(source, span) or (meant_function(called[0]) if called else None)
+    if kind is ExecutionError and _NO_ANSWER in message:
+        hint = hint or _BUSY
     return kind(
         message,
         condition=condition,

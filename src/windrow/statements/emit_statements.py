@@ -37,6 +37,9 @@ __all__ = ["may_be_emitted", "may_be_view", "remember_view", "run_emission"]
 
 _QUERIES = ("SELECT", "WITH")
 
+_NUMBERS = ("tinyint", "smallint", "int", "bigint")
+_TIMES = ("date", "timestamp", "timestamp_ntz")
+
 
 def may_be_emitted(text: str, catalog: Catalog) -> bool:
     """Whether a text may be a query that is emitted by processing time."""
@@ -248,7 +251,8 @@ def _query(
             condition="MIXED_CLOCKS",
             sql=tokens.sql,
             span=tokens.span(*at) if at is not None else None,
-            hint="they vary by rowtime: leave EMIT out; relation.changelog() has their changes",
+            hint="they vary by rowtime: leave EMIT and AS OF SYSTEM TIME out; relation.changelog() has the"
+            " changes, and relation.at(instant) the rows as of an instant",
         )
     span = tokens.span(*emission.query)
     expander = Expander(tokens, catalog.streams, catalog.texts)
@@ -326,17 +330,22 @@ def _how(
 def _instant(gateway: Gateway, tokens: TokenList, scale: TimeScale, at: Range) -> int:
     """The tick of AS OF SYSTEM TIME."""
     span = tokens.span(*at)
-    value = SqlText.of("CAST(", verbatim(tokens, span.start, span.stop), f" AS {scale.kind})")
-    made = gateway.sql(SqlText.of("SELECT ", value, " AS t"))
-    with gateway.translated():
-        tick = made.selectExpr(scale.of_column("t", scale.kind, scale.unit)).collect()[0][0]
+    written = verbatim(tokens, span.start, span.stop)
+    kind = gateway.sql(SqlText.of("SELECT ", written, " AS t")).schema["t"].dataType.simpleString()
+    known = _NUMBERS if scale.kind == "bigint" else _TIMES
+    tick = None
+    if kind in known or kind.startswith("string"):  # Spark casts a time to a number, and a number to a time
+        made = gateway.sql(SqlText.of("SELECT CAST(", written, f" AS {scale.kind}) AS t"))
+        with gateway.translated():
+            tick = made.selectExpr(scale.of_column("t", scale.kind, scale.unit)).collect()[0][0]
     if tick is None:
+        what = "NULL is no time" if kind in known or kind == "void" else f"is of type {kind.upper()}"
         raise AnalysisError(
-            "AS OF SYSTEM TIME NULL is no time",
+            f"AS OF SYSTEM TIME {what}",
             condition="INVALID_INSTANT",
             sql=tokens.sql,
             span=span,
-            hint=f"give a {scale.kind.upper()}, as the stream's PTIME is",
+            hint=f"write a {scale.kind.upper()}, as the stream's PTIME is",
         )
     return int(tick)
 

@@ -177,7 +177,10 @@ def _show(gateway: Gateway, catalog: Catalog, stream: Stream) -> None:
     name = stream.name or ""
     with gateway.translated():
         live = stream.live
-        rows = stream.frame if live is None or live.identity else live.frame
+        if live is None:
+            rows = stream.frame if stream.table is None else stream.table
+        else:
+            rows = stream.frame if live.identity else live.frame
         rows.select(*map(quoted, stream.columns)).createOrReplaceTempView(quoted(name))
         late = stream.late_rows()
         if late is not None:

@@ -44,6 +44,7 @@ from windrow.statements.view_expansion import remember_gathered
 from windrow.syntax.lengths import Length
 from windrow.syntax.mistakes import unsupported_statement
 from windrow.syntax.nodes import Range
+from windrow.syntax.ordering import output_order
 from windrow.syntax.sqltext import Piece, SqlText, quoted
 from windrow.syntax.sqltext import RelationText as SourceRelation
 from windrow.syntax.streams.create_stream import CreateStream, DeclaredColumn, parse_create_stream
@@ -207,7 +208,10 @@ def _run_query(
             show_endless(gateway, catalog, view.name)
         return _nothing(gateway)
     if isinstance(result, TimeVarying):
-        return VaryingRelation(result, plan, gateway, live=as_live)
+        assert isinstance(query, Query)
+        body = reader.after_with(*query.tokens)
+        order = output_order(tokens, body, query.tokens[1], result.names)
+        return VaryingRelation(result, plan, gateway, live=as_live, order=order)
     if isinstance(result, Stream):
         return StreamRelation(result, plan, gateway, live=as_live)
     return Relation(result, plan, gateway, live=as_live)

@@ -6,6 +6,7 @@ later. Here the text is read again, for what its author had in mind.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from contextlib import suppress
 
@@ -95,6 +96,13 @@ _KEYWORDS = (
     "INTERVAL", "PARTITION", "WINDOW", "CREATE", "INSERT", "DROP", "DESCRIBE", "EXPLAIN", "EMIT",
     "STREAM", "TABLE", "VIEW", "TEMPORARY",
 )  # fmt: skip
+_LENGTHS = {
+    "TUMBLE": "INTERVAL 10 MINUTES",
+    "HOP": "INTERVAL 5 MINUTES, INTERVAL 10 MINUTES",
+    "CUMULATE": "INTERVAL 5 MINUTES, INTERVAL 1 HOUR",
+    "SESSION": "INTERVAL 10 MINUTES",
+}
+_GROUPED_WINDOW = re.compile(rf"({'|'.join(_LENGTHS)})(?:_START|_END|_ROWTIME|_PROCTIME)?")
 _TABLE_FUNCTIONS = ("TUMBLE", "HOP", "CUMULATE", "SESSION")
 _FUNCTIONS = (
     "istream", "dstream", "rstream",
@@ -290,9 +298,17 @@ def named_like_variable(sql: str, span: Span, clause: Span, rows: Collection[str
 def meant_function(name: str) -> str | None:
     """The hint for a function that there is not, where its name is nearly that of a usual one.
 
+    Windows of time that other dialects have in GROUP BY stand in FROM here.
+
     >>> meant_function("CUNT")
     'did you mean count?'
+    >>> meant_function("tumble")
+    'TUMBLE stands in FROM: TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL 10 MINUTES); group by wstart and wend'
     """
+    window = _GROUPED_WINDOW.fullmatch(name.upper())
+    if window is not None:
+        call = f"{window[1]}(TABLE t, DESCRIPTOR(ts), {_LENGTHS[window[1]]})"
+        return f"{window[1]} stands in FROM: {call}; group by wstart and wend"
     return did_you_mean(name, _FUNCTIONS, is_word=True)
 
 

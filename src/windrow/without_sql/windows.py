@@ -141,7 +141,7 @@ def window_by(
         )
     """
     check_rows(df, "window_by")
-    if type not in ("sliding", "tumbling"):
+    if str(type).lower() not in ("sliding", "tumbling"):
         raise UsageError(
             f"window type {type!r} is unknown",
             condition="UNKNOWN_WINDOW_TYPE",

@@ -31,7 +31,7 @@ from windrow.plan.reader.subqueries_as_joins import unnested
 from windrow.syntax.expression_nodes import Name
 from windrow.syntax.expressions import parse_expression
 from windrow.syntax.nodes import OrderItem, Range
-from windrow.syntax.ordering import order_item
+from windrow.syntax.ordering import order_at, order_item
 from windrow.syntax.queries import (
     FromItem,
     OrderedBlock,
@@ -44,17 +44,11 @@ from windrow.syntax.queries import (
 from windrow.syntax.queries import SetOperationText as SetShape
 from windrow.syntax.select_list import alias_of, without_alias
 from windrow.syntax.sqltext import SqlText
-from windrow.syntax.tokens import TokenKind, TokenList
+from windrow.syntax.tokens import TokenKind
 
-__all__ = ["QueryReader", "order_at"]
+__all__ = ["QueryReader"]
 
 _NAMES = ("UNRESOLVED_COLUMN", "AMBIGUOUS_REFERENCE")
-
-
-def order_at(tokens: TokenList, start: int, stop: int) -> int | None:
-    """Where the ORDER BY of a whole query stands."""
-    level = [at for at in tokens.level(start, stop) if not tokens.is_symbol(at - 1, ".")]
-    return next((at for at in level if tokens.word(at) == "ORDER" and tokens.word(at + 1) == "BY"), None)
 
 
 class QueryReader:

@@ -17,6 +17,7 @@ from windrow.spark.live.query import LiveQuery
 from windrow.spark.live.sinks.into_stream import IntoStream
 from windrow.spark.live.sinks.sink import Sink
 from windrow.spark.live.sinks.targets import sink_of
+from windrow.tracebacks import warn
 
 __all__ = [
     "CHECKPOINT_SETTING",
@@ -221,7 +222,7 @@ def _warn_unbounded(plan: LivePlan, on_unbounded: str) -> None:
             span=plan.span,
             hint="EXPLAIN names what would bound it; on_unbounded='warn' runs it all the same",
         )
-    warnings.warn(f"the state of the query is unbounded: {reasons}", RuntimeWarning, stacklevel=4)
+    warn(f"the state of the query is unbounded: {reasons}")
 
 
 def folder_of(checkpoint: Path, name: str) -> Path:

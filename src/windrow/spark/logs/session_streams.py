@@ -198,6 +198,8 @@ class Stream:
         Its entries in order of arrival, if the log has processing times.
     on_late
         What happens to rows that are late for a group of a query: ``"keep"`` or ``"fail"``.
+    table
+        The rows without their checks, as Spark reads them under the stream's name; None for those of `frame`.
     """
 
     frame: DataFrame
@@ -214,6 +216,7 @@ class Stream:
     known_ends: tuple[int, int] | None = None
     arrivals: StreamArrivals | None = None
     on_late: str = "keep"
+    table: DataFrame | None = None
 
     @property
     def timed(self) -> StreamArrivals | None:
@@ -249,7 +252,11 @@ class Stream:
         hidden = [name for name in self.frame.columns if name == ROWTIME or name in self.ties]
         frame = self.frame.select(*map(quoted, self.columns), *hidden).toDF(*names, *hidden)
         new = dict(zip(self.columns, names, strict=True))
-        return replace(self, frame=frame, columns=names, rowtime=self.rowtime and new[self.rowtime])
+        rowtime = self.rowtime and new[self.rowtime]
+        table = self.table
+        if table is not None:
+            table = table.select(*map(quoted, self.columns)).toDF(*names)
+        return replace(self, frame=frame, columns=names, rowtime=rowtime, table=table)
 
     def df(self, *, ordered: bool = False) -> DataFrame:
         """The rows with their rowtimes, `ordered` by these or not."""

@@ -181,11 +181,19 @@ def _read(frame: DataFrame, log: TableLog) -> Stream:
     ticks = F.expr(scale.of_column(quoted(found[log.rowtime.lower()]), scale.kind, scale.unit))
     rowtime = found[log.rowtime.lower()]
     if promising is None:
-        whole = frame.select("*", F.coalesce(ticks, missing).alias(ROWTIME), *_named(order))
+        whole = frame.select("*", _checked(F.coalesce(ticks, missing)), *_named(order))
         bounds = () if log.bound is None else (int(log.bound),)
         arrivals = _arrivals(log, scale, whole.withColumn(_BOUND, F.lit(None).cast("bigint")))
         return Stream(
-            whole, tuple(frame.columns), scale, names, bounds, rowtime, arrivals=arrivals, on_late=log.on_late
+            whole,
+            tuple(frame.columns),
+            scale,
+            names,
+            bounds,
+            rowtime,
+            arrivals=arrivals,
+            on_late=log.on_late,
+            table=frame,
         )
     bound_ticks, says = F.lit(None).cast("bigint"), F.lit(False)
     if in_columns is not None:
@@ -198,7 +206,7 @@ def _read(frame: DataFrame, log: TableLog) -> Stream:
     if log.punctuation is not None:
         says |= F.col(quoted(found[log.punctuation.lower()])).isNotNull()
     some = F.when(~says & ticks.isNull(), missing).otherwise(ticks)
-    entries = frame.select("*", some.alias(ROWTIME), bound_ticks.alias(_BOUND), *_named(order))
+    entries = frame.select("*", _checked(some), bound_ticks.alias(_BOUND), *_named(order))
     apart = {found[name.lower()] for name in (in_columns, log.punctuation) if name is not None}
     columns = tuple(name for name in frame.columns if name not in apart)
     own = [*map(quoted, columns), ROWTIME, *names]
@@ -259,6 +267,15 @@ def _read(frame: DataFrame, log: TableLog) -> Stream:
         arrivals=arrivals,
         on_late=log.on_late,
     )
+
+
+def _checked(rowtime: Column) -> Column:
+    """A rowtime that raises an error for some rows, of which none is tried that the frame leaves out.
+
+    Spark moves filters by the rowtime to those of the frame, and there evaluates `x IS NOT NULL` last. It
+    moves none by what a generator returns.
+    """
+    return F.explode(F.array(rowtime)).alias(ROWTIME)
 
 
 def _arrivals(

@@ -19,9 +19,11 @@ from pyspark.sql import functions as F
 from windrow.algebra.time_scale import NEVER, TimeScale
 from windrow.errors import AnalysisError, NotSupportedError, UsageError, WindrowError
 from windrow.kernels.zset.relation import AT, DIFF, ENTER, LEAVE
+from windrow.spark.analysis.keyed_rows import sort_key
 from windrow.spark.arrow import contains, is_orderable
 from windrow.spark.gateway import Gateway
 from windrow.spark.logs.session_streams import ROWTIME, Stream, rescaled
+from windrow.syntax.nodes import OrderItem
 from windrow.syntax.sqltext import SqlText
 
 __all__ = ["AT", "DIFF", "ENTER", "LEAVE", "TimeVarying", "columns_of", "tick_of"]
@@ -112,15 +114,21 @@ class TimeVarying:
         """The rows with the columns' names in queries, and further internal columns."""
         return self.frame.select(*self.columns, *also).toDF(*self.names, *also)
 
-    def at(self, tick: int) -> DataFrame:
-        """The rows at an instant."""
+    def at(self, tick: int, order: Sequence[tuple[int, OrderItem]] = ()) -> DataFrame:
+        """The rows at an instant, sorted by the columns at these places."""
         alive = (F.col(ENTER) <= F.lit(tick)) & (F.lit(tick) < F.col(LEAVE))
-        return self.frame.where(alive).select(*self.columns).toDF(*self.names)
+        rows = self.frame.where(alive).select(*self.columns)
+        if order:
+            names = self.columns
+            rows = rows.orderBy(
+                *(sort_key(names[place], item.descending, item.nulls_first) for place, item in order)
+            )
+        return rows.toDF(*self.names)
 
-    def now(self) -> DataFrame:
-        """The rows at the last instant of the logs."""
+    def now(self, order: Sequence[tuple[int, OrderItem]] = ()) -> DataFrame:
+        """The rows at the last instant of the logs, sorted as :meth:`at` does."""
         ends = self.ends
-        return self.at(ends[1]) if ends is not None else self.visible().limit(0)
+        return self.at(ends[1], order) if ends is not None else self.visible().limit(0)
 
     def changes(self) -> DataFrame:
         """The inserted and deleted rows, with `AT` and the count `DIFF`, which is not 0.

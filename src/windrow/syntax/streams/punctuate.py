@@ -59,6 +59,7 @@ class Punctuate:
 
 
 _HINT = "write PUNCTUATE s BOUND TIMESTAMP '2026-01-31 10:00:00', and STRICT if it is included"
+_EITHER = "write PUNCTUATE s BOUND TIMESTAMP '2026-01-31 10:00:00', or PUNCTUATE s WHERE k = 1"
 _FORMS = "conditions are column = value, <, <=, >, >=, IN (…), BETWEEN … AND …, IS NULL, joined by AND"
 _COMPARISONS = ("=", "<", "<=", ">", ">=")
 
@@ -82,7 +83,7 @@ def parse_punctuate(tokens: TokenList, start: int, stop: int) -> Punctuate | Non
         conditions = parse_conditions(tokens, first, stop)
         return Punctuate(tokens[name].name, (name, name + 1), None, conditions=conditions)
     if name + 1 >= stop or tokens.word(name + 1) != "BOUND":
-        raise _expected(tokens, "BOUND or WHERE", name + 1, stop)
+        raise _expected(tokens, "BOUND or WHERE", name + 1, stop, _EITHER)
     is_strict = stop > first and tokens.word(stop - 1) == "STRICT"
     last = stop - is_strict
     if first >= last:

@@ -23,7 +23,6 @@ from windrow.plan.lineage import Lineage, lineage
 from windrow.plan.nodes import Node as PlanNode
 from windrow.plan.nodes import Sort as PlanSort
 from windrow.plan.reader import NotPlannedError, QueryReader, Texts, reason_of
-from windrow.plan.reader.read_queries import order_at
 from windrow.plan.reasons import Reason
 from windrow.plan.rules import BY_KEYS, applied
 from windrow.spark.analysis.schemas import SparkAnalyser
@@ -32,6 +31,7 @@ from windrow.spark.gateway import Gateway
 from windrow.spark.live.operators.flow_of_plan import flow_of
 from windrow.spark.live.operators.known_streams import KnownStreams
 from windrow.spark.live.operators.row_maps import RowMap
+from windrow.syntax.ordering import order_at
 from windrow.syntax.queries import Select, SetOperationText, Shape, UnknownShapeError, parse_query
 from windrow.syntax.sqltext import SqlText
 from windrow.syntax.window_calls import is_over
