@@ -101,3 +101,33 @@ def test_a_view_whose_values_change_is_refused(sessions):
             " WINDOW BY w AS (TYPE SLIDING ORDER BY i START AS s END UNBOUNDED)) FROM changing AS c"
         )
     assert raised.value.condition == "NONDETERMINISTIC_QUERY"
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT t.x FROM t WHERE t.x <> 0 AND EXISTS ({})",
+        "SELECT * FROM (SELECT t.x FROM t WHERE t.x <> 0 AND EXISTS ({})) AS q",
+        "SELECT t.x FROM t, LATERAL ({}) AS q WHERE t.x <> 0",
+    ],
+    ids=["outermost", "in a subquery", "LATERAL"],
+)
+def test_no_condition_is_tried_for_values_of_rows_that_where_leaves_out(sessions, query):
+    inner = (
+        "SELECT s.i FROM r WHERE r.k = t.k WINDOW BY w AS (TYPE SLIDING PARTITION BY k ORDER BY i"
+        " START AS s ONLY END AS e WHEN e.v / t.x > 2)"
+    )
+    found = sessions[0].sql(query.format(inner)).collect()
+    assert {row.x for row in found} == {4}
+
+
+def test_where_leaves_out_no_windows_on_which_an_outer_join_depends(sessions):
+    clause = "WINDOW BY w AS (TYPE SLIDING ORDER BY i, k START AS s END UNBOUNDED)"
+    inner = f"SELECT s.i FROM r WHERE r.v > t.x {clause}"
+    joined = "FROM t JOIN LATERAL ({}) AS q FULL JOIN VALUES (3), (99) AS u(i) ON q.i = u.i"
+    where = "WHERE t.x > 5 OR t.x IS NULL"
+    same(
+        sessions,
+        f"SELECT t.k, t.x, q.i, u.i {joined.format(inner)} {where}",
+        f"SELECT t.k, t.x, q.i, u.i {joined.format('SELECT r.i FROM r WHERE r.v > t.x')} {where}",
+    )

@@ -115,6 +115,16 @@ def test_it_is_replaced_kept_altered_and_dropped(session):
         session.sql("SELECT * FROM averages")
 
 
+def test_columns_that_a_table_gets_later_are_not_in_it(session):
+    session.sql("CREATE TABLE grows AS SELECT 1 AS k, 1 AS i")
+    clause = "MATCH_RECOGNIZE (PARTITION BY k ORDER BY i ALL ROWS PER MATCH PATTERN (A+) DEFINE A AS TRUE)"
+    session.sql(f"CREATE VIEW grown AS SELECT * FROM grows {clause}")
+    session.sql(f"CREATE VIEW named (a, b) AS SELECT * FROM grows {clause}")
+    session.spark.sql("ALTER TABLE grows ADD COLUMNS (z INT)")
+    assert session.sql("SELECT * FROM grown").df.columns == ["k", "i"]
+    assert session.sql("SELECT * FROM named").df.columns == ["a", "b"]
+
+
 def test_check_plans_and_makes_nothing(session):
     session.check(f"CREATE VIEW averages AS SELECT s.k FROM rows_of_views {CLAUSE}")
     assert not session.spark.catalog.tableExists("averages")

@@ -7,7 +7,7 @@ SELECT … FROM t, LATERAL (SELECT … FROM r WHERE r.v > t.x)
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from windrow.algebra.qualified import relations_of
 from windrow.syntax.blocks import is_set_operator, level_around
@@ -35,13 +35,16 @@ class Scope:
     source
         The relations in FROM, without this word; None behind WINDOW BY, where they are seen no more.
     where
-        WHERE of the query; None where the expression stands in FROM.
+        WHERE of the query; None where the expression stands in FROM and depends on more than it leaves.
+    is_whole
+        Whether the relations are all of the query's.
     """
 
     names: frozenset[str]
     at: int
     source: Range | None
     where: Range | None = None
+    is_whole: bool = False
 
 
 def scopes(tokens: TokenList, at: int, blocks: Sequence[BlockText]) -> Iterator[Scope]:
@@ -93,14 +96,15 @@ def _of_query(
         return None
     source, where = parts
     if source[0] <= at < source[1]:
-        return _left_of(tokens, source, at)
+        left = _left_of(tokens, source, at)
+        return replace(left, where=where) if left is not None and _is_filtered(tokens, source, at) else left
     names = frozenset(relations_of(tokens, (source[0] - 1, source[1])))
     block = next((block for block in blocks if block.source[0] == source[0] - 1), None)
     if block is not None and not _sees_rows(block, at, inside):
         clause = block.clause
         variables = {clause.name.lower(), *(variable.name.lower() for variable in clause.variables())}
         return Scope(names | variables, at, None)
-    return Scope(names, at, source, where)
+    return Scope(names, at, source, where, is_whole=True)
 
 
 _BEGIN = ("SELECT", "FROM")
@@ -114,6 +118,15 @@ def _sees_rows(block: BlockText, at: int, inside: int) -> bool:
     return any(part is not None and part[0] <= at < part[1] for part in parts) or any(
         key[0] <= inside < key[1] for key in keys
     )
+
+
+def _is_filtered(tokens: TokenList, source: Range, at: int) -> bool:
+    """Whether WHERE leaves out what a row of LATERAL has, wherever a condition is about the row to its left.
+
+    Not where a join keeps rows that have no partner there, nor in ON, on which that depends.
+    """
+    words = {tokens.word(one) for one in tokens.level(*source)}
+    return tokens.word(at - 1) == "LATERAL" and words.isdisjoint(("RIGHT", "FULL"))
 
 
 def _left_of(tokens: TokenList, source: Range, at: int) -> Scope | None:

@@ -225,9 +225,11 @@ def create_stored_view(
         raise unsupported_statement(tokens, statement[0], "a permanent view of a live stream", hint)
     if gateway.plan_only:
         return planned
-    columns = [tokens[first].name for first, _ in _columns(tokens, name)]
-    if columns and len(columns) == len(planned.schema):
-        query = f"SELECT * FROM ({query}) AS v({', '.join(map(quoted, columns))})"
+    names = planned.schema.names
+    columns = [tokens[first].name for first, _ in _columns(tokens, name)] or names
+    if len(columns) == len(names):  # else Spark refuses the view; columns that tables get later are not in it
+        listed = (f"{quoted(one)} AS {quoted(column)}" for one, column in zip(names, columns, strict=True))
+        query = f"SELECT {', '.join(listed)} FROM ({query})"
     shown = ".".join(_whole(gateway, name.parts))
     message = (
         f"{shown} {_MARK}, which Spark alone cannot evaluate: read it by windrow.Session(spark).sql(…), or"

@@ -18,11 +18,11 @@ from dataclasses import dataclass, replace
 from windrow.algebra.names import QUALIFIED, of_relation
 from windrow.algebra.rewriting.changing import varies_by_run
 from windrow.algebra.rewriting.outer_references import OuterReference, OuterReferences
-from windrow.algebra.scopes import parts_of_from
+from windrow.algebra.scopes import Scope, parts_of_from
 from windrow.algebra.window_node import Uses, WindowBoundary, WindowFragment
 from windrow.errors import NotSupportedError, Span
 from windrow.syntax.blocks import visible_ctes
-from windrow.syntax.expression_nodes import Name, OperationNode
+from windrow.syntax.expression_nodes import Expression, Name, OperationNode, names_in
 from windrow.syntax.expressions import parse_expression
 from windrow.syntax.nodes import BlockText, BoundaryClause, Cte, Range, Role, Variable
 from windrow.syntax.sqltext import SqlText, quoted
@@ -213,7 +213,7 @@ def outer_values(
         " FROM ",
         text(*scope.source),
     ]
-    where = _filters(tokens, scope.where, text) if _is_outermost(tokens, scope.at) else []
+    where = _filters(tokens, scope, text)
     if where:
         parts += [" WHERE ", SqlText.join(" AND ", where)]
     boundary = clause.label or clause.start
@@ -247,26 +247,29 @@ def _is_lateral(
     return not grouping.isdisjoint(("ALL", "ROLLUP", "CUBE", "GROUPING"))
 
 
-def _is_outermost(tokens: TokenList, at: int) -> bool:
-    """Whether the query around stands in no other, so that its WHERE reads what it has in FROM."""
-    return tokens.parent[at] < 0
+def _filters(tokens: TokenList, scope: Scope, text: Callable[[int, int], SqlText]) -> list[SqlText]:
+    """The conditions of WHERE that are about these relations alone.
 
-
-def _filters(tokens: TokenList, where: Range | None, text: Callable[[int, int], SqlText]) -> list[SqlText]:
-    """The conditions of WHERE that are about rows alone, which leave fewer values."""
-    if where is None:
+    Values of rows that WHERE leaves out would be more work, and a WHEN may fail for them: ``o.x <> 0``.
+    """
+    if scope.where is None:
         return []
-    condition = parse_expression(tokens, *where)
+    condition = parse_expression(tokens, *scope.where)
     is_and = isinstance(condition, OperationNode) and condition.operator == "AND"
     parts = condition.operands if is_and and isinstance(condition, OperationNode) else (condition,)
-    return [
-        SqlText.of("(", text(*part.range), ")")
-        for part in parts
-        if not any(
+    # a bare name is of these relations where there are no others, here and around
+    is_sole = scope.is_whole and tokens.parent[scope.at] < 0
+
+    def is_about_them(part: Expression) -> bool:
+        if any(
             tokens.word(at) in ("SELECT", "WITH", "FROM") or varies_by_run(tokens, at)
             for at in range(*part.range)
-        )
-    ]
+        ):
+            return False
+        names = (name.parts for name in names_in(part))
+        return is_sole or all(len(name) > 1 and name[0].lower() in scope.names for name in names)
+
+    return [SqlText.of("(", text(*part.range), ")") for part in parts if is_about_them(part)]
 
 
 def _refuse_changing(tokens: TokenList, source: Range, ctes: tuple[Cte, ...]) -> None:
