@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import windrow
 
@@ -131,3 +133,52 @@ def test_where_leaves_out_no_windows_on_which_an_outer_join_depends(sessions):
         f"SELECT t.k, t.x, q.i, u.i {joined.format(inner)} {where}",
         f"SELECT t.k, t.x, q.i, u.i {joined.format('SELECT r.i FROM r WHERE r.v > t.x')} {where}",
     )
+
+
+WHERES = (
+    "", "WHERE r.v > {x}", "WHERE r.k = {k} AND r.v >= {x}", "WHERE r.k <=> {k}", "WHERE r.k = {k}",
+    "WHERE coalesce({x}, 3) = r.v OR r.k = {k}",
+)  # fmt: skip
+PARTITIONS = ("", "PARTITION BY r.k", "PARTITION BY r.k + {x}")
+WINDOWS = (
+    "SLIDING {by} ORDER BY r.i START AS s END AS e WHEN e.v > {x}",
+    "SLIDING {by} ORDER BY r.i START AS s WHEN s.k = {k} END AS e WHEN e.v IS NULL OR e.v <= s.v",
+    "SLIDING {by} ORDER BY r.i LABEL AS l WHEN l.v <> {x} START AS s WHEN s.v <= l.v"
+    " ONLY END AS e WHEN e = l",
+    "TUMBLING {by} ORDER BY r.i START AS s WHEN s.v >= {x} ONLY END AS e NEXT AS n WHEN n.v < e.v",
+    "TUMBLING {by} ORDER BY r.i START AS s",
+)
+AGGREGATES = ("SUM(w.v * {x})", "COUNT(w.v)", "MAX(w.v) + {x}")
+numbers = st.none() | st.integers(0, 3)
+
+
+def view(spark, name, columns, rows):
+    """A view of rows of integers."""
+    frame = spark.createDataFrame(list(rows), ", ".join(f"{column} INT" for column in columns))
+    frame.createOrReplaceTempView(name)
+
+
+@settings(max_examples=40)
+@given(
+    st.lists(st.tuples(numbers, numbers), max_size=4),
+    st.lists(st.tuples(numbers, numbers), max_size=6),
+    st.tuples(*map(st.sampled_from, (WHERES, PARTITIONS, WINDOWS, AGGREGATES))),
+)
+@pytest.mark.usefixtures("interpreted")
+def test_each_row_around_has_the_windows_of_its_values(spark, around, rows, parts):
+    session = windrow.Session(spark)
+    view(spark, "o", ("k", "x"), around)
+    view(spark, "r", ("k", "i", "v"), [(k, at, v) for at, (k, v) in enumerate(rows)])
+    where, by, window, aggregate = parts
+    block = f"SELECT s.i, {aggregate} AS a FROM r {where} WINDOW BY w AS (TYPE {window.replace('{by}', by)})"
+    inner = block.format(k="o.k", x="o.x")
+    joined = session.sql(f"SELECT o.k, o.x, q.i, q.a FROM o, LATERAL ({inner}) AS q").collect()
+    counted = session.sql(f"SELECT o.k, o.x, (SELECT COUNT(*) FROM ({inner})) AS n FROM o").collect()
+    wanted, counts = [], []
+    for k, x in around:
+        values = {name: "CAST(NULL AS INT)" if one is None else one for name, one in (("k", k), ("x", x))}
+        found = [tuple(row) for row in session.sql(block.format(**values)).collect()]
+        wanted += [(k, x, *row) for row in found]
+        counts.append((k, x, len(found)))
+    assert sorted(map(tuple, joined), key=repr) == sorted(wanted, key=repr)
+    assert sorted(map(tuple, counted), key=repr) == sorted(counts, key=repr)

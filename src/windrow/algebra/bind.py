@@ -9,16 +9,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from windrow.algebra.aggregates import Aggregates, aggregate_ranges, find_aggregates, find_uses
+from windrow.algebra.bind_matches import MatchBinder, stands_in_from
 from windrow.algebra.bound_statement import BoundStatement
 from windrow.algebra.match_node import (
     Match,
-    MatchExpression,
-    compiled,
-    mentioned_outside,
 )
 from windrow.algebra.names import IDENTITY, QUALIFIED, ROW, order_key, partition_key, verbatim
-from windrow.algebra.navigations import find_leaves
-from windrow.algebra.predicates import refuse_changing_condition, refuse_in_predicate
+from windrow.algebra.predicates import refuse_in_predicate
 from windrow.algebra.qualified import QualifiedFields, find_qualified
 from windrow.algebra.rewriting.correlated import Correlated, find_correlated
 from windrow.algebra.rewriting.grouped_rows import groups
@@ -26,41 +23,26 @@ from windrow.algebra.rewriting.outer_references import find_outer_references
 from windrow.algebra.rewriting.outer_values import OuterValues, outer_values
 from windrow.algebra.row_comparison import compared_rows
 from windrow.algebra.window_node import Uses, Window, WindowBoundary, WindowFragment
-from windrow.algebra.windows_with_patterns import WindowCalls
 from windrow.errors import NotSupportedError, ParseError
 from windrow.syntax.blocks import find_blocks, visible_ctes
-from windrow.syntax.cql_clauses import alias_after, begins_relation
-from windrow.syntax.expression_nodes import Literal, Name, plain_names
+from windrow.syntax.cql_clauses import alias_after
+from windrow.syntax.expression_nodes import Name, plain_names
 from windrow.syntax.expressions import parse_expression
 from windrow.syntax.nodes import (
     BlockText,
     BoundaryClause,
     Cte,
-    OrderItem,
     Range,
     Variable,
     WindowClause,
 )
-from windrow.syntax.patterns.match_nodes import MatchClause, MatchRelation, Named
+from windrow.syntax.patterns.match_nodes import MatchRelation
 from windrow.syntax.patterns.match_recognize import find_matches
 from windrow.syntax.patterns.pattern_windows import PatternBlock, find_pattern_windows
-from windrow.syntax.patterns.row_patterns import variables_of
 from windrow.syntax.sqltext import Piece, RelationText, SqlText, quoted
 from windrow.syntax.tokens import Token, TokenKind, TokenList
 
-__all__ = ["bind", "stands_in_from"]
-
-
-def stands_in_from(tokens: TokenList, index: int) -> bool:
-    """Whether a name stands for a relation of the session, and for no query with a name."""
-    name = tokens[index].name.lower()
-    return (
-        not tokens.is_symbol(index - 1, ".")
-        and not tokens.is_symbol(index + 1, ".")
-        and not tokens.is_symbol(index + 1, "(")
-        and begins_relation(tokens, index)
-        and all(cte.name.lower() != name for cte in visible_ctes(tokens, index))
-    )
+__all__ = ["bind"]
 
 
 def bind(
@@ -132,6 +114,7 @@ class _Binder:
             *find_pattern_windows(tokens),
         ]
         self.windows: dict[Range, Window | Match] = {}
+        self.matches = MatchBinder(self)
 
     # -- text with windows in place of blocks ------------------------------------------------------
 
@@ -178,147 +161,11 @@ class _Binder:
                 case BlockText():
                     bound: Window | Match = self.bind_block(island)
                 case MatchRelation():
-                    bound = self.bind_match(island)
+                    bound = self.matches.of_relation(island)
                 case PatternBlock():
-                    bound = self.bind_pattern_block(island)
+                    bound = self.matches.of_block(island)
             self.windows[island.range] = bound
         return self.windows[island.range]
-
-    def bind_match(self, relation: MatchRelation) -> Match:
-        clause, tokens = relation.clause, self.tokens
-        source = SqlText.of("FROM ", self.text(*relation.source))
-        mentioned = mentioned_outside(tokens, (relation.source[1], relation.range[1]))
-        order_by = self.order(clause) or self.rowtime(relation)
-        prefix = self.prefix(relation.ctes)
-        partition_by = tuple(self.fragment(item) for item in clause.partition_by)
-        measures, at = clause.measures, relation.range[0]
-        return self.match(clause, prefix, source, partition_by, order_by, measures, at, mentioned)
-
-    def bind_pattern_block(self, block: PatternBlock) -> Match:
-        """The windows one after the other, each over the rows and the values of the one before."""
-        prefix, source = self.prefix(block.ctes), self.text(*block.source)
-        calls = WindowCalls(self.tokens, block, self.own)
-        if block.made_by is not None:
-            raise self.not_rewritten(block.made_by)
-        alias = f" AS {quoted(self.tokens[block.alias[0]].name)}" if block.alias else ""
-        for number, window in enumerate(block.windows):
-            # over the values of a window before, the relations of a join are one
-            names = calls.without_relations if number else None
-            order_by = self.order(window.clause, names)
-            if not order_by:
-                self.refuse_streams(block.source, window.clause)
-            found = self.match(
-                window.clause,
-                prefix,
-                source,
-                tuple(self.fragment(item, names) for item in window.clause.partition_by),
-                order_by,
-                calls.measures(window),
-                block.range[0],
-                calls.mentioned,
-            )
-            found = replace(found, functions=calls.functions, members=calls.with_alias(found))
-            source = SqlText.of("FROM ", RelationText(found.key), alias)
-            if number < len(block.windows) - 1:
-                self.windows[block.range[0], -1 - number] = found
-
-        def text(part: Range, replaced: Mapping[Range, str]) -> SqlText:
-            return self.replace(part, calls.without_relations(part) | dict(replaced))
-
-        return replace(found, block=calls.outer(source, text, self.stars(block.select)))
-
-    def match(
-        self,
-        clause: MatchClause,
-        prefix: SqlText,
-        source: SqlText,
-        partition_by: tuple[WindowFragment, ...],
-        order_by: tuple[tuple[WindowFragment, OrderItem], ...],
-        measured: tuple[Named, ...],
-        at: int,
-        mentioned: frozenset[str] | None,
-    ) -> Match:
-        tokens = self.tokens
-        is_ordered = bool(order_by)
-        if not order_by:
-            nowhere = clause.pattern_at[0], clause.pattern_at[0]
-            key = WindowFragment(SqlText.of("CAST(NULL AS INT)"), Literal(nowhere), clause.unordered_at)
-            order_by = ((key, OrderItem(nowhere)),)
-        rows = self.keyed_rows(prefix, source, partition_by, tuple(key for key, _ in order_by))
-        labels = tuple(variables_of(clause.pattern))
-        numbers = {name: number for number, name in enumerate(labels)}
-        members = {name: frozenset([number]) for name, number in numbers.items()}
-        for subset in clause.subsets:
-            members[subset.name] = frozenset(numbers[name] for name in subset.members)
-        tree, program = compiled(clause.pattern, numbers, tokens, clause.pattern_at)
-        known = frozenset(members)
-        in_window = clause.frame is not None
-        for item in (*measured, *clause.defines):
-            self.text(*item.expression)  # binds the clauses of its subqueries, which are run before this one
-        lengths = [length.tokens for length in (clause.within, clause.duration) if length is not None]
-        for condition in (*(item.expression for item in clause.defines), *lengths):
-            refuse_changing_condition(tokens, condition)
-        measures, defines = (
-            tuple(
-                MatchExpression(
-                    item.name,
-                    item.expression,
-                    tokens.span(*item.expression),
-                    find_leaves(
-                        tokens, item.expression, known, in_define=in_define, in_window=in_window, own=self.own
-                    ),
-                )
-                for item in items
-            )
-            for items, in_define in ((measured, False), (clause.defines, True))
-        )
-        return Match(
-            f"__matches{len(self.windows)}_{at}", tokens.sql, tokens, clause, prefix, rows,
-            partition_by, order_by, tree, program, labels, members,
-            measures, defines, mentioned, self.replace, is_ordered=is_ordered,
-        )  # fmt: skip
-
-    def order(
-        self, clause: MatchClause, names: Callable[[Range], dict[Range, str]] | None = None
-    ) -> tuple[tuple[WindowFragment, OrderItem], ...]:
-        """ORDER BY; nothing where it is left out."""
-        return tuple((self.fragment(item.expression, names), item) for item in clause.order_by)
-
-    def not_rewritten(self, made_by: int) -> NotSupportedError:
-        """Windows with patterns over groups or windows, in a text in which these are in no query inside."""
-        return NotSupportedError(
-            "a window with a pattern over what the same block groups is not supported here",
-            condition="UNSUPPORTED_CLAUSE",
-            sql=self.tokens.sql,
-            span=self.tokens[made_by].span,
-            hint="put that part of the query in a subquery in FROM",
-        )
-
-    def refuse_streams(self, source: Range, clause: MatchClause) -> None:
-        """Refuse an arbitrary order of rows of streams, which come in that of their rowtime."""
-        tokens = self.tokens
-        for at in range(*source):
-            if tokens[at].is_name and tokens[at].name.lower() in self.rowtimes and stands_in_from(tokens, at):
-                column = self.rowtimes[tokens[at].name.lower()]
-                raise ParseError(
-                    f"rows of stream {tokens[at].name} have no ORDER BY here",
-                    condition="MISSING_ORDER_BY",
-                    sql=tokens.sql,
-                    span=clause.unordered_at,
-                    hint=f"add ORDER BY {column}, after PARTITION BY",
-                )
-
-    def rowtime(self, relation: MatchRelation) -> tuple[tuple[WindowFragment, OrderItem], ...]:
-        """The order of a stream, where no other is named; none of what is no stream."""
-        (start, stop), tokens = relation.source, self.tokens
-        is_name = stop == start + 1 or alias_after(tokens, start + 1, stop) == stop - 1
-        is_stream = stands_in_from(tokens, start) and tokens[start].name.lower() in self.rowtimes
-        if not is_name or not is_stream:
-            self.refuse_streams(relation.source, relation.clause)
-            return ()
-        column, at = self.rowtimes[tokens[start].name.lower()], (start, start + 1)
-        key = WindowFragment(SqlText.of(quoted(column)), Name((column,), at), tokens.span(*at))
-        return ((key, OrderItem(at)),)
 
     def bind_block(self, block: BlockText) -> Window:
         clause, tokens = block.clause, self.tokens

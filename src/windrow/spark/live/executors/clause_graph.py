@@ -22,8 +22,8 @@ from windrow.spark.live.executors.bucket_task import BucketTask
 from windrow.spark.live.executors.clause import BucketClause
 from windrow.spark.live.executors.packets import Graph, Side, numbered
 from windrow.spark.live.executors.unpacking import Unchanged, outputs
+from windrow.spark.live.input.entry_columns import entries_of, in_one, inside
 from windrow.spark.live.micro_batches.around_clause import AroundClause, chosen_of
-from windrow.spark.live.micro_batches.steps import entries_of, in_one, inside
 from windrow.spark.live.operators.incremental import in_memory
 from windrow.spark.live.plans.clause_plan import SequencePlan
 from windrow.spark.logs.session_streams import ROWTIME

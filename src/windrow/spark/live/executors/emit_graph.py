@@ -21,8 +21,8 @@ from windrow.spark.live.executors.over import Endings, endings_of
 from windrow.spark.live.executors.packets import Graph, Side, numbered
 from windrow.spark.live.executors.programs import Key, key_labels, keys_of, with_tables
 from windrow.spark.live.executors.unpacking import Unchanged, outputs
+from windrow.spark.live.input.entry_columns import entries_of, in_one, inside
 from windrow.spark.live.micro_batches.late_for_groups import judging
-from windrow.spark.live.micro_batches.steps import entries_of, in_one, inside
 from windrow.spark.live.operators.emit_program import MARK, EmitProgram, EmitSource
 from windrow.spark.live.operators.flow import Flow, computed_elsewhere
 from windrow.spark.live.operators.incremental import in_memory

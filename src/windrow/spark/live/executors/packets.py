@@ -22,8 +22,8 @@ from windrow.spark.live.executors.processor import BucketProcessor
 from windrow.spark.live.executors.programs import Key
 from windrow.spark.live.executors.unpacking import late_rows
 from windrow.spark.live.input.arrivals import VIOLATED
+from windrow.spark.live.input.entry_columns import STREAM, inside
 from windrow.spark.live.input.file_order import ORIGIN
-from windrow.spark.live.micro_batches.steps import STREAM, inside
 from windrow.spark.live.plans.live_plan import LivePlan
 from windrow.spark.logs.live_source import BOUND, PRODUCER, PTIME
 from windrow.spark.logs.session_streams import REASON, ROWTIME, Stream

@@ -18,7 +18,7 @@ from windrow.spark.live.executors.packets import Graph, Side, numbered
 from windrow.spark.live.executors.programs import Key, key_labels, keys_of, with_tables
 from windrow.spark.live.executors.unpacking import Shape, outputs, rows_of_groups
 from windrow.spark.live.executors.windowed import BucketWindows, OverWindows
-from windrow.spark.live.micro_batches.steps import STREAM, entries_of, in_one, inside
+from windrow.spark.live.input.entry_columns import STREAM, entries_of, in_one, inside
 from windrow.spark.live.micro_batches.windowed_columns import StageColumns
 from windrow.spark.live.operators.envelopes import IN_MEMORY
 from windrow.spark.live.operators.flow import computed_elsewhere

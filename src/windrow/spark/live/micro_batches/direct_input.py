@@ -14,8 +14,8 @@ from pyspark.sql.types import LongType, StringType, StructType
 
 from windrow.kernels.incremental import Times
 from windrow.spark.gateway import Gateway
+from windrow.spark.live.input.entry_columns import inside
 from windrow.spark.live.input.file_batches import FileBatch, file_batch, ticks_of
-from windrow.spark.live.micro_batches.steps import inside
 from windrow.spark.live.operators.flow import Flow
 from windrow.spark.logs.live_source import BOUND, PLACE, PRODUCER, PTIME, FileColumns
 from windrow.spark.logs.session_streams import ROWTIME, Stream

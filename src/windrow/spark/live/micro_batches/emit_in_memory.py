@@ -28,10 +28,10 @@ from windrow.spark.collected import frame_of_few
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.checkpoints.carried_state import Carried
 from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
+from windrow.spark.live.input.entry_columns import STREAM, inside
 from windrow.spark.live.micro_batches.emit_steps import ROWS, Done, EmittedSteps
 from windrow.spark.live.micro_batches.in_memory import Come, InMemorySteps
 from windrow.spark.live.micro_batches.session_rows import may_be_settled, numbered, settled, settled_at_once
-from windrow.spark.live.micro_batches.steps import STREAM, inside
 from windrow.spark.live.operators.flow import unstable
 from windrow.spark.live.operators.incremental import in_memory
 from windrow.spark.live.plans.emit_flow import EmittedFlow

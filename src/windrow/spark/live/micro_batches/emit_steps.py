@@ -23,10 +23,11 @@ from windrow.spark.collected import few, frame_of_few
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
 from windrow.spark.live.input.arrivals import Arrivals, Came, arrivals
+from windrow.spark.live.input.entry_columns import STREAM, inside
 from windrow.spark.live.input.ticks import TickFiles
 from windrow.spark.live.micro_batches.late_for_groups import JudgedEntries, judged
 from windrow.spark.live.micro_batches.needed_rows import needed
-from windrow.spark.live.micro_batches.steps import STREAM, TICKS, Steps, inside
+from windrow.spark.live.micro_batches.steps import TICKS, Steps
 from windrow.spark.live.operators.watermark_conditions import WatermarkConditions
 from windrow.spark.live.plans.emit_queries import EmittedPlan, KnownWatermarks
 from windrow.spark.live.reports.account import Account

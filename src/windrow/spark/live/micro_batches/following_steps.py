@@ -19,9 +19,10 @@ from pyspark.sql import functions as F
 from windrow.kernels.incremental import InputState
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
+from windrow.spark.live.input.entry_columns import inside
 from windrow.spark.live.micro_batches.in_memory import Come
 from windrow.spark.live.micro_batches.sources_of_clauses import SourcesOfClauses
-from windrow.spark.live.micro_batches.steps import BUFFERED, inside
+from windrow.spark.live.micro_batches.steps import BUFFERED
 from windrow.spark.live.micro_batches.windowed_steps import Arrived, StagedSteps
 from windrow.spark.live.plans.cascade import Cascade
 from windrow.spark.live.plans.live_plan import ContinuousPlan

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cache, cached_property, partial, reduce
+from functools import cache, cached_property, reduce
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -30,7 +30,8 @@ from windrow.spark.jvm.plans import in_session
 from windrow.spark.live.checkpoints.checkpoint import Checkpoint, CommittedBatch
 from windrow.spark.live.checkpoints.side_outputs import Listing, SideOutput
 from windrow.spark.live.input.arrivals import VIOLATED, Arrivals, arrivals
-from windrow.spark.live.input.file_order import origin, placed
+from windrow.spark.live.input.entry_columns import STREAM, entries_of, in_one, inside
+from windrow.spark.live.input.file_order import placed
 from windrow.spark.live.input.malformed import MALFORMED_SCHEMA, malformed_rows, sound_rows, uncomputable_rows
 from windrow.spark.live.micro_batches.uncomputable import Uncomputable, is_of_a_value
 from windrow.spark.live.operators.ended_partitions import Endings
@@ -53,7 +54,7 @@ from windrow.streams import FOREVER, Position
 from windrow.streams.entries import PATTERN, REASONS
 from windrow.syntax.sqltext import quoted
 
-__all__ = ["ASIDE", "BUFFERED", "STREAM", "TICKS", "Steps", "entries_of", "in_one", "inside", "late_shown"]
+__all__ = ["ASIDE", "BUFFERED", "TICKS", "Steps", "late_shown"]
 
 LATE_SCHEMA = StructType(
     [
@@ -67,7 +68,6 @@ LATE_SCHEMA = StructType(
 ASIDE = {"late": LATE_SCHEMA, "malformed": MALFORMED_SCHEMA}
 """The side outputs."""
 
-STREAM = "__stream"
 TICKS = -1
 BUFFERED = "held-"
 
@@ -574,32 +574,3 @@ def late_shown(name: str, stream: Stream, rows: DataFrame) -> DataFrame:
         F.col(PRODUCER).alias("producer"),
         F.col(REASON).alias("reason"),
     )
-
-
-def entries_of(
-    streams: Sequence[tuple[int, str, Stream]], frames: Mapping[str, DataFrame] | None = None
-) -> list[DataFrame]:
-    """Of each stream, by number and name, its number and the columns of its entries under names of their own.
-
-    Parameters
-    ----------
-    frames
-        Entries in place of the streams' own.
-    """
-    parts = []
-    for number, known, stream in streams:
-        assert stream.live is not None
-        frame = stream.live.frame if frames is None else frames[known]
-        fields = [F.col(quoted(name)).alias(inside(number, name)) for name in frame.columns]
-        parts.append(frame.select(F.lit(number).alias(STREAM), *fields, *origin(frame)))
-    return parts
-
-
-def in_one(parts: Sequence[DataFrame]) -> DataFrame:
-    """The rows of all, which have NULL in the columns of others."""
-    return reduce(partial(DataFrame.unionByName, allowMissingColumns=True), parts)
-
-
-def inside(number: int, name: str) -> str:
-    """The name of a stream's column among those of all streams."""
-    return f"__{number}_{name}"

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from windrow.plan.columns import ROWS
 from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
-from windrow.spark.live.micro_batches.steps import inside
+from windrow.spark.live.input.entry_columns import inside
 from windrow.spark.live.reading.windowed_queries import MINE, WindowedQuery, WindowedSide
 from windrow.spark.logs.session_streams import ROWTIME
 from windrow.syntax.sqltext import quoted

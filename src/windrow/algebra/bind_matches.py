@@ -1,0 +1,229 @@
+"""MATCH_RECOGNIZE and windows with patterns as nodes: the rows, the pattern, the conditions and measures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from windrow.algebra.match_node import Match, MatchExpression, compiled, mentioned_outside
+from windrow.algebra.navigations import find_leaves
+from windrow.algebra.predicates import refuse_changing_condition
+from windrow.algebra.window_node import Window, WindowFragment
+from windrow.algebra.windows_with_patterns import WindowCalls
+from windrow.errors import NotSupportedError, ParseError
+from windrow.syntax.blocks import visible_ctes
+from windrow.syntax.cql_clauses import alias_after, begins_relation
+from windrow.syntax.expression_nodes import Literal, Name
+from windrow.syntax.nodes import Cte, OrderItem, Range
+from windrow.syntax.patterns.match_nodes import MatchClause, MatchRelation, Named
+from windrow.syntax.patterns.pattern_windows import PatternBlock
+from windrow.syntax.patterns.row_patterns import variables_of
+from windrow.syntax.sqltext import RelationText, SqlText, quoted
+from windrow.syntax.tokens import TokenList
+
+__all__ = ["MatchBinder", "stands_in_from"]
+
+
+def stands_in_from(tokens: TokenList, index: int) -> bool:
+    """Whether a name stands for a relation of the session, and for no query with a name."""
+    name = tokens[index].name.lower()
+    return (
+        not tokens.is_symbol(index - 1, ".")
+        and not tokens.is_symbol(index + 1, ".")
+        and not tokens.is_symbol(index + 1, "(")
+        and begins_relation(tokens, index)
+        and all(cte.name.lower() != name for cte in visible_ctes(tokens, index))
+    )
+
+
+class Texts(Protocol):
+    """The SQL of a statement's parts, in which the clauses inside read their windows and matches."""
+
+    tokens: TokenList
+    rowtimes: Mapping[str, str]
+    own: frozenset[str]
+    windows: dict[Range, Window | Match]
+
+    def text(self, start: int, stop: int) -> SqlText:
+        """A stretch of the user's text."""
+
+    def prefix(self, ctes: tuple[Cte, ...]) -> SqlText:
+        """WITH and the named queries that a clause sees."""
+
+    def fragment(
+        self, tokens: Range, names: Callable[[Range], dict[Range, str]] | None = None
+    ) -> WindowFragment:
+        """An expression, with what `names` says in place of stretches of it."""
+
+    def keyed_rows(
+        self,
+        prefix: SqlText,
+        source: SqlText,
+        partition_by: tuple[WindowFragment, ...],
+        order_by: tuple[WindowFragment, ...],
+        qualified: Sequence[SqlText] = (),
+    ) -> SqlText:
+        """Every row as a struct, and its keys."""
+
+    def replace(self, tokens: Range, replaced: Mapping[Range, str]) -> SqlText:
+        """A stretch with other words in places of it."""
+
+    def stars(self, select: Range) -> list[int]:
+        """Where a bare * stands as an item of SELECT."""
+
+
+class MatchBinder:
+    """Makes nodes of the clauses of a statement."""
+
+    def __init__(self, texts: Texts) -> None:
+        self._texts, self._tokens = texts, texts.tokens
+        self._rowtimes, self._own = texts.rowtimes, texts.own
+
+    def of_relation(self, relation: MatchRelation) -> Match:
+        """MATCH_RECOGNIZE after a relation."""
+        clause, tokens = relation.clause, self._tokens
+        source = SqlText.of("FROM ", self._texts.text(*relation.source))
+        mentioned = mentioned_outside(tokens, (relation.source[1], relation.range[1]))
+        order_by = self._order(clause) or self._rowtime(relation)
+        prefix = self._texts.prefix(relation.ctes)
+        partition_by = tuple(self._texts.fragment(item) for item in clause.partition_by)
+        measures, at = clause.measures, relation.range[0]
+        return self._match(clause, prefix, source, partition_by, order_by, measures, at, mentioned)
+
+    def of_block(self, block: PatternBlock) -> Match:
+        """The windows one after the other, each over the rows and the values of the one before."""
+        prefix, source = self._texts.prefix(block.ctes), self._texts.text(*block.source)
+        calls = WindowCalls(self._tokens, block, self._own)
+        if block.made_by is not None:
+            raise self._not_rewritten(block.made_by)
+        alias = f" AS {quoted(self._tokens[block.alias[0]].name)}" if block.alias else ""
+        for number, window in enumerate(block.windows):
+            # over the values of a window before, the relations of a join are one
+            names = calls.without_relations if number else None
+            order_by = self._order(window.clause, names)
+            if not order_by:
+                self._refuse_streams(block.source, window.clause)
+            found = self._match(
+                window.clause,
+                prefix,
+                source,
+                tuple(self._texts.fragment(item, names) for item in window.clause.partition_by),
+                order_by,
+                calls.measures(window),
+                block.range[0],
+                calls.mentioned,
+            )
+            found = replace(found, functions=calls.functions, members=calls.with_alias(found))
+            source = SqlText.of("FROM ", RelationText(found.key), alias)
+            if number < len(block.windows) - 1:
+                self._texts.windows[block.range[0], -1 - number] = found
+
+        def text(part: Range, replaced: Mapping[Range, str]) -> SqlText:
+            return self._texts.replace(part, calls.without_relations(part) | dict(replaced))
+
+        return replace(found, block=calls.outer(source, text, self._texts.stars(block.select)))
+
+    def _match(
+        self,
+        clause: MatchClause,
+        prefix: SqlText,
+        source: SqlText,
+        partition_by: tuple[WindowFragment, ...],
+        order_by: tuple[tuple[WindowFragment, OrderItem], ...],
+        measured: tuple[Named, ...],
+        at: int,
+        mentioned: frozenset[str] | None,
+    ) -> Match:
+        tokens = self._tokens
+        is_ordered = bool(order_by)
+        if not order_by:
+            nowhere = clause.pattern_at[0], clause.pattern_at[0]
+            key = WindowFragment(SqlText.of("CAST(NULL AS INT)"), Literal(nowhere), clause.unordered_at)
+            order_by = ((key, OrderItem(nowhere)),)
+        rows = self._texts.keyed_rows(prefix, source, partition_by, tuple(key for key, _ in order_by))
+        labels = tuple(variables_of(clause.pattern))
+        numbers = {name: number for number, name in enumerate(labels)}
+        members = {name: frozenset([number]) for name, number in numbers.items()}
+        for subset in clause.subsets:
+            members[subset.name] = frozenset(numbers[name] for name in subset.members)
+        tree, program = compiled(clause.pattern, numbers, tokens, clause.pattern_at)
+        known = frozenset(members)
+        in_window = clause.frame is not None
+        for item in (*measured, *clause.defines):
+            self._texts.text(
+                *item.expression
+            )  # binds the clauses of its subqueries, which are run before this one
+        lengths = [length.tokens for length in (clause.within, clause.duration) if length is not None]
+        for condition in (*(item.expression for item in clause.defines), *lengths):
+            refuse_changing_condition(tokens, condition)
+        measures, defines = (
+            tuple(
+                MatchExpression(
+                    item.name,
+                    item.expression,
+                    tokens.span(*item.expression),
+                    find_leaves(
+                        tokens,
+                        item.expression,
+                        known,
+                        in_define=in_define,
+                        in_window=in_window,
+                        own=self._own,
+                    ),
+                )
+                for item in items
+            )
+            for items, in_define in ((measured, False), (clause.defines, True))
+        )
+        return Match(
+            f"__matches{len(self._texts.windows)}_{at}", tokens.sql, tokens, clause, prefix, rows,
+            partition_by, order_by, tree, program, labels, members,
+            measures, defines, mentioned, self._texts.replace, is_ordered=is_ordered,
+        )  # fmt: skip
+
+    def _order(
+        self, clause: MatchClause, names: Callable[[Range], dict[Range, str]] | None = None
+    ) -> tuple[tuple[WindowFragment, OrderItem], ...]:
+        """ORDER BY; nothing where it is left out."""
+        return tuple((self._texts.fragment(item.expression, names), item) for item in clause.order_by)
+
+    def _not_rewritten(self, made_by: int) -> NotSupportedError:
+        """Windows with patterns over groups or windows, in a text in which these are in no query inside."""
+        return NotSupportedError(
+            "a window with a pattern over what the same block groups is not supported here",
+            condition="UNSUPPORTED_CLAUSE",
+            sql=self._tokens.sql,
+            span=self._tokens[made_by].span,
+            hint="put that part of the query in a subquery in FROM",
+        )
+
+    def _refuse_streams(self, source: Range, clause: MatchClause) -> None:
+        """Refuse an arbitrary order of rows of streams, which come in that of their rowtime."""
+        tokens = self._tokens
+        for at in range(*source):
+            if (
+                tokens[at].is_name
+                and tokens[at].name.lower() in self._rowtimes
+                and stands_in_from(tokens, at)
+            ):
+                column = self._rowtimes[tokens[at].name.lower()]
+                raise ParseError(
+                    f"rows of stream {tokens[at].name} have no ORDER BY here",
+                    condition="MISSING_ORDER_BY",
+                    sql=tokens.sql,
+                    span=clause.unordered_at,
+                    hint=f"add ORDER BY {column}, after PARTITION BY",
+                )
+
+    def _rowtime(self, relation: MatchRelation) -> tuple[tuple[WindowFragment, OrderItem], ...]:
+        """The order of a stream, where no other is named; none of what is no stream."""
+        (start, stop), tokens = relation.source, self._tokens
+        is_name = stop == start + 1 or alias_after(tokens, start + 1, stop) == stop - 1
+        is_stream = stands_in_from(tokens, start) and tokens[start].name.lower() in self._rowtimes
+        if not is_name or not is_stream:
+            self._refuse_streams(relation.source, relation.clause)
+            return ()
+        column, at = self._rowtimes[tokens[start].name.lower()], (start, start + 1)
+        key = WindowFragment(SqlText.of(quoted(column)), Name((column,), at), tokens.span(*at))
+        return ((key, OrderItem(at)),)

@@ -1,0 +1,47 @@
+"""The entries of several streams as one DataFrame, in which the columns of each have names of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial, reduce
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from windrow.spark.live.input.file_order import origin
+from windrow.spark.logs.session_streams import Stream
+from windrow.syntax.sqltext import quoted
+
+__all__ = ["STREAM", "entries_of", "in_one", "inside"]
+
+STREAM = "__stream"
+"""The number of the stream of an entry."""
+
+
+def entries_of(
+    streams: Sequence[tuple[int, str, Stream]], frames: Mapping[str, DataFrame] | None = None
+) -> list[DataFrame]:
+    """Of each stream, by number and name, its number and the columns of its entries under names of their own.
+
+    Parameters
+    ----------
+    frames
+        Entries in place of the streams' own.
+    """
+    parts = []
+    for number, known, stream in streams:
+        assert stream.live is not None
+        frame = stream.live.frame if frames is None else frames[known]
+        fields = [F.col(quoted(name)).alias(inside(number, name)) for name in frame.columns]
+        parts.append(frame.select(F.lit(number).alias(STREAM), *fields, *origin(frame)))
+    return parts
+
+
+def in_one(parts: Sequence[DataFrame]) -> DataFrame:
+    """The rows of all, which have NULL in the columns of others."""
+    return reduce(partial(DataFrame.unionByName, allowMissingColumns=True), parts)
+
+
+def inside(number: int, name: str) -> str:
+    """The name of a stream's column among those of all streams."""
+    return f"__{number}_{name}"
