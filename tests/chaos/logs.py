@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import functions as F
 
-from tests.live.test_law import COLUMNS, SCHEMA, admitted, table
+from tests.live.random_logs import COLUMNS, SCHEMA, admitted, table
 from windrow import Session
 from windrow.spark.live.checkpoints.side_outputs import Listing, SideOutput
 from windrow.streams import FOREVER, NamedStream, Ordering, Producer

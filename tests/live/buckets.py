@@ -8,7 +8,7 @@ from itertools import pairwise
 from pyspark import cloudpickle
 from pyspark.sql import functions as F
 
-from tests.live.test_law import table
+from tests.live.random_logs import table
 from windrow.spark.live.executors import bucket as buckets_of
 from windrow.spark.live.executors.bucket import advanced
 from windrow.spark.live.executors.bucket_account import BucketAccount

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.live.random_logs import COLUMNS, ended, entry, table
 from tests.live.stepping import law
 from tests.live.test_emit_law import OVER, WATERMARK
-from tests.live.test_law import COLUMNS, ended, entry, table
 from windrow import Session, WindrowError
 from windrow.errors import ExecutionError
 from windrow.kernels.reference.emit import late_for, watermarks_before

@@ -13,8 +13,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pyspark.sql import functions as F
 
+from tests.live.random_logs import COLUMNS, LAGS, log, table
 from tests.live.stepping import in_micro_batches, law
-from tests.live.test_law import COLUMNS, LAGS, log, table
 from tests.live.test_named import ORDERINGS, calls, opened
 from tests.live.test_named import recorded as written
 from windrow import Session, WindrowError

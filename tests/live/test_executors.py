@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.live.buckets import in_buckets
+from tests.live.random_logs import COLUMNS, LAGS, admitted, entry, recorded, row
 from tests.live.stepping import law, total
-from tests.live.test_law import COLUMNS, LAGS, admitted, entry, recorded, row
 from windrow import Memory, Session
 from windrow.errors import InputError, NotSupportedError, UsageError, WindrowError
 from windrow.spark.live import hosts

@@ -7,9 +7,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.live.buckets import in_buckets
+from tests.live.random_clauses import ORDER, sequences
+from tests.live.random_logs import LAGS, admitted, row, table
 from tests.live.stepping import in_micro_batches, law, rows_of
 from tests.live.test_executors import declared, on_executors, one_producer, put, session, small, written
-from tests.live.test_law import LAGS, ORDER, admitted, row, sequences, table
 from windrow import Memory, Session
 from windrow.errors import NotSupportedError, UsageError
 from windrow.kernels.incremental import chunking

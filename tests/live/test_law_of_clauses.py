@@ -1,0 +1,232 @@
+"""Live windows and matches are those of the whole log, wherever it is cut and wherever they are killed."""
+
+from __future__ import annotations
+
+import re
+from itertools import cycle
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from tests.live.random_clauses import AGGREGATES, ORDER, sequences
+from tests.live.random_logs import LAGS, admitted, ended, live, log, recorded, table
+from tests.live.stepping import law, rows_of, total
+from windrow import Session
+
+
+@law(4)
+@given(
+    log,
+    st.sampled_from(LAGS),
+    st.lists(st.floats(0, 1), max_size=3),
+    st.sets(st.integers(0, 3), max_size=1),
+    st.sampled_from(["driver", "both", "tasks"]),
+    st.lists(st.integers(1, 8), min_size=1, max_size=3),
+    sequences(),
+)
+@example(
+    [("a", 0, 1, 1, None), ("b", 1, 1, 3, None), ("a", 3, 1, 2, 2), ("b", 4, 1, 1, 4), ("a", 8, 1, 1, 8)],
+    None,
+    [0.4, 0.7],
+    {1},
+    "tasks",
+    [3, 8, 1],
+    f"SELECT * FROM s MATCH_RECOGNIZE (PARTITION BY k {ORDER} MEASURES MATCH_NUMBER() AS n, FIRST(ts) AS t"
+    " ALL ROWS PER MATCH WITH UNMATCHED ROWS PATTERN (a b) WITHIN 3 DEFINE b AS b.v > a.v)",
+)
+@example(
+    [("a", 0, 1, 1, None), ("b", 1, 1, 3, None), ("a", 3, 1, 2, 2), ("a", 4, 1, 1, 4), ("a", 8, 1, 1, 8)],
+    None,
+    [0.4, 0.7],
+    {1},
+    "driver",
+    [1],
+    f"SELECT *, t OVER w, count(*) OVER w AS n FROM s WINDOW w AS (PARTITION BY k {ORDER}"
+    " MEASURES LAST(ts) AS t ROWS BETWEEN CURRENT ROW AND 2 FOLLOWING PATTERN (a b+)"
+    " DEFINE b AS b.v <= NEXT(b.v) OR b.v > a.v)",
+)
+@example(
+    [("a", 0, 1, 1, None), ("b", 1, 1, 3, None), ("a", 3, 1, 2, 2), ("a", 4, 1, 1, 4), ("a", 8, 1, 1, 8)],
+    None,
+    [0.4, 0.7],
+    {1},
+    "both",
+    [2, 1],
+    f"SELECT * FROM s MATCH_RECOGNIZE (PARTITION BY k {ORDER} MEASURES MATCH_NUMBER() AS n, FIRST(ts) AS t,"
+    " COUNT(*) AS c ALL MATCHES PATTERN (a b | a+ $) DEFINE b AS b.v > a.v)",
+)
+@example(
+    [("a", 0, 1, 1, None), ("b", 1, 1, 3, None), ("a", 3, 1, 2, 2), ("a", 4, 1, 1, 4), ("a", 8, 1, 1, 8)],
+    None,
+    [0.4, 0.7],
+    {1},
+    "both",
+    [2, 1],
+    f"SELECT * FROM s MATCH_RECOGNIZE (PARTITION BY k {ORDER} MEASURES FIRST(ts) AS t,"
+    " SUM(DISTINCT v) AS total, MAX_BY(a.ts, a.ts) FILTER (WHERE a.v < 3) AS m"
+    " ALL ROWS PER MATCH PATTERN (a+ b) DEFINE b AS b.v < a.v)",
+)
+@pytest.mark.usefixtures("interpreted")
+def test_windows_and_patterns_live_are_those_of_the_whole_log(
+    spark, tmp_path_factory, s, lag, cuts, kills, by, buckets, query
+):
+    """Also where the tasks of each step deal the partitions to another number of buckets."""
+    folder = tmp_path_factory.mktemp("live")
+    logs = {"s": ended(s)}
+    if not admitted(logs["s"], lag):
+        return
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("windrow.spark.live.micro_batches.steps.FEW", -1 if by == "tasks" else 20_000)
+        # by both: in memory while nothing is kept, of what the other way has left too
+        most = {"driver": 1 << 22, "tasks": -1, "both": 0}[by]
+        patch.setattr("windrow.spark.live.micro_batches.clause_steps.MOST", most)
+        turns = cycle(buckets)
+        patch.setattr("windrow.spark.live.operators.clause_operator.shuffled", lambda _: next(turns))
+        found = rows_of(live(spark, folder, logs, lag, cuts, kills, query))
+    for execution in ("batch", "reference"):
+        session = Session(spark, execution=execution)
+        session.register("s", table([(*row, None) for _, *row in admitted(logs["s"], lag)]).drop_columns("b"))
+        assert found == rows_of([session.sql(query).to_arrow()])
+
+
+# -- conditions that Spark evaluates over pairs of rows ---------------------------------------------------
+
+FAR, IN_WORDS = re.compile(r"far\(([\w.]+), ([\w.]+)\)"), r"abs(\1 - \2) >= 2"
+PAIRED = [
+    "START AS s PREV AS sp WHEN sp IS NULL OR upper(concat(sp.p, s.p)) = 'AB'"
+    " END AS e NEXT AS en WHEN en.ts - s.ts > 2 OR en IS NULL",
+    "START AS s AT sa NEXT AS sn WHEN sn.v >= s.v END AS e AT ea NEXT AS en WHEN far(en.v, s.v) OR ea = 4",
+    "START AS s ONLY END AS e PREV AS ep WHEN upper(concat(ep.p, e.p)) = 'AB' AND e.ts > s.ts",
+    "LABEL AS l START AS s WHEN l.ts - s.ts <= 2 END AS e WHEN e.ts > l.ts AND far(s.v, e.v)",
+    "LABEL AS l AT la START AS s AT sa WHEN sa = la - 1 AND upper(l.p || s.p) = 'BA' END AS e WHEN e = l",
+    "LABEL AS l NEXT AS ln WHEN far(l.v, ln.v) ONLY START AS s WHEN far(s.v, l.v) END AS e WHEN e.v > s.v",
+]
+
+
+@law(1)
+@given(
+    log,
+    st.lists(st.floats(0, 1), min_size=1, max_size=2),
+    st.sets(st.integers(0, 1), max_size=1),
+    st.just(False),
+    st.sampled_from(["SLIDING", "TUMBLING"]),
+    st.sampled_from(PAIRED),
+)
+@example(
+    [("a", 0, 1, 1, None), ("b", 1, 1, 3, None), ("a", 3, 1, 2, 2), ("b", 4, 1, 0, 4), ("a", 8, 1, 3, 8)],
+    [0.5],
+    set(),
+    True,
+    "SLIDING",
+    PAIRED[3],
+)
+@pytest.mark.usefixtures("interpreted")
+def test_conditions_over_pairs_of_rows_live_are_those_of_the_whole_log(
+    spark, tmp_path_factory, s, cuts, kills, by_tasks, kind, clause
+):
+    folder = tmp_path_factory.mktemp("live")
+    logs = {"s": ended(s)}
+    if not admitted(logs["s"], None):
+        return
+    spark.udf.register("far", lambda v, u: None not in (v, u) and abs(v - u) >= 2, "boolean")
+    rows = table([(*row, None) for _, *row in admitted(logs["s"], None)]).drop_columns("b")
+    query = f"SELECT *, {AGGREGATES} FROM s WINDOW BY w AS (TYPE {kind} PARTITION BY k {ORDER} {clause})"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("windrow.spark.live.micro_batches.steps.FEW", -1 if by_tasks else 20_000)
+        found = rows_of(live(spark, folder, logs, None, cuts, kills, query))
+    for execution, text in (("batch", query), ("reference", FAR.sub(IN_WORDS, query))):
+        session = Session(spark, execution=execution)
+        session.register("s", rows)
+        assert found == rows_of([session.sql(text).to_arrow()])
+
+
+# -- what follows windows and patterns -----------------------------------------------------------------
+
+GAPS = (
+    f"SELECT s.ts, s.k, COUNT(w) AS n FROM s WINDOW BY w AS (TYPE TUMBLING PARTITION BY k {ORDER}"
+    " START AS s END AS e NEXT AS en WHEN en.ts - e.ts > 1 OR en IS NULL)"
+)
+AHEAD = (
+    f"SELECT l.ts, l.k, COUNT(w) AS n FROM s WINDOW BY w AS (TYPE SLIDING {ORDER}"
+    " LABEL AS l START AS a WHEN l.ts - a.ts <= 2 END AS e WHEN e.ts - l.ts >= 1)"
+)
+RISES = (
+    f"SELECT * FROM s MATCH_RECOGNIZE (PARTITION BY k {ORDER} MEASURES LAST(ts) AS ts, COUNT(*) AS n"
+    " PATTERN (a b+) WITHIN 4 DEFINE b AS b.ts > a.ts)"
+)
+FOLLOWING = [
+    "SELECT k, COUNT(*) AS c, SUM(n) AS n FROM ({}) [RANGE 3] AS x GROUP BY k",
+    "SELECT a.k, a.n, b.v FROM ({}) [RANGE 3] AS a, s [RANGE 2] AS b WHERE a.k = b.k",
+    "SELECT COUNT(*) AS c FROM ({}) [ROWS 2] AS x",
+    "SELECT ISTREAM(x.k, y.v) FROM ({}) [PARTITION BY k ROWS 1] AS x JOIN t [NOW] AS y ON x.k = y.k",
+    "SELECT k, SUM(n) AS n FROM ({}) [RANGE UNBOUNDED] AS x WHERE n > 1 GROUP BY k HAVING COUNT(*) < 3",
+    "SELECT k, n FROM ({}) [RANGE 2] AS x UNION SELECT k, v FROM t [RANGE 1] AS y",
+    "SELECT k, SUM(n) OVER (PARTITION BY k) AS n FROM ({}) [RANGE 3] AS x",
+]
+CLAUSES = [
+    "SELECT t.k, t.ts, SUM(w.n) AS n FROM ({}) WINDOW BY w AS (TYPE SLIDING PARTITION BY k ORDER BY ts, n"
+    " START AS t END AS e WHEN e.ts - t.ts >= 2)",
+    "SELECT * FROM ({}) MATCH_RECOGNIZE (PARTITION BY k ORDER BY ts, n MEASURES FIRST(n) AS m, LAST(ts) AS u"
+    " PATTERN (a b*) DEFINE b AS b.ts - PREV(b.ts) <= 3)",
+    "SELECT k, n FROM ({}) UNION ALL SELECT t.k, COUNT(w) FROM t WINDOW BY w AS (TYPE TUMBLING PARTITION BY k"
+    f" {ORDER} START AS t WHEN t.v > 1)",
+]
+
+
+@law(2)
+@given(
+    log,
+    log,
+    st.lists(st.floats(0, 1), min_size=1, max_size=2),
+    st.sets(st.integers(0, 2), max_size=1),
+    st.just(False),
+    st.sampled_from([GAPS, AHEAD, RISES]),
+    st.sampled_from(FOLLOWING + CLAUSES),
+)
+@example(
+    [("a", 0, 1, 1, None), ("b", 1, 1, 3, None), ("a", 3, 1, 2, 2), ("b", 4, 1, 1, 4), ("a", 8, 1, 1, 8)],
+    [("a", 4, 1, 7, 4)],
+    [0.4, 0.7],
+    {1},
+    True,
+    GAPS,
+    FOLLOWING[1],
+)
+@example(
+    [("a", 0, 1, 1, None), ("b", 1, 1, 3, None), ("a", 3, 1, 2, 2), ("b", 4, 1, 1, 4), ("a", 8, 1, 1, 8)],
+    [("a", 4, 1, 7, 4)],
+    [0.5],
+    {0},
+    True,
+    AHEAD,
+    CLAUSES[1],
+)
+@example(
+    [("a", 0, 1, 1, None), ("b", 1, 1, 3, None), ("a", 3, 1, 2, 2), ("b", 4, 1, 1, 4), ("a", 8, 1, 1, 8)],
+    [],
+    [0.4, 0.7],
+    {1},
+    False,
+    RISES,
+    FOLLOWING[4],
+)
+@pytest.mark.usefixtures("interpreted")
+def test_what_follows_windows_and_patterns_is_that_of_the_whole_log(
+    spark, tmp_path_factory, s, t, cuts, kills, by_tasks, clause, query
+):
+    folder = tmp_path_factory.mktemp("live")
+    query = query.format(clause)
+    logs = {name: ended(entries) for name, entries in (("s", s), ("t", t)) if f" {name} " in query}
+    if not all(admitted(entries, None) for entries in logs.values()):
+        return  # before its first row a stream has no clock, and what reads it waits
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("windrow.spark.live.micro_batches.steps.FEW", -1 if by_tasks else 20_000)
+        patch.setattr("windrow.spark.live.micro_batches.clauses_steps.MOST", -1 if by_tasks else 1 << 22)
+        found = live(spark, folder, logs, None, cuts, kills, query)
+    relation = recorded(spark, logs, None).sql(query)
+    if "[" not in query or "STREAM" in query:
+        assert rows_of(found) == rows_of([relation.to_arrow()])
+        return
+    changed, meant = total(found), total([relation.changelog("diff").to_arrow()])
+    assert (+changed, -changed) == (+meant, -meant)
