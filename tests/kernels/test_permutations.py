@@ -24,7 +24,7 @@ from windrow.algebra.match_node import compiled
 from windrow.errors import AnalysisError
 from windrow.kernels.patterns.at_once import is_simple
 from windrow.kernels.patterns.execution import find_matches
-from windrow.kernels.patterns.program import compile_pattern, listing
+from windrow.kernels.patterns.program import MATCH, compile_pattern, listing
 from windrow.kernels.patterns.tree import Tree
 from windrow.kernels.reference.match_recognize import match_recognize as by_reference
 from windrow.syntax.patterns.row_patterns import parse_pattern
@@ -61,7 +61,8 @@ def tree(text: str) -> Tree:
 
 @settings(max_examples=120, deadline=None)
 @given(
-    st.lists(elements, min_size=2, max_size=3).map(tuple),
+    st.lists(elements, min_size=2, max_size=3).map(tuple)
+    | st.lists(st.sampled_from("ABC"), min_size=4, max_size=5).map(tuple),
     st.sampled_from(["", "C", "B?", "$"]),
     st.dictionaries(st.integers(0, 2), st.sampled_from(sorted(CONDITIONS)), max_size=3),
     partitions,
@@ -70,6 +71,8 @@ def tree(text: str) -> Tree:
 )
 @example(("A", "B+?", "(A | B)"), "", {0: "low", 1: "not low"}, [[2, 2, 1, 2]], "past last", False)
 @example(("A", "B+", "(A | B)"), "", {0: "low"}, [[3, 3, 0, 3]], "past last", False)
+@example(("A", "B", "C", "A", "B"), "C", {0: "low", 1: "not low"}, [[0, 3, 3, 0, 1, 2]], "next", False)
+@example(("A", "^", "B{2}", "C"), "$", {0: "low", 2: "not low"}, [[0, 3, 3, 0], [0, 3, 3, 0]], "next", True)
 @example((("A", "B"), "A?", "C"), "", {0: "low"}, [[0, 0, 1]], "past last", True)
 def test_permute_is_its_alternation_written_out(element, rest, conditions, rows, skip, every):
     short, long = (tree(f"{text} {rest}") for text in (permuted(element), written_out(element)))
@@ -102,20 +105,34 @@ def test_the_elements_of_the_fault_are_matched_in_preference_order():
         assert list(below_two.labels) == labels
 
 
-def test_variables_share_what_their_permutations_begin_with():
-    assert listing(compile_pattern(tree("PERMUTE(A, B, C)")), NAMES)[1:4] == [
+def test_what_follows_a_set_of_variables_is_there_once():
+    assert listing(compile_pattern(tree("PERMUTE(A, B)")), NAMES) == [
+        "0 split 1, 3",
         "1 match A",
-        "2 split 3, 6",
+        "2 jump 5",
         "3 match B",
+        "4 jump 7",
+        "5 match B",
+        "6 jump 9",
+        "7 match A",
+        "8 jump 9",
+        "9 done",
     ]
-    whole, variables = len(compile_pattern(tree("PERMUTE(A, B, C, A, B, C)"))), 720 * 6
-    assert whole < variables
+
+
+@pytest.mark.parametrize("parts", range(2, 9))
+def test_a_permutation_of_variables_has_one_choice_for_each_set_of_them(parts):
+    program = compile_pattern(tree(f"PERMUTE({', '.join('ABC'[at % 3] for at in range(parts))})"))
+    assert np.count_nonzero(program.op == MATCH) == parts * 2 ** (parts - 1)
 
 
 @pytest.mark.parametrize(
     "text",
     [
         "PERMUTE(A+, B+, C+, A+, B+, C+)",
+        "PERMUTE(A+, B, C, A, B, C, A)",
+        "PERMUTE(A, B, C, A, B, C, A, B, C)",
+        f"PERMUTE({', '.join('A' * 60)})",
         "PERMUTE(PERMUTE(A?, B?, C?, A?, B?), PERMUTE(A?, B?, C?, A?, B?))",
         "PERMUTE(" * 30 + "A?" + ", B?, C?)" * 30,
     ],

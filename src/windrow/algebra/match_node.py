@@ -9,7 +9,17 @@ from windrow.algebra.navigations import Leaf
 from windrow.algebra.window_node import WindowFragment
 from windrow.errors import AnalysisError, Span, WindrowError
 from windrow.kernels.patterns.program import PatternProgram, compile_pattern
-from windrow.kernels.patterns.tree import Choice, Edge, Label, Repeat, Sequence, Tree, has_one_way
+from windrow.kernels.patterns.tree import (
+    AnyOrder,
+    Choice,
+    Edge,
+    Label,
+    Repeat,
+    Sequence,
+    Tree,
+    has_one_way,
+    permutations,
+)
 from windrow.syntax.nodes import OrderItem, Range
 from windrow.syntax.patterns import row_patterns
 from windrow.syntax.patterns.match_nodes import MatchClause
@@ -18,6 +28,8 @@ from windrow.syntax.tokens import TokenKind, TokenList
 
 __all__ = ["Match", "MatchExpression", "compiled", "mentioned_outside", "tree_of"]
 
+_MOST_PERMUTED = 6
+"""The permutations of more parts that match in several ways are more instructions than a pattern may have."""
 Replace = Callable[[Range, Mapping[Range, str]], SqlText]
 
 
@@ -80,7 +92,7 @@ class Match:
 
 
 def tree_of(pattern: row_patterns.Pattern, labels: Mapping[str, int], *, excluded: bool = False) -> Tree:
-    """The pattern with numbers for variables; PERMUTE as the alternation of its permutations.
+    """The pattern with numbers for variables.
 
     Raises
     ------
@@ -109,46 +121,25 @@ def tree_of(pattern: row_patterns.Pattern, labels: Mapping[str, int], *, exclude
 
 
 def _permuted(parts: tuple[Tree, ...], span: Span) -> Tree:
-    tree = _alternation(_permutations((), parts))
+    is_long = f"PERMUTE of {len(parts)} parts is too long as the alternation of its permutations"
+    if not all(map(has_one_way, parts)) and len(parts) > _MOST_PERMUTED:
+        raise _too_long(is_long, span)
+    tree = AnyOrder(parts) if all(map(has_one_way, parts)) else permutations(parts)
     try:
         compile_pattern(tree)
-    except AnalysisError as error:
-        raise AnalysisError(
-            f"PERMUTE of {len(parts)} parts is too long as the alternation of its permutations",
-            condition=error.condition,
-            sqlstate=error.sqlstate,
-            span=span,
-            hint="write an alternation of the orders that occur",
-        ) from None
+    except AnalysisError:
+        raise _too_long(is_long, span) from None
     return tree
 
 
-def _permutations(before: tuple[Tree, ...], rest: tuple[Tree, ...]) -> list[Tree]:
-    """The permutations of `rest` behind `before`, in lexicographic order, as parts of an alternation.
-
-    Permutations share what they begin with only where that matches in one way at most: of ``X P | X Q`` all
-    ways through X are tried with P before any is with Q, of ``X (P | Q)`` each with both before the next.
-    """
-    if len(rest) <= 1:
-        return [_sequence(before + rest)]
-    if all(map(has_one_way, before)):
-        orders = [
-            _alternation(_permutations((part,), rest[:at] + rest[at + 1 :])) for at, part in enumerate(rest)
-        ]
-        return [_sequence((*before, _alternation(orders)))] if before else orders
-    return [
-        order
-        for at, part in enumerate(rest)
-        for order in _permutations((*before, part), rest[:at] + rest[at + 1 :])
-    ]
-
-
-def _sequence(parts: tuple[Tree, ...]) -> Tree:
-    return parts[0] if len(parts) == 1 else Sequence(parts)
-
-
-def _alternation(parts: list[Tree]) -> Tree:
-    return parts[0] if len(parts) == 1 else Choice(tuple(parts))
+def _too_long(text: str, span: Span) -> AnalysisError:
+    return AnalysisError(
+        text,
+        condition="PATTERN_TOO_LONG",
+        sqlstate="54001",
+        span=span,
+        hint="write an alternation of the orders that occur",
+    )
 
 
 def compiled(

@@ -20,11 +20,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from windrow.kernels.compiling.chains import walk
-from windrow.kernels.patterns.tree import Choice, Edge, Label, Repeat, Sequence, Tree, is_nullable
+from windrow.kernels.patterns.tree import AnyOrder, Choice, Edge, Label, Repeat, Sequence, Tree, is_nullable
 
 __all__ = ["FoundMatches", "is_simple", "matches_at_once"]
 
 _MOST_RUNS = 40
+_MOST_PERMUTED = 4
+"""The permutations of more parts have more runs."""
 Array = np.ndarray
 Follow = Callable[[Array, Array], Array]
 Solved = tuple[Array, Array | None, Follow]
@@ -85,6 +87,8 @@ def _part(tree: Tree) -> Part | None:
             if len(known) < len(found):
                 return None
             return tuple(known) if isinstance(tree, Sequence) else known
+        case AnyOrder(parts=parts):
+            return _part(tree.written_out()) if len(parts) <= _MOST_PERMUTED else None
         case Repeat():
             return _repeated(tree)
 

@@ -15,11 +15,12 @@ Machine Approach"), with two more for iterations that must take a row:
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 
 from windrow.errors import AnalysisError
-from windrow.kernels.patterns.tree import Choice, Edge, Label, Repeat, Sequence, Tree, is_nullable
+from windrow.kernels.patterns.tree import AnyOrder, Choice, Edge, Label, Repeat, Sequence, Tree, is_nullable
 
 __all__ = [
     "CHECK", "DONE", "END", "JUMP", "MARK", "MATCH", "SPLIT", "START", "PatternProgram", "compile_pattern",
@@ -142,6 +143,8 @@ class _Compiler:
                     self.add_tree(part)
             case Choice(parts=parts):
                 self.choice(parts)
+            case AnyOrder(parts=parts):
+                self.any_order(parts)
             case Repeat():
                 self.repeat(tree)
             case Edge(is_start=is_start):
@@ -157,6 +160,26 @@ class _Compiler:
         self.add_tree(parts[-1])
         for jump in jumps:
             self.code[jump] = (JUMP, len(self.code), 0)
+
+    def any_order(self, parts: tuple[Tree, ...]) -> None:
+        """One choice for each set of parts that may have been taken, not for each order of them."""
+        numbers = range(len(parts))
+        begins: dict[frozenset[int], int] = {}
+        jumps: list[tuple[int, frozenset[int]]] = []
+        for size in numbers:
+            for taken in map(frozenset, combinations(numbers, size)):
+                begins[taken] = len(self.code)
+                *others, last = (number for number in numbers if number not in taken)
+                for number in others:
+                    split = self.add(SPLIT)
+                    self.add_tree(parts[number])
+                    jumps.append((self.add(JUMP), taken | {number}))
+                    self.code[split] = (SPLIT, split + 1, len(self.code))
+                self.add_tree(parts[last])
+                jumps.append((self.add(JUMP), taken | {last}))
+        begins[frozenset(numbers)] = len(self.code)
+        for jump, taken in jumps:
+            self.code[jump] = (JUMP, begins[taken], 0)
 
     def repeat(self, tree: Repeat) -> None:
         part, low, high = tree.part, tree.low, tree.high

@@ -1,15 +1,18 @@
 """Row patterns as trees whose variables are numbers: *labels*.
 
-PERMUTE is an alternation here, of all its permutations. What is tried first is the standard's: the part
-further left of a :class:`Choice`, and of a greedy :class:`Repeat` one more iteration. An iteration beyond the
-least number of them takes at least one row.
+What is tried first is the standard's: the part further left of a :class:`Choice`, and of a greedy
+:class:`Repeat` one more iteration. An iteration beyond the least number of them takes at least one row.
+PERMUTE is the alternation of all its permutations, whose order is lexicographic.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["Choice", "Edge", "Label", "Repeat", "Sequence", "Tree", "has_one_way", "is_nullable", "longest"]
+__all__ = [
+    "AnyOrder", "Choice", "Edge", "Label", "Repeat", "Sequence", "Tree",
+    "has_one_way", "is_nullable", "longest", "permutations",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +48,63 @@ class Repeat:
 
 
 @dataclass(frozen=True, slots=True)
+class AnyOrder:
+    """PERMUTE of parts that match in one way at most: what may follow depends only on which were taken."""
+
+    parts: tuple[Tree, ...]
+
+    def written_out(self) -> Tree:
+        """The alternation of all orders, which share what they begin with.
+
+        >>> AnyOrder((Label(0), Label(1))).written_out() == Choice(
+        ...     (Sequence((Label(0), Label(1))), Sequence((Label(1), Label(0))))
+        ... )
+        True
+        """
+        return permutations(self.parts)
+
+
+@dataclass(frozen=True, slots=True)
 class Edge:
     """No row: true at the partition's start, or at its end."""
 
     is_start: bool
 
 
-Tree = Label | Sequence | Choice | Repeat | Edge
+Tree = Label | Sequence | Choice | Repeat | AnyOrder | Edge
+
+
+def permutations(parts: tuple[Tree, ...]) -> Tree:
+    """The alternation of all permutations, in lexicographic order.
+
+    Permutations share what they begin with only where that matches in one way at most: of ``X P | X Q`` all
+    ways through X are tried with P before any is with Q, of ``X (P | Q)`` each with both before the next.
+    """
+    return _alternation(_permutations((), parts))
+
+
+def _permutations(before: tuple[Tree, ...], rest: tuple[Tree, ...]) -> list[Tree]:
+    """The permutations of `rest` behind `before`, as parts of an alternation."""
+    if len(rest) <= 1:
+        return [_sequence(before + rest)]
+    if all(map(has_one_way, before)):
+        orders = [
+            _alternation(_permutations((part,), rest[:at] + rest[at + 1 :])) for at, part in enumerate(rest)
+        ]
+        return [_sequence((*before, _alternation(orders)))] if before else orders
+    return [
+        order
+        for at, part in enumerate(rest)
+        for order in _permutations((*before, part), rest[:at] + rest[at + 1 :])
+    ]
+
+
+def _sequence(parts: tuple[Tree, ...]) -> Tree:
+    return parts[0] if len(parts) == 1 else Sequence(parts)
+
+
+def _alternation(parts: list[Tree]) -> Tree:
+    return parts[0] if len(parts) == 1 else Choice(tuple(parts))
 
 
 def is_nullable(tree: Tree) -> bool:
@@ -63,7 +116,7 @@ def is_nullable(tree: Tree) -> bool:
     match tree:
         case Label():
             return False
-        case Sequence(parts=parts):
+        case Sequence(parts=parts) | AnyOrder(parts=parts):
             return all(map(is_nullable, parts))
         case Choice(parts=parts):
             return any(map(is_nullable, parts))
@@ -84,7 +137,7 @@ def has_one_way(tree: Tree) -> bool:
             return True
         case Sequence(parts=parts):
             return all(map(has_one_way, parts))
-        case Choice(parts=parts):
+        case Choice(parts=parts) | AnyOrder(parts=parts):
             return len(parts) == 1 and has_one_way(parts[0])
         case Repeat(part=part, low=low, high=high):
             return low == high and has_one_way(part)
@@ -101,7 +154,7 @@ def longest(tree: Tree) -> int | None:
             return 1
         case Edge():
             return 0
-        case Sequence(parts=parts):
+        case Sequence(parts=parts) | AnyOrder(parts=parts):
             lengths = [longest(part) for part in parts]
             return None if None in lengths else sum(length or 0 for length in lengths)
         case Choice(parts=parts):

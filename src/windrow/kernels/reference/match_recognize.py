@@ -272,6 +272,8 @@ def _words(
         case nodes.Choice(parts=parts):
             for part in parts:
                 yield from _words(part, at, taken, excluded, rows, clause)
+        case nodes.AnyOrder():
+            yield from _words(tree.written_out(), at, taken, excluded, rows, clause)
         case nodes.Repeat():
             yield from _repeated(tree, 0, (at, taken, excluded), rows, clause)
         case nodes.Edge(is_start=is_start):

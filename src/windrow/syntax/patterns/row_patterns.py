@@ -33,7 +33,6 @@ __all__ = [
     "variables_written",
 ]
 
-_MOST_PERMUTED = 6
 _DEEPEST = 50
 
 
@@ -283,15 +282,6 @@ class _Parser:
         first = self.at
         close = self.tokens.partner[self.at + 1]
         ranges = self.permuted(self.at + 2, close)
-        if len(ranges) > _MOST_PERMUTED:
-            raise AnalysisError(
-                f"PERMUTE has {len(ranges)} parts, which is {_MOST_PERMUTED} at most",
-                condition="PATTERN_TOO_LONG",
-                sqlstate="54001",
-                sql=self.tokens.sql,
-                span=self.tokens.span(first, close + 1),
-                hint="write an alternation of the orders that occur",
-            )
         if not ranges:
             self.at = close
             self.fail("a variable")
