@@ -67,7 +67,13 @@ def test_a_query_that_fails_exits_with_1_and_no_trace(program):
     assert len(done.stderr.splitlines()) < 6
 
 
-@pytest.mark.parametrize("group", [False, True], ids=["the program alone", "all of its processes"])
+@pytest.mark.parametrize(
+    "group",
+    [
+        pytest.param(False, id="the program alone"),
+        pytest.param(True, id="all of its processes", marks=pytest.mark.long),
+    ],
+)
 def test_an_interrupt_cancels_the_query_and_exits_with_130(start, tmp_path, group):
     path = tmp_path / "out.csv"
     child = start(

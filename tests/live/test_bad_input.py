@@ -360,6 +360,7 @@ def put_as(folder, number, rows, kind):
     pending.rename(folder / f"{number:03}.parquet")
 
 
+@pytest.mark.long
 def test_a_torn_file_of_a_named_stream_is_told_and_the_query_goes_on_when_it_is_restored(spark, tmp_path):
     columns = pa.schema([("ts", pa.int64()), ("k", pa.string()), ("v", pa.int64())])
     stream = NamedStream.create(tmp_path / "s", columns, "ts", unit="seconds")

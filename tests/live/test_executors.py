@@ -210,6 +210,7 @@ def written(spark, folder):
     return sorted(map(tuple, spark.read.parquet(str(folder)).collect()))
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("on_executors")
 def test_a_query_goes_on_with_the_state_store(spark, session, tmp_path, put):
     relation, out = session.sql(PER_KEY), tmp_path / "out"

@@ -134,6 +134,7 @@ RISES = (
 )
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("on_executors")
 def test_a_query_goes_on_with_the_state_store(spark, session, tmp_path, put):
     relation, out = session.sql(RISES), tmp_path / "out"
@@ -163,6 +164,7 @@ def test_a_query_goes_on_with_the_state_store(spark, session, tmp_path, put):
     query.stop()
 
 
+@pytest.mark.long
 def test_windows_are_a_streaming_dataframe_and_so_are_late_rows(spark, session, tmp_path, put):
     put((1, "a", 1), (2, "b", 5), (4, "a", 3))
     put((9, "a", 3), (1, "b", 7), (12, "b", 1))

@@ -312,6 +312,48 @@ def test_two_columns_of_one_name_into_a_folder_are_refused_when_the_query_is_sta
     assert given_by(tmp_path / "out") == []
 
 
+RESPELLED = {
+    "CQL": (
+        "SELECT k, COUNT(*) AS n FROM s [RANGE 3] AS a WHERE v <> 5 GROUP BY k",
+        "select k, COUNT(*) as n -- of each key\n  from s [range 3] as a where v != 5 group by k;",
+    ),
+    "EMIT": (
+        "SELECT k, COUNT(*) AS n FROM s GROUP BY k EMIT STREAM AS op",
+        "select k,COUNT( * ) as n from s group by k emit stream as op",
+    ),
+    "a pattern": (
+        "SELECT m.k, n AS c FROM s MATCH_RECOGNIZE (PARTITION BY k ORDER BY ts MEASURES COUNT(*) AS n "
+        "PATTERN (a b) DEFINE a AS v > 0) AS m",
+        "select m.k, n as c from s match_recognize (partition by k order by ts measures COUNT(*) as n "
+        "pattern (a b) define a as v > 0) as m",
+    ),
+}
+
+
+@pytest.mark.sampled
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize("host", ["driver", "executors"])
+@pytest.mark.parametrize("kind", RESPELLED)
+def test_a_query_that_is_spelled_otherwise_goes_on_with_its_checkpoint(
+    spark, incoming, tmp_path, conf, kind, host
+):
+    conf("spark.windrow.live.host", host)
+    first, again = RESPELLED[kind]
+    sink = Memory()
+    put(incoming, 0, [(0, "a", 1), (1, "b", 1)])
+    for number, text in enumerate((first, again)):
+        options = {"envelope": "op"} if kind == "CQL" else {}
+        query = declared(spark, incoming).sql(text).start(sink, checkpoint=tmp_path / "c", **options)
+        query.process_all_available()
+        query.stop()
+        put(incoming, number + 1, [(5, "a", 1), (12, "b", 1)])
+    with pytest.raises(WindrowError) as caught:
+        declared(spark, incoming).sql(first.replace("COUNT(*)", "MAX(v)")).start(
+            sink, checkpoint=tmp_path / "c", **options
+        )
+    assert caught.value.condition == "CHECKPOINT_OF_ANOTHER_QUERY"
+
+
 @pytest.mark.usefixtures("interpreted")
 @pytest.mark.parametrize(
     ("text", "first", "other"),

@@ -177,6 +177,7 @@ def test_an_alias_that_is_a_variables_name_reads_no_row(session, tmp_path):
     assert taken(session, query, tmp_path, batches) == [([], 2), ([("a", at(0), 2)], 0)]
 
 
+@pytest.mark.long
 def test_bounds_alone_end_sessions_and_matches(session, tmp_path):
     """Times are TIMESTAMPs, whose differences are taken as the session's clock shows them."""
 

@@ -88,6 +88,7 @@ def test_files_whose_strings_are_partly_coded(answers, tmp_path):
     assert answers(one.parent, query)
 
 
+@pytest.mark.long
 def test_predicates_over_fields_and_constants_are_the_kernels(answers, tmp_path):
     pq.write_table(TABLE, tmp_path / "rows.parquet")
     for start in ["s.x < 5", "s.x < 5.25", "s.o BETWEEN 3 AND 30 AND NOT s.flag", "s.x IS NULL OR s.x > 3",

@@ -85,6 +85,7 @@ def in_micro_batches(
     *,
     mode: Mode = "changelog",
     key: Sequence[str] | None = None,
+    on_malformed: str = "fail",
 ) -> Played:
     """The output of a query, micro-batch by micro-batch.
 
@@ -98,14 +99,14 @@ def in_micro_batches(
         The micro-batches after whose output the process is killed; another process runs them again.
     envelope
         The form of the changes; None in another mode.
-    mode, key
+    mode, key, on_malformed
         As for :meth:`windrow.relation.Relation.start`.
     """
     sink = _Killing(kills)
 
     def started() -> Steps:
         taking, form = in_mode(sink, plan, mode, key, envelope, folder)
-        return steps_of(plan, taking, folder, form, "keep")
+        return steps_of(plan, taking, folder, form, "keep", on_malformed)
 
     taking = started()
     try:

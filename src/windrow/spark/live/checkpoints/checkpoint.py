@@ -54,6 +54,7 @@ from windrow.spark.live.sinks.sink import uri, written_to
 from windrow.spark.logs.micro_batch import RetainedRows
 from windrow.streams import Position
 from windrow.streams.durable_files import flush
+from windrow.syntax.canonical_text import canonical_text
 
 __all__ = ["BUCKETS", "Checkpoint", "CommittedBatch", "form_in"]
 
@@ -64,7 +65,7 @@ _VERSION = 6
 _READ = (3, 4, 5, _VERSION)
 """Version 3 had no chunks of the rows of clauses. Up to version 4 the manifest listed no files of late rows,
 and did not name the target of the query. Queries resume from all of them."""
-_SINCE_5 = ("envelope", "target", "parameters")
+_SINCE_5 = ("envelope", "target", "parameters", "canonical_views")
 _META = "step.json"
 _CHUNKS = "chunks"
 _IDENTITY = "identity"
@@ -379,6 +380,10 @@ class Checkpoint:
         """Refuse a checkpoint of another query."""
         for key, value in self.fingerprint.items():
             if was.get(key) == value or (key in _SINCE_5 and key not in was):
+                continue
+            if key == "text" and canonical_text(was[key]) == canonical_text(value):
+                continue
+            if key == "views" and was.get("canonical_views") == self.fingerprint["canonical_views"]:
                 continue
             if key == "target" and self._had(self.identity):
                 continue

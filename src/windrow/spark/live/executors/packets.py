@@ -30,6 +30,7 @@ from windrow.spark.logs.session_streams import REASON, ROWTIME, Stream
 from windrow.spark.runtime.interpreter import map_in_arrow, transform_with_state
 from windrow.spark.tasks.exchange import in_worker
 from windrow.spark.tasks.to_shards import first_of_each
+from windrow.syntax.canonical_text import canonical_text
 from windrow.syntax.sqltext import quoted
 
 __all__ = ["Graph", "Side", "numbered"]
@@ -188,7 +189,10 @@ class Graph:
 
     @property
     def _identity(self) -> str:
-        text = json.dumps(self.plan.fingerprint(), sort_keys=True)
+        fingerprint = self.plan.fingerprint()
+        told = {**fingerprint, "text": canonical_text(fingerprint["text"])}
+        del told["views"]  # as they are written; their canonical texts stay
+        text = json.dumps(told, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
 

@@ -40,6 +40,7 @@ from windrow.spark.logs.micro_batch import InstantSpan
 from windrow.spark.logs.session_streams import ROWTIME, Stream
 from windrow.spark.recorded.continuous_queries import Result
 from windrow.streams import FOREVER, NamedStream, Ordering
+from windrow.syntax.canonical_text import canonical_text
 from windrow.syntax.tokens import tokenize
 
 __all__ = ["ContinuousPlan", "LivePlan", "ReaderPlan", "RowtimePlan", "said_of", "texts_of"]
@@ -241,8 +242,14 @@ class LivePlan(ABC):
             for name in sorted(self.streams)
             if (live := self.catalog.streams[name].live) is not None
         }
-        views = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in self.views().items()}
-        told = {"text": _in_one_line(self.text), "clock": str(self.scale), "streams": streams, "views": views}
+        views = self.views()
+        told = {
+            "text": _in_one_line(self.text),
+            "clock": str(self.scale),
+            "streams": streams,
+            "views": {name: _hash(text) for name, text in views.items()},
+            "canonical_views": {name: _hash(canonical_text(text)) for name, text in views.items()},
+        }
         values = self._parameters()
         return {**told, "parameters": values} if values else told
 
@@ -251,6 +258,10 @@ class LivePlan(ABC):
         tokens, given = tokenize(self.text), self.gateway.parameters
         read = {token.text for before, token in pairwise(tokens.tokens) if before.text == ":"}
         return {name: repr(given[name]) for name in given if name in read or name.startswith(POSITIONAL)}
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def said_of(ordering: Ordering) -> list[str]:
