@@ -156,6 +156,18 @@ def test_kernels_read_no_sql_except_in_the_reference(imported):
     assert [identify(module) for module in reading if part_of(module) in MAY_NOT_IMPORT_SQLGLOT] == []
 
 
+def test_pickles_are_of_tasks_of_one_query_alone(imported):
+    """They can run code when they are read: none is in a file, or from a user."""
+    pickling = {
+        identify(module)
+        for module, names in imported.items()
+        if {"pickle", "_pickle", "cloudpickle", "dill", "joblib", "marshal", "shelve"}
+        & {part for _, name in names for part in name.split(".")}
+    }
+    tasks = ("inbox", "match_phases", "window_phases")
+    assert pickling == {f"kernels/tasks/{name}.py" for name in tasks}
+
+
 def test_the_checks_see_every_form_of_import(tmp_path):
     source = (
         "import windrow.spark.pack as p\n"

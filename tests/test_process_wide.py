@@ -15,12 +15,29 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import AnalysisException
 
+from tests.test_imports import imports, name_of, needed
 from windrow import Memory, Session, WindrowError
 from windrow.spark.runtime.quiet import quiet
 
 PACKAGE = Path(__file__).parents[1] / "src" / "windrow"
-# The command line is a process of its own.
-LIBRARY = [module for module in sorted(PACKAGE.rglob("*.py")) if "cli" not in module.parts]
+MODULES = {name_of(module): module for module in sorted(PACKAGE.rglob("*.py"))}
+PROGRAM = "windrow.cli.main"
+"""The command line, a process of its own; notebooks read the options of its commands and run none of them."""
+
+
+def library() -> list[Path]:
+    """The modules that run in a user's process: all but the command line, and what notebooks need of that."""
+    graph = needed({name: [one for _, one in imports(module)] for name, module in MODULES.items()})
+    found = {name for name in MODULES if not name.startswith("windrow.cli")}
+    waiting = [name for name in found if name.startswith("windrow.notebook")]
+    while waiting:
+        new = {name for name in graph[waiting.pop()] if name != PROGRAM} - found
+        found |= new
+        waiting += new
+    return [MODULES[name] for name in sorted(found)]
+
+
+LIBRARY = library()
 
 CHANGING = (
     *("contextlib.redirect_stdout", "contextlib.redirect_stderr", "contextlib.chdir"),
@@ -56,6 +73,10 @@ _CHANGING = set(CHANGING)
 ALLOWED = {
     ("caches.py", "os.environ"): "read: where the user wants caches to be",
     ("doctor.py", "os.environ"): "read: SPARK_HOME, and for a process of its own",
+    ("cli/keep_java_classes.py", "atexit.register"): "Java's classes are stored when the process has ended",
+    ("cli/keep_java_classes.py", "os.environ"): "read, and for a process of its own",
+    ("cli/keep_java_classes.py", "os.nice"): "in a process of its own, which stores Java's classes",
+    ("cli/output/terminal.py", "os.environ"): "read: what the terminal can show",
     ("notebook/panels.py", "atexit.register"): "panels that wait wake up, so that the process can end",
     ("kernels/stored.py", "sys.modules"): "read: which classes of ours there are",
     ("spark/runtime/java.py", "os.environ"): "read: JAVA_HOME",
@@ -95,6 +116,12 @@ def test_nothing_that_is_the_processs_is_changed():
     }
     assert found - ALLOWED.keys() == set()
     assert ALLOWED.keys() - found == set()  # what has gone leaves the list
+
+
+def test_the_check_sees_what_notebooks_need_of_the_command_line():
+    seen = {str(module.relative_to(PACKAGE)) for module in LIBRARY}
+    assert {"notebook/magics.py", "cli/connection.py", "cli/output/terminal.py"} <= seen
+    assert not {"cli/java_process.py", "cli/reporting.py"} & seen  # they change signal handlers
 
 
 def test_the_check_sees_every_form_of_change():

@@ -20,6 +20,7 @@ from windrow.relation import NamedStreamRelation, Relation
 from windrow.spark.gateway import Gateway, check_dialect
 from windrow.spark.live import Listeners, live_stream
 from windrow.spark.live.queries import SessionCatalog
+from windrow.spark.live.reports.rows_set_aside import SetAside, counted_late
 from windrow.spark.live.sinks.targets import sink_of
 from windrow.spark.logs.table_log import TableLog, of_frame, unit_named
 from windrow.spark.logs.text_log import is_text_log, of_text_log, read_text_log
@@ -552,6 +553,18 @@ class Session:
             if stream.late is not None
         }
         return {name: count for name, count in found.items() if count}
+
+    def set_aside(self, most: int = 3) -> tuple[SetAside, ...]:
+        """The late rows and quarantined bounds of recorded streams: how many of which streams, and why.
+
+        Parameters
+        ----------
+        most
+            So many rows of each stream and reason are with them, those with the least rowtimes.
+        """
+        refresh(self._gateway((), {}), self._catalog, self.execution)
+        late = (stream.own_late() for stream in self._catalog.streams.values())
+        return tuple(one for rows in late if rows is not None for one in counted_late(rows, most))
 
     def _gateway(self, args: Sequence[Any], params: Mapping[str, Any]) -> Gateway:
         _refuse_long_integers([*enumerate(args, 1), *params.items()])

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 from windrow.cli import live_command
+from windrow.cli.progress import Progress
 from windrow.streams import NamedStream
 
 COLUMNS = "(ROWTIME ts TIMESTAMP, ticker STRING, price INT)"
@@ -76,6 +77,8 @@ SELECT STREAM ticker FROM trades;
 SELECT STREAM price FROM prices"""
     options = ["--live", "--trigger", "now", "--format", "csv", "--on-malformed", "keep"]
     monkeypatch.chdir(tmp_path)
+    begun = []
+    monkeypatch.setattr(Progress, "begin", lambda _, what, *__: begun.append(what))
     place = "in the checkpoint: state"
     late = [
         f"rows: 1 late row of trades, below a bound; {place}/rows/late",
@@ -100,9 +103,10 @@ SELECT STREAM price FROM prices"""
     assert_lines(done.stderr.splitlines()[2:], [first, *late, second, *aside])
     done = invoke("run", "-c", script, *options, "--checkpoint", "state")
     assert done.exit_code == 0, done.stderr
-    begun = [f"{name}: continues after micro-batch 0 of its checkpoint" for name in ("rows", "rows-2")]
+    assert begun == ["starting Spark", "planning", "starting Spark", "planning the restart from state"]
+    resumed = [f"{name}: continues after micro-batch 0 of its checkpoint" for name in ("rows", "rows-2")]
     first, second = (f"{name}: no micro-batch after 0 of its checkpoint" for name in ("rows", "rows-2"))
-    assert_lines(done.stderr.splitlines(), [*begun, first, *late, second, *aside])
+    assert_lines(done.stderr.splitlines(), [*resumed, first, *late, second, *aside])
 
 
 def assert_lines(found, expected):

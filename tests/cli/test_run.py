@@ -257,3 +257,16 @@ def test_intervals_of_tables_are_written_as_people_write_them(invoke):
     cells = [cell.strip() for cell in invoke("run", "-c", sql).stdout.split("|")]
     assert {"00:33:02", "1 day 00:00:00", "-2 days 00:00:01.5", "NULL"} <= set(cells)
     assert "INTERVAL '0 00:33:02' DAY TO SECOND" in invoke("run", "-f", "csv", "-c", sql).stdout
+
+
+def test_a_picture_is_of_the_partition_and_of_as_many_rows_as_are_asked_for(invoke, tmp_path):
+    sql = """
+        SELECT s.day FROM VALUES ('a', 1, 3), ('b', 1, 2), ('b', 2, 9), ('b', 3, 8), ('b', 4, 7), ('b', 5, 6)
+            AS t(k, day, val)
+        WINDOW BY w AS (TYPE SLIDING PARTITION BY k ORDER BY day
+            START AS s WHEN s.val > 7 END AS e WHEN e.val < 8)"""
+    picture = tmp_path / "windows.json"
+    done = invoke("run", "-c", sql, "--plot", picture, "--plot-key", "b", "--plot-rows", "4")
+    assert done.exit_code == 0, done.stderr
+    drawn = json.loads(picture.read_text(encoding="utf-8"))
+    assert max(map(len, drawn["datasets"].values())) == 4

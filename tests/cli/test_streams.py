@@ -79,11 +79,37 @@ def test_a_table_does_not_vary(invoke):
     assert "NOT_VARYING" in invoke("run", "-c", "SELECT 1", "--changelog").stderr
 
 
-def test_late_rows_are_counted(invoke, tmp_path):
+def test_late_rows_are_shown_with_their_reason(invoke, tmp_path):
+    """As at the end of live queries: how many, why, and the first three."""
     path = tmp_path / "log.json"
-    path.write_text('{"n": 1, "ts": 5, "upto": 9}\n{"n": 2, "ts": 8}\n{"n": 3, "ts": 9}\n')
+    late = "".join(f'{{"n": {9 - ts}, "ts": {ts}}}\n' for ts in (8, 7, 6, 2))
+    path.write_text(f'{{"n": 0, "ts": 5, "upto": 9}}\n{late}{{"n": 10, "ts": 9}}\n')
     script = f"""CREATE STREAM s (ROWTIME ts BIGINT, PTIME n INT, BOUND upto BIGINT) FROM '{path}';
 SELECT ts FROM s [RANGE UNBOUNDED] WHERE ts > 5"""
     done = invoke("run", "-c", script, "--format", "csv")
     assert done.stdout.split() == ["ts", "9"]
-    assert "late rows of stream s: 1; they are in s_late" in done.stderr
+    assert done.stderr.splitlines() == [
+        "4 late rows of s, below a bound; SELECT * FROM s_late gives all",
+        *(f'  {{"ts":{ts},"n":{9 - ts}}}, rowtime {ts}, bound 9' for ts in (2, 6, 7)),
+        "  and 1 more",
+    ]
+    done = invoke("run", "-c", f"{script}; SELECT COUNT(*) AS n FROM s_late", "--format", "csv")
+    assert done.stdout.split()[2:] == ["n", "4"]
+
+
+def test_late_rows_of_a_named_stream_and_quarantined_ones_are_shown(invoke, tmp_path):
+    script = f"""CREATE STREAM s (ROWTIME ts TIMESTAMP, v INT) LOCATION '{tmp_path / "s"}' FUTURE 1 DAY;
+INSERT INTO s VALUES ('2020-01-01 09:30:00', 1);
+INSERT INTO s VALUES ('2020-01-01 09:29:00', 2), ('2100-01-01 00:00:00', 3)"""
+    done = invoke("run", "-c", script, "--format", "csv")
+    assert done.stdout.split() == [
+        *("inserted,late,rejected,quarantined", "1,0,0,0"),
+        *("inserted,late,rejected,quarantined", "0,0,1,1"),
+    ]
+    told = [line.partition(", producer session-")[0] for line in done.stderr.splitlines()]
+    assert told[0] == "1 late row of s, below a bound; SELECT * FROM s_late gives all"
+    assert told[1].startswith('  {"ts":"2020-01-01T09:29:00')
+    assert told[1].endswith("rowtime 2020-01-01 09:29:00, bound 2020-01-01 09:30:00")
+    assert told[2].startswith("1 quarantined row of s, too far ahead of processing time; SELECT")
+    assert '"v":3' in told[3]
+    assert len(told) == 4

@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from itertools import pairwise
 
+import pyarrow as pa
 import pytest
 from hypothesis import assume, given, reject
 from hypothesis import strategies as st
@@ -24,6 +25,7 @@ from windrow.spark.live import Memory
 from windrow.spark.live.hosts import steps_of
 from windrow.spark.live.micro_batches.emit_in_memory import EmittedInMemory
 from windrow.spark.live.reports.account import Account
+from windrow.streams import NamedStream, Ordering
 from windrow.testing import playing
 
 
@@ -142,6 +144,33 @@ def test_a_query_or_stream_that_is_to_fail_of_late_rows_fails_of_those_late_for_
     late, _ = defined("HOP", 0)
     in_time = [entry for entry in entries if entry[1] not in late]
     assert played(spark, plan, tmp_path / "other", [in_time]).progress["rows_late"] == 0
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_rows_of_a_named_stream_that_are_late_for_a_group_are_told_and_counted(spark, tmp_path):
+    columns = pa.schema([("ts", pa.int64()), ("k", pa.int64())])
+    ordering = Ordering.lagging(LAG)
+    stream = NamedStream.create(tmp_path / "s", columns, "ts", unit="seconds", ordering=ordering)
+    with stream.producer("a") as producer:
+        for number, time in enumerate(TIMES):
+            producer.insert({"ts": time, "k": number})
+    session = Session(spark.newSession())
+    session.stream("s", stream)
+    query = f"SELECT wend, COUNT(*) AS n FROM {WINDOWS['HOP'][0]} GROUP BY wend EMIT STREAM AS diff"
+    late, counts = defined("HOP", 0)
+    relation, sink, options = session.sql(query), Memory(), {"trigger": {"availableNow": True}}
+    running = relation.start(sink, checkpoint=tmp_path / "checkpoint", **options)
+    running.await_termination()
+    told = {name: running.progress[f"rows_{name}"] for name in ("in", "used", "held", "late")}
+    assert told == {"in": 11, "used": 11 - len(late), "held": 0, "late": len(late)}
+    for rows in (running.late, relation.late.df):
+        assert sorted(json.loads(row["row"])["ts"] for row in rows.collect()) == sorted(late)
+    found = Counter()
+    for row in (row for one in sink.batches.values() for row in one.to_pylist()):
+        found[row["wend"]] += row["n"] * row["_diff"]
+    assert {wend: n for wend, n in found.items() if n} == {wend: n for (_, wend), n in counts.items()}
+    with pytest.raises(WindrowError, match="LATE_ROW"):
+        relation.start(Memory(), on_late="fail", **options).await_termination()
 
 
 def recorded(spark, times, **options):

@@ -14,6 +14,7 @@ from functools import partial
 import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
+from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
@@ -207,14 +208,42 @@ def test_malformed_rows_go_apart_wherever_micro_batches_are_cut(spark, tmp_path,
     ]
 
 
-def test_lines_of_json_that_cannot_be_read_end_a_query_or_are_kept(spark, tmp_path):
+WITH_CORRUPT = f"{COLUMNS}, _corrupt_record string"
+JSON = ['{"ts":1,"k":"a","v":1}', '{"ts":', '{"ts":2,"k":"b","v":"x"}', '{"ts":4,"k":"a","v":2}']
+JSON_KEPT = [
+    '{"_corrupt_record":"{\\"ts\\":"}',
+    '{"ts":2,"k":"b","_corrupt_record":"{\\"ts\\":2,\\"k\\":\\"b\\",\\"v\\":\\"x\\"}"}',
+]
+CSV = ["1,a,1", "noon,b,1", "2,b,x", "3,c", "4,a,2"]
+CSV_KEPT = [
+    '{"k":"b","v":1,"_corrupt_record":"noon,b,1"}',
+    '{"ts":2,"k":"b","_corrupt_record":"2,b,x"}',
+    '{"ts":3,"k":"c","_corrupt_record":"3,c"}',
+]
+
+
+def parsed(frame):
+    """Values of JSON within a column, as a query over Kafka has them."""
+    options = {"columnNameOfCorruptRecord": "_corrupt_record"}
+    return frame.select(F.from_json("value", WITH_CORRUPT, options).alias("r")).select("r.*")
+
+
+READERS = {
+    "JSON": (JSON, JSON_KEPT, lambda reader, path: reader.schema(WITH_CORRUPT).json(path)),
+    "CSV": (CSV, CSV_KEPT, lambda reader, path: reader.schema(WITH_CORRUPT).csv(path)),
+    "values of JSON": (JSON, JSON_KEPT, lambda reader, path: parsed(reader.text(path))),
+}
+"""The lines of a file, those that are kept as malformed, and how the file is read."""
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_lines_that_cannot_be_read_end_a_query_or_are_kept(spark, tmp_path, name):
+    lines, kept, read = READERS[name]
     incoming = tmp_path / "incoming"
     incoming.mkdir()
-    lines = ['{"ts":1,"k":"a","v":1}', '{"ts":', '{"ts":2,"k":"b","v":"x"}', '{"ts":4,"k":"a","v":2}']
-    (incoming / "0.json").write_text("\n".join(lines))
+    (incoming / "0.txt").write_text("\n".join(lines))
     session = Session(spark)
-    reader = spark.readStream.schema(f"{COLUMNS}, _corrupt_record string")
-    session.stream("s", reader.json(str(incoming)), rowtime="ts", unit="seconds")
+    session.stream("s", read(spark.readStream, str(incoming)), rowtime="ts", unit="seconds")
     query, sink = session.sql(COUNTS), Memory()
     start = {"checkpoint": tmp_path / "checkpoint", "trigger": {"availableNow": True}, "envelope": "diff"}
     running = query.start(sink, **start)
@@ -224,12 +253,12 @@ def test_lines_of_json_that_cannot_be_read_end_a_query_or_are_kept(spark, tmp_pa
     running.stop()
     running = query.start(sink, on_malformed="keep", **start)
     running.await_termination()
-    assert sorted(row.row for row in running.malformed.collect()) == [
-        '{"_corrupt_record":"{\\"ts\\":"}',
-        '{"ts":2,"k":"b","_corrupt_record":"{\\"ts\\":2,\\"k\\":\\"b\\",\\"v\\":\\"x\\"}"}',
+    assert sorted((row.row, row.reason) for row in running.malformed.collect()) == [
+        (row, "it cannot be read") for row in sorted(kept)
     ]
     progress = running.progress
-    assert [progress[f"rows_{name}"] for name in ("in", "used", "held", "malformed")] == [4, 1, 1, 2]
+    counts = [progress[f"rows_{name}"] for name in ("in", "used", "held", "malformed")]
+    assert counts == [len(lines), 1, 1, len(kept)]
 
 
 def test_a_checkpoint_goes_on_with_its_envelope_and_its_target(spark, tmp_path):

@@ -403,6 +403,35 @@ def test_what_no_operator_does_is_refused_where_it_stands(session, query, at):
         assert query[error.span.start :].startswith(at)
 
 
+WITHIN = "s.auction = b.auction AND s.at BETWEEN b.at AND b.at + 3"
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        f"SELECT STREAM who, item FROM bids b LEFT JOIN sold s ON {WITHIN}",
+        f"SELECT STREAM who, NULL AS item FROM bids b WHERE NOT EXISTS (SELECT 1 FROM sold s WHERE {WITHIN})",
+    ],
+)
+def test_what_is_hinted_of_a_join_within_an_interval_runs(session, query):
+    with pytest.raises(WindrowError, match="UNSUPPORTED_STREAM") as found:
+        session.sql(query).start(Memory())
+    hint = "leave STREAM out and write EMIT STREAM AFTER WATERMARK at the end"
+    assert hint in found.value.hint
+    with session.stream("bids").producer("p") as p, session.stream("sold").producer("q") as q:
+        p.insert([bid(1, 1, 10), bid(2, 2, 10, "bob")])
+        q.insert([{"at": 3, "auction": 1, "item": "pen"}, {"at": 6, "auction": 2, "item": "ink"}])
+        p.finish()
+        q.finish()
+    sink, hinted = Memory(), f"{query.replace('STREAM ', '', 1)} EMIT STREAM AFTER WATERMARK"
+    running = session.sql(hinted).start(sink)
+    running.process_all_available()
+    running.stop()
+    found = {(row[0], row[1]) for row in rows(sink.batches.values())}
+    assert found == {(row[0], row[1]) for row in recorded(session, hinted)}
+    assert found == {("ann", "pen"), ("bob", None)} - ({("ann", "pen")} if "EXISTS" in query else set())
+
+
 def test_what_a_query_gives_is_promised_in_the_stream_into_which_it_goes(spark, session, tmp_path):
     """Proper: what is promised there no later row breaks; and a query over it gives what is final by that."""
     columns = pa.schema([("lot", pa.int64()), ("until", pa.int64()), ("high", pa.int64())])

@@ -67,6 +67,10 @@ OVER = {
     "AS b ON b.ts = a.ts",
     "no partner within an interval": "SELECT s.k, s.v, t.v AS w FROM s LEFT JOIN t ON s.k = t.k AND t.ts "
     "BETWEEN s.ts AND s.ts + 2",
+    "none within an interval": "SELECT k, v FROM s LEFT ANTI JOIN t ON s.k = t.k AND t.ts BETWEEN s.ts AND "
+    "s.ts + 2",
+    "not one within an interval": "SELECT ts, k FROM s WHERE NOT EXISTS (SELECT 1 FROM t WHERE t.k = s.k AND "
+    "t.ts BETWEEN s.ts AND s.ts + 2)",
     "sums in order of time": "SELECT ts, k, SUM(v) OVER (PARTITION BY k ORDER BY ts) AS v FROM s",
     "rows of sessions": "SELECT k, ts, wend FROM SESSION(TABLE s PARTITION BY k, DESCRIPTOR(ts), 1)",
     "a join": "SELECT s.ts, b.k FROM s JOIN s AS b ON s.ts = b.ts AND s.v < b.v",
@@ -261,6 +265,10 @@ def counted(tables):
 @example(*IN_TIME, None, [0.3, 0.6], {1}, f"{OVER['sums in order of time']} {WATERMARK[1]}")
 @example(*IN_TIME, None, [0.3, 0.6], {1}, f"{OVER['no partner within an interval']} {WATERMARK[1]}")
 @example(*SOME_LATE, None, [0.3, 0.6], {1}, f"{OVER['no partner within an interval']} {WATERMARK[1]}")
+@example(*IN_TIME, None, [0.3, 0.6], {1}, f"{OVER['none within an interval']} {WATERMARK[1]}")
+@example(*SOME_LATE, None, [0.3, 0.6], {1}, f"{OVER['none within an interval']} {WATERMARK[1]}")
+@example(*IN_TIME, None, [0.3, 0.6], {1}, f"{OVER['not one within an interval']} {WATERMARK[0]}")
+@example(*SOME_LATE, None, [0.3, 0.6], {1}, f"{OVER['not one within an interval']} {WATERMARK[1]}")
 @example(*IN_TIME, None, [0.3, 0.6], {1}, f"{OVER['rows of sessions']} {WATERMARK[1]}")
 @example(*SOME_LATE, None, [0.3, 0.6], {1}, f"{OVER['groups that may lack a partner']} {HOW[0]}")
 @example(*SOME_LATE, None, [0.3, 0.6], {1}, f"{OVER['groups of an anti join']} {HOW[0]}")

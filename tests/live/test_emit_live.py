@@ -9,6 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.live.stepping import in_micro_batches
+from tests.live.test_named import opened
 from windrow import Memory, Session, WindrowError
 from windrow.spark.live.checkpoints.carried_state import Carried
 from windrow.streams import NamedStream, Ordering
@@ -78,6 +80,49 @@ def test_what_is_due_is_given_while_all_is_silent_and_after_a_restart(session, t
     kept = state["rows", name]
     assert (kept["rows"], kept["why"]) == (2, "rows until the watermark has passed their groups")
     assert "state" in relation.plan()
+
+
+PAYMENTS = "p.ts BETWEEN o.ts AND o.ts + INTERVAL 10 MINUTES"
+UNPAID = {
+    "LEFT JOIN": f"SELECT o.id, p.paid FROM o LEFT JOIN p ON o.id = p.id AND {PAYMENTS}",
+    "LEFT ANTI JOIN": f"SELECT id, NULL AS paid FROM o LEFT ANTI JOIN p ON o.id = p.id AND {PAYMENTS}",
+    "NOT EXISTS": "SELECT id, NULL AS paid FROM o WHERE NOT EXISTS"
+    f" (SELECT 1 FROM p WHERE o.id = p.id AND {PAYMENTS})",
+}
+
+
+@pytest.mark.sampled(every=3)
+@pytest.mark.parametrize("name", UNPAID)
+def test_a_row_without_a_partner_within_minutes_is_given_when_these_are_over(spark, tmp_path, name):
+    columns = pa.schema([("ts", pa.timestamp("us", "UTC")), ("id", pa.int64()), ("paid", pa.int64())])
+    streams = {each: NamedStream.create(tmp_path / each, columns, "ts") for each in ("o", "p")}
+    began = datetime.datetime(2026, 1, 1, 10, tzinfo=datetime.UTC)
+
+    def at(minute, number, paid=None):
+        return {"ts": began + datetime.timedelta(minutes=minute), "id": number, "paid": paid}
+
+    def tick():
+        for stream in streams.values():
+            stream.tick()
+
+    orders, payments = streams["o"].producer("orders"), streams["p"].producer("payments")
+    orders.insert([at(0, 1), at(1, 2)], bound=at(30, 0)["ts"])
+    payments.insert([at(5, 1, 7), at(11, 9, 9)])
+    tick()
+    for minute, late in ((12, at(12, 9, 9)), (12.5, at(12.5, 2, 6))):  # 2 could be paid until 10:11
+        orders.bound(at(minute + 30, 0)["ts"])
+        payments.insert(late)
+        tick()
+    assert [stream.log.last() for stream in streams.values()] == [7, 7]
+    session, frames = opened(spark.newSession(), streams)
+    relation = session.sql(f"{UNPAID[name]} EMIT STREAM AFTER WATERMARK")
+    plan = relation._live
+    given, _ = in_micro_batches(plan, tmp_path, [3 / 7, 5 / 7], {1}, frames, plan.envelope)
+    paid, unpaid = [(1, 7)] if name == "LEFT JOIN" else [], [(2, None)]
+    assert [[(row["id"], row["paid"]) for row in one.to_pylist()] for one in given] == [paid, unpaid, []]
+    assert sorted((row["id"], row["paid"]) for row in relation.collect()) == paid + unpaid
+    for producer in (orders, payments):
+        producer.close()
 
 
 def test_groups_in_place_of_rows_are_in_the_state(session, tmp_path, monkeypatch):

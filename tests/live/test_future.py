@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import os
 import time
+import warnings
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -218,6 +219,29 @@ def test_a_live_query_warns_once_of_a_row_of_a_wrong_clock(session, spark, incom
     assert len(told) == 1
     assert f"by a row of rowtime {FAR:%Y-%m-%d %H:%M:%S}" in told[0]
     assert "FUTURE 1 DAY" in told[0]
+
+
+@pytest.mark.parametrize(("said", "by"), [("row", f", by a row of rowtime {FAR:%Y-%m-%d}"), ("bound", "")])
+def test_a_recorded_query_warns_once_of_a_named_stream_under_a_wrong_clock(session, tmp_path, said, by):
+    stream, query = NamedStream.create(tmp_path / "stream", COLUMNS, "ts"), "SELECT n FROM s [RANGE 100 DAYS]"
+    session.stream("s", stream)
+    producer = stream.producer("p")
+    producer.insert({"ts": NOW, "n": 1})
+    with pytest.warns(RuntimeWarning, match="producer p has reached"):
+        producer.insert({"ts": FAR, "n": 2}) if said == "row" else producer.bound(FAR)
+    with pytest.warns(RuntimeWarning, match="a day ahead") as caught:
+        session.sql(query).collect()
+    (told,) = [str(one.message) for one in caught if "a day ahead" in str(one.message)]
+    assert told.startswith(
+        "stream s is more than a day ahead of its processing time: producer p has reached "
+    )
+    assert f"{FAR:%Y-%m-%d %H:%M:%S}{by}" in told
+    assert "FUTURE 1 DAY" in told
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", "stream s is more than a day ahead")
+        producer.bound(FAR)
+        session.sql(query).collect()
+    producer.close()
 
 
 @pytest.mark.parametrize("zone", ["Europe/Berlin", "+01:00", "UTC"])

@@ -34,7 +34,7 @@ def test_a_rowtime_that_is_given_is_that_of_the_row(spark, tmp_path, given, cond
 @pytest.fixture
 def moving(spark, tmp_path):
     """A session with a stream of two rows and a bound after them, and a stream to insert into."""
-    session = Session(spark)
+    session = Session(spark.newSession())
     for name in ("orders", "later"):
         created = f"CREATE STREAM {name} (ROWTIME ts TIMESTAMP, k STRING)"
         session.sql(f"{created} LOCATION '{tmp_path / name}'")
@@ -46,10 +46,18 @@ def moving(spark, tmp_path):
         session.sql(f"DROP STREAM {name}")
 
 
-def test_bounds_are_shifted_the_same_way_as_rowtimes(moving):
+@pytest.mark.parametrize("in_sql", [False, True], ids=["start", "INSERT INTO"])
+def test_bounds_are_shifted_the_same_way_as_rowtimes(moving, in_sql):
     session, folder = moving
-    relation = session.sql("SELECT STREAM ts + INTERVAL 100 SECONDS AS ts, k FROM orders")
-    query = relation.start(NamedStream.open(folder / "later"), checkpoint=folder / "checkpoint")
+    shifted, checkpoint = (
+        "SELECT STREAM ts + INTERVAL 100 SECONDS AS ts, k FROM orders",
+        folder / "checkpoint",
+    )
+    if in_sql:
+        session.sql(f"SET spark.windrow.checkpoint = {checkpoint}")
+        query = session.sql(f"INSERT INTO later {shifted}").query
+    else:
+        query = session.sql(shifted).start(NamedStream.open(folder / "later"), checkpoint=checkpoint)
     query.process_all_available()
     rows = session.sql("SELECT date_format(ts, 'HH:mm:ss') AS at, k FROM later ORDER BY ts").df.collect()
     assert [tuple(row) for row in rows] == [("10:01:40", "ORCL"), ("10:02:40", "MSFT")]

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from pyspark import cloudpickle
+from pyspark import SparkContext, cloudpickle
 from pyspark.errors import PySparkException
 from pyspark.sql.datasource import DataSource, DataSourceReader
 from pyspark.sql.types import LongType
@@ -166,10 +166,11 @@ def test_functions_of_each_kind_run_in_this_interpreter_and_the_session_keeps_it
         ("[PYTHON_VERSION_MISMATCH] Python in worker has different version", "is of another version"),
     ],
 )
-def test_another_python_of_the_workers_is_one_line_with_both_and_the_setting(said, lacks):
+def test_another_python_of_the_workers_is_one_line_with_both_and_the_setting(monkeypatch, said, lacks):
+    monkeypatch.setattr(SparkContext, "_active_spark_context", SimpleNamespace(pythonExec="/other/python3"))
     error = translate(PySparkException(f"Traceback (most recent call last):\n  File worker.py\n{said}\n"))
     assert error.condition == "WORKER_PYTHON"
-    assert lacks in error.message
-    assert sys.executable in error.message
+    assert f"the Python of Spark's workers (/other/python3) {lacks}" in error.message
+    assert f"this process runs {sys.executable}" in error.message
     assert "\n" not in error.message
     assert "PYSPARK_PYTHON" in str(error.hint)

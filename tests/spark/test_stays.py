@@ -7,6 +7,7 @@ from collections import Counter
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import functions as F
 
 from windrow import AnalysisError, NotSupportedError, Session
 
@@ -194,8 +195,11 @@ UNREAD = {
 }
 
 
-def streams(spark, seed):
-    """A session with two streams over logs in which nothing is late, and all is past in the end."""
+def streams(spark, seed, seconds=None):
+    """A session with two streams over logs in which nothing is late, and all is past in the end.
+
+    Rowtimes are integers, or times: so many seconds for each.
+    """
     chance, session = random.Random(seed), Session(spark)
     for name, keys in (("s", 5), ("t", 4)):
         rows, mark = [], 0
@@ -211,7 +215,11 @@ def streams(spark, seed):
         columns = zip(("at", "ts", "k", "v", "upto"), zip(*rows, strict=True), strict=True)
         table = pa.table({key: pa.array(column, pa.int64()) for key, column in columns})
         frame = spark.createDataFrame(table)
-        session.stream(name, frame, rowtime="ts", unit="seconds", ptime="at", watermark="upto")
+        if seconds is not None:
+            moments = {key: F.timestamp_seconds(F.col(key) * seconds) for key in ("ts", "upto")}
+            frame = frame.withColumns(moments)
+        unit = "seconds" if seconds is None else None
+        session.stream(name, frame, rowtime="ts", unit=unit, ptime="at", watermark="upto")
     return session
 
 
@@ -235,6 +243,23 @@ def told(session, query):
 @pytest.mark.parametrize("query", [pytest.param(query, id=name) for name, query in WHOLE.items()])
 def test_what_is_told_stays_and_is_all_in_the_end(session, query):
     rows, takes_back, table = told(session, query)
+    assert rows
+    assert not takes_back
+    assert rows == table
+
+
+TEN_MINUTES = "t.ts BETWEEN s.ts AND s.ts + INTERVAL 10 MINUTES"
+OF_TIMES = {
+    "LEFT JOIN": f"SELECT s.ts, s.k, t.v FROM s LEFT JOIN t ON s.k = t.k AND {TEN_MINUTES}",
+    "LEFT ANTI JOIN": f"SELECT s.ts, s.k FROM s LEFT ANTI JOIN t ON s.k = t.k AND {TEN_MINUTES}",
+    "NOT EXISTS": f"SELECT ts, k FROM s WHERE NOT EXISTS (SELECT 1 FROM t WHERE t.k = s.k AND {TEN_MINUTES})",
+}
+
+
+@pytest.mark.sampled(every=3)
+@pytest.mark.parametrize("query", [pytest.param(query, id=name) for name, query in OF_TIMES.items()])
+def test_what_is_told_within_an_interval_of_times_stays_and_is_all_in_the_end(spark, query):
+    rows, takes_back, table = told(streams(spark.newSession(), 1, seconds=200), query)
     assert rows
     assert not takes_back
     assert rows == table

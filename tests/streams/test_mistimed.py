@@ -158,3 +158,13 @@ def test_a_producer_warns_once_where_it_makes_its_later_rows_late(orders):
         p.close()
     with orders.producer("q") as q, pytest.warns(RuntimeWarning, match="producer q has reached 2108"):
         assert q.insert(row(1)).rejected == 1
+
+
+def test_a_producer_warns_once_where_its_bound_makes_its_later_rows_late(orders):
+    with orders.producer("p") as p:
+        with pytest.warns(RuntimeWarning, match="producer p has reached 2108-02-21 00:00:00, and rows below"):
+            p.bound("2108-02-21 00:00:00")
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            p.bound("2109-01-01 00:00:00")
+            assert p.insert(row(1)).rejected == 1

@@ -3,7 +3,7 @@
     python -m tests.syntax.mutations --count 250000
 
 Seeds are the queries of all conformance cases, the examples of the pages, and sentences of the grammar. A
-statement is wrong where it leads to an exception that is not ours, to an error whose place is not in the
+statement is wrong where it leads to an exception that is not ours, to an error that has no place in the
 text, or takes longer than ten seconds for each started ten thousand characters, on a machine that may be
 busy. Every statement that is wrong is printed.
 """
@@ -494,12 +494,12 @@ def _where() -> str:
 
 
 def _check(error: WindrowError) -> None:
-    """An error can be shown, and its place is in its text."""
+    """An error can be shown, and has a place in its text."""
     str(error)
     render_html(error)
-    span = error.span
-    assert span is None or isinstance(span, Span)
-    assert error.sql is None or span is None or 0 <= span.start <= span.stop <= len(error.sql), span
+    assert isinstance(error.span, Span), error.condition
+    assert error.sql is not None, error.condition
+    assert 0 <= error.span.start <= error.span.stop <= len(error.sql), error.span
 
 
 def main() -> None:

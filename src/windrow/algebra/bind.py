@@ -5,6 +5,7 @@ Only text is moved here; names and types are looked up when Spark analyses the p
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
@@ -444,10 +445,11 @@ class _Binder:
                 replaced[star, star + 1] = ", ".join(quoted(name) for name in names)
         items = []
         select = _without_distinct(tokens, block.select)
-        for start, stop in tokens.split(*select):
-            item = self.replace((start, stop), replaced)
-            if (start, stop) not in clause_aliases:
-                item = SqlText.of(item, *self.own_name(start, stop, [*aggregates.at, *qualified.named()]))
+        words, named = sorted(replaced), sorted([*aggregates.at, *qualified.named()])
+        for at in tokens.split(*select):
+            item = self.replace(at, {inside: replaced[inside] for inside in _inside(words, at)})
+            if at not in clause_aliases:
+                item = SqlText.of(item, *self.own_name(*at, _inside(named, at)))
             items.append(item)
         head = SqlText.of(
             "SELECT ", self.piece((block.select[0], select[0])) if select[0] > block.select[0] else "", " "
@@ -474,8 +476,8 @@ class _Binder:
         return having, SqlText.of(*parts)
 
     def own_name(self, start: int, stop: int, replaced: list[Range]) -> list[str]:
-        """The name that an item of SELECT has by what is written, where other words stand in places of it."""
-        if not any(_covers((start, stop), at) for at in replaced):
+        """The name that an item of SELECT has by what is written, where `replaced` in it are other words."""
+        if not replaced:
             return []
         is_path = (start, stop) in replaced and self.tokens.is_symbol(stop - 2, ".")
         name = self.tokens[stop - 1].name if is_path else self.tokens.text(start, stop)
@@ -529,6 +531,12 @@ def _identities(compared: dict[int, Variable]) -> dict[Range, str]:
 
 def _covers(outer: Range, inner: Range) -> bool:
     return outer[0] <= inner[0] and inner[1] <= outer[1]
+
+
+def _inside(places: Sequence[Range], around: Range) -> list[Range]:
+    """Of places in order, those that another one covers."""
+    first, last = (bisect_left(places, (end, 0)) for end in around)
+    return [place for place in places[first:last] if place[1] <= around[1]]
 
 
 def _mentions(tokens: TokenList, where: Range, name: str) -> bool:

@@ -35,14 +35,10 @@ _ANOTHER = b"\nDuring handling of the above exception, another exception occurre
 class Java:
     """The JVM that PySpark starts while :meth:`starting` is entered, if it starts one.
 
-    Parameters
-    ----------
-    is_ours
-        Whether it ends with one of Windrow's commands, which handle Ctrl-C; else PySpark handles it.
+    It is for commands, which are processes of their own: signal handlers and PySpark's module are changed.
     """
 
-    def __init__(self, *, is_ours: bool = True) -> None:
-        self._is_ours = is_ours
+    def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         self._reader: threading.Thread | None = None
         self._silent = False
@@ -62,7 +58,7 @@ class Java:
             raise
         finally:
             launcher.Popen = popen
-            if self._is_ours and threading.current_thread() is threading.main_thread():
+            if threading.current_thread() is threading.main_thread():
                 # PySpark's handler calls Java, possibly within a call of the main thread
                 signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -84,7 +80,7 @@ class Java:
                 return
 
     def _start(self, command: list[str], **options: Any) -> subprocess.Popen[bytes]:
-        if self._is_ours and os.name != "nt":
+        if os.name != "nt":
             # Ctrl-C goes to this process, which stops the others
             options["process_group"] = 0
         with signals_deferred():

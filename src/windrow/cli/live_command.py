@@ -276,7 +276,7 @@ class _Line:
         except (OSError, WindrowError) as error:
             yield f"{query.name}: its late and malformed rows cannot be read: {error}"
         else:
-            yield from itertools.chain.from_iterable(lines_of(query.name, one) for one in found)
+            yield from itertools.chain.from_iterable(lines_of(one, query.name) for one in found)
 
     def _erase(self) -> None:
         if self._is_drawn:

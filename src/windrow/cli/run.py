@@ -20,6 +20,7 @@ from windrow.cli.output.terminal import errors_console, is_plain, stdout_console
 from windrow.cli.output.text_tables import ROWS, print_table
 from windrow.cli.output.whole_files import atomically, writing_to
 from windrow.cli.progress import Progress
+from windrow.cli.set_aside import lines_of
 from windrow.cli.sql_script import ScriptStatement
 from windrow.errors import AnalysisError, UsageError, WindrowError
 
@@ -135,9 +136,9 @@ def run_script(
                     progress.begin("drawing", session.spark)
                     draw_picture(relation, output.picture)
             progress.pause()
-        for name, late in session.count_late().items():
-            message = f"late rows of stream {name}: {late:,}; they are in {name}_late"
-            errors_console().print(message, style="dim", markup=False)
+        for found in session.set_aside():
+            for line in lines_of(found):
+                errors_console().print(line, style="dim", markup=False)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""The lines about late and malformed rows at the end of a live query."""
+"""The lines about late and malformed rows at the end of a script."""
 
 from __future__ import annotations
 
@@ -21,16 +21,29 @@ _WHY = {
 """By the reasons of `windrow.streams.entries.REASONS`."""
 
 
-def lines_of(query: str, found: SetAside) -> Iterator[str]:
-    r"""One line with the number, the reason and the folder, and one for each of the first rows.
+def lines_of(found: SetAside, query: str | None = None) -> Iterator[str]:
+    r"""One line with the number, the reason and the place, and one for each of the first rows.
 
+    Parameters
+    ----------
+    query
+        The name of the live query; None for the rows of a recorded stream.
+
+    Examples
+    --------
     >>> row = {"row": '{"v":1}', "rowtime": "09:29", "bound": "09:33"}
-    >>> print("\n".join(lines_of("highs", SetAside("late", "trades", "bound", 2, (row,), None))))
+    >>> found = SetAside("late", "trades", "bound", 2, (row,), None)
+    >>> print("\n".join(lines_of(found, "highs")))
     highs: 2 late rows of trades, below a bound; not stored: --checkpoint DIR stores them
       {"v":1}, rowtime 09:29, bound 09:33
       and 1 more
+    >>> next(lines_of(found))
+    '2 late rows of trades, below a bound; SELECT * FROM trades_late gives all'
     """
-    yield f"{query}: {found.count:,} {_why(found)}; {_where(found)}"
+    if query is None:
+        yield f"{found.count:,} {_why(found)}; SELECT * FROM {found.stream}_late gives all"
+    else:
+        yield f"{query}: {found.count:,} {_why(found)}; {_where(found)}"
     for row in found.first:
         yield printable(f"  {_text_of(row)}").replace("\n", "\\n")
     if found.count > len(found.first):

@@ -11,7 +11,6 @@ from IPython.core.magic import Magics, line_cell_magic, magics_class
 from IPython.display import display
 
 from windrow.cli.connection import open_session, start_spark, values
-from windrow.cli.java_process import Java
 from windrow.cli.output.formats import Format
 from windrow.cli.progress import Progress
 from windrow.cli.run import Output, View, at_its_place, draw_picture, print_rows, write_rows
@@ -91,8 +90,7 @@ class WindrowMagics(Magics):
     def _opened(self, line: MagicLine) -> Session:
         """The session of the notebook with the tables of the line; started if there is none."""
         if self._session is None:
-            with Java(is_ours=False).starting():
-                self._session = open_session(line.options, start_spark)
+            self._session = open_session(line.options, start_spark)
             self._made = line.options.master, line.options.conf
             return self._session
         if line.names_session and self._made != (line.options.master, line.options.conf):

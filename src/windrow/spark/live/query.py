@@ -181,9 +181,10 @@ class LiveQuery:
 
         A row for each stream that is read (``kind`` is ``stream``; ``rows`` are those that wait for the
         frontier), for each of its producers (``producer``), and for each window (``window``): ``name``,
-        ``rows``, ``bytes``, ``oldest`` rowtime, ``bound``, and ``holds``: whether it is because of this one
-        that the query has got no further. Of a query with EMIT there is a row for what is retained of each
-        stream (``rows``), with ``why``; and one for what its operators hold in place of rows (``operators``).
+        ``rows``, ``bytes``, ``oldest`` rowtime, ``bound``, and ``holds``: whether others wait for this one,
+        because its bound is the least; a single stream or producer delays nothing. Of a query with EMIT there
+        is a row for what is retained of each stream (``rows``), with ``why``; and one for what its operators
+        hold in place of rows (``operators``).
         """
         return QueryState(self.kept()).frame(self._spark)
 

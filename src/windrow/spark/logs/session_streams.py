@@ -283,20 +283,24 @@ class Stream:
     def all_late(self) -> list[tuple[str, DataFrame]]:
         """The late rows of this stream and of those that it is derived from, by their names, as `LATE`."""
         found = [table for source in self.sources for table in source.all_late()]
-        if self.late is not None:
-            producer = F.col(SENDER) if SENDER in self.late.columns else F.lit(None)
-            late = self.late.select(
-                F.lit(self.name).alias("stream"),
-                F.when(
-                    self.why_late(self.late) != REASONS[-1], F.to_json(F.struct(*map(quoted, self.columns)))
-                ).alias("row"),
-                F.expr(self.scale.to_column(ROWTIME)).alias("rowtime"),
-                F.expr(self.scale.to_column(VIOLATED_BOUND)).alias("bound"),
-                producer.cast("string").alias("producer"),
-                self.why_late(self.late).alias("reason"),
-            )
-            found.append((self.name or "", late))
-        return found
+        late = self.own_late()
+        return found if late is None else [*found, (self.name or "", late)]
+
+    def own_late(self) -> DataFrame | None:
+        """The late rows and quarantined bounds of this stream itself, as `LATE`; None if it can have none."""
+        if self.late is None:
+            return None
+        producer = F.col(SENDER) if SENDER in self.late.columns else F.lit(None)
+        return self.late.select(
+            F.lit(self.name).alias("stream"),
+            F.when(
+                self.why_late(self.late) != REASONS[-1], F.to_json(F.struct(*map(quoted, self.columns)))
+            ).alias("row"),
+            F.expr(self.scale.to_column(ROWTIME)).alias("rowtime"),
+            F.expr(self.scale.to_column(VIOLATED_BOUND)).alias("bound"),
+            producer.cast("string").alias("producer"),
+            self.why_late(self.late).alias("reason"),
+        )
 
     def count_late(self) -> int:
         """The number of late rows."""

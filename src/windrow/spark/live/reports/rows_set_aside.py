@@ -1,4 +1,4 @@
-"""Late and malformed rows of a live query: their number by stream and reason, their folder, and a sample."""
+"""Late and malformed rows: their number by stream and reason, their folder, and a sample."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
 
-__all__ = ["SetAside", "counted"]
+__all__ = ["SetAside", "counted", "counted_late"]
 
 _WHO = ("stream", "reason")
 
@@ -29,7 +31,7 @@ class SetAside:
     first
         The first of them, with the columns of the side output.
     folder
-        The folder with their files; None if they are deleted when the query ends.
+        The folder with their files; None if they are deleted when the query ends, and for recorded streams.
     """
 
     output: str
@@ -65,3 +67,25 @@ def counted(
             sample += rows.take(places).drop_columns("__place").to_pylist()
     found = [SetAside(output, *who, count, tuple(first[who]), folder) for who, count in counts.items()]
     return tuple(sorted(found, key=lambda one: (one.stream, one.reason or "")))
+
+
+def counted_late(late: DataFrame, most: int) -> tuple[SetAside, ...]:
+    """Count the late rows of a recorded stream, and collect the first `most` of each reason by rowtime.
+
+    Parameters
+    ----------
+    late
+        The rows, with the columns of `windrow.spark.logs.session_streams.LATE`.
+    """
+    counts = {row["reason"]: row["count"] for row in late.groupBy("reason").count().collect()}
+    if not counts:
+        return ()
+    place = F.row_number().over(Window.partitionBy("reason").orderBy("rowtime", "bound", "row"))
+    first = late.withColumn("__place", place).where(F.col("__place") <= most)
+    texts = [F.col(name).cast("string").alias(name) for name in late.columns]
+    rows = [row.asDict() for row in first.orderBy("reason", "__place").select(*texts).collect()]
+    return tuple(
+        SetAside("late", of_reason[0]["stream"], reason, counts[reason], tuple(of_reason), None)
+        for reason in sorted(counts)
+        if (of_reason := [row for row in rows if row["reason"] == reason])
+    )

@@ -154,13 +154,13 @@ def state_of(
     for name in sorted(plan.streams):
         scale, position = streams[name].scale, batch.positions.get(name)
         at = None if position is None else position.watermark.value
-        holds = reached[name] == min(reached.values())
         bound = None if at is None else instant_text(scale, at, zone)
-        own = StateRow("stream", name, bound=bound, holds=holds)
+        is_least, several = reached[name] == min(reached.values()), len(reached) > 1
+        own = StateRow("stream", name, bound=bound, holds=is_least and several)
         rows.append(
             own.showing(waiting.get(name, RetainedRowsOf()), plan.scale if on_one_scale else scale, zone)
         )
-        rows += producers_of(name, position, scale, zone, holds=holds)
+        rows += producers_of(name, position, scale, zone, is_least=is_least, several=several)
     written = plan.windows()
     for name, retained in windows.items():
         rows.append(StateRow("window", written.get(name, name)).showing(retained, plan.scale, zone))
@@ -191,9 +191,10 @@ def timed_state_of(
     for name in sorted(plan.streams):
         scale = plan.catalog.streams[name].scale
         bound = None if name not in bounds else instant_text(scale, bounds[name], zone)
-        holds = bool(bounds) and bounds.get(name) == min(bounds.values())
-        rows.append(StateRow("stream", name, bound=bound, holds=holds))
-        rows += producers_of(name, batch.positions.get(name), scale, zone, holds=holds)
+        is_least, several = bool(bounds) and bounds.get(name) == min(bounds.values()), len(plan.streams) > 1
+        rows.append(StateRow("stream", name, bound=bound, holds=is_least and several))
+        position = batch.positions.get(name)
+        rows += producers_of(name, position, scale, zone, is_least=is_least, several=several)
         made = StateRow("rows", name, why=why).showing(retained.get(name, RetainedRowsOf()), scale, zone)
         rows.append(made)
     if operators is not None:
@@ -202,18 +203,27 @@ def timed_state_of(
 
 
 def producers_of(
-    name: str, position: Position | None, scale: TimeScale, zone: str, *, holds: bool
+    name: str, position: Position | None, scale: TimeScale, zone: str, *, is_least: bool, several: bool
 ) -> Iterator[StateRow]:
-    """The known producers, each with whether it delays the stream."""
+    """The known producers of a stream, each with whether it delays the query.
+
+    Parameters
+    ----------
+    is_least
+        Whether no other stream of the query has a lower watermark.
+    several
+        Whether the query reads several streams. If not, a single open producer delays nothing.
+    """
     if position is None:
         return
     standing = position.watermark.producers
-    least = min((each.bound for each in standing.values() if each.is_open), default=None)
+    opened = [each.bound for each in standing.values() if each.is_open]
+    delays, least = is_least and (several or len(opened) > 1), min(opened, default=None)
     for producer, each in sorted(standing.items()):
         yield StateRow(
             "producer",
             name,
             producer=producer,
             bound=instant_text(scale, each.bound, zone),
-            holds=holds and each.is_open and each.bound == least,
+            holds=delays and each.is_open and each.bound == least,
         )
