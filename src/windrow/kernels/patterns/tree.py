@@ -1,8 +1,8 @@
 """Row patterns as trees whose variables are numbers: *labels*.
 
 PERMUTE is an alternation here, of all its permutations. What is tried first is the standard's: the part
-further left of a :class:`Choice`, and of a greedy :class:`Repeat` one more iteration. An iteration beyond the
-least number of them takes at least one row.
+further left of a :class:`Choice`, and of a greedy :class:`Repeat` one more iteration. An iteration without a
+row is the last, unless more must follow.
 """
 
 from __future__ import annotations
