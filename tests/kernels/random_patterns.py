@@ -234,7 +234,8 @@ NUMBERED = {
 OF_NAMES = (("is B", ("no", "yes", "no")),)
 CONSTANTS = pa.table({"no": [False], "yes": [True], "none": [0]})
 
-leaves = st.sampled_from([A, B, C, A, B, C, Sequence(()), Edge(True), Edge(False)])
+EXCLUDED = Label(1, excluded=True)
+leaves = st.sampled_from([A, B, C, A, B, C, EXCLUDED, Sequence(()), Edge(True), Edge(False)])
 
 
 def larger(trees: st.SearchStrategy[Tree]) -> st.SearchStrategy[Tree]:

@@ -38,7 +38,7 @@ LISTINGS = {
             "1 mark 0",
             "2 split 3, 4",
             "3 match A",
-            "4 check 0",
+            "4 check 0, 6",
             "5 jump 0",
             "6 done",
         ],

@@ -393,19 +393,20 @@ def test_later_first_rows_are_not_tried_while_an_earlier_one_may_have_a_match(st
 
 
 @pytest.mark.parametrize(
-    ("tree", "skip", "condition"),
+    ("tree", "skip", "condition", "state"),
     [
-        (Choice((Sequence((A, B)), C)), ("first", {1}), "SKIP_TARGET_MISSING"),
-        (Repeat(B, 0, None), ("last", {1}), "SKIP_TARGET_MISSING"),
-        (Sequence((A, B)), ("first", {0}), "SKIP_TO_FIRST_ROW"),
+        (Choice((Sequence((A, B)), C)), ("first", {1}), "SKIP_TARGET_MISSING", "2202K"),
+        (Repeat(B, 0, None), ("last", {1}), "SKIP_TARGET_MISSING", "2202K"),
+        (Sequence((A, B)), ("first", {0}), "SKIP_TO_FIRST_ROW", "2202L"),
     ],
 )
-def test_a_skip_that_leads_nowhere_is_an_error_at_the_variable(tree, skip, condition):
+def test_a_skip_that_leads_nowhere_is_an_error_at_the_variable(tree, skip, condition, state):
     plan = replace(plan_of(tree, {0: "low", 1: "falls"}, skip), sql="SKIP TO B", skip_place=(8, 9))
     with pytest.raises(ExecutionError) as raised:
         find_matches(plan, *table_of([[1, 0, 2, 3]]))
     error = raised.value
-    assert (error.condition, error.getQueryContext()[0].fragment()) == (condition, "B")
+    assert (error.condition, error.sqlstate) == (condition, state)
+    assert error.getQueryContext()[0].fragment() == "B"
 
 
 @pytest.mark.parametrize("side", ["row", "r2"])

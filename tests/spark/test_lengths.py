@@ -230,5 +230,5 @@ def test_a_position_without_a_value_is_told_as_it_is_written(session):
 def test_an_offset_of_a_navigation_is_a_whole_number(session, rows_):
     with pytest.raises(WindrowError) as found:
         session.sql(NAVIGATED.format("LAST(A.v, :n)"), n=rows_).collect()
-    assert found.value.condition == "INVALID_WINDOW_SIZE"
+    assert found.value.condition == "INVALID_NAVIGATION"
     assert found.value.span is not None

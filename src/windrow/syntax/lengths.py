@@ -62,6 +62,8 @@ class Length:
         Whether it is a number of rows.
     reads_row
         Whether it is an expression over a row.
+    navigates
+        Whether it is the number of rows of PREV, NEXT, FIRST or LAST.
     """
 
     tokens: Range
@@ -71,6 +73,7 @@ class Length:
     least: int | None = 1
     counts_rows: bool = False
     reads_row: bool = False
+    navigates: bool = False
 
     @property
     def is_evaluated(self) -> bool:

@@ -499,7 +499,7 @@ def _fail(plan: MatchPlan, rows: _MatchRows, found: _Found) -> None:
             span=span,
             sql=plan.sql,
             condition="SKIP_TARGET_MISSING",
-            sqlstate="2200M",
+            sqlstate="2202K",
             hint="skip to a variable that every match has, or SKIP PAST LAST ROW",
         )
     raise ExecutionError(
@@ -507,7 +507,7 @@ def _fail(plan: MatchPlan, rows: _MatchRows, found: _Found) -> None:
         span=span,
         sql=plan.sql,
         condition="SKIP_TO_FIRST_ROW",
-        sqlstate="2200M",
+        sqlstate="2202L",
         hint="skip to a later variable, or to the next row",
     )
 

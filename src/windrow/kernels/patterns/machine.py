@@ -364,7 +364,8 @@ def run(
                             elif kind == 5:
                                 bits = bits | (1 << x[pc])
                             elif (bits >> x[pc]) & 1:
-                                continue
+                                target = y[pc]
+                                bits = bits - (1 << x[pc])
                             s_pc[depth], s_bits[depth] = target, bits
                             depth += 1
                     sources += 1

@@ -1,14 +1,14 @@
 """Compiles a pattern to a linear program, and lists it.
 
 The instructions are those of a Pike machine (R. Pike's sam; R. Cox, "Regular Expression Matching: the Virtual
-Machine Approach"), with two more for iterations that must take a row:
+Machine Approach"), with two more for iterations that may take no row:
 
     match v     take the row if the condition of variable v holds, and go on
     split x, y  go on at x, and at y where x leads to no match
     jump x      go on at x
     start, end  go on at the start, or at the end, of the partition only
     mark k      an iteration of quantifier k begins
-    check k     go on only if a row was taken since
+    check k, x  go on if a row was taken since, and at x if none was
     done        a match
 """
 
@@ -79,9 +79,9 @@ def listing(program: PatternProgram, names: tuple[str, ...]) -> list[str]:
         match int(op):
             case 0:
                 rest = f" {names[x]}{' excluded' if y else ''}"
-            case 1:
+            case 1 | 6:
                 rest = f" {x}, {y}"
-            case 2 | 5 | 6:
+            case 2 | 5:
                 rest = f" {x}"
             case _:
                 rest = ""
@@ -110,6 +110,8 @@ def first_labels(program: PatternProgram) -> frozenset[int] | None:
                 ahead += [int(program.x[at]), int(program.y[at])]
             case 2:
                 ahead.append(int(program.x[at]))
+            case 6:
+                ahead += [at + 1, int(program.y[at])]
             case 7:
                 return None
             case _:
@@ -183,7 +185,10 @@ class _Compiler:
 
     def repeat(self, tree: Repeat) -> None:
         part, low, high = tree.part, tree.low, tree.high
-        loops = high is None and low > 0 and not is_nullable(part)
+        if low != high and is_nullable(part):
+            self.repeat_what_may_be_empty(tree)
+            return
+        loops = high is None and low > 0
         for _ in range(low - 1 if loops else low):
             self.add_tree(part)
         if loops:  # the last of the least iterations is the loop: L: part, split L, out
@@ -192,27 +197,42 @@ class _Compiler:
             self.split(self.add(SPLIT), first, len(self.code), greedy=tree.greedy)
         elif high is None:
             split = self.add(SPLIT)
-            self.iteration(part)
+            self.add_tree(part)
             self.add(JUMP, split)
             self.split(split, split + 1, len(self.code), greedy=tree.greedy)
         else:
             splits = []
             for _ in range(high - low):
                 splits.append(self.add(SPLIT))
-                self.iteration(part)
+                self.add_tree(part)
             for split in splits:
                 self.split(split, split + 1, len(self.code), greedy=tree.greedy)
 
-    def iteration(self, part: Tree) -> None:
-        """One that need not be."""
-        if not is_nullable(part):
+    def repeat_what_may_be_empty(self, tree: Repeat) -> None:
+        """From the last of the least iterations on, one without a row goes on behind all of them."""
+        part, low, high = tree.part, tree.low, tree.high
+        for _ in range(low - 1):
             self.add_tree(part)
-            return
+        checks = [self.iteration(part)] if low else []
+        splits = []
+        for _ in range(1 if high is None else high - low):
+            splits.append(self.add(SPLIT))
+            checks.append(self.iteration(part))
+        if high is None:
+            self.add(JUMP, splits[0])
+        out = len(self.code)
+        for split in splits:
+            self.split(split, split + 1, out, greedy=tree.greedy)
+        for check in checks:
+            self.code[check] = (CHECK, self.depth, out)
+
+    def iteration(self, part: Tree) -> int:
+        """One between marks; the place of its check."""
         self.add(MARK, self.depth)
         self.depth += 1
         self.add_tree(part)
         self.depth -= 1
-        self.add(CHECK, self.depth)
+        return self.add(CHECK)
 
     def split(self, at: int, more: int, out: int, *, greedy: bool) -> None:
         self.code[at] = (SPLIT, more, out) if greedy else (SPLIT, out, more)

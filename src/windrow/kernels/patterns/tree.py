@@ -1,7 +1,7 @@
 """Row patterns as trees whose variables are numbers: *labels*.
 
 What is tried first is the standard's: the part further left of a :class:`Choice`, and of a greedy
-:class:`Repeat` one more iteration. An iteration beyond the least number of them takes at least one row.
+:class:`Repeat` one more iteration. An iteration without a row is the last, unless more must follow.
 PERMUTE is the alternation of all its permutations, whose order is lexicographic.
 """
 

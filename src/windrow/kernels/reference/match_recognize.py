@@ -286,8 +286,10 @@ def _repeated(tree: nodes.Repeat, done: int, word: Word, rows: _Sequence, clause
         yield word
     if tree.high is None or done < tree.high:
         for after in _words(tree.part, *word, rows, clause):
-            # an iteration that need not be takes a row
-            if done < tree.low or after[0] > word[0]:
+            # where no further one need be, an iteration without a row is the last
+            if after[0] == word[0] and done + 1 >= tree.low:
+                yield after
+            else:
                 yield from _repeated(tree, done + 1, after, rows, clause)
     if done >= tree.low and tree.greedy:
         yield word

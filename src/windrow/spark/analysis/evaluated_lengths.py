@@ -58,8 +58,8 @@ def with_lengths(gateway: Gateway, tokens: TokenList, lengths: Sequence[Length])
     Raises
     ------
     WindrowError
-        ``INVALID_WINDOW_SIZE``, ``NON_CONSTANT_LENGTH``, ``SYSTEM_CLOCK``, ``NONDETERMINISTIC_QUERY``, and
-        Spark's own errors about an expression.
+        ``INVALID_WINDOW_SIZE``, of navigations ``INVALID_NAVIGATION``, ``NON_CONSTANT_LENGTH``,
+        ``SYSTEM_CLOCK``, ``NONDETERMINISTIC_QUERY``, and Spark's own errors about an expression.
     """
     sql, at = tokens.sql, 0
     parts: list[SqlText | Piece] = []
@@ -116,7 +116,7 @@ def _literal(gateway: Gateway, tokens: TokenList, length: Length) -> str:
     amount = _amount(gateway, tokens, length)
     if length.counts_rows and (amount.is_time or amount.value != int(amount.value)):
         problem = "a length of time" if amount.is_time else f"{amount.value:f}"
-        raise _invalid(tokens, length, f"{problem} is no number of rows", "give a whole number from 1 on")
+        raise _no_length(tokens, length, problem)
     if amount.is_time:
         return interval_of(amount.value)
     whole = int(amount.value)
@@ -137,7 +137,7 @@ def _amount(gateway: Gateway, tokens: TokenList, length: Length) -> _Amount:
     least = length.least
     if least is not None and (value.value < 0 or (least > 0 and value.value == 0)):
         problem = "greater than zero" if least else "zero or greater"
-        hint = f"give a whole number from {least} on" if length.counts_rows else "give a longer one"
+        hint = _rows_from(length) if length.counts_rows else "give a longer one"
         if least and not length.counts_rows and value.value == 0:
             hint = "use [NOW] for rows of one instant"
         raise _invalid(tokens, length, f"{what} must be {problem}", hint)
@@ -162,7 +162,7 @@ def _constant(gateway: Gateway, tokens: TokenList, length: Length) -> _Amount:
     except WindrowError as error:
         raise _located(tokens, length, error) from error.__cause__
     if value is None:
-        raise _invalid(tokens, length, "NULL is no length", "give a number or an interval")
+        raise _no_length(tokens, length, "NULL")
     return _counted(tokens, length, value)
 
 
@@ -171,7 +171,7 @@ def _counted(tokens: TokenList, length: Length, value: Any) -> _Amount:
         return _Amount(Decimal(value // datetime.timedelta(microseconds=1)) * 1000, is_time=True)
     number = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
     if not number.is_finite():
-        raise _invalid(tokens, length, f"{value} is no length", "give a number or an interval")
+        raise _no_length(tokens, length, str(value))
     return _Amount(number, is_time=False)
 
 
@@ -181,8 +181,7 @@ def _refuse_other_types(tokens: TokenList, length: Length, kind: DataType) -> No
     name = kind.simpleString()
     if "interval" in name:
         raise _invalid(tokens, length, "months have no fixed length", "write days, hours, minutes or seconds")
-    hint = "give a number, or an interval: of Python, datetime.timedelta(minutes=5)"
-    raise _invalid(tokens, length, f"a value of type {name.upper()} is no length", hint)
+    raise _no_length(tokens, length, f"a value of type {name.upper()}")
 
 
 def _located(tokens: TokenList, length: Length, error: WindrowError) -> WindrowError:
@@ -213,10 +212,23 @@ def _located(tokens: TokenList, length: Length, error: WindrowError) -> WindrowE
     )
 
 
+def _no_length(tokens: TokenList, length: Length, what: str) -> AnalysisError:
+    """The error for a value that is no length, or no number of rows."""
+    if length.counts_rows:
+        return _invalid(tokens, length, f"{what} is no number of rows", _rows_from(length))
+    hint = "give a number, or an interval: of Python, datetime.timedelta(minutes=5)"
+    return _invalid(tokens, length, f"{what} is no length", hint)
+
+
+def _rows_from(length: Length) -> str:
+    return f"give a whole number from {length.least or 0} on"
+
+
 def _invalid(tokens: TokenList, length: Length, message: str, hint: str) -> AnalysisError:
     return AnalysisError(
         message,
-        condition="INVALID_WINDOW_SIZE",
+        condition="INVALID_NAVIGATION" if length.navigates else "INVALID_WINDOW_SIZE",
+        sqlstate="42601" if length.navigates else None,
         sql=tokens.sql,
         span=tokens.span(*length.tokens),
         hint=hint,

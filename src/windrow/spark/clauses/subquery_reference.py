@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from pyspark.sql import Row
@@ -56,7 +56,7 @@ class _Subquery:
         mentioned = {tokens[at].name.lower() for at in range(*query) if tokens[at].is_name}
         self.around = {name: kind for name, kind in around.items() if name.lower() in mentioned}
         self.gateway, self.prefix = gateway, prefix
-        self.text = tokens.text(*query)
+        self.text = SqlText.of(*_with_relations(tokens, query, gateway))
         self.known: dict[str, list[Any]] = {}
 
     def rows(self, env: Mapping[str, Any]) -> list[Any]:
@@ -90,6 +90,19 @@ class _Subquery:
                 condition="SCALAR_SUBQUERY_TOO_MANY_ROWS",
             )
         return rows[0] if rows else None
+
+
+def _with_relations(
+    tokens: TokenList, query: tuple[int, int], gateway: Gateway
+) -> Iterator[str | RelationText]:
+    """The text of a query, in which the rows of clauses inside are relations."""
+    written = tokens[query[0]].start
+    for at in range(*query):
+        if tokens[at].is_name and tokens[at].name in gateway.frames:
+            yield tokens.sql[written : tokens[at].start]
+            yield RelationText(tokens[at].name)
+            written = tokens[at].stop
+    yield tokens.sql[written : tokens[query[1] - 1].stop]
 
 
 def plain(value: Any) -> Any:

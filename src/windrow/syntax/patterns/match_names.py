@@ -62,7 +62,7 @@ def check_names(tokens: TokenList, clause: MatchClause) -> None:
     if target is not None and target not in primary and target not in subsets:
         raise _unknown(tokens, target, clause.skip.span, [*primary, *subsets])
     excluded = next(_exclusions(clause.pattern), None)
-    if excluded is not None and clause.with_unmatched:
+    if excluded is not None and clause.with_unmatched and clause.frame is None:
         raise AnalysisError(
             "exclusion stands beside WITH UNMATCHED ROWS",
             condition="EXCLUSION_WITH_UNMATCHED_ROWS",

@@ -51,7 +51,7 @@ def match_lengths(tokens: TokenList, clause: MatchClause) -> Iterator[Length]:
             if len(arguments) == 2 and any(
                 tokens.is_symbol(mark, "?") or tokens.is_symbol(mark, ":") for mark in range(*arguments[1])
             ):
-                yield Length(arguments[1], least=0, counts_rows=True)
+                yield Length(arguments[1], least=0, counts_rows=True, navigates=True)
 
 
 def _in_pattern(tokens: TokenList, at: int) -> bool:
