@@ -170,9 +170,11 @@ class _Binder:
     def bind_block(self, block: BlockText) -> Window:
         clause, tokens = block.clause, self.tokens
         prefix = self.prefix(block.ctes)
-        partition_by = tuple(self.fragment(item) for item in clause.partition_by)
-        order_by = tuple((self.fragment(item.expression), item) for item in clause.order_by)
         qualified = find_qualified(tokens, block)
+        partition_by = tuple(self.fragment(item, qualified.in_keys) for item in clause.partition_by)
+        order_by = tuple(
+            (self.fragment(item.expression, qualified.in_keys), item) for item in clause.order_by
+        )
         ranges = [
             part
             for part in (block.select, block.having, block.groups_after, block.tail)
@@ -258,7 +260,7 @@ class _Binder:
         when = None
         if boundary.when:
             refuse_in_predicate(self.tokens, boundary.when, clause)
-            around = QualifiedFields({} if values is None else values.atoms(boundary), {})
+            around = QualifiedFields({} if values is None else values.atoms(boundary), {}, {})
             when = self.predicate(boundary.when, clause, qualified.with_atoms(around.atoms))
             words = ((self.tokens.span(*at), told) for at, told in around.fields().items())
             when = replace(when, instead=tuple(words))
