@@ -12,7 +12,7 @@ INPUTS = (
     "r", "(SELECT * FROM r WHERE r.v > {x})", "(SELECT * FROM r WHERE r.k = {k} AND v >= {x})",
     "(SELECT * FROM (SELECT *, ROW_NUMBER() OVER (ORDER BY i) AS n FROM r WHERE k <=> {k}) WHERE n > {x})",
     "(SELECT r.k, r.i, r.v FROM r LEFT JOIN r AS z ON z.i = r.i + {x} WHERE z.v IS NULL)",
-    "(SELECT k, MIN(i) AS i, SUM(v) + {x} AS v FROM r GROUP BY k, v)",
+    "(SELECT k, MIN(i) AS i, SUM(v) AS v FROM r WHERE v > {x} GROUP BY k, v)",
     "(SELECT * FROM r ORDER BY i LIMIT 3)",
     "(SELECT s.k, s.i, s.v FROM r WINDOW BY w AS (TYPE SLIDING ORDER BY i START AS s WHEN s.v >= {x} END))",
     "(SELECT k, i, v FROM r MATCH_RECOGNIZE (ORDER BY i MEASURES {x} AS y ALL ROWS PER MATCH"
@@ -27,7 +27,7 @@ MEASURES = (
     "SUM(v * {x}) AS s, COUNT({k}) AS c",
     "FIRST({x} + A.v) AS f, COUNT(*) AS n", "v - {x} AS d, LAST({k}) AS l",
     "(SELECT MAX(z.v) FROM r AS z WHERE z.k = {k}) AS q, COALESCE({x}, 7) AS c",
-    "MAX_BY(v, i - {x}) AS m, COUNT(v) FILTER (WHERE v > {x}) AS n",
+    "MAX(i - {x}) AS m, COUNT(v) FILTER (WHERE v > {x}) AS n",
 )  # fmt: skip
 ROWS = (
     "ONE ROW PER MATCH", "ALL ROWS PER MATCH", "ALL ROWS PER MATCH OMIT EMPTY MATCHES",

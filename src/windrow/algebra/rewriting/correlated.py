@@ -86,7 +86,7 @@ def find_correlated(tokens: TokenList, block: BlockText, references: OuterRefere
     """
     start, stop = block.source
     where = next((at for at in tokens.level(start, stop) if tokens.word(at) == "WHERE"), None)
-    if where is None or block.group_by is not None or references.whens or references.aggregates:
+    if where is None or block.group_by is not None or references.whens or references.over:
         return None
     own = set(relations_of(tokens, block.source))
     around = {one.range[0] for one in references.rows}

@@ -170,6 +170,12 @@ class _Finder:
         self.tokens, self.clauses, self.scope = tokens, clauses, scope
         self.columns_of, self.let, self.hidden = columns_of, let, hidden
         self.known: dict[Range, list[str] | None] = {}
+        matches = [one.clause for one in clauses if isinstance(one, MatchRelation)]
+        self.starts = {
+            item.expression[0] for clause in matches for item in (*clause.measures, *clause.defines)
+        }
+        lengths = [length for clause in matches for length in (clause.within, clause.duration)]
+        self.starts |= {length.tokens[0] for length in lengths if length is not None}
 
     def found(self, part: Range, side: Side | None = None) -> Iterator[OuterReference]:
         """The references in a part of the block."""
@@ -250,6 +256,8 @@ class _Finder:
         token, before = tokens[at], tokens[at - 1]
         if not token.is_name or tokens.is_symbol(at + 1, "(") or begins_relation(tokens, at):
             return False
+        if at in self.starts:
+            return True
         if before.kind is TokenKind.SYMBOL:
             if tokens.word(tokens.parent[at] - 1) == "USING":
                 return False
