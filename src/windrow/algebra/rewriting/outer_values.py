@@ -204,8 +204,9 @@ class ValuesOfMatches(OuterValues):
     def fragment(self, key: WindowFragment) -> WindowFragment:
         """A key over the rows; one that is a value of the query around is no column of the result."""
         found = super().fragment(key)
-        whole = [one for one in self.references.rows if one.range == key.expression.range]
-        return replace(found, expression=Name((self._field(whole[0]),), whole[0].range)) if whole else found
+        at = None if key.expression is None else key.expression.range
+        whole = next((one for one in self.references.rows if one.range == at), None)
+        return found if whole is None else replace(found, expression=Name((self._field(whole),), whole.range))
 
     def joined(self, source: SqlText) -> SqlText:
         """FROM, joined with the values."""
