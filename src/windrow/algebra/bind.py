@@ -20,8 +20,8 @@ from windrow.algebra.predicates import refuse_in_predicate
 from windrow.algebra.qualified import QualifiedFields, find_qualified
 from windrow.algebra.rewriting.correlated import Correlated, find_correlated
 from windrow.algebra.rewriting.grouped_rows import groups
-from windrow.algebra.rewriting.outer_references import find_outer_references
-from windrow.algebra.rewriting.outer_values import OuterValues, outer_values
+from windrow.algebra.rewriting.outer_references import Clause, find_outer_references
+from windrow.algebra.rewriting.outer_values import ValuesOfWindows, values_of_windows
 from windrow.algebra.row_comparison import compared_rows
 from windrow.algebra.window_node import Uses, Window, WindowBoundary, WindowFragment
 from windrow.errors import NotSupportedError, ParseError
@@ -171,16 +171,18 @@ class _Binder:
     def bind_block(self, block: BlockText) -> Window:
         clause, tokens = block.clause, self.tokens
         prefix = self.prefix(block.ctes)
-        partition_by = tuple(self.fragment(item) for item in clause.partition_by)
-        order_by = tuple((self.fragment(item.expression), item) for item in clause.order_by)
         qualified = find_qualified(tokens, block)
+        partition_by = tuple(self.fragment(item, qualified.in_keys) for item in clause.partition_by)
+        order_by = tuple(
+            (self.fragment(item.expression, qualified.in_keys), item) for item in clause.order_by
+        )
         ranges = [
             part
             for part in (block.select, block.having, block.groups_after, block.tail)
             if part is not None and part[0] < part[1]
         ]
         correlated = self.correlated(block, ranges)
-        values = correlated if isinstance(correlated, OuterValues) else None
+        values = correlated if isinstance(correlated, ValuesOfWindows) else None
         if values is not None:
             partition_by = (*(values.fragment(key) for key in partition_by), *values.keys())
             order_by = tuple((values.fragment(key), item) for key, item in order_by)
@@ -228,38 +230,48 @@ class _Binder:
             None if values is None else SqlText.of(self.prefix(values.ctes), values.query),
         )  # fmt: skip
 
-    def correlated(self, block: BlockText, ranges: list[Range]) -> Correlated | OuterValues | None:
+    def correlated(self, block: BlockText, ranges: list[Range]) -> Correlated | ValuesOfWindows | None:
         """What a block reads of the query around it where its windows are made; `ranges` are read after."""
         tokens = self.tokens
-        blocks = [island for island in self.islands if isinstance(island, BlockText)]
         calls = aggregate_ranges(tokens, ranges, block.clause.name, self.own)
-        columns_of = None if self.columns_of is None else self.columns_in
-        references = find_outer_references(tokens, block, blocks, calls, columns_of)
+        references = find_outer_references(tokens, block, self.clauses(), calls, self.columns_in())
         if references is None:
             return None
         by_keys = find_correlated(tokens, block, references)
         if by_keys is not None or references.scope.source is None:
             return by_keys
-        return outer_values(tokens, block, references, self.text)
+        return values_of_windows(tokens, block, references, self.text)
 
-    def columns_in(self, source: Range) -> Sequence[str] | None:
-        """The names of the columns of relations in FROM."""
-        assert self.columns_of is not None
-        prefix = self.prefix(visible_ctes(self.tokens, source[0]))
-        query = SqlText.of(prefix, "SELECT * FROM ", self.text(*source))
-        return self.columns_of(query, tuple(self.windows.values()))
+    def clauses(self) -> list[Clause]:
+        """The blocks with WINDOW BY and the relations with MATCH_RECOGNIZE."""
+        return [island for island in self.islands if not isinstance(island, PatternBlock)]
+
+    def columns_in(self) -> Callable[[Range, Range | None], Sequence[str] | None] | None:
+        """Gives the names of the columns of relations in FROM, which may read others; None without Spark."""
+        columns_of = self.columns_of
+        if columns_of is None:
+            return None
+
+        def columns(source: Range, around: Range | None) -> Sequence[str] | None:
+            query = SqlText.of("SELECT * FROM ", self.text(*source))
+            if around is not None:
+                query = SqlText.of("SELECT q.* FROM ", self.text(*around), ", LATERAL (", query, ") AS q")
+            prefix = self.prefix(visible_ctes(self.tokens, source[0]))
+            return columns_of(SqlText.of(prefix, query), tuple(self.windows.values()))
+
+        return columns
 
     def boundary(
         self,
         clause: WindowClause,
         boundary: BoundaryClause,
         qualified: QualifiedFields,
-        values: OuterValues | None,
+        values: ValuesOfWindows | None,
     ) -> WindowBoundary:
         when = None
         if boundary.when:
             refuse_in_predicate(self.tokens, boundary.when, clause)
-            around = QualifiedFields({} if values is None else values.atoms(boundary), {})
+            around = QualifiedFields({} if values is None else values.atoms(boundary), {}, {})
             when = self.predicate(boundary.when, clause, qualified.with_atoms(around.atoms))
             words = ((self.tokens.span(*at), told) for at, told in around.fields().items())
             when = replace(when, instead=tuple(words))
@@ -339,9 +351,9 @@ class _Binder:
         partition_by: tuple[WindowFragment, ...],
         order_by: tuple[WindowFragment, ...],
         qualified: QualifiedFields,
-        correlated: Correlated | OuterValues | None,
+        correlated: Correlated | ValuesOfWindows | None,
     ) -> SqlText:
-        if isinstance(correlated, OuterValues):
+        if isinstance(correlated, ValuesOfWindows):
             return self.rows_of_values(block, prefix, partition_by, order_by, qualified, correlated)
         columns = qualified.items(self.text)
         if correlated is not None:
@@ -360,7 +372,7 @@ class _Binder:
         partition_by: tuple[WindowFragment, ...],
         order_by: tuple[WindowFragment, ...],
         qualified: QualifiedFields,
-        values: OuterValues,
+        values: ValuesOfWindows,
     ) -> SqlText:
         """The rows for each value of the query around."""
 
@@ -425,7 +437,7 @@ class _Binder:
         hidden: list[str],
         compared: dict[int, Variable],
         qualified: QualifiedFields,
-        correlated: Correlated | OuterValues | None,
+        correlated: Correlated | ValuesOfWindows | None,
     ) -> tuple[SqlText | None, SqlText]:
         """HAVING and the whole block, both over the relation `key`, of which a star leaves `hidden` out."""
         tokens = self.tokens

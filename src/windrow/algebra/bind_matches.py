@@ -6,9 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from windrow.algebra.match_node import Match, MatchExpression, compiled, mentioned_outside
+from windrow.algebra.match_node import Match, MatchExpression, Replace, compiled, mentioned_outside
 from windrow.algebra.navigations import find_leaves
 from windrow.algebra.predicates import refuse_changing_condition
+from windrow.algebra.rewriting.outer_references import Clause, ColumnsOf, find_in_match
+from windrow.algebra.rewriting.outer_values import ValuesOfMatches, values_of_matches
+from windrow.algebra.scopes import first_of
 from windrow.algebra.window_node import Window, WindowFragment
 from windrow.algebra.windows_with_patterns import WindowCalls
 from windrow.errors import NotSupportedError, ParseError
@@ -51,6 +54,12 @@ class Texts(Protocol):
     def prefix(self, ctes: tuple[Cte, ...]) -> SqlText:
         """WITH and the named queries that a clause sees."""
 
+    def clauses(self) -> list[Clause]:
+        """The blocks with WINDOW BY and the relations with MATCH_RECOGNIZE."""
+
+    def columns_in(self) -> ColumnsOf | None:
+        """Gives the names of the columns of relations in FROM; None where that is not asked."""
+
     def fragment(
         self, tokens: Range, names: Callable[[Range], dict[Range, str]] | None = None
     ) -> WindowFragment:
@@ -82,14 +91,44 @@ class MatchBinder:
 
     def of_relation(self, relation: MatchRelation) -> Match:
         """MATCH_RECOGNIZE after a relation."""
-        clause, tokens = relation.clause, self._tokens
-        source = SqlText.of("FROM ", self._texts.text(*relation.source))
+        clause, tokens, texts = relation.clause, self._tokens, self._texts
+        source = SqlText.of("FROM ", texts.text(*relation.source))
         mentioned = mentioned_outside(tokens, (relation.source[1], relation.range[1]))
         order_by = self._order(clause) or self._rowtime(relation)
-        prefix = self._texts.prefix(relation.ctes)
-        partition_by = tuple(self._texts.fragment(item) for item in clause.partition_by)
+        prefix = texts.prefix(relation.ctes)
+        partition_by = tuple(texts.fragment(item) for item in clause.partition_by)
         measures, at = clause.measures, relation.range[0]
-        return self._match(clause, prefix, source, partition_by, order_by, measures, at, mentioned)
+        references = find_in_match(tokens, relation, texts.clauses(), texts.columns_in())
+        if references is None:
+            return self._match(clause, prefix, source, partition_by, order_by, measures, at, mentioned)
+        values = values_of_matches(tokens, relation, references, texts.text)
+        source = SqlText.of("FROM ", texts.text(first_of(tokens, relation), relation.source[1]))
+        hidden = tuple(values.fields.values())
+        partition_by = (*map(values.fragment, partition_by), *values.keys())
+        order_by = tuple((values.fragment(key), item) for key, item in order_by)
+        clause = replace(clause, key_names=(*clause.key_names, *hidden))
+        if mentioned is not None:
+            mentioned |= {name.lower() for name in hidden}
+        found = self._match(clause, prefix, source, partition_by, order_by, measures, at, mentioned, values)
+        word = " LATERAL" if first_of(tokens, relation) > at else ""
+        return replace(found, block=SqlText.of(word, values.result(found.key, texts.text)), hidden=hidden)
+
+    def _rows_of_values(
+        self,
+        prefix: SqlText,
+        source: SqlText,
+        partition_by: tuple[WindowFragment, ...],
+        order_by: tuple[WindowFragment, ...],
+        values: ValuesOfMatches,
+    ) -> SqlText:
+        """The rows for each value of the query around; `prefix` is the WITH list that the clause sees."""
+        texts = self._texts
+        if not values.is_lateral:
+            return texts.keyed_rows(prefix, values.joined(source), partition_by, order_by)
+        around, source = texts.prefix(values.ctes), values.in_rows(source)
+        within = SqlText() if around.render() == prefix.render() else prefix
+        rows = texts.keyed_rows(within, source, partition_by, order_by, values.items())
+        return SqlText.of(around, values.for_each(rows))
 
     def of_block(self, block: PatternBlock) -> Match:
         """The windows one after the other, each over the rows and the values of the one before."""
@@ -134,6 +173,7 @@ class MatchBinder:
         measured: tuple[Named, ...],
         at: int,
         mentioned: frozenset[str] | None,
+        values: ValuesOfMatches | None = None,
     ) -> Match:
         tokens = self._tokens
         is_ordered = bool(order_by)
@@ -141,7 +181,13 @@ class MatchBinder:
             nowhere = clause.pattern_at[0], clause.pattern_at[0]
             key = WindowFragment(SqlText.of("CAST(NULL AS INT)"), Literal(nowhere), clause.unordered_at)
             order_by = ((key, OrderItem(nowhere)),)
-        rows = self._texts.keyed_rows(prefix, source, partition_by, tuple(key for key, _ in order_by))
+        ordered = tuple(key for key, _ in order_by)
+        rows = (
+            self._texts.keyed_rows(prefix, source, partition_by, ordered)
+            if values is None
+            else self._rows_of_values(prefix, source, partition_by, ordered, values)
+        )
+        outside = {} if values is None else values.names()
         labels = tuple(variables_of(clause.pattern))
         numbers = {name: number for number, name in enumerate(labels)}
         members = {name: frozenset([number]) for name, number in numbers.items()}
@@ -179,8 +225,23 @@ class MatchBinder:
         return Match(
             f"__matches{len(self._texts.windows)}_{at}", tokens.sql, tokens, clause, prefix, rows,
             partition_by, order_by, tree, program, labels, members,
-            measures, defines, mentioned, self._texts.replace, is_ordered=is_ordered,
+            measures, defines, mentioned, self._with_columns(outside), is_ordered=is_ordered, outside=outside,
+            around=None if values is None else SqlText.of(self._texts.prefix(values.ctes), values.query),
         )  # fmt: skip
+
+    def _with_columns(self, outside: Mapping[Range, Name]) -> Replace:
+        """Gives texts with columns in their places, but for stretches in which others stand."""
+        columns = {at: quoted(name.parts[0]) for at, name in outside.items()}
+
+        def text(part: Range, replaced: Mapping[Range, str]) -> SqlText:
+            own = {
+                at: word
+                for at, word in columns.items()
+                if not any(start <= at[0] and at[1] <= stop for start, stop in replaced)
+            }
+            return self._texts.replace(part, own | dict(replaced))
+
+        return text
 
     def _order(
         self, clause: MatchClause, names: Callable[[Range], dict[Range, str]] | None = None

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
 
 from windrow.algebra.navigations import Leaf
 from windrow.algebra.window_node import WindowFragment
@@ -20,16 +20,19 @@ from windrow.kernels.patterns.tree import (
     has_one_way,
     permutations,
 )
+from windrow.syntax.expression_nodes import Expression, Name
+from windrow.syntax.expressions import Atoms, parse_expression
 from windrow.syntax.nodes import OrderItem, Range
 from windrow.syntax.patterns import row_patterns
 from windrow.syntax.patterns.match_nodes import MatchClause
 from windrow.syntax.sqltext import RelationText, SqlText
 from windrow.syntax.tokens import TokenKind, TokenList
 
-__all__ = ["Match", "MatchExpression", "compiled", "mentioned_outside", "tree_of"]
+__all__ = ["Match", "MatchExpression", "Replace", "compiled", "mentioned_outside", "tree_of"]
 
 _MOST_PERMUTED = 6
 """The permutations of more parts that match in several ways are more instructions than a pattern may have."""
+
 Replace = Callable[[Range, Mapping[Range, str]], SqlText]
 
 
@@ -53,7 +56,8 @@ class Match:
     columns. `replace` gives the user's text of a range with words of ours in place of some stretches. For a
     window of OVER, `functions` are the measures that are functions over the frame, and `block` is the
     SELECT over its result. Where no order is named, `is_ordered` is false, and the key of `order_by` is a
-    constant.
+    constant. The query `around` gives values of the query around, and the columns of the rows that hold them
+    are `hidden`; `outside` are those that stand for stretches of the clause, where `replace` puts them.
     """
 
     key: str
@@ -75,6 +79,9 @@ class Match:
     functions: frozenset[str] = frozenset()
     is_ordered: bool = True
     block: SqlText | None = None
+    outside: Mapping[Range, Name] = field(default_factory=dict)
+    hidden: tuple[str, ...] = ()
+    around: SqlText | None = None
 
     @property
     def span(self) -> Span:
@@ -85,6 +92,22 @@ class Match:
     def outer(self) -> SqlText:
         """What stands in place of the relation and the clause, or of the block."""
         return SqlText.of(" ", RelationText(self.key)) if self.block is None else self.block
+
+    def expression(
+        self,
+        part: Range,
+        atoms: Atoms | None = None,
+        *,
+        deeply: bool = False,
+        alone: Collection[int] | None = None,
+    ) -> Expression:
+        """An expression as :func:`parse_expression` has it, in which columns stand for what is `outside`."""
+        outside = {at: name for (at, _), name in self.outside.items()}
+        return parse_expression(self.tokens, *part, outside | dict(atoms or {}), deeply=deeply, alone=alone)
+
+    def reads_outside(self, part: Range) -> bool:
+        """Whether values of the query around stand in a stretch."""
+        return any(part[0] <= start < part[1] for start, _ in self.outside)
 
     def members_of(self, variable: str | None) -> frozenset[int] | None:
         """The labels that a variable stands for; None, for all rows, of none."""

@@ -11,6 +11,7 @@ from windrow.syntax.tokens import TokenList
 __all__ = [
     "AGGREGATE",
     "IDENTITY",
+    "OUTER",
     "PATTERN_CALL",
     "POSITIONAL",
     "QUALIFIED",
@@ -36,6 +37,11 @@ QUALIFIED = "__of_"
 
 _TWIN = re.compile(r"__twin\d+_(.*)", re.DOTALL)
 _WRITTEN = re.compile(rf"`?{QUALIFIED}([^`.]+)`?\.`{QUALIFIED}([^`]*)`")
+
+OUTER = "__outer"
+"""The relation of the values that columns of the query around have."""
+
+_OF_AROUND = re.compile(rf"(?:`?(?:{QUALIFIED}\w+|{OUTER})`?\.)?`{QUALIFIED}{OUTER}\d*\.([^`]*)`")
 
 POSITIONAL = "__windrow_"
 """Prefix of the names that positional parameters are given."""
@@ -89,8 +95,10 @@ def as_written(text: str) -> str:
 
     >>> as_written(f"`{QUALIFIED}s`.`{of_relation('r', 'day')}` > 2")
     's.r.day > 2'
+    >>> as_written(f"v > `{of_relation(OUTER, 't.day')}`")
+    'v > `t.day`'
     """
-    return _WRITTEN.sub(r"\1.\2", text)
+    return _WRITTEN.sub(r"\1.\2", _OF_AROUND.sub(r"`\1`", text))
 
 
 def verbatim(tokens: TokenList, start: int, stop: int) -> SqlText:

@@ -31,14 +31,21 @@ class QualifiedFields:
         The names that stand there, the variable and the field, by their first tokens.
     columns
         Where ``r.k`` is written first, by the field.
+    keys
+        Where ``r.k`` stands in PARTITION BY and ORDER BY of a block over groups, which have that field alone.
     """
 
     atoms: Mapping[int, Name]
     columns: Mapping[str, Range]
+    keys: Mapping[Range, str]
 
     def with_atoms(self, atoms: Mapping[int, Name]) -> QualifiedFields:
         """With other names that stand for fields of rows."""
         return replace(self, atoms={**self.atoms, **atoms})
+
+    def in_keys(self, part: Range) -> dict[Range, str]:
+        """The fields that stand in a key."""
+        return {at: word for at, word in self.keys.items() if part[0] <= at[0] and at[1] <= part[1]}
 
     def fields(self) -> dict[Range, str]:
         """The fields of the variables, in their places."""
@@ -76,7 +83,7 @@ def is_star(name: Name) -> bool:
 
 
 def find_qualified(tokens: TokenList, block: BlockText) -> QualifiedFields:
-    """The columns that a block with WINDOW BY reads with their relations, after FROM and in predicates."""
+    """The columns that a block with WINDOW BY reads with their relations, where their relations are gone."""
     clause = block.clause
     relations = set(relations_of(tokens, block.source))
     rows = {item.name.lower(): item.name for item in clause.variables()} | {clause.name.lower(): clause.name}
@@ -101,7 +108,17 @@ def find_qualified(tokens: TokenList, block: BlockText) -> QualifiedFields:
                 field = of_relation(relation, column)
                 atoms[at] = Name((rows[variable], field), (at, at + 5))
                 columns.setdefault(field, (at + 2, at + 5))
-    return QualifiedFields(atoms, columns)
+    keys: dict[Range, str] = {}
+    listed = (*clause.partition_by, *(item.expression for item in clause.order_by))
+    for start, stop in listed if block.group_by is not None else ():
+        for at in range(start, stop - 2):
+            is_path = tokens[at].is_name and tokens.is_symbol(at + 1, ".") and tokens[at + 2].is_name
+            relation = tokens[at].name.lower()
+            if is_path and relation in relations and not tokens.is_symbol(at - 1, "."):
+                name = of_relation(relation, tokens[at + 2].name.lower())
+                keys[at, at + 3] = quoted(name)
+                columns.setdefault(name, (at, at + 3))
+    return QualifiedFields(atoms, columns, keys)
 
 
 def relations_of(tokens: TokenList, source: Range) -> Iterable[str]:

@@ -13,9 +13,11 @@ from windrow.algebra.qualified import relations_of
 from windrow.syntax.blocks import is_set_operator, level_around
 from windrow.syntax.cql_clauses import begins_relation
 from windrow.syntax.nodes import BlockText, Range
+from windrow.syntax.patterns.match_nodes import MatchRelation
+from windrow.syntax.patterns.row_patterns import variables_of
 from windrow.syntax.tokens import TokenList
 
-__all__ = ["Scope", "parts_of_from", "scopes"]
+__all__ = ["Scope", "first_of", "parts_of_from", "scopes"]
 
 _JOINS = {"JOIN", "INNER", "CROSS", "LEFT", "RIGHT", "FULL", "OUTER", "SEMI", "ANTI", "NATURAL"}
 _ENDS_FROM = {"WHERE", "GROUP", "HAVING", "ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "LIMIT", "OFFSET",
@@ -33,7 +35,10 @@ class Scope:
     at
         The token of the query where the expression, or the subquery with it, stands.
     source
-        The relations in FROM, without this word; None behind WINDOW BY, where they are seen no more.
+        The relations in FROM, without this word; None behind WINDOW BY and in MATCH_RECOGNIZE, where they are
+        seen no more.
+    columns
+        The relations whose columns are seen without a name before them.
     where
         WHERE of the query; None where the expression stands in FROM and depends on more than it leaves.
     is_whole
@@ -43,15 +48,23 @@ class Scope:
     names: frozenset[str]
     at: int
     source: Range | None
+    columns: Range | None
     where: Range | None = None
     is_whole: bool = False
 
 
-def scopes(tokens: TokenList, at: int, blocks: Sequence[BlockText]) -> Iterator[Scope]:
-    """The scopes around a token, from the innermost outwards; `blocks` are those of the text."""
+def scopes(tokens: TokenList, at: int, clauses: Sequence[BlockText | MatchRelation]) -> Iterator[Scope]:
+    """The scopes around a token, from the innermost outwards; `clauses` are those of the text."""
+    blocks = [one for one in clauses if isinstance(one, BlockText)]
+    matches = {one.range[1] - 1: one for one in clauses if isinstance(one, MatchRelation)}
     inside = at
     while at >= 0:
         parent = tokens.parent[at]
+        match = matches.get(tokens.partner[parent]) if parent >= 0 else None
+        if match is not None:
+            yield _of_match(tokens, match, at)
+            inside = at = first_of(tokens, match)
+            continue
         first, last = level_around(tokens, at)
         if parent < 0 or tokens.word(first) in ("SELECT", "WITH", "FROM"):
             scope = _of_query(tokens, (first, last), at, inside, blocks)
@@ -62,6 +75,11 @@ def scopes(tokens: TokenList, at: int, blocks: Sequence[BlockText]) -> Iterator[
         if scope is not None:
             yield scope
         inside, at = at, parent
+
+
+def first_of(tokens: TokenList, match: MatchRelation) -> int:
+    """The first token of the relation that MATCH_RECOGNIZE follows, behind LATERAL."""
+    return match.range[0] + (tokens.word(match.range[0]) == "LATERAL")
 
 
 def parts_of_from(tokens: TokenList, within: Range) -> tuple[Range, Range | None] | None:
@@ -75,6 +93,20 @@ def parts_of_from(tokens: TokenList, within: Range) -> tuple[Range, Range | None
     if tokens.word(stop) != "WHERE" or not ends:
         return (start + 1, stop), None
     return (start + 1, stop), (stop + 1, ends[1] if len(ends) > 1 else within[1])
+
+
+def _of_match(tokens: TokenList, match: MatchRelation, at: int) -> Scope:
+    """What MATCH_RECOGNIZE shows: columns of its rows, and its variables in conditions and measures.
+
+    The name of its relation hides others, although it is not seen.
+    """
+    clause = match.clause
+    names = set(relations_of(tokens, (match.source[0] - 1, match.source[1])))
+    keys = (*clause.partition_by, *(item.expression for item in clause.order_by))
+    if not any(start <= at < stop for start, stop in keys):
+        variables = (*variables_of(clause.pattern), *(subset.name for subset in clause.subsets))
+        names |= {name.lower() for name in variables}
+    return Scope(frozenset(names), at, None, match.source)
 
 
 def _of_query(
@@ -103,8 +135,8 @@ def _of_query(
     if block is not None and not _sees_rows(block, at, inside):
         clause = block.clause
         variables = {clause.name.lower(), *(variable.name.lower() for variable in clause.variables())}
-        return Scope(names | variables, at, None)
-    return Scope(names, at, source, where, is_whole=True)
+        return Scope(names | variables, at, None, None)
+    return Scope(names, at, source, source, where, is_whole=True)
 
 
 _BEGIN = ("SELECT", "FROM")
@@ -145,7 +177,7 @@ def _left_of(tokens: TokenList, source: Range, at: int) -> Scope | None:
         stop -= 1
     if stop <= start:
         return None
-    return Scope(frozenset(relations_of(tokens, (start, stop))), at, (start, stop))
+    return Scope(frozenset(relations_of(tokens, (start, stop))), at, (start, stop), (start, stop))
 
 
 def _is_clause(tokens: TokenList, at: int, word: str) -> bool:

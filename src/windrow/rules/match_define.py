@@ -40,7 +40,6 @@ from windrow.rules.share_keys import plain_field
 from windrow.rules.types import is_decimal
 from windrow.syntax import expression_nodes as expressions
 from windrow.syntax.expression_nodes import Name
-from windrow.syntax.expressions import parse_expression
 from windrow.syntax.lengths import LENGTH_UNITS, Length, interval_of
 from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import Piece, SqlText, quoted
@@ -105,7 +104,7 @@ class Definitions:
             inner = {part.range[0]: read(part) for part in parts}
             queries = subqueries(self.tokens, argument)
             alone = {query[0] for query in queries if self.stands_alone(query, parts, replaced)}
-            value = parse_expression(self.tokens, *argument, inner, deeply=True, alone=alone)
+            value = self.match.expression(argument, inner, deeply=True, alone=alone)
             there = self.there(leaf, label)
             at = (-1 - len(made), -1 - len(made))
             made[at] = SqlText.of(self.source_text(*there))
@@ -129,7 +128,7 @@ class Definitions:
                 atoms[leaf.range[0]] = read(leaf)
         queries = tuple(subqueries(self.tokens, item.range))
         alone = {query[0] for query in queries if self.stands_alone(query, item.leaves, replaced)}
-        expression = parse_expression(self.tokens, *item.range, atoms, deeply=True, alone=alone)
+        expression = self.match.expression(item.range, atoms, deeply=True, alone=alone)
 
         def with_neighbours(of: Range) -> SqlText:
             return self.match.replace(of, beside)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from windrow.algebra.match_node import MatchExpression
 from windrow.algebra.navigations import (
     Aggregation,
@@ -17,7 +19,6 @@ from windrow.rules.match_draft import AggregateLeaf
 from windrow.rules.match_values import RowValues
 from windrow.rules.share_keys import plain_field
 from windrow.syntax.expression_nodes import Name, names_in
-from windrow.syntax.expressions import parse_expression
 from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import SqlText
 
@@ -142,18 +143,23 @@ class Measures:
         found: dict[str, str] = {}
         for item in self.match.measures:
             atoms = {leaf.range[0]: Name(("",), leaf.range) for leaf in item.leaves}
-            for name in names_in(parse_expression(self.tokens, *item.range, atoms)):
-                field = find_field(self.analyzer.fields, name.parts[0])
+            for name in names_in(self.match.expression(item.range, atoms)):
+                field = find_field(self.rows.visible, name.parts[0])
                 if field is not None and field not in found:
                     column = self.rows.columns.field(field)
                     found[field] = self.navigation(None, False, 0, 0, False, column)
         return list(found.items())
 
+    def outside(self, before: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+        """The values of the query around, which are keys, so they are there without any row of the match."""
+        names = [name for name, _ in before]
+        return [(field, f"__f{names.index(field)}") for field in self.match.hidden]
+
     # -- the columns of the result -----------------------------------------------------------------
 
     def output_columns(self) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]:
         """The columns of the result before and after the measures, with the columns that hold them."""
-        fields = self.analyzer.fields
+        fields, visible = self.analyzer.fields, self.rows.visible
         if self.match.clause.frame is not None:
             return tuple(self.passed_on(list(fields))), ()
         keys: list[str] = []
@@ -162,7 +168,9 @@ class Measures:
             if name is not None:
                 named.append((name, plain_field(key, fields) or self.rows.argument(key.text)))
                 continue
-            field = find_field(fields, key.expression.parts[-1]) if isinstance(key.expression, Name) else None
+            field = (
+                find_field(visible, key.expression.parts[-1]) if isinstance(key.expression, Name) else None
+            )
             if field is not None and field not in keys:
                 keys.append(field)
                 named.append((field, field))
@@ -170,11 +178,11 @@ class Measures:
         if self.match.clause.all_rows:
             for key, _ in self.match.order_by:
                 name = key.expression.parts[-1] if isinstance(key.expression, Name) else ""
-                field = find_field(fields, name)
+                field = find_field(visible, name)
                 if field is not None and field not in keys:
                     keys.append(field)
                     named.append((field, field))
-            rest = [field for field in fields if field not in keys]
+            rest = [field for field in visible if field not in keys]
         mentioned = self.match.mentioned
         before = tuple(
             (name, self.rows.column(field))

@@ -37,15 +37,16 @@ def draft_match(match: Match, analyzer: MatchAnalyzer) -> MatchDraft:
     conditions = [*define.defined(), *define.within()]
     duration = define.duration()
     texts = tuple((item.name, measures.measure(item)) for item in match.measures)
-    scope = tuple(measures.scope())
+    scope = measures.scope()
     before, after = measures.output_columns()
+    scope += measures.outside(before)
     hoisted = tuple(rows.columns.hoisted.values())
     return MatchDraft(
         match, tuple(rows.arguments), tuple(define.sources.values()), hoisted,
         tuple(rows.columns.constants.items()), shared_keys(match, hoisted, analyzer.fields),
         tuple(conditions), tuple(define.registers), tuple(sorted(define.neighbours)),
         tuple(measures.values), tuple(measures.aggregates), tuple(measures.numbers), tuple(define.running),
-        scope, before, after, texts, define.length(), duration,
+        tuple(scope), before, after, texts, define.length(), duration,
         tuple(rows.by_label.items()), tuple(define.of_names.items()),
         define.requests_in(conditions),
     )  # fmt: skip

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from windrow.algebra.match_node import Match
-from windrow.algebra.names import ROW
+from windrow.algebra.names import ROW, visible_field
 from windrow.algebra.navigations import Aggregation, classifiers, match_numbers, references
 from windrow.algebra.physical import DraftColumns, find_field
 from windrow.errors import AnalysisError
 from windrow.rules.match_draft import ARGUMENT, ELEMENT, AggregateLeaf, MatchAnalyzer
 from windrow.syntax.expression_nodes import Name, names_in
-from windrow.syntax.expressions import parse_expression
 from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import SqlText, quoted
 from windrow.syntax.subqueries import subqueries
@@ -35,11 +34,15 @@ class RowValues:
         self.columns = DraftColumns()
         self.arguments: list[SqlText] = []
         self.by_label: dict[str, tuple[str, ...]] = {}
+        self.visible = {
+            name: kind for name, kind in analyzer.fields.items() if visible_field(name) is not None
+        }
+        """The columns of the rows, without those that hold values of the query around."""
 
     def value(self, argument: Range, variable: str | None) -> str:
         """The field or the argument that holds an expression of one row."""
         self.refuse_mixed(argument, variable)
-        parsed = parse_expression(self.tokens, *argument)
+        parsed = self.match.expression(argument)
         if isinstance(parsed, Name):
             path = parsed.parts[1:] if variable is not None else parsed.parts
             field = find_field(self.analyzer.fields, path[0]) if len(path) == 1 else None
@@ -145,9 +148,7 @@ class RowValues:
             self.refuse_mixed(part, leaf.variable)
             if self.tokens.is_symbol(part[1] - 1, "*"):
                 distinct = self.tokens.word(leaf.call[0] + 2) == "DISTINCT"
-                fields[part] = tuple(
-                    f"{{}}.f{number}" for number in range(len(self.analyzer.fields) * distinct)
-                )
+                fields[part] = tuple(f"{{}}.f{number}" for number in range(len(self.visible) * distinct))
             elif match_numbers(self.tokens, part):
                 parts += self.read_in(part)
             elif part == leaf.filter or self.reads_row(part):
@@ -167,7 +168,7 @@ class RowValues:
                 SqlText.of(f"'p{number}', ", before, self.of_row(part, label), after)
                 for number, (part, (before, after)) in enumerate(zip(parts, around, strict=True))
             ]
-            named = zip(range(len(stars)), self.analyzer.fields, strict=False)
+            named = zip(range(len(stars)), self.visible, strict=False)
             values += [SqlText.of(f"'f{number}', {ROW}.{quoted(name)}") for number, name in named]
             return SqlText.of("named_struct(", SqlText.join(", ", values or [SqlText.of("'p', 1")]), ")")
 
@@ -191,7 +192,7 @@ class RowValues:
         known = {at for _, at in references(self.tokens, part, frozenset(self.match.members))}
         names += [self.path(at) for at in known if any(start < at < stop for start, stop in queries)]
         alone = {start for start, _ in queries}
-        for name in names_in(parse_expression(self.tokens, *part, atoms, alone=alone)):
+        for name in names_in(self.match.expression(part, atoms, alone=alone)):
             start = name.range[0]
             is_field = start not in atoms and find_field(self.analyzer.fields, name.parts[0]) is not None
             if start in known or is_field:
@@ -206,12 +207,13 @@ class RowValues:
         return at, stop
 
     def reads_row(self, part: Range) -> bool:
-        """Whether a part mentions a column or CLASSIFIER()."""
+        """Whether a part mentions a column, also of the query around, or CLASSIFIER()."""
         known = frozenset(self.match.members)
         names = (self.tokens[at] for at in range(*part) if self.tokens[at].is_name)
         return (
             any(references(self.tokens, part, known))
             or bool(classifiers(self.tokens, part))
+            or self.match.reads_outside(part)
             or any(find_field(self.analyzer.fields, token.name) is not None for token in names)
         )
 
@@ -229,10 +231,10 @@ class RowValues:
         if variable is None:
             return
         alone = {query[0] for query in subqueries(self.tokens, argument)}
-        for name in names_in(parse_expression(self.tokens, *argument, alone=alone)):
+        for name in names_in(self.match.expression(argument, alone=alone)):
             start = name.range[0]
             bare = len(name.parts) == 1 and self.tokens[start].is_name and start + 1 == name.range[1]
-            if bare and find_field(self.analyzer.fields, name.parts[0]) is not None:
+            if bare and find_field(self.visible, name.parts[0]) is not None:
                 raise AnalysisError(
                     f"column {name.parts[0]} of all rows stands beside columns of {variable}",
                     condition="MIXED_VARIABLES",

@@ -14,7 +14,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from windrow.algebra.aggregates import aggregate_over_windows
-from windrow.algebra.names import POSITIONAL, visible_field
+from windrow.algebra.names import POSITIONAL, as_written, visible_field
 from windrow.algebra.predicates import out_of_scope
 from windrow.algebra.window_node import Window
 from windrow.errors import (
@@ -317,7 +317,7 @@ def _message(error: PySparkException) -> str:
     text = _CONDITION.sub("", text.strip())
     text = _STATE.sub("", text).strip()
     text = _ADVICE.sub("", text).strip()
-    text = _NUMBERED.sub("", text)
+    text = as_written(_NUMBERED.sub("", text))
     return text[:1].lower() + text[1:] if text[1:2].islower() else text
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from windrow.algebra.bind import bind
 from windrow.algebra.names import verbatim
+from windrow.algebra.rewriting.patterns_before_windows import patterns_below
 from windrow.algebra.rewriting.patterns_over_results import patterns_around
 from windrow.algebra.rewriting.pipes import in_blocks
 from windrow.errors import NotSupportedError, ParseError
@@ -324,12 +325,12 @@ def _may_be_ours(text: str) -> bool:
 def _in_blocks(text: str) -> SqlText | None:
     """The text with a clause of ours in a block over rows; None where each stands in one.
 
-    Clauses may stand in a pipe, after FROM, and over groups or windows of the same block.
+    Clauses may stand in a pipe, after FROM, over groups or windows of the same block, and below its windows.
     """
     if not _may_be_ours(text):
         return None
     tokens = tokenize(text)
-    return in_blocks(tokens) or patterns_around(tokens)
+    return in_blocks(tokens) or patterns_below(tokens) or patterns_around(tokens)
 
 
 def _may_be_sequence(text: str, catalog: Catalog) -> bool:

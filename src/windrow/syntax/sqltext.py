@@ -122,14 +122,20 @@ class SqlText:
     def with_words(self, source: str, instead: Mapping[Span, str]) -> SqlText:
         """The text with words of ours in place of stretches of the user's text `source`.
 
+        They also stand in place of other words for the same stretches.
+
         >>> text = SqlText.of("SELECT ", Piece("v > t.x", "… v > t.x", 2))
         >>> text.with_words("… v > t.x", {Span(6, 9): "c"}).render()
         'SELECT v > c'
         """
         parts: list[Piece | RelationText] = []
         for part in self.parts:
-            if isinstance(part, RelationText) or part.source != source or part.width is not None:
+            if isinstance(part, RelationText) or part.source != source:
                 parts.append(part)
+                continue
+            if part.width is not None:
+                word = instead.get(Span(part.offset, part.offset + part.width), part.text)
+                parts.append(Piece(word, source, part.offset, part.width))
                 continue
             at, end = part.offset, part.offset + len(part.text)
             for span in sorted(instead, key=lambda span: span.start):

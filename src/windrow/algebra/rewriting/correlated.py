@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from windrow.algebra.names import QUALIFIED, of_relation
+from windrow.algebra.names import OUTER, QUALIFIED, of_relation
 from windrow.algebra.qualified import relations_of, written
 from windrow.algebra.rewriting.outer_references import OuterReferences
 from windrow.algebra.rewriting.outer_values import boundary_row
@@ -76,7 +76,7 @@ class Correlated:
 
 def _field(number: int) -> str:
     """The field of the rows with a key of PARTITION BY."""
-    return of_relation("__outer", str(number))
+    return of_relation(OUTER, str(number))
 
 
 def find_correlated(tokens: TokenList, block: BlockText, references: OuterReferences) -> Correlated | None:
@@ -86,7 +86,7 @@ def find_correlated(tokens: TokenList, block: BlockText, references: OuterRefere
     """
     start, stop = block.source
     where = next((at for at in tokens.level(start, stop) if tokens.word(at) == "WHERE"), None)
-    if where is None or block.group_by is not None or references.whens or references.aggregates:
+    if where is None or block.group_by is not None or references.whens or references.over:
         return None
     own = set(relations_of(tokens, block.source))
     around = {one.range[0] for one in references.rows}

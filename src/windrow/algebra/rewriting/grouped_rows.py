@@ -25,26 +25,26 @@ def groups(
 ) -> SqlText:
     """The grouped rows: the keys, `more` keys, the LET names, and columns that are read with their relations.
 
-    GROUP BY ALL groups by what is read of the rows.
+    GROUP BY ALL groups by what is read of the rows. Columns of one name of two relations are two keys.
     """
     assert block.group_by is not None
     columns: list[SqlText] = []
     keys: list[SqlText] = []
     listed: set[tuple[str, ...]] = set()
-    relations = _that_may_be_left_out(tokens, block)
     is_all = tokens.text(*block.group_by).upper() == "ALL"
-    for start, stop in _read_of_rows(tokens, block) if is_all else tokens.split(*block.group_by):
+    items = _read_of_rows(tokens, block) if is_all else tokens.split(*block.group_by)
+    said = _sayings(tokens, block, [key for item in items for key in grouping_keys(tokens, *item)])
+    for start, stop in items:
         named = stop - start > 2 and tokens.word(stop - 2) == "AS" and tokens[stop - 1].is_name
-        if is_all and written(tokens, (start, stop), relations) in listed:
+        if is_all and said((start, stop)) in listed:
             continue
         keys.append(text(start, stop - 2 if named else stop))
         if named:
             columns.append(SqlText.of(keys[-1], " AS ", text(stop - 1, stop)))
             continue
         for key in grouping_keys(tokens, start, stop):
-            said = written(tokens, key, relations)
-            if said not in listed:
-                listed.add(said)
+            if said(key) not in listed:
+                listed.add(said(key))
                 columns.append(text(*key))
     for start, stop in tokens.split(*block.let) if block.let else []:
         if stop - start < 3 or not tokens[start].is_name or not tokens.is_symbol(start + 1, "="):
@@ -92,6 +92,22 @@ def _read_of_rows(tokens: TokenList, block: BlockText) -> list[Range]:
                 in_relation = tokens.is_symbol(at + 3, ".") and tokens[at + 2].name.lower() in relations
                 found.append((at + 2, at + (5 if in_relation else 3)))
     return [part for part in found if tokens[part[1] - 1].name.lower() not in let]
+
+
+def _sayings(
+    tokens: TokenList, block: BlockText, keys: Sequence[Range]
+) -> Callable[[Range], tuple[str, ...]]:
+    """Gives what a key says: its relation counts where keys are columns of that name of several relations."""
+    relations = _that_may_be_left_out(tokens, block)
+    full = {written(tokens, key, set()) for key in keys}
+    paths = [one[1:] for one in full if len(one) > 2 and not one[0] and one[1] in relations]
+    names = [path[1:] for path in paths]
+
+    def said(key: Range) -> tuple[str, ...]:
+        found = written(tokens, key, relations)
+        return written(tokens, key, set()) if names.count(found[1:]) > 1 else found
+
+    return said
 
 
 def _that_may_be_left_out(tokens: TokenList, block: BlockText) -> set[str]:

@@ -1,20 +1,30 @@
-"""Where a block with WINDOW BY reads columns of the query around it, before its windows are made."""
+"""Where WINDOW BY and MATCH_RECOGNIZE read columns of the query around, to make windows or find matches."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from windrow.algebra.scopes import Scope, parts_of_from, scopes
+from windrow.algebra.scopes import Scope, first_of, parts_of_from, scopes
 from windrow.errors import AnalysisError
 from windrow.syntax.cql_clauses import begins_relation
 from windrow.syntax.nodes import BlockText, Range, Side
+from windrow.syntax.patterns.match_nodes import MatchRelation
 from windrow.syntax.tokens import TokenKind, TokenList
 
-__all__ = ["ColumnsOf", "OuterReference", "OuterReferences", "find_outer_references"]
+__all__ = [
+    "Clause",
+    "ColumnsOf",
+    "OuterReference",
+    "OuterReferences",
+    "find_in_match",
+    "find_outer_references",
+]
 
-ColumnsOf = Callable[[Range], Sequence[str] | None]
-"""The names of all columns that relations of FROM have; None where that is not known."""
+Clause = BlockText | MatchRelation
+
+ColumnsOf = Callable[[Range, Range | None], Sequence[str] | None]
+"""The names of all columns that relations of FROM have, which may read others; None where it is not known."""
 
 
 @dataclass(frozen=True)
@@ -32,12 +42,19 @@ class OuterReference:
 
 @dataclass(frozen=True)
 class OuterReferences:
-    """What a block reads of the query around it: of the rows, in a WHEN, in aggregates over its window."""
+    """What a clause reads of the query around it: to make its rows; in a WHEN; and over windows or matches.
+
+    The last are aggregates over a window, or what stands in DEFINE, MEASURES and a length.
+    """
 
     scope: Scope
     rows: tuple[OuterReference, ...]
     whens: tuple[OuterReference, ...]
-    aggregates: tuple[OuterReference, ...]
+    over: tuple[OuterReference, ...]
+
+    def all(self) -> tuple[OuterReference, ...]:
+        """All places."""
+        return (*self.rows, *self.whens, *self.over)
 
     def qualifier(self, one: OuterReference) -> str:
         """The relation of a column, also of one that is written without; empty where there are several."""
@@ -48,14 +65,14 @@ class OuterReferences:
 def find_outer_references(
     tokens: TokenList,
     block: BlockText,
-    blocks: Sequence[BlockText],
+    clauses: Sequence[Clause],
     aggregates: Sequence[Range],
     columns_of: ColumnsOf | None,
 ) -> OuterReferences | None:
     """The columns of the query around that a block reads where its windows are made; None without any.
 
-    Names without a relation are looked up where `columns_of` says which columns there are; `aggregates` are
-    the calls over the window.
+    Names without a relation are looked up where `columns_of` says which columns there are; `clauses` are
+    those of the text, and `aggregates` the calls over the window.
 
     Raises
     ------
@@ -63,11 +80,15 @@ def find_outer_references(
         ``AMBIGUOUS_REFERENCE`` where a variable of the clause hides a column, or its relation, from SELECT.
     """
     around = tokens.parent[block.range[0]]
-    scope = next(scopes(tokens, around, blocks), None) if around >= 0 else None
-    if scope is None:
-        return None
-    finder = _Finder(tokens, block, blocks, scope, columns_of)
+    scope = next(scopes(tokens, around, clauses), None) if around >= 0 else None
+    if scope is None or (scope.source is None and scope.columns is not None):
+        return None  # the query around is MATCH_RECOGNIZE
     clause = block.clause
+    let = {tokens[at].name.lower() for at, _ in (tokens.split(*block.let) if block.let else [])}
+    # in a WHEN the rows are read by variables alone, but `v` for `s.v` stays an error there
+    own = parts_of_from(tokens, block.range)
+    finder = _Finder(tokens, clauses, scope, columns_of, let, None if own is None else own[0])
+    variables = {clause.name.lower(), *(variable.name.lower() for variable in clause.variables())}
     keys = (*clause.partition_by, *(item.expression for item in clause.order_by))
     parts = (block.source, block.group_by, block.let, block.group_having, block.group_over, *keys)
     rows = [found for part in parts if part is not None for found in finder.found(part)]
@@ -82,38 +103,79 @@ def find_outer_references(
         return None
     references = OuterReferences(scope, tuple(rows), tuple(whens), tuple(calls))
     for one in rows:
-        if (references.qualifier(one) or one.column) in finder.variables:
-            raise _hidden(tokens, one)
+        if (references.qualifier(one) or one.column) in variables:
+            raise _hidden(tokens, one, "variable of WINDOW BY", "give the variable another name")
     return references
 
 
-def _hidden(tokens: TokenList, one: OuterReference) -> AnalysisError:
+def find_in_match(
+    tokens: TokenList, relation: MatchRelation, clauses: Sequence[Clause], columns_of: ColumnsOf | None
+) -> OuterReferences | None:
+    """The columns of the query around that MATCH_RECOGNIZE and its input read; None without any.
+
+    None too where what is around are windows, or rows of MATCH_RECOGNIZE.
+
+    Raises
+    ------
+    AnalysisError
+        ``AMBIGUOUS_REFERENCE`` where a name of the result hides a column without its relation.
+    """
+    scope = next(scopes(tokens, first_of(tokens, relation), clauses), None)
+    if scope is None or scope.source is None:
+        return None
+    finder = _Finder(tokens, clauses, scope, columns_of)
+    clause = relation.clause
+    keys = (*clause.partition_by, *(item.expression for item in clause.order_by))
+    named = (item.expression for item in (*clause.measures, *clause.defines))
+    lengths = (length.tokens for length in (clause.within, clause.duration) if length is not None)
+    rows = tuple(found for part in (relation.source, *keys) for found in finder.found(part))
+    over = tuple(found for part in (*named, *lengths) for found in finder.found(part))
+    if not rows and not over:
+        return None
+    references = OuterReferences(scope, rows, (), over)
+    names = {item.name.lower() for item in clause.measures}
+    names |= {name.lower() for name in clause.key_names if name is not None}
+    for one in references.all():
+        if not references.qualifier(one) and one.column in names:
+            raise _hidden(
+                tokens, one, "name of the result of MATCH_RECOGNIZE", "write its relation before it"
+            )
+    return references
+
+
+def _hidden(tokens: TokenList, one: OuterReference, by: str, hint: str) -> AnalysisError:
     name, what = (one.relation, "relation") if one.relation else (one.column, "column")
     return AnalysisError(
-        f"{name} is a {what} of the query around and a variable of WINDOW BY",
+        f"{name} is a {what} of the query around and a {by}",
         condition="AMBIGUOUS_REFERENCE",
         sqlstate="42704",
         sql=tokens.sql,
         span=tokens.span(*one.range),
-        hint="give the variable another name",
+        hint=hint,
     )
 
 
 class _Finder:
+    """Finds them in parts of a clause; no names of `let` are, and no columns of the relations `hidden`."""
+
     def __init__(
         self,
         tokens: TokenList,
-        block: BlockText,
-        blocks: Sequence[BlockText],
+        clauses: Sequence[Clause],
         scope: Scope,
         columns_of: ColumnsOf | None,
+        let: Collection[str] = (),
+        hidden: Range | None = None,
     ) -> None:
-        self.tokens, self.block, self.blocks, self.scope = tokens, block, blocks, scope
-        self.columns_of = columns_of
-        self.known: dict[Range, Sequence[str] | None] = {}
-        clause = block.clause
-        self.let = {tokens[at].name.lower() for at, _ in (tokens.split(*block.let) if block.let else [])}
-        self.variables = {clause.name.lower(), *(variable.name.lower() for variable in clause.variables())}
+        self.tokens, self.clauses, self.scope = tokens, clauses, scope
+        self.columns_of, self.let, self.hidden = columns_of, let, hidden
+        self.known: dict[Range, list[str] | None] = {}
+        matches = [one.clause for one in clauses if isinstance(one, MatchRelation)]
+        self.starts = {
+            item.expression[0] for clause in matches for item in (*clause.measures, *clause.defines)
+        }
+        lengths = [length for clause in matches for length in (clause.within, clause.duration)]
+        self.starts |= {length.tokens[0] for length in lengths if length is not None}
 
     def found(self, part: Range, side: Side | None = None) -> Iterator[OuterReference]:
         """The references in a part of the block."""
@@ -147,7 +209,7 @@ class _Finder:
 
     def inner(self, at: int) -> Iterator[Scope]:
         """The scopes of the block itself around a token."""
-        for scope in scopes(self.tokens, at, self.blocks):
+        for scope in scopes(self.tokens, at, self.clauses):
             if scope.at == self.scope.at:
                 return
             yield scope
@@ -162,20 +224,27 @@ class _Finder:
         if name in self.let or self.columns(self.scope).count(name) != 1:
             return False
         for scope in self.inner(at):
-            if (name in scope.names and scope.source is None) or name in self.columns(scope):
+            if (name in scope.names and scope.source is None) or self.may_have(scope.columns, name):
                 return False
-        # in a WHEN the rows are read by variables alone, but `v` for `s.v` stays an error there
-        parts = parts_of_from(self.tokens, self.block.range)
-        return parts is None or name not in self.columns_in(parts[0])
+        return not self.may_have(self.hidden, name)
+
+    def may_have(self, source: Range | None, name: str) -> bool:
+        """Whether relations have such a column, or it is not known which they have."""
+        if source is None:
+            return False
+        found = self.columns_in(source)
+        return found is None or name in found
 
     def columns(self, scope: Scope) -> list[str]:
-        return [] if scope.source is None else self.columns_in(scope.source)
+        return [] if scope.columns is None else self.columns_in(scope.columns) or []
 
-    def columns_in(self, source: Range) -> list[str]:
-        """The columns of these relations, in lower case; none where that is not known."""
+    def columns_in(self, source: Range) -> list[str] | None:
+        """The columns of these relations, in lower case; None where that is not known."""
         if self.columns_of is not None and source not in self.known:
-            self.known[source] = self.columns_of(source)
-        return [name.lower() for name in self.known.get(source) or ()]
+            around = None if source == self.scope.source else self.scope.source
+            found = self.columns_of(source, around)
+            self.known[source] = None if found is None else [name.lower() for name in found]
+        return self.known.get(source)
 
     def plain(self, part: Range) -> set[int]:
         """Where names stand that may be columns without their relations."""
@@ -187,6 +256,8 @@ class _Finder:
         token, before = tokens[at], tokens[at - 1]
         if not token.is_name or tokens.is_symbol(at + 1, "(") or begins_relation(tokens, at):
             return False
+        if at in self.starts:
+            return True
         if before.kind is TokenKind.SYMBOL:
             if tokens.word(tokens.parent[at] - 1) == "USING":
                 return False

@@ -1,4 +1,4 @@
-"""Blocks with WINDOW BY that read columns of the query around anywhere: windows for each of the values.
+"""Clauses that read columns of the query around anywhere: windows, or matches, for each of the values.
 
     FROM t WHERE EXISTS (SELECT … FROM r WHERE r.v > t.x WINDOW BY w AS (… PARTITION BY k …))
 
@@ -6,16 +6,22 @@
         keys      PARTITION BY k, o.c
         windows   WHERE s.c <=> t.x
 
+    FROM t WHERE EXISTS (SELECT … FROM r MATCH_RECOGNIZE (PARTITION BY k … DEFINE A AS v > t.x))
+
+    →   rows      FROM r, (SELECT DISTINCT t.x AS c FROM t) AS o
+        keys      PARTITION BY k, c AS c
+        matches   (SELECT * EXCEPT (c) FROM … DEFINE A AS v > c … WHERE c <=> t.x)
+
 This is the dependent join of Neumann and Kemper (2015), with the set of the outer values as its left side. It
 may have more values than the query around compares with, but never fewer. NULL is a value of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from windrow.algebra.names import QUALIFIED, of_relation
+from windrow.algebra.names import OUTER, QUALIFIED, of_relation
 from windrow.algebra.rewriting.changing import varies_by_run
 from windrow.algebra.rewriting.outer_references import OuterReference, OuterReferences
 from windrow.algebra.scopes import Scope, parts_of_from
@@ -25,19 +31,18 @@ from windrow.syntax.blocks import visible_ctes
 from windrow.syntax.expression_nodes import Expression, Name, OperationNode, names_in
 from windrow.syntax.expressions import parse_expression
 from windrow.syntax.nodes import BlockText, BoundaryClause, Cte, Range, Role, Variable
-from windrow.syntax.sqltext import SqlText, quoted
+from windrow.syntax.patterns.match_nodes import MatchRelation
+from windrow.syntax.sqltext import Piece, RelationText, SqlText, quoted
 from windrow.syntax.tokens import TokenList
 
-__all__ = ["OuterValues", "boundary_row", "outer_values"]
+__all__ = ["ValuesOfMatches", "ValuesOfWindows", "boundary_row", "values_of_matches", "values_of_windows"]
 
-_VALUES = "__outer"
-"""The relation of the values."""
 _ROWS = "__rows"
 
 
 @dataclass(frozen=True)
 class OuterValues:
-    """The values of the query around that a block reads, as a relation that its rows are joined with.
+    """The values of the query around that a clause reads, as a relation that its rows are joined with.
 
     Attributes
     ----------
@@ -45,8 +50,6 @@ class OuterValues:
         Where columns of the query around are read.
     fields
         The field of the rows that holds a column, by the column with its relation.
-    row
-        The variable of a row that every window has.
     query
         SELECT DISTINCT over the query around.
     ctes
@@ -56,10 +59,8 @@ class OuterValues:
     """
 
     tokens: TokenList
-    block: BlockText
     references: OuterReferences
     fields: Mapping[tuple[str, str], str]
-    row: Variable
     query: SqlText
     ctes: tuple[Cte, ...]
     is_lateral: bool
@@ -69,31 +70,19 @@ class OuterValues:
     def in_rows(self, text: SqlText) -> SqlText:
         """A text over the rows, in which columns of the relation of values stand for those around."""
         tokens = self.tokens
-        words = {tokens.span(*one.range): self._column(one) for one in self.references.rows}
+        words = {tokens.span(*one.range): quoted(self._field(one)) for one in self.references.rows}
         return text.with_words(tokens.sql, words)
 
     def relation(self) -> SqlText:
         """The relation of the values."""
-        return SqlText.of("(", self.query, ") AS ", quoted(_VALUES))
-
-    def columns(self) -> list[SqlText]:
-        """The values, as columns of its relation."""
-        return [SqlText.of(quoted(field)) for field in self.fields.values()]
+        return SqlText.of("(", self.query, ") AS ", quoted(OUTER))
 
     def items(self) -> list[SqlText]:
         """The values, as fields of the rows."""
         return [
-            SqlText.of(f"{quoted(_VALUES)}.{quoted(field)} AS {quoted(field)}")
+            SqlText.of(f"{quoted(OUTER)}.{quoted(field)} AS {quoted(field)}")
             for field in self.fields.values()
         ]
-
-    def joined(self, text: Callable[[int, int], SqlText]) -> SqlText:
-        """FROM and what follows, joined with the values."""
-        parts = parts_of_from(self.tokens, self.block.range)
-        assert parts is not None
-        (first, last), stop = parts[0], self.block.source[1]
-        rest = SqlText.of(" ", text(last, stop)) if last < stop else SqlText()
-        return SqlText.of("FROM ", text(first, last), ", ", self.relation(), self.in_rows(rest))
 
     def fragment(self, key: WindowFragment) -> WindowFragment:
         """A key over the rows."""
@@ -102,8 +91,7 @@ class OuterValues:
     def keys(self) -> tuple[WindowFragment, ...]:
         """The values as keys of PARTITION BY."""
         found = []
-        for field in self.fields.values():
-            one = next(one for one in self._all() if self._field(one) == field)
+        for field, one in self._first().items():
             name = Name((field,), one.range)
             found.append(WindowFragment(SqlText.of(quoted(field)), name, self.tokens.span(*one.range)))
         return tuple(found)
@@ -112,6 +100,53 @@ class OuterValues:
         """A query of the rows, run for each value."""
         inner = SqlText.of("(", rows, ") AS ", quoted(_ROWS))
         return SqlText.of(f"SELECT {quoted(_ROWS)}.* FROM ", self.relation(), ", LATERAL ", inner)
+
+    # -- the windows or matches --------------------------------------------------------------------
+
+    def comparisons(self, before: str, text: Callable[[Range], SqlText]) -> list[SqlText]:
+        """The comparisons of the fields, which stand with this before them, with the query around."""
+        found = []
+        for field, one in self._first().items():
+            column, relation = text(one.range), self.references.qualifier(one)
+            if relation and not one.relation:
+                span = self.tokens.span(*one.range)
+                whole = f"{quoted(relation)}.{column.render()}"
+                column = SqlText.of(Piece(whole, self.tokens.sql, span.start, span.stop - span.start))
+            found.append(SqlText.of(f"{before}{quoted(field)} <=> ", column))
+        return found
+
+    def _first(self) -> dict[str, OuterReference]:
+        """The fields, each with where it is read first."""
+        found: dict[str, OuterReference] = {}
+        for one in self.references.all():
+            found.setdefault(self._field(one), one)
+        return found
+
+    def _field(self, one: OuterReference) -> str:
+        # no other column has such a name, also where the rows are groups and their relations are gone
+        return self.fields[one.relation, one.column]
+
+
+@dataclass(frozen=True)
+class ValuesOfWindows(OuterValues):
+    """What a block with WINDOW BY reads of the query around it; `row` is of a row that every window has."""
+
+    block: BlockText
+    row: Variable
+
+    # -- the rows ----------------------------------------------------------------------------------
+
+    def columns(self) -> list[SqlText]:
+        """The values, as columns of its relation."""
+        return [SqlText.of(quoted(field)) for field in self.fields.values()]
+
+    def joined(self, text: Callable[[int, int], SqlText]) -> SqlText:
+        """FROM and what follows, joined with the values."""
+        parts = parts_of_from(self.tokens, self.block.range)
+        assert parts is not None
+        (first, last), stop = parts[0], self.block.source[1]
+        rest = SqlText.of(" ", text(last, stop)) if last < stop else SqlText()
+        return SqlText.of("FROM ", text(first, last), ", ", self.relation(), self.in_rows(rest))
 
     # -- the clause --------------------------------------------------------------------------------
 
@@ -139,16 +174,12 @@ class OuterValues:
     def of_window(self) -> dict[int, Name]:
         """What stands for columns of the query around in aggregates over a window: fields of its rows."""
         window = self.block.clause.name
-        return {
-            one.range[0]: Name((window, self._field(one)), one.range) for one in self.references.aggregates
-        }
+        return {one.range[0]: Name((window, self._field(one)), one.range) for one in self.references.over}
 
     def read_in(self, call: Range) -> frozenset[str]:
         """The fields that an aggregate reads of them."""
         start, stop = call
-        return frozenset(
-            self._field(one) for one in self.references.aggregates if start <= one.range[0] < stop
-        )
+        return frozenset(self._field(one) for one in self.references.over if start <= one.range[0] < stop)
 
     def with_uses(self, uses: tuple[Uses, ...]) -> tuple[Uses, ...]:
         """What is read of the variables, with the values."""
@@ -159,35 +190,45 @@ class OuterValues:
 
     def conditions(self, text: Callable[[Range, Mapping[Range, str]], SqlText]) -> list[SqlText]:
         """The comparisons that join the windows with the query around."""
-        row, found = quoted(QUALIFIED + self.row.name), []
-        for field in self.fields.values():
-            one = next(one for one in self._all() if self._field(one) == field)
-            relation = self.references.qualifier(one) if not one.relation else ""
-            relation = f"{quoted(relation)}." if relation else ""
-            found.append(SqlText.of(f"{row}.{quoted(field)} <=> {relation}", text(one.range, {})))
-        return found
+        return self.comparisons(f"{quoted(QUALIFIED + self.row.name)}.", lambda part: text(part, {}))
 
-    def _all(self) -> Sequence[OuterReference]:
-        return (*self.references.rows, *self.references.whens, *self.references.aggregates)
 
-    def _field(self, one: OuterReference) -> str:
-        return self.fields[one.relation, one.column]
+@dataclass(frozen=True)
+class ValuesOfMatches(OuterValues):
+    """What MATCH_RECOGNIZE and its input read of the query around."""
 
-    def _column(self, one: OuterReference) -> str:
-        # no other column has such a name, also where the rows are groups and their relations are gone
-        return quoted(self._field(one))
+    def names(self) -> dict[Range, Name]:
+        """What stands for columns of the query around in the clause: columns of the rows."""
+        return {one.range: Name((self._field(one),), one.range) for one in self.references.over}
+
+    def fragment(self, key: WindowFragment) -> WindowFragment:
+        """A key over the rows; one that is a value of the query around is no column of the result."""
+        found = super().fragment(key)
+        at = None if key.expression is None else key.expression.range
+        whole = next((one for one in self.references.rows if one.range == at), None)
+        return found if whole is None else replace(found, expression=Name((self._field(whole),), whole.range))
+
+    def joined(self, source: SqlText) -> SqlText:
+        """FROM, joined with the values."""
+        return SqlText.of(source, ", ", self.relation())
+
+    def result(self, key: str, text: Callable[[int, int], SqlText]) -> SqlText:
+        """The relation of the matches of the values that the query around has."""
+        hidden = ", ".join(map(quoted, self.fields.values()))
+        where = SqlText.join(" AND ", self.comparisons("", lambda part: text(*part)))
+        return SqlText.of(f" (SELECT * EXCEPT ({hidden}) FROM ", RelationText(key), " WHERE ", where, ")")
 
 
 def boundary_row(boundary: BoundaryClause | WindowBoundary) -> Variable:
     """The variable of a boundary's row, which has a name of ours if it is not declared."""
     declared = [variable for variable in boundary.variables if variable.role is Role.ROW]
-    name = f"{_VALUES}_{boundary.side.value}"
+    name = f"{OUTER}_{boundary.side.value}"
     return declared[0] if declared else Variable(name, boundary.side, Role.ROW, boundary.span)
 
 
-def outer_values(
+def values_of_windows(
     tokens: TokenList, block: BlockText, references: OuterReferences, text: Callable[[int, int], SqlText]
-) -> OuterValues:
+) -> ValuesOfWindows:
     """The values of the columns that a block reads of the query around it; `text` gives the user's text.
 
     Raises
@@ -195,17 +236,50 @@ def outer_values(
     NotSupportedError
         ``NONDETERMINISTIC_QUERY`` where the query around would have other values when they are read again.
     """
-    scope, clause = references.scope, block.clause
+    fields, query, ctes = _values(tokens, block.range[0], references, text)
+    is_lateral = _is_lateral(tokens, block, references, ctes)
+    row = boundary_row(block.clause.label or block.clause.start)
+    return ValuesOfWindows(tokens, references, fields, query, ctes, is_lateral, block, row)
+
+
+def values_of_matches(
+    tokens: TokenList,
+    relation: MatchRelation,
+    references: OuterReferences,
+    text: Callable[[int, int], SqlText],
+) -> ValuesOfMatches:
+    """The same of MATCH_RECOGNIZE; raises as :func:`values_of_windows`."""
+    fields, query, ctes = _values(tokens, relation.range[0], references, text)
+    clause, source = relation.clause, relation.source
+    keys = (*clause.partition_by, *(item.expression for item in clause.order_by))
+    words = {tokens.word(at) for at in tokens.level(*source)}
+    words |= {tokens.word(at) for start, stop in keys for at in range(start, stop)}
+    is_lateral = (
+        len(ctes) < len(relation.ctes)
+        or any(source[0] <= one.range[0] < source[1] for one in references.rows)
+        or not words.isdisjoint(_OVER_ROWS)
+    )
+    return ValuesOfMatches(tokens, references, fields, query, ctes, is_lateral)
+
+
+def _values(
+    tokens: TokenList, at: int, references: OuterReferences, text: Callable[[int, int], SqlText]
+) -> tuple[dict[tuple[str, str], str], SqlText, tuple[Cte, ...]]:
+    """The fields of the values, their query, and the named queries that it sees.
+
+    A clause that begins at another token, in the rows of this one, has fields of other names.
+    """
+    scope = references.scope
     assert scope.source is not None
     ctes = visible_ctes(tokens, scope.source[0])
     _refuse_changing(tokens, scope.source, ctes)
     fields: dict[tuple[str, str], str] = {}
     columns: list[SqlText] = []
-    for one in (*references.rows, *references.whens, *references.aggregates):
+    for one in references.all():
         if (one.relation, one.column) in fields:
             continue
         name = f"{one.relation}.{one.column}" if one.relation else one.column
-        fields[one.relation, one.column] = field = of_relation(_VALUES, name)
+        fields[one.relation, one.column] = field = of_relation(f"{OUTER}{at}", name)
         columns.append(SqlText.of(text(*one.range), " AS ", quoted(field)))
     parts: list[str | SqlText] = [
         "SELECT DISTINCT ",
@@ -216,11 +290,11 @@ def outer_values(
     where = _filters(tokens, scope, text)
     if where:
         parts += [" WHERE ", SqlText.join(" AND ", where)]
-    boundary = clause.label or clause.start
-    return OuterValues(
-        tokens, block, references, fields, boundary_row(boundary), SqlText.of(*parts), ctes,
-        _is_lateral(tokens, block, references, ctes),
-    )  # fmt: skip
+    return fields, SqlText.of(*parts), ctes
+
+
+_OVER_ROWS = ("OVER", "QUALIFY", "VIEW", "PIVOT", "UNPIVOT")
+"""Words of what is computed over several rows, or reads no further relation of FROM."""
 
 
 def _is_lateral(
@@ -239,7 +313,7 @@ def _is_lateral(
     keys = (*clause.partition_by, *(item.expression for item in clause.order_by))
     read = [part for part in (block.source, block.group_by, block.group_over, *keys) if part is not None]
     words = {tokens.word(at) for start, stop in read for at in range(start, stop)}
-    if not words.isdisjoint(("OVER", "QUALIFY", "VIEW", "PIVOT", "UNPIVOT")):
+    if not words.isdisjoint(_OVER_ROWS):
         return True
     if block.group_by is None:
         return False
@@ -283,7 +357,7 @@ def _refuse_changing(tokens: TokenList, source: Range, ctes: tuple[Cte, ...]) ->
             if found is not None:
                 what, span = found
                 raise NotSupportedError(
-                    f"{what}, and windows in a subquery read them once more",
+                    f"{what}, and a clause in a subquery reads them again",
                     condition="NONDETERMINISTIC_QUERY",
                     sql=tokens.sql,
                     span=span,

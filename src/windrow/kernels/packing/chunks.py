@@ -199,7 +199,8 @@ def _coded(table: pa.Table) -> pa.Table:
         if pa.types.is_string(field.type) or pa.types.is_large_string(field.type):
             sample = table.column(at).slice(0, _SAMPLE)
             if pc.count_distinct(sample).as_py() * _WORTH_CODING <= len(sample):
-                table = table.set_column(at, field.name, table.column(at).dictionary_encode())
+                coded = table.column(at).dictionary_encode()
+                table = table.set_column(at, field.with_type(coded.type), coded)
     return table
 
 
@@ -209,7 +210,8 @@ def _worth_repeating(table: pa.Table, shards: int) -> pa.Table:
         if pa.types.is_dictionary(field.type) and table.num_rows:
             values = len(table.column(at).chunk(0).dictionary)
             if values * shards * _WORTH_CODING > table.num_rows:
-                table = table.set_column(at, field.name, table.column(at).cast(field.type.value_type))
+                plain = field.with_type(field.type.value_type)
+                table = table.set_column(at, plain, table.column(at).cast(plain.type))
     return table
 
 

@@ -128,7 +128,10 @@ def _query(match: Node, source: str, until: str) -> str:
 
 
 def _conditions(match: Node, named: Callable[[str], str]) -> list[str]:
-    """What a match is: the pattern, with how long it may be or is; and its variables, as they are `named`."""
+    """What a match is: the pattern, with how long it may be or is; and its variables, as they are `named`.
+
+    Columns of its rows stand for those of the query around.
+    """
     clause = match.clause
     pattern = f"PATTERN {_text(match, clause.pattern_at)}"
     if clause.within is not None:
@@ -155,6 +158,7 @@ def _key(name: str, item: OrderItem) -> str:
 
 
 def _text(match: Node, tokens: Range) -> str:
-    """The user's text, with names in place of positional parameters."""
+    """The user's text, with names in place of positional parameters, and columns of the rows of others."""
     span = match.tokens.span(*tokens)
-    return verbatim(match.tokens, span.start, span.stop).render()
+    columns = {match.tokens.span(*at): quoted(name.parts[0]) for at, name in match.outside.items()}
+    return verbatim(match.tokens, span.start, span.stop).with_words(match.sql, columns).render()

@@ -170,12 +170,12 @@ class explained:  # noqa: N801 - used as a context manager, like a function
 
 
 def _refuse_changing_values(gateway: Gateway, window: Window | Match) -> None:
-    """Refuse windows for values of the query around that it would not have when it is run itself."""
-    if isinstance(window, Window) and window.around is not None:
+    """Refuse what is made for values of the query around that it would not have when it is run itself."""
+    if window.around is not None:
         place = window.around.locate(0, len(window.around.render()))
         if rows_change_by_run(gateway.sql(window.around)):
             raise NotSupportedError(
-                "the query around gives other rows each time, and windows in a subquery read them once more",
+                "the query around gives other rows each time, and a clause in a subquery reads them again",
                 condition="NONDETERMINISTIC_QUERY",
                 sql=window.sql,
                 span=window.span if place is None else place[1],

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, IntegerType, LongType, StringType, StructField, StructType
 
 from windrow.algebra.match_node import Match
-from windrow.algebra.names import ROW
+from windrow.algebra.names import ROW, visible_field
 from windrow.algebra.physical import Hoisted, field_of, is_field
 from windrow.errors import AnalysisError, NotSupportedError, Span, WindrowError, did_you_mean
 from windrow.kernels.advance.slices import is_followed
@@ -231,7 +231,8 @@ class MatchTypes:
         while tokens.is_symbol(stop, ".") and stop + 1 < len(tokens) and tokens[stop + 1].is_name:
             stop += 2
         unknown = tokens[stop - 1].name
-        hint = did_you_mean(unknown, self.fields) or f"columns are {', '.join(self.fields)}"
+        visible = [name for name in self.fields if visible_field(name) is not None]
+        hint = did_you_mean(unknown, visible) or f"columns are {', '.join(visible)}"
         return AnalysisError(
             f"rows have no column {unknown}",
             condition="UNKNOWN_FIELD",

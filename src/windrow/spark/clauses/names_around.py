@@ -1,4 +1,4 @@
-"""Names without a relation in a block with WINDOW BY that are columns of the query around the block.
+"""Names without a relation in WINDOW BY or MATCH_RECOGNIZE that are columns of the query around.
 
 Which columns there are only Spark knows. It is asked where it has refused a name, so that a statement without
 such names is bound once.
@@ -48,7 +48,7 @@ def with_names_around(
     try:
         return algebra, run(algebra)
     except WindrowError as error:
-        if not error.condition.startswith(("UNRESOLVED_COLUMN", "UNKNOWN_VARIABLE")):
+        if not error.condition.startswith(("UNRESOLVED_COLUMN", "UNKNOWN_VARIABLE", "UNKNOWN_FIELD")):
             raise
 
         def columns_of(relations: SqlText, windows: tuple[Window | Match, ...]) -> list[str] | None:

@@ -20,7 +20,14 @@ from windrow.syntax.patterns.match_clause import parse_pattern_window
 from windrow.syntax.patterns.match_nodes import MatchClause
 from windrow.syntax.tokens import TokenList
 
-__all__ = ["PatternBlock", "PatternWindow", "PatternWindowCall", "find_pattern_windows", "opened_windows"]
+__all__ = [
+    "PatternBlock",
+    "PatternWindow",
+    "PatternWindowCall",
+    "find_pattern_windows",
+    "opened_windows",
+    "select_around",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +87,11 @@ def find_pattern_windows(tokens: TokenList) -> list[PatternBlock]:
     AnalysisError
         As `find_matches`; ``INVALID_PATTERN_FRAME``, ``ANCHOR_IN_WINDOW``.
     NotSupportedError
-        ``UNSUPPORTED_CLAUSE`` for windows over the rows of which WINDOW BY makes its own.
+        ``UNSUPPORTED_CLAUSE`` for windows over the groups, or the join, of which WINDOW BY makes its own.
     """
     selects: dict[int, list[int]] = {}
     for opened in opened_windows(tokens):
-        selects.setdefault(_select_around(tokens, opened), []).append(opened)
+        selects.setdefault(select_around(tokens, opened), []).append(opened)
     return [_block(tokens, select, opened) for select, opened in sorted(selects.items())]
 
 
@@ -112,7 +119,7 @@ def _is_definition(tokens: TokenList, opened: int) -> bool:
     return False
 
 
-def _select_around(tokens: TokenList, opened: int) -> int:
+def select_around(tokens: TokenList, opened: int) -> int:
     """The SELECT of the block in which a window stands."""
     inside = opened
     while True:
@@ -210,7 +217,7 @@ def _rows_of(
     for at in opened:
         if marks["FROM"] < at < window_by:
             raise NotSupportedError(
-                "a window with a pattern before WINDOW BY is not supported",
+                "a window with a pattern before WINDOW BY, over groups or a join, is not supported",
                 condition="UNSUPPORTED_CLAUSE",
                 sql=tokens.sql,
                 span=tokens.span(at, tokens.partner[at] + 1),
