@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import pairwise
 
 import pyarrow as pa
@@ -207,7 +208,7 @@ def test_when_one_query_of_a_pipeline_fails_all_stop(trading):
         ("UNSUPPORTED_STREAM", "INSERT INTO t SELECT STREAM k, v FROM t", "SELECT STREAM k, v FROM t"),
         ("UNKNOWN_STREAM", "INSERT INTO t SELECT STREAM k, v FROM nothing [NOW]", "nothing"),
         ("UNRESOLVED_COLUMN.WITH_SUGGESTION", "INSERT INTO t SELECT STREAM k, w FROM s", "w"),
-        ("UNSUPPORTED_STATEMENT", "INSERT INTO plain SELECT k, v FROM s [NOW]", "INSERT"),
+        ("TABLE_OR_VIEW_NOT_FOUND", "INSERT INTO plain SELECT k, v FROM s [NOW]", "plain"),
         ("TABLE_OR_VIEW_NOT_FOUND", "INSERT INTO no.table SELECT STREAM k, v FROM s", None),
         (
             "UNKNOWN_ROWTIME",
@@ -292,6 +293,37 @@ def test_select_stream_gives_each_row_once_or_what_is_inserted(spark):
         assert found
     assert [row["c"] for row in session.sql("SELECT STREAM k AS c FROM r").collect()] == ["a", "a", "b", "a"]
     spark.catalog.dropTempView("r")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT * FROM (SELECT STREAM k FROM r WHERE k < 'c') [RANGE 2]",
+        "WITH q (key) AS (SELECT STREAM k FROM r) SELECT key, COUNT(*) AS n FROM q [RANGE 3] GROUP BY key",
+        "SELECT STREAM q.k, w.ts FROM (SELECT STREAM k FROM r) AS q JOIN r [RANGE 2] AS w ON w.k = q.k",
+        "SELECT STREAM * FROM (SELECT STREAM k, COUNT(*) AS n FROM r [RANGE 2] GROUP BY k) WHERE n > 1",
+    ],
+)
+def test_select_stream_in_from_gives_live_what_it_gives_recorded(spark, tmp_path, query):
+    session = Session(spark.newSession())
+    session.sql(f"CREATE STREAM r (ROWTIME ts BIGINT UNIT SECONDS, k STRING) LOCATION '{tmp_path / 'r'}'")
+    session.sql("INSERT INTO r VALUES (1, 'a'), (2, 'a'), (2, 'b')")
+    given = Memory()
+    live = session.sql(query).start(
+        given, checkpoint=tmp_path / "checkpoint", envelope=None, on_unbounded="ignore"
+    )
+    try:
+        live.process_all_available()
+        session.sql("INSERT INTO r VALUES (3, 'a'), (3, 'c'), (6, 'b'), (90, 'z')")
+        live.process_all_available()
+    finally:
+        live.stop()
+    emitted = Counter(tuple(row.values()) for table in given.batches.values() for row in table.to_pylist())
+    recorded = session.sql(query)
+    rows = recorded if query.startswith("SELECT STREAM") else recorded.changelog()
+    at = rows.columns.index("rowtime" if "rowtime" in rows.columns else "_commit_timestamp")
+    assert emitted == Counter(row for row in map(tuple, rows.collect()) if row[at] < 90)
+    assert emitted
 
 
 @pytest.mark.parametrize("form", ["parquet", "json", "csv", "orc"])

@@ -321,7 +321,9 @@ def test_what_nodes_give_and_keep_is_told(timed):
         "GROUP BY upper(k): count(*) (updating; no event time; state: groups until the watermark has passed "
         "the end of their STATE LIFETIME by the gap)"
     )
-    assert lines("SELECT k, COUNT(*) FROM s GROUP BY k")[0].endswith("state: all rows)")
+    assert lines("SELECT k, COUNT(*) FROM s GROUP BY k")[0].endswith("state: all groups)")
+    assert lines("SELECT k, SUM(v), MAX(v) FROM s GROUP BY k")[0].endswith("state: all groups)")
+    assert lines("SELECT k, MEDIAN(v) FROM s GROUP BY k")[0].endswith("state: all rows)")
 
 
 @pytest.mark.parametrize(

@@ -54,6 +54,21 @@ def refused(session, query, **options):
     return error.condition, None if error.span is None else query[error.span.start : error.span.stop]
 
 
+def test_streams_are_shown(ticks):
+    ticks.sql("CREATE OR REPLACE TEMPORARY VIEW slow AS SELECT STREAM ts, v FROM ticks WHERE v > 3")
+    shown = {row["name"]: tuple(row)[1:] for row in ticks.sql("SHOW STREAMS").collect()}
+    assert shown["ticks"] == ("recorded", "ts", "ts bigint, k int, v int")
+    assert shown["slow"] == ("view", None, "ts bigint, v int")
+    ticks.sql("DROP VIEW slow")
+
+
+def test_late_rows_that_are_no_view_are_said_to_be_elsewhere(ticks):
+    with pytest.raises(WindrowError, match="TABLE_OR_VIEW_NOT_FOUND") as caught:
+        ticks.sql("SELECT * FROM ticks_late")
+    assert "query.late" in caught.value.hint
+    assert "relation.late" in caught.value.hint
+
+
 # -- streams -----------------------------------------------------------------------------------------
 
 
@@ -365,10 +380,10 @@ def test_difference_using(ticks):
          "ISTREAM(SELECT v FROM ticks [NOW])"),
         ("ISTREAM(SELECT v FROM ticks [NOW]) UNION ALL SELECT 1", "PARSE_SYNTAX_ERROR",
          "ISTREAM(SELECT v FROM ticks [NOW])"),
-        ("CREATE TABLE x AS ISTREAM(SELECT v FROM ticks [NOW])", "UNSUPPORTED_STATEMENT", "CREATE"),
         ("ISTREAM(SELECT parse_json('1') AS j FROM ticks [NOW])", "UNORDERABLE_TYPE", None),
         ("SELECT * FROM ticks [PARTITION BY z ROWS 2]", "UNRESOLVED_COLUMN.WITH_SUGGESTION", "z"),
-        ("INSERT INTO x SELECT v FROM ticks [NOW]", "UNSUPPORTED_STATEMENT", "INSERT"),
+        ("INSERT INTO x SELECT v FROM ticks [NOW]", "TABLE_OR_VIEW_NOT_FOUND", "x"),
+        ("CACHE TABLE x AS SELECT v FROM ticks [NOW]", "UNSUPPORTED_STATEMENT", "CACHE"),
     ],
 )  # fmt: skip
 def test_mistakes(ticks, query, condition, marked):

@@ -47,7 +47,8 @@ from windrow.syntax.nodes import Range
 from windrow.syntax.queries import Select, UnknownShapeError, parse_query
 from windrow.syntax.rising import rising
 from windrow.syntax.streams.apart import clauses_apart
-from windrow.syntax.streams.as_of import as_of_joins, past_of
+from windrow.syntax.streams.as_of import as_of_joins, pasts
+from windrow.syntax.streams.commands import parse_command
 from windrow.syntax.streams.cql_spellings import in_spark
 from windrow.syntax.streams.create_stream import parse_create_stream
 from windrow.syntax.streams.create_view import parse_view
@@ -428,7 +429,8 @@ _READERS: list[Callable[[TokenList, Range], object]] = [
     lambda tokens, statement: parse_punctuate(tokens, *statement),
     lambda tokens, statement: parse_emission(tokens, *statement),
     lambda tokens, statement: list(written_lengths(tokens, *statement)),
-    lambda tokens, _: past_of(tokens, _STREAMS),
+    lambda tokens, _: pasts(tokens, _STREAMS),
+    lambda tokens, statement: parse_command(tokens, *statement),
     lambda tokens, statement: parse_view(tokens, *statement),
     lambda tokens, _: as_of_joins(tokens, _STREAMS),
     lambda tokens, _: in_spark(tokens),

@@ -56,6 +56,11 @@ class WindowedStream:
     distance: SqlText | None
     span: Span
 
+    @property
+    def is_bare(self) -> bool:
+        """Whether no window is written: its rows as they come, as of ``[NOW]``."""
+        return self.window.tokens[0] == self.window.tokens[1]
+
 
 @dataclass(frozen=True)
 class NamedRelation:
@@ -77,6 +82,7 @@ class ChangelogOf:
 
 
 Input = WindowedStream | NamedRelation | ChangelogOf
+_SET_OPERATORS = ("UNION", "EXCEPT", "INTERSECT", "MINUS")
 
 
 @dataclass(frozen=True)
@@ -103,12 +109,16 @@ class Query:
 
 @dataclass(frozen=True)
 class StreamQuery:
-    """ISTREAM, DSTREAM or RSTREAM of a relation; rows differ by the columns `using`, or by all."""
+    """ISTREAM, DSTREAM or RSTREAM of a relation; rows differ by the columns `using`, or by all.
+
+    `names` are those that a WITH list gives to its columns.
+    """
 
     kind: str
     query: Query
     using: tuple[tuple[str, Span], ...]
     span: Span
+    names: tuple[tuple[str, Span], ...] = ()
 
 
 Continuous = Query | StreamQuery
@@ -120,9 +130,10 @@ class Reader:
 
     Names count as Spark's do, in capitals or not.
 
-    `selects` are the places of the SELECTs that give a stream (SELECT STREAM). In them a stream without a
-    window is its rows as they come. `declared` are the streams that the statement itself declares, by the
-    places of their names, or of the brackets around their queries. `tables` are streams that are tables too.
+    `selects` are the places of the SELECTs that give a stream (SELECT STREAM), also in FROM and WITH. In them
+    a stream without a window is its rows as they come. `declared` are the streams that the statement itself
+    declares, by the places of their names, or of the brackets around their queries. `tables` are streams that
+    are tables too.
     """
 
     tokens: TokenList
@@ -132,29 +143,58 @@ class Reader:
     selects: frozenset[int] = frozenset()
     declared: Mapping[int, str] = field(default_factory=dict)
     tables: frozenset[str] = frozenset()
-    _as_they_come: list[Range] = field(default_factory=list)
+    _as_they_come: set[Range] = field(default_factory=set)
 
     def read(self, start: int, stop: int) -> Continuous:
         """The query in a range of tokens, with the named queries that it can see."""
-        body = self.after_with(start, stop)
-        if body < stop and self.tokens[body].start in self.selects:
-            return self._selected(start, stop)
-        to_stream = parse_to_stream(self.tokens, body, stop)
+        if self._selects_stream(start, stop):
+            self._as_they_come.add((start, stop))
+            query = self.query(start, stop)
+            return self._selected(query) if query.inputs else query
+        to_stream = parse_to_stream(self.tokens, self.after_with(start, stop), stop)
         return self.query(start, stop) if to_stream is None else self.stream(to_stream)
 
     def query(self, start: int, stop: int) -> Query:
         """A relation."""
         return self._query(SqlText(), self.text(start, stop), start, stop)
 
-    def _selected(self, start: int, stop: int) -> StreamQuery | Query:
+    def _selects_stream(self, start: int, stop: int) -> bool:
+        """Whether a query is SELECT STREAM, after a WITH list and in brackets of its own."""
+        tokens, at = self.tokens, self.after_with(start, stop)
+        while at < stop and tokens.is_symbol(at, "("):
+            close = tokens.partner[at]
+            if close + 1 < stop and tokens.word(close + 1) not in _SET_OPERATORS:
+                return False
+            at = self.after_with(at + 1, close)
+        return at < stop and tokens[at].start in self.selects
+
+    def _selected(self, query: Query) -> StreamQuery:
         """SELECT STREAM: of streams without windows their rows as they come, of others what is inserted."""
-        self._as_they_come.append((start, stop))
-        query = self.query(start, stop)
-        if not query.inputs:
-            return query
-        windows = [item for item in query.inputs if isinstance(item, WindowedStream)]
-        bare = any(item.window.tokens[0] == item.window.tokens[1] for item in windows)
-        return StreamQuery("RSTREAM" if bare else "ISTREAM", query, (), self.tokens.span(start, stop))
+        bare = any(isinstance(item, WindowedStream) and item.is_bare for item in query.inputs)
+        return StreamQuery("RSTREAM" if bare else "ISTREAM", query, (), query.span)
+
+    def _stream_of(self, start: int, stop: int) -> StreamQuery | None:
+        """The stream of a query in FROM or WITH, by ISTREAM and its like or SELECT STREAM; None of others."""
+        while self.tokens.is_symbol(start, "(") and self.tokens.partner[start] == stop - 1:
+            start, stop = start + 1, stop - 1
+        found = parse_to_stream(self.tokens, start, stop)
+        if found is not None:
+            return self.stream(found)
+        if not self._selects_stream(start, stop):
+            return None
+        self._as_they_come.add((start, stop))
+        prefix, text = self.with_list(start, (start, stop)), self.text(start, stop)
+        if prefix.parts and self.tokens.word(start) == "WITH":
+            text = SqlText.of("SELECT * FROM (", text, ")")
+        query = self._query(prefix, text, start, stop)
+        return self._selected(query) if query.inputs else None
+
+    def _named_stream(self, cte: Cte) -> StreamQuery | None:
+        """The stream of a query of WITH, with the names of its columns there."""
+        found, columns = self._stream_of(*cte.body), cte.item[0] + 1
+        if found is None or not self.tokens.is_symbol(columns, "("):
+            return found
+        return replace(found, names=named_columns(self.tokens, columns, f"WITH {cte.name}"))
 
     def stream(self, to_stream: ToStream) -> StreamQuery:
         """A stream made of a relation."""
@@ -240,7 +280,7 @@ class Reader:
         return None if len(remaining) == len(ctes) else (self._with_text(remaining), after)
 
     def _is_stream(self, cte: Cte) -> bool:
-        return parse_to_stream(self.tokens, *cte.body) is not None
+        return parse_to_stream(self.tokens, *cte.body) is not None or self._selects_stream(*cte.body)
 
     def _piece(self, start: int, stop: int) -> SqlText:
         """The text from the start of a token to the end of the one before another, with a space after it."""
@@ -267,7 +307,11 @@ class Reader:
         if bracket is not None:
             return self._windowed(index, bracket, stop)
         if self._comes_bare(index):
-            return self._bare(index, stop)
+            token = tokens[index]
+            return self._bare(index, index + 1, self.declared.get(token.start, token.name), token.name, stop)
+        made = self._made_in_from(index)
+        if made is not None:
+            return self._unwindowed(index, made, stop)
         to_stream = tokens.word(index) in ("ISTREAM", "DSTREAM", "RSTREAM") and tokens.is_symbol(
             index + 1, "("
         )
@@ -276,9 +320,6 @@ class Reader:
             raise misplaced_to_stream(tokens, index)
         if not in_from:
             return None
-        if to_stream:
-            span = tokens.span(index, tokens.partner[index + 1] + 1)
-            raise _stream_provided(tokens, span, "a relation stands in FROM")
         if _calls_or_has_fields(tokens, index):
             return None
         name = tokens[index].name.lower()
@@ -299,13 +340,52 @@ class Reader:
             and self._cte(tokens[index].name, index) is None
         )
 
-    def _bare(self, index: int, stop: int) -> tuple[SqlText, int]:
+    def _bare(
+        self, index: int, after: int, source: str | StreamQuery, name: str | None, stop: int
+    ) -> tuple[SqlText, int]:
         """A stream without a window: each row at its rowtime alone, as of [NOW]."""
-        token, after = self.tokens[index], index + 1
-        source = self.declared.get(token.start, token.name)
         window = StreamWindowClause((after, after), is_now=True)
-        item = WindowedStream(self._key(index), source, window, (), None, None, token.span)
-        return self._placed((index, after), item, token.name, stop)
+        span = self.tokens.span(index, after)
+        item = WindowedStream(self._key(index), source, window, (), None, None, span)
+        return self._placed((index, after), item, name, stop)
+
+    def _made_in_from(self, index: int) -> Range | None:
+        """The query of a stream that stands in FROM, in brackets or by its name, or ISTREAM and its like."""
+        tokens = self.tokens
+        if not begins_relation(tokens, index):
+            return None
+        if tokens.is_symbol(index, "("):
+            inside = index + 1, tokens.partner[index]
+            is_operand = tokens.word(inside[1] + 1) in _SET_OPERATORS
+            is_apart = tokens[index].start in self.declared
+            return inside if self._selects_stream(*inside) and not is_operand and not is_apart else None
+        if tokens.word(index) in TO_STREAM and tokens.is_symbol(index + 1, "("):
+            return index, self._after_call(index)
+        if not tokens[index].is_name or _calls_or_has_fields(tokens, index):
+            return None
+        cte = self._cte(tokens[index].name, index)
+        return cte.body if cte is not None and self._is_stream(cte) else None
+
+    def _unwindowed(self, index: int, made: Range, stop: int) -> tuple[SqlText, int] | None:
+        """A stream made by a query in FROM, without a window: SELECT STREAM takes its rows as they come."""
+        tokens, after = self.tokens, index + 1
+        name: str | None = None
+        cte = None if made[0] >= index else self._cte(tokens[index].name, index)
+        if cte is not None:
+            name = tokens[index].name
+        else:
+            after = tokens.partner[index] + 1 if tokens.is_symbol(index, "(") else made[1]
+        if not any(start <= index < end for start, end in self._as_they_come):
+            raise _stream_provided(tokens, tokens.span(index, after), "a relation stands in FROM")
+        found = self._stream_of(*made) if cte is None else self._named_stream(cte)
+        return None if found is None else self._bare(index, after, found, name, stop)
+
+    def _after_call(self, index: int) -> int:
+        """The token after ISTREAM(…) and its like, with what rows are compared by."""
+        tokens, after = self.tokens, self.tokens.partner[index + 1] + 1
+        if tokens.word(after) in ("DIFFERENCE", "DIFFERENCES") and tokens.is_symbol(after + 2, "("):
+            return tokens.partner[after + 2] + 1
+        return after
 
     def _bracket_after(self, index: int, stop: int) -> int | None:
         """The bracket of the window of a stream that begins at a token."""
@@ -316,9 +396,7 @@ class Reader:
                 while tokens.is_symbol(at, ".") and at + 1 < stop:
                     at += 2
             else:
-                at = tokens.partner[index + 1] + 1
-                if tokens.word(at) in ("DIFFERENCE", "DIFFERENCES") and tokens.is_symbol(at + 2, "("):
-                    at = tokens.partner[at + 2] + 1
+                at = self._after_call(index)
         elif tokens.is_symbol(index, "("):
             at = tokens.partner[index] + 1
         return at if at < stop and at > index and window_at(tokens, at) else None
@@ -354,10 +432,10 @@ class Reader:
             name = tokens[index].name
             cte = self._cte(name, index)
             if cte is not None:
-                found = parse_to_stream(tokens, *cte.body)
+                found = self._named_stream(cte)
                 if found is None:
                     raise _relation_provided(tokens, tokens[index].span, name)
-                return self.stream(found), name
+                return found, name
             if name.lower() in self.relations:
                 raise _relation_provided(tokens, tokens[index].span, name)
             if name.lower() not in self.streams:
@@ -375,10 +453,10 @@ class Reader:
         inside = (index, bracket)
         while tokens.is_symbol(inside[0], "(") and tokens.partner[inside[0]] == inside[1] - 1:
             inside = (inside[0] + 1, inside[1] - 1)
-        found = parse_to_stream(tokens, *inside)
+        found = self._stream_of(*inside)
         if found is None:
             raise _relation_provided(tokens, tokens.span(index, bracket), "this")
-        return self.stream(found), None
+        return found, None
 
     def _changelog(self, index: int, stop: int) -> tuple[SqlText, int]:
         tokens, after = self.tokens, self.tokens.partner[index + 2] + 1
@@ -429,7 +507,10 @@ class Reader:
         """
         tokens, after = self.tokens, 0
         for index in range(*query.tokens):
-            if tokens.is_symbol(index, "(") and tokens[index].start in self.declared:
+            is_apart = tokens.is_symbol(index, "(") and (
+                tokens[index].start in self.declared or self._selects_stream(index + 1, tokens.partner[index])
+            )
+            if is_apart:
                 after = tokens.partner[index]
             if (
                 index >= after

@@ -157,7 +157,7 @@ def _meant_stream(sql: str, span: Span) -> str | None:
     before = sql[: span.start].upper().replace("(", " ").split()
     if sql[span.start : span.stop].upper() != "STREAM" or before[-1:] != ["SELECT"]:
         return None
-    return "SELECT STREAM begins a statement that has a stream in FROM: a table, a view of Spark's, is none"
+    return "SELECT STREAM is of a stream in FROM: a table, a view of Spark's, is none"
 
 
 def _not_streaming(error: PySparkException, text: SqlText, names: dict[str, str]) -> WindrowError:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -180,8 +180,18 @@ class Gateway:
         if error.condition == "TABLE_OR_VIEW_NOT_FOUND" and context:
             with suppress(PySparkException, JavaError):
                 known = [row["tableName"] for row in self.spark.sql("SHOW TABLES").collect()]
-                error.hint = did_you_mean(context[0].fragment().strip("`"), known) or error.hint
+                name = context[0].fragment().strip("`")
+                error.hint = _side_output(name, known) or did_you_mean(name, known) or error.hint
         return error
+
+
+def _side_output(name: str, known: Collection[str]) -> str | None:
+    """What is said of ``s_late`` where there is an ``s`` without such a view."""
+    stream, _, kind = name.lower().rpartition("_")
+    if kind not in ("late", "malformed") or stream not in {one.lower() for one in known}:
+        return None
+    recorded = "; relation.late has those of recorded streams" if kind == "late" else ""
+    return f"query.{kind} has the {kind} rows of a live query, query = relation.start(…){recorded}"
 
 
 def _as_written(error: WindrowError, read: SqlText) -> WindrowError:

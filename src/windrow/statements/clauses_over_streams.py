@@ -16,7 +16,6 @@ from windrow.relation_kinds import LiveRelation, StreamRelation
 from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
 from windrow.spark.live import APART, SequenceView, sequence_plan
-from windrow.statements.inserts import insert_into_table
 from windrow.statements.named_streams import insert
 from windrow.statements.naming import forget, is_free, refresh, remember_sequence
 from windrow.statements.statement_context import StatementContext
@@ -27,7 +26,7 @@ from windrow.syntax.streams.create_view import parse_view
 from windrow.syntax.streams.other_dialects import spelled
 from windrow.syntax.tokens import TokenList
 
-__all__ = ["declare_clauses", "names_sequence", "run_sequence"]
+__all__ = ["declare_clauses", "has_windows_of_time", "names_sequence", "run_sequence"]
 
 
 def names_sequence(text: str, catalog: Catalog) -> bool:
@@ -41,12 +40,11 @@ def run_sequence(context: StatementContext) -> Relation | None:
     gateway, catalog, execution = context.gateway, context.catalog, context.execution
     tokens, statement, run_query = context.tokens, context.statement, context.run_query
     start, stop = statement
-    if _has_windows_of_time(tokens, statement, catalog):
+    if has_windows_of_time(tokens, statement, catalog):
         return None
     refresh(gateway, catalog, execution)
     if tokens.word(start) == "INSERT":
-        inserted = insert(gateway, catalog, tokens, statement, run_query)
-        return inserted if inserted is not None else insert_into_table(gateway, tokens, statement, run_query)
+        return insert(gateway, catalog, tokens, statement, run_query)
     if tokens.word(start) == "CREATE":
         return _create_view(gateway, catalog, tokens, statement, execution)
     is_explained = tokens.word(start) == "EXPLAIN"
@@ -74,7 +72,7 @@ def run_sequence(context: StatementContext) -> Relation | None:
         raise
 
 
-def _has_windows_of_time(tokens: TokenList, statement: Range, catalog: Catalog) -> bool:
+def has_windows_of_time(tokens: TokenList, statement: Range, catalog: Catalog) -> bool:
     """Whether a statement has windows in brackets, or reads time-varying relations: it is a query of CQL."""
     return any(
         (tokens.is_symbol(at, "[") and window_at(tokens, at))

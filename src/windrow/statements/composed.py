@@ -7,14 +7,14 @@ brackets, over recorded logs.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 
 from windrow.algebra.names import verbatim
 from windrow.algebra.rewriting.expand import Expander
 from windrow.errors import NotSupportedError, WindrowError
 from windrow.relation import Relation
-from windrow.relation_kinds import LiveRelation
+from windrow.relation_kinds import LiveRelation, TimeVaryingRelation
 from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
 from windrow.syntax.nodes import Range
@@ -23,19 +23,26 @@ from windrow.syntax.sqltext import SqlText
 from windrow.syntax.streams.emit_clause import clauses_in
 from windrow.syntax.tokens import TokenList, tokenize
 
-__all__ = ["located", "queries_inside", "relation_inside", "with_emitted"]
+__all__ = ["as_of_now", "located", "queries_inside", "relation_inside", "with_emitted"]
 
 RunQuery = Callable[[str], Relation]
 
 
 @contextmanager
 def with_emitted(
-    gateway: Gateway, catalog: Catalog, tokens: TokenList, query: Range, run_query: RunQuery
+    gateway: Gateway,
+    catalog: Catalog,
+    tokens: TokenList,
+    places: list[Range],
+    query: Range,
+    run_query: RunQuery,
 ) -> Iterator[str | None]:
-    """The statement with tables in the place of such queries; None if there are none inside of it.
+    """The statement with tables in the place of queries; None without any.
 
     Parameters
     ----------
+    places
+        The queries, by :func:`queries_inside`.
     query
         The query of INSERT INTO and CREATE TABLE … AS, or the whole statement.
     run_query
@@ -44,10 +51,8 @@ def with_emitted(
     Raises
     ------
     NotSupportedError
-        ``UNSUPPORTED_CLAUSE`` over what goes on, in a query with EMIT itself, and beside streams that are
-        read as they came.
+        ``UNSUPPORTED_CLAUSE`` over what goes on, in a query with EMIT itself, and beside live streams.
     """
-    places = queries_inside(tokens, query)
     if not places:
         yield None
         return
@@ -66,9 +71,8 @@ def with_emitted(
         at = span.stop
     text = SqlText.of(*parts, verbatim(tokens, at, len(tokens.sql)))
     with gateway.views(frames) as names, gateway.instead(text, names) as read:
-        rest = tokenize(read)
-        if Expander(rest, _as_they_came(catalog), catalog.texts).leads_to_streams((0, len(rest))):
-            raise _unsupported(tokens, places[0], "beside streams that are read as they came")
+        if _reads(read, _live(catalog)):
+            raise _unsupported(tokens, places[0], "beside live streams")
         yield read
 
 
@@ -109,8 +113,6 @@ def queries_inside(tokens: TokenList, query: Range) -> list[Range]:
         bracket = tokens.parent[at]
         if bracket > own:
             found.append((bracket + 1, tokens.partner[bracket]))
-        elif start > 0:
-            found.append(query)
     return sorted({one for one in found if not any(_is_inside(one, other) for other in found)})
 
 
@@ -118,9 +120,33 @@ def _is_inside(one: Range, other: Range) -> bool:
     return one != other and other[0] <= one[0] and one[1] <= other[1]
 
 
-def _as_they_came(catalog: Catalog) -> set[str]:
-    """The streams that a query reads by processing time."""
-    return {name for name, stream in catalog.streams.items() if stream.timed is not None or stream.live}
+def as_of_now(gateway: Gateway, tokens: TokenList, places: list[Range], relation: Relation) -> Relation:
+    """A query around such tables, which is of the end of the logs alone, as they are.
+
+    Raises
+    ------
+    NotSupportedError
+        ``UNSUPPORTED_CLAUSE`` of a live query.
+    """
+    if isinstance(relation, LiveRelation):
+        raise _unsupported(tokens, places[0], "in a live query")
+    relation._live = None
+    return (
+        Relation(relation.df, relation.plan(), gateway)
+        if isinstance(relation, TimeVaryingRelation)
+        else relation
+    )
+
+
+def _live(catalog: Catalog) -> set[str]:
+    """The streams of which nothing is recorded, and the views of them."""
+    live = {name for name, stream in catalog.streams.items() if stream.live and name not in catalog.named}
+    return live | {name for name, text in catalog.texts.items() if _reads(text, live)}
+
+
+def _reads(text: str, streams: Collection[str]) -> bool:
+    tokens = tokenize(text)
+    return Expander(tokens, streams, {}).leads_to_streams((0, len(tokens)))
 
 
 def _unsupported(tokens: TokenList, query: Range, what: str) -> NotSupportedError:

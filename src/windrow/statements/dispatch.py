@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from windrow.algebra.bind import bind
 from windrow.algebra.names import verbatim
+from windrow.algebra.rewriting.nested_streams import may_nest_streams
 from windrow.algebra.rewriting.patterns_before_windows import patterns_below
 from windrow.algebra.rewriting.patterns_over_results import patterns_around
 from windrow.algebra.rewriting.pipes import in_blocks
@@ -33,7 +34,7 @@ from windrow.spark.logs.session_streams import Stream
 from windrow.spark.relations.table_functions_in_from import TableFunctions, calls_table_functions
 from windrow.spark.scan.files_in_text import with_files
 from windrow.statements.clauses_over_streams import names_sequence, run_sequence
-from windrow.statements.composed import queries_inside, relation_inside, with_emitted
+from windrow.statements.composed import as_of_now, queries_inside, relation_inside, with_emitted
 from windrow.statements.emit_statements import (
     may_be_emitted,
     may_be_view,
@@ -41,14 +42,16 @@ from windrow.statements.emit_statements import (
     run_emission,
     without_watermark,
 )
-from windrow.statements.inserts import insert_into_table
 from windrow.statements.named_streams import insert
 from windrow.statements.naming import refresh
+from windrow.statements.past_relations import past_relations, with_past
+from windrow.statements.select_stream import with_streams_as_rows
 from windrow.statements.statement_context import StatementContext
 from windrow.statements.stored_views import create_stored_view, with_stored_views
 from windrow.statements.stream_statements import has_stream_words, is_continuous, run_continuous
 from windrow.statements.temporal_joins import may_join_versions, with_versions, without_ours
 from windrow.statements.view_expansion import may_read_gathered, with_gathered
+from windrow.statements.written_results import may_write_result, with_result
 from windrow.syntax.blocks import split_statements
 from windrow.syntax.mistakes import unsupported_statement
 from windrow.syntax.nodes import Range
@@ -56,6 +59,7 @@ from windrow.syntax.patterns.match_recognize import find_matches
 from windrow.syntax.patterns.pattern_windows import find_pattern_windows
 from windrow.syntax.sqltext import Piece, SqlText, quoted
 from windrow.syntax.streams.apart import clauses_apart
+from windrow.syntax.streams.commands import parse_command
 from windrow.syntax.streams.emit_clause import clauses_in, has_clauses
 from windrow.syntax.tokens import TokenList, tokenize
 from windrow.syntax.written_lengths import may_write_lengths, written_lengths
@@ -157,11 +161,22 @@ def _run(
         with with_gathered(gateway, known, text) as read:
             if read is not None:
                 return _run(gateway, read, [], execution, catalog)
-    if catalog is not None and has_clauses(text):
+    if catalog is not None and may_nest_streams(text):
+        with with_streams_as_rows(gateway, catalog, text) as read:
+            if read is not None:
+                return _run(gateway, read, [], execution, catalog)
+    if catalog is not None and may_write_result(text, catalog):
+        written = _written(gateway, catalog, text, positional, execution)
+        if written is not None:
+            return written
+    if catalog is not None and (has_clauses(text) or may_join_versions(text)):
         composed = _composed(gateway, catalog, text, positional, execution)
         if composed is not None:
             return composed
     if catalog is not None and may_join_versions(text):
+        with with_past(gateway, catalog, text) as past:
+            if past is not None:
+                return _run(gateway, past[0], [], execution, past[1])
         with with_versions(gateway, catalog, text) as read:
             if read is not None:
                 return without_ours(_run(gateway, read, [], execution, catalog))
@@ -239,10 +254,12 @@ def _run(
 def _composed(
     gateway: Gateway, catalog: Catalog, text: str, positional: list[Any], execution: str
 ) -> Relation | None:
-    """Run a statement with queries with EMIT inside of it; None if there are none."""
+    """Run a statement around queries that have EMIT, or relations of the past; None without any."""
     tokens = tokenize(text)
     statement = _only_statement(tokens)
-    clauses = clauses_in(tokens, *statement)
+    query = _query_of(tokens, statement)
+    clauses = [*clauses_in(tokens, *statement), *past_relations(tokens, catalog)]
+    places = queries_inside(tokens, query)
     if positional and clauses:  # a mark is counted from the beginning of the statement
         with gateway.instead(SqlText.of(verbatim(tokens, 0, len(text)))) as named:
             return _composed(gateway, catalog, named, [], execution)
@@ -251,12 +268,9 @@ def _composed(
         return _run(gateway, query, positional, execution, catalog)
 
     if gateway.checks:  # what is around such queries is known when they give their columns
-        places = queries_inside(tokens, _query_of(tokens, statement))
         return [relation_inside(tokens, place, run_query) for place in places][-1] if places else None
     if tokens.word(statement[0]) == "INSERT" and clauses:
         inserted = insert(gateway, catalog, tokens, statement, run_query)
-        if inserted is None:
-            inserted = insert_into_table(gateway, tokens, statement, run_query)
         if inserted is not None:
             return inserted
     view = _view_query(tokens, statement) if clauses else None
@@ -264,8 +278,26 @@ def _composed(
         frame = relation_inside(tokens, view, run_query).df
         frame = _create_view(gateway, tokens, (statement[0], view[0]), frame)
         return Relation(frame, "a view of what a query with EMIT gives", gateway)
-    with with_emitted(gateway, catalog, tokens, _query_of(tokens, statement), run_query) as read:
-        return None if read is None else _run(gateway, read, [], execution, catalog)
+    with with_emitted(gateway, catalog, tokens, places, query, run_query) as read:
+        if read is None:
+            return None
+        return as_of_now(gateway, tokens, places, _run(gateway, read, [], execution, catalog))
+
+
+def _written(
+    gateway: Gateway, catalog: Catalog, text: str, positional: list[Any], execution: str
+) -> Relation | None:
+    """Run a statement that writes the result of a query over streams into a table; None for any other."""
+    tokens = tokenize(text)
+    if positional and parse_command(tokens, *_only_statement(tokens)) is not None:
+        with gateway.instead(SqlText.of(verbatim(tokens, 0, len(text)))) as named:
+            return _run(gateway, named, [], execution, catalog)
+
+    def run_query(query: str) -> Relation:
+        return _run(gateway, query, positional, execution, catalog)
+
+    with with_result(gateway, catalog, tokens, _only_statement(tokens), run_query) as read:
+        return _run(gateway, read, [], execution, catalog) if isinstance(read, str) else read
 
 
 def _rowtimes(catalog: Catalog | None) -> dict[str, str]:

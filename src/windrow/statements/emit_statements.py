@@ -21,6 +21,7 @@ from windrow.spark.declared import declare, in_place, keys_of
 from windrow.spark.gateway import Gateway
 from windrow.spark.live import EmittedPlan
 from windrow.spark.logs.arrived import nothing_arrived
+from windrow.spark.logs.past_log import PAST
 from windrow.spark.logs.session_streams import Stream
 from windrow.spark.recorded.emission import Emitted, Materialization, common_ptime
 from windrow.spark.recorded.emission_plan import PlanReading, read_plan
@@ -29,11 +30,22 @@ from windrow.syntax.cql_clauses import TO_STREAM, window_at
 from windrow.syntax.mistakes import unsupported_statement
 from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import Piece, SqlText, quoted
+from windrow.syntax.streams.as_of import pasts
 from windrow.syntax.streams.emit_clause import Emission, clauses_in, has_clauses, parse_emission
 from windrow.syntax.streams.other_dialects import spelled
 from windrow.syntax.tokens import TokenList, tokenize
 
-__all__ = ["may_be_emitted", "may_be_view", "remember_view", "run_emission"]
+__all__ = [
+    "explaining",
+    "instant_of",
+    "may_be_emitted",
+    "may_be_view",
+    "refuse_rowtime_windows",
+    "remember_view",
+    "run_emission",
+    "untimed",
+    "without_watermark",
+]
 
 _QUERIES = ("SELECT", "WITH")
 
@@ -106,7 +118,8 @@ def remember_view(catalog: Catalog, tokens: TokenList, statement: Range) -> None
     body = (at + 1, stop)
     if tokens.word(at) != "AS" or not expander.leads_to_streams(body):
         return
-    if _by_rowtime(tokens, body) is not None or clauses_in(tokens, *body):
+    is_fixed = clauses_in(tokens, *body) or pasts(tokens, {*catalog.streams, *catalog.texts})
+    if is_fixed or _by_rowtime(tokens, body) is not None:
         return
     text = expander.text(*body).render()
     catalog.texts[name.lower()] = f"SELECT * FROM ({text}) AS v{columns}" if columns else text
@@ -121,7 +134,7 @@ def without_watermark(
     A live query that varies by rowtime tells what it does up to the instant before which no more rows come,
     and so complete. Over what is recorded a query reads all rows, also those above the watermark.
     """
-    start = statement[0] + _explained(tokens, statement[0])
+    start = statement[0] + explaining(tokens, statement[0])
     emission = parse_emission(tokens, start, statement[1])
     others = (emission.delay, emission.as_of, emission.lateness, emission.lifetime)
     is_alone = emission.watermark is not None and not emission.stream and others == (None,) * len(others)
@@ -154,7 +167,27 @@ def _by_rowtime(tokens: TokenList, query: Range) -> str | None:
     return None
 
 
-def _explained(tokens: TokenList, start: int) -> int:
+def refuse_rowtime_windows(tokens: TokenList, query: Range, at: Range | None) -> None:
+    """Refuse what varies by rowtime beside a clause at these tokens.
+
+    Raises
+    ------
+    NotSupportedError
+        ``MIXED_CLOCKS``.
+    """
+    found = _by_rowtime(tokens, query)
+    if found is not None:
+        raise NotSupportedError(
+            f"{found} in a query with EMIT are not supported",
+            condition="MIXED_CLOCKS",
+            sql=tokens.sql,
+            span=tokens.span(*at) if at is not None else None,
+            hint="they vary by rowtime: leave EMIT and AS OF SYSTEM TIME out; relation.changelog() has the"
+            " changes, and relation.at(instant) the rows as of an instant",
+        )
+
+
+def explaining(tokens: TokenList, start: int) -> int:
     """How many words stand before the query: EXPLAIN, and its form."""
     explains = tokens.word(start) == "EXPLAIN"
     return explains and 1 + (tokens.word(start + 1) in ("EXTENDED", "FORMATTED", "CODEGEN", "COST"))
@@ -168,7 +201,7 @@ def run_emission(
     A query without EMIT that is not understood as one is left to Spark, over what is recorded.
     """
     start, stop = statement
-    explains = _explained(tokens, start)
+    explains = explaining(tokens, start)
     start += explains
     emission = parse_emission(tokens, start, stop)
     is_query = tokens.word(start) in _QUERIES or tokens.is_symbol(start, "(")
@@ -178,7 +211,8 @@ def run_emission(
         raise unsupported_statement(tokens, at[0], f"{tokens[start].text} of a query with EMIT", hint)
     if not is_query:
         return None
-    written = spelled(tokens, start, stop) if emission.says_how else None
+    says_how = _says_how(tokens, emission)
+    written = spelled(tokens, start, stop) if says_how else None
     if written is not None and written.selects:
         first = (emission.says or statement)[0]
         clause = "EMIT" if emission.emit is not None else "a clause of EMIT"
@@ -200,7 +234,7 @@ def run_emission(
     try:
         query = _query(gateway, catalog, tokens, emission, execution)
     except WindrowError:
-        if emission.says_how:
+        if says_how:
             raise
         return None
     if query is None:
@@ -238,36 +272,35 @@ def _relation(
     return LiveRelation(plan, plan.shown(), explain)
 
 
+def _says_how(tokens: TokenList, emission: Emission) -> bool:
+    """Whether a query has a clause of EMIT, or reads what a stream was at a time."""
+    return emission.says_how or any(
+        tokens[at].is_name and tokens[at].name.startswith(PAST) for at in range(*emission.query)
+    )
+
+
 def _query(
     gateway: Gateway, catalog: Catalog, tokens: TokenList, emission: Emission, execution: str
 ) -> Emitted | None:
-    rowtime_windows = _by_rowtime(tokens, emission.query)
-    if rowtime_windows is not None:
-        if not emission.says_how:
-            return None
-        at = emission.says
-        raise NotSupportedError(
-            f"{rowtime_windows} in a query with EMIT are not supported",
-            condition="MIXED_CLOCKS",
-            sql=tokens.sql,
-            span=tokens.span(*at) if at is not None else None,
-            hint="they vary by rowtime: leave EMIT and AS OF SYSTEM TIME out; relation.changelog() has the"
-            " changes, and relation.at(instant) the rows as of an instant",
-        )
+    says_how = _says_how(tokens, emission)
+    if says_how:
+        refuse_rowtime_windows(tokens, emission.query, emission.says)
+    elif _by_rowtime(tokens, emission.query) is not None:
+        return None
     span = tokens.span(*emission.query)
     expander = Expander(tokens, catalog.streams, catalog.texts)
     if not expander.leads_to_streams(emission.query):
-        if not emission.says_how:
+        if not says_how:
             return None
         raise _no_stream(tokens, emission)
     for index in range(*emission.query):
-        _refuse_unrecorded(tokens, index, catalog, live=emission.says_how)
+        _refuse_unrecorded(tokens, index, catalog, live=says_how)
     refuse_changing(tokens, emission.query)
     expanded = expander.text(*emission.query)
     with gateway.instead(expanded) as read:
         inner = tokenize(read)
         words = {token.name.lower() for token in inner.tokens if token.is_name}
-        if not emission.says_how and any(name in words for name in _going_on(catalog)):
+        if not says_how and any(name in words for name in _going_on(catalog)):
             return None
         recorded = _logs(catalog, words)
         reading = read_plan(gateway, expanded, inner, recorded, catalog.functions)
@@ -323,12 +356,18 @@ def _how(
     for name, stream in used.items():
         if emission.lateness is not None:
             lateness[name] = ticks_of(gateway, tokens, stream.scale, "lateness", emission.lateness)
-    until = None if emission.as_of is None else _instant(gateway, tokens, scale, emission.as_of)
+    until = None if emission.as_of is None else instant_of(gateway, tokens, scale, emission.as_of)
     return Materialization(emission.watermark is not None, delay, lateness, until)
 
 
-def _instant(gateway: Gateway, tokens: TokenList, scale: TimeScale, at: Range) -> int:
-    """The tick of AS OF SYSTEM TIME."""
+def instant_of(gateway: Gateway, tokens: TokenList, scale: TimeScale, at: Range) -> int:
+    """The tick of AS OF SYSTEM TIME, and of FOR SYSTEM_TIME AS OF.
+
+    Raises
+    ------
+    AnalysisError
+        ``INVALID_INSTANT``.
+    """
     span = tokens.span(*at)
     written = verbatim(tokens, span.start, span.stop)
     kind = gateway.sql(SqlText.of("SELECT ", written, " AS t")).schema["t"].dataType.simpleString()
@@ -341,7 +380,7 @@ def _instant(gateway: Gateway, tokens: TokenList, scale: TimeScale, at: Range) -
     if tick is None:
         what = "NULL is no time" if kind in known or kind == "void" else f"is of type {kind.upper()}"
         raise AnalysisError(
-            f"AS OF SYSTEM TIME {what}",
+            f"{tokens.text(at[0] - 4, at[0])} {what}",
             condition="INVALID_INSTANT",
             sql=tokens.sql,
             span=span,
@@ -370,10 +409,15 @@ def _refuse_unrecorded(tokens: TokenList, at: int, catalog: Catalog, *, live: bo
         return
     if live and _goes_on(stream):
         return
-    raise AnalysisError(
-        f"stream {token.name} does not tell when its rows came",
+    raise untimed(tokens, at, token.name)
+
+
+def untimed(tokens: TokenList, at: int, name: str) -> AnalysisError:
+    """The error for a stream of which it is not known when its rows came."""
+    return AnalysisError(
+        f"stream {name} does not tell when its rows came",
         condition="MISSING_PTIME",
         sql=tokens.sql,
-        span=token.span,
+        span=tokens[at].span,
         hint="mark the column that does: CREATE STREAM … (…, PTIME at TIMESTAMP)",
     )

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
+from pyspark.sql import DataFrame
+
 from windrow.errors import AnalysisError, ParseError
 from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
@@ -29,7 +31,11 @@ __all__ = [
     "remember_sequence",
     "remember_stream",
     "show_endless",
+    "streams_shown",
 ]
+
+_HIDDEN = "__windrow"
+"""How the names begin that a session makes up."""
 
 
 def remember_stream(
@@ -186,6 +192,24 @@ def _show(gateway: Gateway, catalog: Catalog, stream: Stream) -> None:
         if late is not None:
             late.createOrReplaceTempView(quoted(f"{name}_late"))
     catalog.streams[name.lower()] = stream
+
+
+def streams_shown(gateway: Gateway, catalog: Catalog) -> DataFrame:
+    """The streams that have names, in their order: name, kind, the column of the rowtime, and all columns.
+
+    The kind is ``named``, ``view`` of a query over streams, ``live``, or ``recorded``.
+    """
+    rows = []
+    for name, stream in sorted(catalog.streams.items()):
+        if stream.name is None or name.startswith(_HIDDEN):
+            continue
+        is_view = name in catalog.definitions or name in catalog.sequences
+        kinds = {"named": name in catalog.named, "view": is_view, "live": stream.live is not None}
+        kind = next((kind for kind, applies in kinds.items() if applies), "recorded")
+        kinds_of_columns = dict(stream.frame.dtypes)
+        columns = ", ".join(f"{one} {kinds_of_columns[one]}" for one in stream.columns)
+        rows.append((stream.name, kind, stream.rowtime, columns))
+    return gateway.spark.createDataFrame(rows, "name STRING, kind STRING, rowtime STRING, columns STRING")
 
 
 def forget(gateway: Gateway, catalog: Catalog, name: str) -> None:

@@ -1,23 +1,93 @@
-"""SELECT STREAM over whole streams: of what is recorded a table, live what the streams' promises let out."""
+"""SELECT STREAM over whole streams: of what is recorded a table, live what the streams' promises let out; and
+inside of queries.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-from windrow.algebra.continuous import Query, Reader, WindowedStream
-from windrow.errors import AnalysisError, NotSupportedError, WindrowError
+from windrow.algebra.continuous import ChangelogOf, Continuous, Query, Reader, StreamQuery, WindowedStream
+from windrow.algebra.rewriting.nested_streams import nested_selects, without_words
+from windrow.errors import AnalysisError, NotSupportedError, Span, WindrowError
 from windrow.explain.explain_live import how_blocking
 from windrow.relation import Relation
 from windrow.relation_kinds import LiveRelation
 from windrow.spark.analysis.evaluated_lengths import nanoseconds_of
 from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
-from windrow.spark.live import BlockingPlan
+from windrow.spark.live import BlockingPlan, is_blocking
 from windrow.spark.logs.session_streams import Stream
+from windrow.statements.clauses_over_streams import has_windows_of_time
+from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import quoted
 from windrow.syntax.streams.other_dialects import Spelled
+from windrow.syntax.tokens import TokenList, tokenize
 
-__all__ = ["misplaced_within", "run_blocking"]
+__all__ = [
+    "misplaced_within",
+    "refuse_gathering_inside",
+    "run_blocking",
+    "selects_inside",
+    "with_streams_as_rows",
+]
+
+
+def selects_inside(catalog: Catalog, tokens: TokenList, statement: Range) -> list[int]:
+    """The SELECTs of SELECT STREAM in FROM and WITH.
+
+    Raises
+    ------
+    AnalysisError
+        ``STREAM_WHERE_RELATION_IS_NEEDED`` in a subquery of an expression.
+    """
+    return nested_selects(tokens, statement, {*catalog.names, *catalog.texts})
+
+
+@contextmanager
+def with_streams_as_rows(gateway: Gateway, catalog: Catalog, text: str) -> Iterator[str | None]:
+    """The text without STREAM in FROM and WITH, if streams are read as their rows there; None for others.
+
+    They are, as named streams, in a statement without windows in brackets.
+    """
+    tokens = tokenize(text)
+    statement = (0, len(tokens))
+    selects = selects_inside(catalog, tokens, statement)
+    if not selects or has_windows_of_time(tokens, statement, catalog):
+        yield None
+        return
+    with gateway.instead(without_words(tokens, selects)) as read:
+        yield read
+
+
+def refuse_gathering_inside(reader: Reader, query: Continuous) -> None:
+    """Refuse SELECT STREAM in FROM that groups, joins or orders whole streams: its rows have no rowtime.
+
+    Raises
+    ------
+    NotSupportedError
+        ``UNSUPPORTED_STREAM``.
+    """
+    inner = query.query if isinstance(query, StreamQuery) else query
+    for item in inner.inputs:
+        if isinstance(item, WindowedStream) and isinstance(item.source, StreamQuery):
+            if is_blocking(reader, item.source.query):
+                hint = "give its streams windows: SELECT STREAM … FROM s [RANGE UNBOUNDED] …"
+                raise _gathered_inside(reader, item.source.span, hint)
+            refuse_gathering_inside(reader, item.source)
+        elif isinstance(item, ChangelogOf):
+            refuse_gathering_inside(reader, item.query)
+
+
+def _gathered_inside(reader: Reader, span: Span, hint: str) -> NotSupportedError:
+    return NotSupportedError(
+        "groups, joins or orders of whole streams around or inside of a stream in FROM are not supported",
+        condition="UNSUPPORTED_STREAM",
+        sql=reader.tokens.sql,
+        span=span,
+        hint=hint,
+    )
 
 
 def run_blocking(
@@ -37,7 +107,9 @@ def run_blocking(
     rows = {}
     for item in query.inputs:
         assert isinstance(item, WindowedStream)
-        stream = _recorded(catalog, str(item.source).lower(), within)
+        if isinstance(item.source, StreamQuery):
+            raise _gathered_inside(reader, item.span, "give it a window: (SELECT STREAM …) [RANGE UNBOUNDED]")
+        stream = _recorded(catalog, item.source.lower(), within)
         rows[item.key] = stream.frame.select(*map(quoted, stream.columns))
     try:
         frame = gateway.sql(query.text, rows)

@@ -35,10 +35,21 @@ from windrow.spark.recorded.continuous_queries import Runner
 from windrow.spark.relations.time_varying_relation import TimeVarying
 from windrow.spark.scan.file_sources import read_table
 from windrow.statements.clauses_over_streams import declare_clauses
-from windrow.statements.inserts import insert_into_table
 from windrow.statements.named_streams import create_named, insert, punctuate
-from windrow.statements.naming import forget, is_free, refresh, remember_stream, show_endless
-from windrow.statements.select_stream import misplaced_within, run_blocking
+from windrow.statements.naming import (
+    forget,
+    is_free,
+    refresh,
+    remember_stream,
+    show_endless,
+    streams_shown,
+)
+from windrow.statements.select_stream import (
+    misplaced_within,
+    refuse_gathering_inside,
+    run_blocking,
+    selects_inside,
+)
 from windrow.statements.statement_context import StatementContext
 from windrow.statements.view_expansion import remember_gathered
 from windrow.syntax.lengths import Length
@@ -56,7 +67,7 @@ __all__ = ["has_stream_words", "is_continuous", "run_continuous"]
 
 _SIGNS = re.compile(
     r"\[\s*(now|range|rows|partition)\b|\b[idr]stream\s*\(|\bcreate\s+(or\s+replace\s+)?stream\b"
-    r"|\bdrop\s+stream\b|\bchangelog\s+of\b|\bpunctuate\b|\bselect\s+stream\b",
+    r"|\b(drop\s+stream|show\s+streams)\b|\bchangelog\s+of\b|\bpunctuate\b|\bselect\s+stream\b",
     re.IGNORECASE,
 )
 
@@ -105,6 +116,8 @@ def run_continuous(context: StatementContext) -> Relation | None:
             return _planned(gateway, f"stream {create.name}({', '.join(stream.columns)})")
         remember_stream(gateway, catalog, create.name, stream, replace=create.replace)
         return _nothing(gateway)
+    if tokens.word(start) == "SHOW" and tokens.word(start + 1) == "STREAMS" and stop == start + 2:
+        return Relation(streams_shown(gateway, catalog), "the streams of the session", gateway)
     dropped = _dropped(tokens, start, stop, catalog)
     if dropped is not None:
         return _drop(gateway, catalog, dropped)
@@ -112,11 +125,10 @@ def run_continuous(context: StatementContext) -> Relation | None:
     if punctuated is not None:
         return _planned(gateway, punctuated) if gateway.plan_only else _nothing(gateway)
     inserted = insert(gateway, catalog, tokens, (start, stop), run_query)
-    if inserted is None:
-        inserted = insert_into_table(gateway, tokens, (start, stop), run_query)
     if inserted is not None:
         return inserted
-    written = spelled(tokens, start, stop)
+    nested = selects_inside(catalog, tokens, (start, stop))
+    written = spelled(tokens, start, stop, nested)
     statement = start, stop - len(tokens) + len(written.tokens)
     try:
         return _run_query(gateway, catalog, written, statement, execution, is_explained)
@@ -161,6 +173,7 @@ def _run_query(
         )
     if isinstance(query, Query) and query.is_temporal:
         reader.refuse_bare_streams(query)
+    refuse_gathering_inside(reader, query)
     refuse_changing(tokens, view.body if view is not None else (start, stop))
     live = live_streams(catalog, query)
     if live:
@@ -236,10 +249,7 @@ def _refuse_command(reader: Reader, start: int, stop: int) -> None:
     tokens = reader.tokens
     reader.text(start, stop)
     if reader.inputs:
-        hint = (
-            "INSERT INTO takes SELECT STREAM … and ISTREAM(…); or create a temporary view of the query, or"
-            " write relation.df with Spark"
-        )
+        hint = "create a temporary view of the query, or a table: CREATE TABLE … AS SELECT …"
         raise unsupported_statement(tokens, start, f"{tokens[start].text} over a continuous query", hint)
 
 

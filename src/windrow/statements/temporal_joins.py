@@ -1,4 +1,4 @@
-"""Joins of a stream with the versions of another: which row of a key is valid at a time; streams of the past.
+"""Joins of a stream with the versions of another: which row of a key is valid at a time.
 
 By processing time, a version is valid from its rowtime until that of the next of its key, which is a
 column of ours; versions that come late change what was joined before. As a stream, the versions are the last
@@ -21,7 +21,7 @@ from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
 from windrow.spark.logs.session_streams import Stream
 from windrow.syntax.sqltext import SqlText, quoted
-from windrow.syntax.streams.as_of import AsOf, as_of_joins, past_of
+from windrow.syntax.streams.as_of import AsOf, as_of_joins
 from windrow.syntax.tokens import TokenList, tokenize
 
 __all__ = ["may_join_versions", "with_versions", "without_ours"]
@@ -44,16 +44,6 @@ def with_versions(gateway: Gateway, catalog: Catalog, text: str) -> Iterator[str
         ``UNSUPPORTED_STATEMENT`` where it is no query, ``UNSUPPORTED_CLAUSE``, ``UNSUPPORTED_STREAM``.
     """
     tokens = tokenize(text)
-    past = past_of(tokens, {*catalog.streams, *catalog.texts})
-    if past is not None:
-        edits = Edits(tokens)
-        edits.instead.update(dict.fromkeys(range(*past.clause), SqlText()))
-        span = tokens.span(*past.time)
-        time = verbatim(tokens, span.start, span.stop)
-        query, rest = edits.text(0, past.end), edits.text(past.end, len(tokens))
-        with gateway.instead(SqlText.of(query, " AS OF SYSTEM TIME ", time, " ", rest)) as read:
-            yield read
-        return
     joins = as_of_joins(tokens, catalog.streams)
     if not joins:
         yield None

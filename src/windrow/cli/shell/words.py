@@ -120,6 +120,7 @@ KEYWORDS = (
     "DESCRIBE",
     "EXPLAIN",
     "SHOW TABLES",
+    "SHOW STREAMS",
     "SET",
     "OVER",
     "QUALIFY",

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from pyspark.sql.types import DateType, DecimalType, IntegralType, TimestampType
+
 from windrow.plan.event_time.facts import HIDDEN, Closed, ClosedBy, ClosedKeys, EventColumn, Facts
 from windrow.plan.event_time.state_ttl import TTL_BOUNDS
-from windrow.plan.nodes import Node
+from windrow.plan.nodes import Aggregate, Node
 
-__all__ = ["ALL_ROWS", "note", "state_of_groups", "state_of_joins"]
+__all__ = ["ALL_ROWS", "note", "retained_by_groups", "state_of_groups", "state_of_joins"]
 
-ALL_ROWS = "all rows"
+ALL_ROWS, ALL_GROUPS = "all rows", "all groups"
+_COUNTS = {"count_star", "count", "count_if", "count_distinct", "bool_and", "bool_or"}
+_TOTALS, _EXTREMES = {"sum", "avg"}, {"min", "max"}
+_EXACT, _IN_CODES = (IntegralType, DecimalType), (IntegralType, DateType, TimestampType)
 
 
 def note(node: Node, facts: Facts, state: str | None = None) -> str:
@@ -29,11 +34,29 @@ def state_of_joins(meeting: Sequence[Sequence[ClosedBy]]) -> str:
     return f"rows until {' or '.join(by[kind] for kind in by if kind in kinds)}" if kinds else ALL_ROWS
 
 
-def state_of_groups(keys: Collection[tuple[str, EventColumn | None]], punctuated: Sequence[str]) -> str:
-    """The state of groups: those that event time or punctuation of their keys has not closed."""
+def retained_by_groups(node: Aggregate, *, updates: bool) -> str:
+    """What is retained of groups that nothing closes: their aggregates, or the rows that these need.
+
+    Of rows that may leave, sums of floats and extremes of values that are no numbers need all.
+    """
+    kinds = {column.id: column.type for column in node.input.columns}
+    for call in node.calls:
+        function, kind = call.call.function, kinds.get(call.argument or "")
+        goes_on = function in _COUNTS
+        goes_on |= function in _TOTALS and (not updates or isinstance(kind, _EXACT))
+        goes_on |= function in _EXTREMES and (not updates or isinstance(kind, _IN_CODES))
+        if not call.is_known or not goes_on:
+            return ALL_ROWS
+    return ALL_GROUPS
+
+
+def state_of_groups(
+    keys: Collection[tuple[str, EventColumn | None]], punctuated: Sequence[str], retained: str
+) -> str:
+    """The state of groups: those that event time or punctuation has not closed; else what is `retained`."""
     timed = [(key, event) for key, event in keys if event is not None and event.greatest is not None]
     if not timed:
-        return f"groups until punctuation closes {', '.join(punctuated)}" if punctuated else ALL_ROWS
+        return f"groups until punctuation closes {', '.join(punctuated)}" if punctuated else retained
     passed = ", ".join(key for key, _ in timed if key != TTL_BOUNDS[1]) or "the end of their STATE LIFETIME"
     later = " by the gap" if any(event.sessions is not None for _, event in timed) else ""
     return f"groups until the watermark has passed {passed}{later}"

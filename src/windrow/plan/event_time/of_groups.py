@@ -22,7 +22,7 @@ from windrow.plan.event_time.facts import (
 )
 from windrow.plan.event_time.finality import NEVER, cut, until
 from windrow.plan.event_time.late import without, without_pairs
-from windrow.plan.event_time.notes import ALL_ROWS, state_of_groups
+from windrow.plan.event_time.notes import ALL_ROWS, retained_by_groups, state_of_groups
 from windrow.plan.event_time.of_windows import of_session
 from windrow.plan.event_time.refusals import may_go, never_complete, unsupported
 from windrow.plan.event_time.state_ttl import with_ttl
@@ -74,7 +74,8 @@ def of_groups(deriving: Deriving, node: plan.Aggregate) -> Derived:
     named = [column.name for column, _ in keys]
     punctuated = [name for name, own in zip(named, lineages, strict=True) if own]
     by_keys = punctuated if closes_by_keys(known) else ()
-    deriving.note(node, known, state_of_groups(list(zip(named, events, strict=True)), by_keys))
+    retained = retained_by_groups(node, updates=facts.updates)
+    deriving.note(node, known, state_of_groups(list(zip(named, events, strict=True)), by_keys, retained))
     return grouping, known
 
 

@@ -167,16 +167,15 @@ def input_of(reading: ReaderState, item: QueryInput, source: Range) -> Node:
         raise NotPlannedError("a relation that varies", source)
     name = item.source.lower()
     view = reading.known.view(name)
-    is_bare = item.window.tokens[0] == item.window.tokens[1]
     if view is not None and isinstance(view.query, StreamQuery):
-        if not is_bare:
+        if not item.is_bare:
             raise NotPlannedError("a window of a view", source)
         return _view(reading, item.source, view, view.query, source)
     kinds = reading.known.stream(name)
     if kinds is None:
         raise NotPlannedError("a view of something recorded", source)
     scan = _scan(reading.statement, name, kinds, None, source)
-    if is_bare:
+    if item.is_bare:
         return scan
     partition = []
     for key in item.window.partition_by:

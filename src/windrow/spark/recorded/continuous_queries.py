@@ -18,7 +18,7 @@ from windrow.algebra.continuous import (
     WindowedStream,
 )
 from windrow.algebra.time_scale import TimeScale, common_scale
-from windrow.errors import AnalysisError, NotSupportedError, Span, WindrowError, did_you_mean
+from windrow.errors import AnalysisError, NotSupportedError, ParseError, Span, WindrowError, did_you_mean
 from windrow.plan.nodes import Node
 from windrow.plan.reader import NotPlannedError, reason_of
 from windrow.plan.reasons import Reason
@@ -153,7 +153,21 @@ class Runner:
                 )
             using.append(known[name.lower()])
         with self.gateway.translated():
-            return relation.stream(query.kind, using)
+            found = relation.stream(query.kind, using)
+        return self._renamed(found, query) if query.names else found
+
+    def _renamed(self, stream: Stream, query: StreamQuery) -> Stream:
+        """The stream with the names that a WITH list gives to its columns."""
+        if len(query.names) != len(stream.visible_names):
+            first, last = query.names[0][1], query.names[-1][1]
+            raise ParseError(
+                f"{len(query.names)} names for {len(stream.visible_names)} columns",
+                condition="PARSE_SYNTAX_ERROR",
+                sql=self.sql,
+                span=Span(first.start, last.stop),
+                hint="name every column of the query once",
+            )
+        return stream.renamed(tuple(name for name, _ in query.names))
 
     def window(self, item: WindowedStream, scale: TimeScale) -> TimeVarying:
         """A window of a stream as a relation."""

@@ -1,4 +1,4 @@
-"""Reads joins with versions: JOIN s FOR SYSTEM_TIME AS OF time [AS] alias ON ...; and a table of the past:
+"""Reads joins with versions: JOIN s FOR SYSTEM_TIME AS OF time [AS] alias ON ...; and relations of the past:
 FROM s FOR SYSTEM_TIME AS OF '…'.
 
 The versions are the rows of a stream; of those of one key, one is valid from its rowtime on until that of the
@@ -11,15 +11,15 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from windrow.errors import NotSupportedError, ParseError
-from windrow.syntax.cql_clauses import alias_after
+from windrow.syntax.blocks import visible_ctes
+from windrow.syntax.cql_clauses import alias_after, begins_relation
 from windrow.syntax.nodes import Range
 from windrow.syntax.queries import conjuncts
 from windrow.syntax.tokens import TokenKind, TokenList
 
-__all__ = ["AsOf", "Past", "as_of_joins", "past_of"]
+__all__ = ["AsOf", "Past", "as_of_joins", "pasts"]
 
 _WORDS = ("FOR", "SYSTEM_TIME", "AS", "OF")
-_SEVERAL = {"JOIN", "UNION", "EXCEPT", "INTERSECT", "MINUS"}
 _JOINS = {"JOIN", "INNER", "LEFT", "RIGHT", "FULL", "CROSS", "NATURAL", "SEMI", "ANTI", "ON", "USING"}
 _ENDS = {"WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET", "WINDOW", "QUALIFY", "UNION", "EXCEPT",
          "MINUS", "INTERSECT", "EMIT", "ALLOWED", "SORT", "CLUSTER", "DISTRIBUTE"}  # fmt: skip
@@ -56,52 +56,37 @@ class AsOf:
 
 @dataclass(frozen=True)
 class Past:
-    """The one relation of a query as it was at a time: where it says so, the time, and the query's end."""
+    """A relation of FROM as of a time: the token of its name, the clause after it, and the time."""
 
+    name: int
     clause: Range
     time: Range
-    end: int
 
 
-def past_of(tokens: TokenList, names: Collection[str]) -> Past | None:
-    """The relation of FROM that is of the past, if it is one of these names, in lower case.
+def pasts(tokens: TokenList, names: Collection[str]) -> list[Past]:
+    """The relations with these names, in lower case, that are as of a time that no row has.
 
-    Raises
-    ------
-    NotSupportedError
-        ``UNSUPPORTED_CLAUSE`` where the query reads anything else, or stands in another.
+    >>> from windrow.syntax.tokens import tokenize
+    >>> of = "FOR SYSTEM_TIME AS OF"
+    >>> tokens = tokenize(f"SELECT * FROM a {of} 3 JOIN b {of} a.ts ON a.k = b.k")
+    >>> [tokens.text(*past.time) for past in pasts(tokens, {"a", "b"})]
+    ['3']
     """
-    for at in range(2, len(tokens) - len(_WORDS)):
-        is_from = tokens.word(at - 2) == "FROM" and tokens[at - 1].is_name
-        stands = all(tokens.word(at + place) == word for place, word in enumerate(_WORDS))
-        first = at + len(_WORDS)
-        if not is_from or not stands or tokens[at - 1].name.lower() not in names:
+    found = []
+    for at in range(1, len(tokens) - len(_WORDS)):
+        is_one = all(tokens.word(at + place) == word for place, word in enumerate(_WORDS))
+        if not is_one or not tokens[at - 1].is_name or not begins_relation(tokens, at - 1):
             continue
+        name, first = tokens[at - 1].name.lower(), at + len(_WORDS)
         after = _end_of_instant(tokens, first)
-        if after is None:
-            continue
-        end = next(iter(tokens.semicolons), len(tokens))
-        others = [tokens.word(each) for each in tokens.level(after, end)]
-        alias = alias_after(tokens, after, end)
-        follows = after if alias is None else alias + 1
-        selects = len(tokens.places("SELECT")) + len(tokens.places("WITH"))
-        reads_more = tokens.is_symbol(follows, ",") or any(word in _SEVERAL for word in others)
-        if tokens.parent[at] >= 0 or selects != 1 or reads_more:
-            time = tokens.text(first, after)
-            hint = f"write AS OF SYSTEM TIME {time} at the end of the whole query: it is of all that it reads"
-            raise NotSupportedError(
-                "FOR SYSTEM_TIME AS OF of one relation among several is not supported",
-                condition="UNSUPPORTED_CLAUSE",
-                sql=tokens.sql,
-                span=tokens.span(at, after),
-                hint=hint,
-            )
-        return Past((at, after), (first, after), end)
-    return None
+        is_named = any(cte.name.lower() == name for cte in visible_ctes(tokens, at - 1))
+        if after is not None and name in names and not is_named:
+            found.append(Past(at - 1, (at, after), (first, after)))
+    return found
 
 
 def _end_of_instant(tokens: TokenList, first: int) -> int | None:
-    """The token after a literal, a parameter, a call or brackets; None for a column."""
+    """The token after a literal, a parameter, a call or brackets; None for a column, and what reads one."""
     typed = first + (tokens.word(first) in ("TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ", "DATE"))
     if typed < len(tokens) and tokens[typed].kind in (TokenKind.STRING, TokenKind.NUMBER):
         return typed + 1
@@ -110,7 +95,11 @@ def _end_of_instant(tokens: TokenList, first: int) -> int | None:
     if tokens.is_symbol(first, ":"):
         return first + 2
     opened = first + tokens[first].is_name
-    return tokens.partner[opened] + 1 if tokens.is_symbol(opened, "(") else None
+    if not tokens.is_symbol(opened, "("):
+        return None
+    inside = range(opened + 1, tokens.partner[opened])
+    has_column = any(tokens[at].is_name and tokens.is_symbol(at + 1, ".") for at in inside)
+    return None if has_column else tokens.partner[opened] + 1
 
 
 def as_of_joins(tokens: TokenList, streams: Collection[str]) -> list[AsOf]:

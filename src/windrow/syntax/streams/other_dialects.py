@@ -7,7 +7,7 @@ written; what they said is remembered by where it stood.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from windrow.errors import ParseError
@@ -16,7 +16,7 @@ from windrow.syntax.lengths import Length, LengthReader, begins_length
 from windrow.syntax.nodes import Range
 from windrow.syntax.tokens import TokenKind, TokenList, tokenize
 
-__all__ = ["Spelled", "Watermark", "spelled"]
+__all__ = ["Spelled", "Watermark", "is_source", "selects_stream", "spelled"]
 
 _NOT_IN_LISTS = ("FROM", "AS", "WHERE", "UNION", "EXCEPT", "INTERSECT", "MINUS", "ORDER", "LIMIT")
 _AFTER_STAR = ("FROM", "EXCEPT")
@@ -73,15 +73,21 @@ class Spelled:
     within: Length | None = None
 
 
-def spelled(tokens: TokenList, start: int, stop: int) -> Spelled:
+def spelled(tokens: TokenList, start: int, stop: int, nested: Sequence[int] = ()) -> Spelled:
     """The statement without these words.
+
+    Parameters
+    ----------
+    nested
+        The SELECTs inside of brackets that are ``SELECT STREAM`` too.
 
     Raises
     ------
     ParseError
         ``PARSE_SYNTAX_ERROR`` for a WATERMARK clause that is not of its form, and ISTREAM after STREAM.
     """
-    selects = [at for at in tokens.level(start, stop) if _selects_stream(tokens, at, stop)]
+    own = [at for at in tokens.level(start, stop) if selects_stream(tokens, at, stop)]
+    selects = [*own, *nested]
     for at in selects:
         if tokens.word(at + 2) in TO_STREAM and tokens.is_symbol(at + 3, "("):
             raise ParseError(
@@ -91,10 +97,10 @@ def spelled(tokens: TokenList, start: int, stop: int) -> Spelled:
                 span=tokens[at + 1].span,
                 hint=f"write SELECT {tokens.word(at + 2)}(…)",
             )
-    sources = {at: _source(tokens, at, stop) for at in range(start, stop) if _is_source(tokens, at, stop)}
+    sources = {at: _source(tokens, at, stop) for at in range(start, stop) if is_source(tokens, at, stop)}
     if not selects and not sources:
         return Spelled(tokens, frozenset())
-    within = _within(tokens, start, stop) if selects else None
+    within = _within(tokens, start, stop) if own else None
     gone = [] if within is None else [(within.tokens[0] - 1, within.tokens[1])]
     gone += [(at + 1, at + 2) for at in selects] + [(at, at + 1) for at in sources]
     gone += [(found.name[1], found.end) for found in sources.values() if found.delay is not None]
@@ -112,7 +118,7 @@ def spelled(tokens: TokenList, start: int, stop: int) -> Spelled:
     )
 
 
-def _selects_stream(tokens: TokenList, at: int, stop: int) -> bool:
+def selects_stream(tokens: TokenList, at: int, stop: int) -> bool:
     """Whether a token is the SELECT of SELECT STREAM, and STREAM is no column."""
     after = at + 2
     if tokens.word(at) != "SELECT" or tokens.word(at + 1) != "STREAM" or after >= stop:
@@ -141,7 +147,7 @@ def _ends_key(tokens: TokenList, at: int) -> bool:
     return tokens[at].is_name or any(tokens.is_symbol(at, symbol) for symbol in (")", "]", "?"))
 
 
-def _is_source(tokens: TokenList, at: int, stop: int) -> bool:
+def is_source(tokens: TokenList, at: int, stop: int) -> bool:
     """Whether a token is the STREAM before a table in FROM, and no table of that name with an alias."""
     if tokens.word(at) != "STREAM" or at + 1 >= stop or not tokens[at + 1].is_name:
         return False

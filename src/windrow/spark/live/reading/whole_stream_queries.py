@@ -85,15 +85,16 @@ class Blocking:
 
 
 def is_bare(item: object) -> bool:
-    """Whether it is a stream without a window."""
-    is_stream = isinstance(item, WindowedStream) and isinstance(item.source, str)
-    return is_stream and item.window.tokens[0] == item.window.tokens[1]  # type: ignore[attr-defined]
+    """Whether it is a stream with a name, without a window."""
+    return isinstance(item, WindowedStream) and isinstance(item.source, str) and item.is_bare
 
 
 def is_blocking(reader: Reader, query: Query) -> bool:
     """Whether a query over streams without windows waits for what they promise, or only looks at each row."""
     tokens, (start, stop) = reader.tokens, query.tokens
-    if not query.inputs or not all(is_bare(item) for item in query.inputs):
+    if not query.inputs or not all(
+        isinstance(item, WindowedStream) and item.is_bare for item in query.inputs
+    ):
         return False
     body = reader.after_with(start, stop)
     if order_at(tokens, body, stop) is not None:
@@ -127,6 +128,8 @@ def _merged(texts: Texts, shape: Shape) -> int:
     if len(varying) != 1:
         return 0
     ((start, stop),) = varying
+    if (start, stop) in texts.reader.inputs:
+        return 1
     cte = texts.cte(start) if stop - start == 1 and tokens[start].is_name else None
     if cte is not None or tokens.is_symbol(start, "("):
         return _merged(texts, _shape(texts.reader, *(cte.body if cte is not None else (start, stop))))

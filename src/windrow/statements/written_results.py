@@ -1,0 +1,116 @@
+"""CREATE TABLE … AS and INSERT INTO a table, of queries over streams: what the query returns is written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from pyspark.sql import DataFrame
+
+from windrow.algebra.names import verbatim
+from windrow.relation import Relation
+from windrow.relation_kinds import LiveRelation, StreamRelation, TimeVaryingRelation, VaryingRelation
+from windrow.spark.catalog import Catalog
+from windrow.spark.gateway import Gateway
+from windrow.spark.live import Table
+from windrow.spark.live.queries import queries_of
+from windrow.statements.composed import located
+from windrow.statements.emit_statements import explaining
+from windrow.statements.inserts import gives_stream, start_insert
+from windrow.statements.stream_statements import has_stream_words, is_continuous
+from windrow.syntax.mistakes import unsupported_statement
+from windrow.syntax.nodes import Range
+from windrow.syntax.sqltext import RelationText, SqlText
+from windrow.syntax.streams.commands import Command, parse_command
+from windrow.syntax.streams.emit_clause import clauses_in, has_clauses
+from windrow.syntax.tokens import TokenList
+
+__all__ = ["may_write_result", "with_result"]
+
+_COMMAND = re.compile(r"\s*(explain\b.*?\b)?(create|insert|replace)\b", re.IGNORECASE | re.DOTALL)
+_KEY = "__result"
+
+
+def may_write_result(text: str, catalog: Catalog) -> bool:
+    """Whether a text may write the result of a query over streams."""
+    return _COMMAND.match(text) is not None and (is_continuous(text, catalog) or has_clauses(text))
+
+
+@contextmanager
+def with_result(
+    gateway: Gateway,
+    catalog: Catalog,
+    tokens: TokenList,
+    statement: Range,
+    run_query: Callable[[str], Relation],
+) -> Iterator[str | Relation | None]:
+    """The statement over the result of its query.
+
+    For a live query, a relation that says what was started; where nothing is to be done, the plan of the
+    query. None for other statements: into streams, and of what Spark runs alone.
+
+    Raises
+    ------
+    NotSupportedError
+        ``UNSUPPORTED_STATEMENT`` of a live relation, and of recorded rows in a pipeline.
+    """
+    explained = explaining(tokens, statement[0])
+    command = parse_command(tokens, statement[0] + explained, statement[1])
+    if command is None or tokens.text(*command.table).strip("`").lower() in catalog.names:
+        yield None
+        return
+    gateway.prefers_live = command.kind == "INTO" and gives_stream(tokens, *command.query)
+    is_planned, gateway.plan_only = gateway.plan_only, gateway.plan_only or explained > 0
+    with located(tokens, command.query) as query:
+        relation = run_query(query)
+    gateway.prefers_live, gateway.plan_only = False, is_planned
+    if relation.is_plan or explained:
+        yield relation if relation.is_plan else None
+        return
+    if isinstance(relation, LiveRelation):
+        yield _started(gateway, tokens, command, relation)
+        return
+    varies = isinstance(relation, VaryingRelation | StreamRelation | TimeVaryingRelation)
+    if not varies and relation.made_of is None and not has_stream_words(tokens.text(*command.query)):
+        yield None
+        return
+    if command.kind != "CREATE" and queries_of(catalog).collected is not None:
+        hint = "it would be inserted again at each start; insert it once with session.sql"
+        raise unsupported_statement(tokens, statement[0], "INSERT of what is there, in a pipeline", hint)
+    span = tokens.span(*command.query)
+    text = SqlText.of(
+        verbatim(tokens, 0, span.start),
+        "SELECT * FROM ",
+        RelationText(_KEY),
+        verbatim(tokens, span.stop, len(tokens.sql)),
+    )
+    frame = _in_table(gateway, tokens, command, relation)
+    with gateway.views({_KEY: frame}) as names, gateway.instead(text, names) as read:
+        yield read
+
+
+def _started(gateway: Gateway, tokens: TokenList, command: Command, relation: LiveRelation) -> Relation:
+    """The start of a live query into a table: of a stream, or of the changes of EMIT STREAM."""
+    plan = relation.live
+    target = tokens.text(*command.table)
+    emits = any(tokens.word(at + 1) == "STREAM" for at in clauses_in(tokens, *command.query))
+    if command.kind != "INTO" or plan is None or (plan.is_relation and not emits):
+        first = command.table[0] - 1
+        hint = (
+            "INSERT INTO takes SELECT STREAM … and ISTREAM(…); relation.start(…) writes changes of a relation"
+        )
+        raise unsupported_statement(tokens, first, f"{target} of a live relation", hint)
+    return start_insert(gateway, tokens, relation, Table(target, command.columns), target.replace("`", ""))
+
+
+def _in_table(gateway: Gateway, tokens: TokenList, command: Command, relation: Relation) -> DataFrame:
+    """The rows; of a stream without their rowtime, if the table has one column less."""
+    frame = relation.df
+    if command.kind == "CREATE" or not isinstance(relation, StreamRelation):
+        return frame
+    columns = command.columns
+    if columns is None:
+        with gateway.translated():
+            columns = gateway.spark.table(tokens.text(*command.table)).columns
+    return frame.drop(frame.columns[0]) if len(frame.columns) == len(columns) + 1 else frame
