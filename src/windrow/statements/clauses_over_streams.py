@@ -15,7 +15,7 @@ from windrow.relation import Relation
 from windrow.relation_kinds import LiveRelation, StreamRelation
 from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
-from windrow.spark.live import APART, SequenceView, sequence_plan
+from windrow.spark.live import APART, SequenceView, plan_of_clauses
 from windrow.statements.inserts import insert_into_table
 from windrow.statements.named_streams import insert
 from windrow.statements.naming import forget, is_free, refresh, remember_sequence
@@ -52,7 +52,7 @@ def run_sequence(context: StatementContext) -> Relation | None:
     is_explained = tokens.word(start) == "EXPLAIN"
     written = spelled(tokens, start + is_explained, stop)
     query = start + is_explained, stop - len(tokens) + len(written.tokens)
-    plan = sequence_plan(gateway, catalog, written.tokens, query, execution, recorded=True)
+    plan = plan_of_clauses(gateway, catalog, written.tokens, query, execution, recorded=True)
     has_clause = plan is not None and bool(plan.statement.windows)
     # SELECT STREAM of a view is a query of CQL, and what is there is read as a table
     if plan is None or (bool(written.selects) and not has_clause):
@@ -94,7 +94,7 @@ def _create_view(
     view = parse_view(tokens, *statement)
     if view is None or not view.temporary:
         return None
-    plan = sequence_plan(gateway, catalog, tokens, view.body, execution, recorded=True)
+    plan = plan_of_clauses(gateway, catalog, tokens, view.body, execution, recorded=True)
     if plan is None:
         return None
     if gateway.plan_only:
@@ -130,7 +130,7 @@ def declare_clauses(
     """
     found: dict[int, str] = {}
     for at, inside in clauses_apart(tokens, statement):
-        plan = sequence_plan(gateway, catalog, tokens, inside, execution, recorded=True)
+        plan = plan_of_clauses(gateway, catalog, tokens, inside, execution, recorded=True)
         if plan is None:
             continue
         span = tokens.span(*inside)

@@ -27,7 +27,7 @@ from windrow.spark.clauses.batch import build_window, run_statement
 from windrow.spark.clauses.names_around import with_names_around
 from windrow.spark.clauses.reference_mode import build_reference
 from windrow.spark.gateway import Gateway
-from windrow.spark.live import SequencePlan, sequence_plan
+from windrow.spark.live import ClausePlan, plan_of_clauses
 from windrow.spark.logs.session_streams import Stream
 from windrow.spark.relations.table_functions_in_from import TableFunctions, calls_table_functions
 from windrow.spark.scan.files_in_text import with_files
@@ -273,9 +273,9 @@ def _rowtimes(catalog: Catalog | None) -> dict[str, str]:
 
 def _live(
     gateway: Gateway, tokens: TokenList, query: Range, execution: str, catalog: Catalog | None
-) -> SequencePlan | None:
+) -> ClausePlan | None:
     """The plan of a query with a clause of ours over a live stream."""
-    return sequence_plan(gateway, catalog, tokens, query, execution) if catalog is not None else None
+    return plan_of_clauses(gateway, catalog, tokens, query, execution) if catalog is not None else None
 
 
 def check(gateway: Gateway, text: str, positional: list[Any], catalog: Catalog) -> None:

@@ -235,7 +235,7 @@ def _relation(
         return TimeVaryingRelation(
             query, emission.stream, emission.envelope, gateway, live=plan, plan=explain
         )
-    return LiveRelation(plan, plan.shown(), explain)
+    return LiveRelation(plan, plan.no_rows(), explain)
 
 
 def _query(

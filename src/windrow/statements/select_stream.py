@@ -12,7 +12,7 @@ from windrow.relation_kinds import LiveRelation
 from windrow.spark.analysis.evaluated_lengths import nanoseconds_of
 from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
-from windrow.spark.live import BlockingPlan
+from windrow.spark.live import WholeStreamsPlan
 from windrow.spark.logs.session_streams import Stream
 from windrow.syntax.sqltext import quoted
 from windrow.syntax.streams.other_dialects import Spelled
@@ -47,7 +47,7 @@ def run_blocking(
     if not live:
         return Relation(frame, text_of_plan, gateway)
     text = None if written.written is None else written.written.sql
-    plan = BlockingPlan(gateway, catalog, live, reader, query, tuple(frame.columns), within, text)
+    plan = WholeStreamsPlan(gateway, catalog, live, reader, query, tuple(frame.columns), within, text)
     is_endless = plan.is_endless or gateway.prefers_live
     if within:
         _refuse_other_order(plan, written)
@@ -106,7 +106,7 @@ def _recorded(catalog: Catalog, name: str, within: dict[str, int]) -> Stream:
     return stream
 
 
-def _refuse_other_order(plan: BlockingPlan, written: Spelled) -> None:
+def _refuse_other_order(plan: WholeStreamsPlan, written: Spelled) -> None:
     """Refuse WITHIN where the first key is not the rowtime, or more is done than to put rows in order."""
     (name,) = plan.within
     rowtime = plan.catalog.streams[name].rowtime

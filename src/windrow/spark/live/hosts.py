@@ -14,12 +14,12 @@ from windrow.spark.live.micro_batches.clauses_steps import ClausesSteps
 from windrow.spark.live.micro_batches.emit_in_memory import EmittedInMemory
 from windrow.spark.live.micro_batches.following_steps import FollowingSteps
 from windrow.spark.live.micro_batches.steps import Steps
-from windrow.spark.live.micro_batches.whole_streams_steps import BlockingSteps
-from windrow.spark.live.micro_batches.windowed_steps import StagedSteps
-from windrow.spark.live.plans.clause_plan import SequencePlan
+from windrow.spark.live.micro_batches.whole_streams_steps import WholeStreamsSteps
+from windrow.spark.live.micro_batches.windowed_steps import WindowedSteps
+from windrow.spark.live.plans.clause_plan import ClausePlan
 from windrow.spark.live.plans.emit_queries import EmittedPlan
 from windrow.spark.live.plans.live_plan import ContinuousPlan, LivePlan, RowtimePlan
-from windrow.spark.live.plans.whole_streams_plan import BlockingPlan
+from windrow.spark.live.plans.whole_streams_plan import WholeStreamsPlan
 from windrow.spark.live.sinks.into_stream import IntoStream
 from windrow.spark.live.sinks.sink import Sink
 from windrow.spark.relations.changelog import ENVELOPES
@@ -123,15 +123,15 @@ def _is_for_executors(
 
 def _on_driver(plan: LivePlan, sink: Sink | IntoStream, folder: Path, envelope: str, on_late: str) -> Steps:
     arguments = sink, folder, envelope, on_late
-    if isinstance(plan, BlockingPlan):
-        return BlockingSteps(plan, *arguments)
+    if isinstance(plan, WholeStreamsPlan):
+        return WholeStreamsSteps(plan, *arguments)
     if isinstance(plan, EmittedPlan):
         return EmittedInMemory(plan, *arguments)
     assert isinstance(plan, RowtimePlan)
-    if isinstance(plan, SequencePlan):
+    if isinstance(plan, ClausePlan):
         return ClauseSteps(plan, *arguments) if is_one_clause(plan) else ClausesSteps(plan, *arguments)
-    if plan.stage is None:
+    if plan.windowed is None:
         return Steps(plan, *arguments)
     if isinstance(plan, ContinuousPlan) and plan.follows:
-        return FollowingSteps(plan, plan.stage, *arguments)
-    return StagedSteps(plan, plan.stage, *arguments)
+        return FollowingSteps(plan, plan.windowed, *arguments)
+    return WindowedSteps(plan, plan.windowed, *arguments)

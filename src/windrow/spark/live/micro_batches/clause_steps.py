@@ -35,7 +35,7 @@ from windrow.spark.live.micro_batches.in_memory import (
 from windrow.spark.live.micro_batches.retained_rows import GONE, KeptRows, Marks
 from windrow.spark.live.micro_batches.steps import BUFFERED
 from windrow.spark.live.plans.cascade import TOLD
-from windrow.spark.live.plans.clause_plan import SequencePlan
+from windrow.spark.live.plans.clause_plan import ClausePlan
 from windrow.spark.live.reports.state_table import QueryState, retained_of, state_of
 from windrow.spark.live.sinks.into_stream import IntoStream
 from windrow.spark.live.sinks.sink import Sink, TableSink, takes_tables
@@ -72,7 +72,7 @@ class ClauseSteps(InMemorySteps):
     """As :class:`windrow.spark.live.micro_batches.steps.Steps`, which says what it takes."""
 
     def __init__(
-        self, plan: SequencePlan, sink: Sink | IntoStream, folder: Path, envelope: str, on_late: str
+        self, plan: ClausePlan, sink: Sink | IntoStream, folder: Path, envelope: str, on_late: str
     ) -> None:
         super().__init__(plan, sink, folder, envelope, on_late)
         self._sequence = plan

@@ -14,7 +14,7 @@ from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
 from windrow.spark.live.micro_batches.in_memory import MOST, Come
 from windrow.spark.live.micro_batches.sources_of_clauses import SourcesOfClauses
 from windrow.spark.live.micro_batches.steps import BUFFERED
-from windrow.spark.live.plans.clause_plan import SequencePlan
+from windrow.spark.live.plans.clause_plan import ClausePlan
 from windrow.spark.live.sinks.into_stream import IntoStream
 from windrow.spark.live.sinks.sink import Sink
 
@@ -25,7 +25,7 @@ class ClausesSteps(SourcesOfClauses):
     """As :class:`windrow.spark.live.micro_batches.steps.Steps`, which says what it takes."""
 
     def __init__(
-        self, plan: SequencePlan, sink: Sink | IntoStream, folder: Path, envelope: str, on_late: str
+        self, plan: ClausePlan, sink: Sink | IntoStream, folder: Path, envelope: str, on_late: str
     ) -> None:
         super().__init__(plan, sink, folder, envelope, on_late)
         self._sequence = plan

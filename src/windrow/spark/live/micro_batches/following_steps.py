@@ -23,7 +23,7 @@ from windrow.spark.live.input.entry_columns import inside
 from windrow.spark.live.micro_batches.in_memory import Come
 from windrow.spark.live.micro_batches.sources_of_clauses import SourcesOfClauses
 from windrow.spark.live.micro_batches.steps import BUFFERED
-from windrow.spark.live.micro_batches.windowed_steps import Arrived, StagedSteps
+from windrow.spark.live.micro_batches.windowed_steps import Arrived, WindowedSteps
 from windrow.spark.live.plans.cascade import Cascade
 from windrow.spark.live.plans.live_plan import ContinuousPlan
 from windrow.spark.live.reading.windowed_queries import WindowedQuery
@@ -42,7 +42,7 @@ _SOURCES = "sources"
 _NOTHING = pa.table({ROWTIME: pa.array([], pa.int64())})
 
 
-class FollowingSteps(SourcesOfClauses, StagedSteps):
+class FollowingSteps(SourcesOfClauses, WindowedSteps):
     """As :class:`windrow.spark.live.micro_batches.steps.Steps`, which says what it takes."""
 
     def __init__(

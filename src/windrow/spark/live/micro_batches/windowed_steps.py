@@ -29,12 +29,12 @@ from windrow.spark.live.checkpoints.carried_state import Carried
 from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
 from windrow.spark.live.input.entry_columns import inside
 from windrow.spark.live.micro_batches.in_memory import Come, InMemorySteps
-from windrow.spark.live.micro_batches.windowed_columns import StageColumns
+from windrow.spark.live.micro_batches.windowed_columns import WindowedColumns
 from windrow.spark.live.operators.ended_partitions import Endings
 from windrow.spark.live.operators.envelopes import IN_MEMORY, copies, enveloped, inserted
 from windrow.spark.live.operators.window_flow import WindowFlow
 from windrow.spark.live.plans.live_plan import RowtimePlan
-from windrow.spark.live.reading.closed_keys import settled
+from windrow.spark.live.reading.closed_keys import without_closed_keys
 from windrow.spark.live.reading.windowed_queries import WindowedQuery, WindowedSide
 from windrow.spark.live.reports.state_table import QueryState, RetainedRowsOf, state_of
 from windrow.spark.live.sinks.into_stream import IntoStream
@@ -44,7 +44,7 @@ from windrow.spark.logs.session_streams import ROWTIME, Stream
 from windrow.spark.relations.changelog import as_cql
 from windrow.spark.relations.time_varying_relation import columns_of
 
-__all__ = ["Arrived", "StagedSteps"]
+__all__ = ["Arrived", "WindowedSteps"]
 
 _PASSED = "passed"
 """The mark of a query that passes rows on: all before this instant have been."""
@@ -73,7 +73,7 @@ class Arrived:
     marks: Mapping[str, int]
 
 
-class StagedSteps(InMemorySteps):
+class WindowedSteps(InMemorySteps):
     """As :class:`windrow.spark.live.micro_batches.steps.Steps`, which says what it takes."""
 
     def __init__(
@@ -104,7 +104,7 @@ class StagedSteps(InMemorySteps):
             self._carried = Carried.of(before)
             # of keys that are to be over, rows are kept, as promises tell of rows
             is_by_key = self._carried is not None or not self._forgets
-            self._goes_on = self._stage.block.going_on() if is_by_key else None
+            self._goes_on = self._stage.operator.running_groups() if is_by_key else None
             if self._goes_on is not None:
                 self._go_on_again(self._goes_on, states, before)
             if self._stage.flows is not None:
@@ -142,7 +142,7 @@ class StagedSteps(InMemorySteps):
             states = _with(states, came, number)
         used = waited - self._waiting(states)
         if (closes or self._may_settle) and self._stage.flows is None:
-            states, self._may_settle = settled(self._stage, states, self._endings)
+            states, self._may_settle = without_closed_keys(self._stage, states, self._endings)
         came_in = come.count
         counts = {
             "now": now,
@@ -228,7 +228,7 @@ class StagedSteps(InMemorySteps):
                     condition="ROWTIME_OVERFLOW",
                 )
             ticks = pc.multiply_checked(ticks, factor)
-        read = self._columns.kept(side)
+        read = self._columns.retained(side)
         columns = {inner: rows.column(name) for inner, name in read.items() if name in rows.column_names}
         later = {inner: name for inner, name in read.items() if inner not in columns}
         if later:  # whole rows came, of which nothing has been computed
@@ -245,8 +245,8 @@ class StagedSteps(InMemorySteps):
         return pa.table([columns[name] for name in names], names=names).cast(side.schema)
 
     @cached_property
-    def _columns(self) -> StageColumns:
-        return StageColumns(self._gateway, self._plan.catalog, self._stage)
+    def _columns(self) -> WindowedColumns:
+        return WindowedColumns(self._gateway, self._plan.catalog, self._stage)
 
     _reads_all = False
 
@@ -266,7 +266,7 @@ class StagedSteps(InMemorySteps):
             chunks = {int(chunk): rows for chunk, rows in before.chunks.get(side.name, {}).items()}
             tables = (self._checkpoint.read_chunk(side.name, chunk) for chunk in chunks)
             passed = before.marks.get(_PASSED, before.frontier)  # none of those that wrote no mark
-            states[side.name] = InputState.read(side.kept, chunks, tables, passed)
+            states[side.name] = InputState.read(side.window_input, chunks, tables, passed)
         return states
 
     def _go_on_again(
@@ -298,7 +298,7 @@ class StagedSteps(InMemorySteps):
         self, states: Mapping[str, InputState], times: Times, groups: Operated | None
     ) -> pa.Table:
         retained = [states[side.name].retained for side in self._stage.sides]
-        return self._stage.block.rows(retained, times, groups)
+        return self._stage.operator.rows(retained, times, groups)
 
     def _carried_over(
         self, groups: Operated, states: Mapping[str, InputState], frontier: int, number: int
@@ -321,9 +321,11 @@ class StagedSteps(InMemorySteps):
     ) -> tuple[dict[str, InputState], pa.Table]:
         """What is held after a step, and what changes in it."""
         whole = _with(states, came, number)
-        taken = {side.name: whole[side.name].taken(side.kept, times) for side in self._stage.sides}
+        taken = {side.name: whole[side.name].taken(side.window_input, times) for side in self._stage.sides}
         told = self._changes(taken, times)
-        return {side.name: taken[side.name].after(side.kept, times) for side in self._stage.sides}, told
+        return {
+            side.name: taken[side.name].after(side.window_input, times) for side in self._stage.sides
+        }, told
 
     def _passed_on(
         self, states: Mapping[str, InputState], came: Mapping[str, pa.Table], number: int, times: Times
@@ -331,12 +333,14 @@ class StagedSteps(InMemorySteps):
         """The same of a stage that gives rows as they are."""
         (side,) = self._stage.sides
         left, rows = states[side.name].passing(
-            side.kept, came[side.name], number * PER_MICRO_BATCH, times.until
+            side.window_input, came[side.name], number * PER_MICRO_BATCH, times.until
         )
-        if side.kept.passes is not None:
-            rows = rows.filter(rows.column(side.kept.passes))  # which leaves out those of which it is NULL
+        if side.window_input.passes is not None:
+            rows = rows.filter(
+                rows.column(side.window_input.passes)
+            )  # which leaves out those of which it is NULL
         at = rows.column(ROWTIME)
-        columns = [*(rows.column(name) for _, name in self._stage.block.outputs), at]
+        columns = [*(rows.column(name) for _, name in self._stage.operator.outputs), at]
         names = [*columns_of(self._stage.names), AT]
         told = pa.Table.from_arrays(columns, names=names)
         return {side.name: left}, told.append_column(DIFF, pa.array(np.ones(told.num_rows, np.int64)))
@@ -350,7 +354,7 @@ class StagedSteps(InMemorySteps):
             assert self._origin is not None
             rows, chosen = self._flowed(states, times, self._origin), self._flow.columns
         else:
-            rows, chosen = self._rows_of_block(states, times, self._goes_on), stage.block.chosen
+            rows, chosen = self._rows_of_block(states, times, self._goes_on), stage.operator.chosen
         if stage.after is not None:
             schema = StructType([*stage.groups.fields]).add(ENTER, LongType()).add(LEAVE, LongType())
             frame = frame_of_few(self._spark, rows.rename_columns(schema.names), schema)

@@ -31,14 +31,14 @@ def reached(position: Position | None) -> int:
 def promised(
     stream: Stream, before: Position | None, after: Position, bounds: tuple[int, int] | None = None
 ) -> tuple[Pattern, ...]:
-    """What a stream promises after a step that it had not before.
+    """The punctuation of a stream after a micro-batch that it did not have before.
 
     Parameters
     ----------
     stream
         The stream.
     before, after
-        What its log had told before the step, None before the first, and after it.
+        Its positions before the micro-batch, None before the first, and after it.
     bounds
         The least rowtimes that may still come, before and after; by default those of the clock.
     """

@@ -59,7 +59,7 @@ from windrow.syntax.sqltext import SqlText, quoted
 from windrow.syntax.subqueries import subqueries
 from windrow.syntax.tokens import TokenList
 
-__all__ = ["APART", "SequencePlan", "SequenceView", "sequence_plan"]
+__all__ = ["APART", "ClausePlan", "SequenceView", "plan_of_clauses"]
 
 APART = "__windrow_clause_"
 """What the names of queries in brackets before a window begin with."""
@@ -67,7 +67,7 @@ APART = "__windrow_clause_"
 _BUILDERS = {"batch": build_window, "reference": build_reference}
 
 
-def sequence_plan(
+def plan_of_clauses(
     gateway: Gateway,
     catalog: Catalog,
     tokens: TokenList,
@@ -75,7 +75,7 @@ def sequence_plan(
     execution: str,
     *,
     recorded: bool = False,
-) -> SequencePlan | None:
+) -> ClausePlan | None:
     """The plan of a query with WINDOW BY or MATCH_RECOGNIZE over live streams, or over a view of one, or also
     of `recorded` ones; None for any other.
     """
@@ -100,7 +100,7 @@ def sequence_plan(
     if not read or (not statement.windows and read.isdisjoint(catalog.sequences)):
         return None
     live = frozenset(name for key in read for name in found[key])
-    return SequencePlan(gateway, catalog, live, tokens, query, statement, frozenset(read), execution)
+    return ClausePlan(gateway, catalog, live, tokens, query, statement, frozenset(read), execution)
 
 
 def _live_behind(catalog: Catalog, name: str) -> frozenset[str]:
@@ -126,7 +126,7 @@ class _Bound:
 
 
 @dataclass(frozen=True)
-class SequencePlan(RowtimePlan):
+class ClausePlan(RowtimePlan):
     """A query with clauses over live streams.
 
     Attributes
@@ -507,7 +507,7 @@ class SequenceView:
     """
 
     name: str
-    plan: SequencePlan
+    plan: ClausePlan
     names: tuple[str, ...]
 
     @property
