@@ -41,7 +41,7 @@ from windrow.spark.live.sinks.into_stream import IntoStream
 from windrow.spark.live.sinks.sink import Sink, TableSink, takes_tables
 from windrow.spark.logs.micro_batch import RetainedRows
 from windrow.spark.logs.session_streams import ARRIVED, NUMBER, ROWTIME
-from windrow.spark.recorded.promised_over import Promised
+from windrow.spark.recorded.punctuation_times import PunctuationTimes
 from windrow.streams.entries import BEFORE
 
 __all__ = ["FINAL_FROM", "MOST", "EmittedInMemory"]
@@ -122,7 +122,7 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
         marks: dict[str, Marks] = {
             name: [*before.moves.get(name, []), *one.watermarks] for name, one in incoming.found.items()
         }
-        promises = self._punctuations_since(before, incoming.found)
+        punctuations = self._punctuations_since(before, incoming.found)
         origin = self._origin([*incoming.firsts.values()], before)
         until = None if origin is None else self._until(positions, now)
         judged = self._judged(before, {name: one.below for name, one in incoming.found.items()}, marks, until)
@@ -132,7 +132,7 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
         rows = {
             name: _with(retained, incoming.found[name].rows, number) for name, retained in known.rows.items()
         }
-        if promises:
+        if punctuations:
             known.flow.add_punctuation({name: one.punctuations for name, one in incoming.found.items()})
         emitted, used, frontier = 0, -judged.count, before.frontier
         if until is not None and origin is not None and (frontier is None or until > frontier):
@@ -143,15 +143,17 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
             else:
                 emitted = self._put(changed, number)
             frontier = until
-        carried = self._carried(known, rows, marks, frontier, number, has_promises=any(promises.values()))
-        rows = self._left(rows, marks, known.flow.promised, frontier, carried)
+        carried = self._carried(
+            known, rows, marks, frontier, number, has_punctuation=any(punctuations.values())
+        )
+        rows = self._left(rows, marks, known.flow.punctuation, frontier, carried)
         arrived = np.concatenate([state.retained.enter[state.retained.alive] for state in rows.values()])
         oldest = int(arrived.min()) if len(arrived) else None
         waiting = int((arrived > (frontier or 0)).sum())
         done = Done(
             number, now, incoming.entries, incoming.count, used, judged.count, emitted, waiting, oldest
         )
-        committed = self._after(before, done, positions, marks, promises, (origin, frontier))
+        committed = self._after(before, done, positions, marks, punctuations, (origin, frontier))
         rows, committed = self._committed(rows, committed, self._buffered_below(judged), carried)
         taken = known.taken + incoming.count
         # rows that are not needed stay in operators until these are built anew, as after a restart
@@ -190,14 +192,14 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
         frontier: int | None,
         number: int,
         *,
-        has_promises: bool,
+        has_punctuation: bool,
     ) -> Carried | None:
         """The state of the operators, in a new file if more rows have arrived since the last than it has.
 
         As soon as there is punctuation, rows are retained in its place: it closes rows, not state.
         """
         last = known.carried
-        may_be = last is not None or self._needs_all or (self._state_may_replace_rows and not has_promises)
+        may_be = last is not None or self._needs_all or (self._state_may_replace_rows and not has_punctuation)
         if frontier is None or not may_be:
             return last
         since = None if last is None else last.at
@@ -352,7 +354,7 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
         self,
         rows: Mapping[str, InputState],
         marks: Mapping[str, Marks],
-        promised: Promised,
+        punctuation: PunctuationTimes,
         frontier: int | None,
         carried: Carried | None,
     ) -> dict[str, InputState]:
@@ -368,7 +370,7 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
         for name, state in rows.items():
             gone = state.retained.enter <= frontier
             if not self._query.emits_at_once:
-                gone &= self._is_over(name, state, marks, promised, frontier)
+                gone &= self._is_over(name, state, marks, punctuation, frontier)
             left[name] = replace(state, retained=state.retained.where(~gone)) if gone.any() else state
         return left
 
@@ -377,14 +379,14 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
         name: str,
         state: InputState,
         marks: Mapping[str, Marks],
-        promised: Promised,
+        punctuation: PunctuationTimes,
         frontier: int,
     ) -> Bools:
         """Whether no change is made of rows any more."""
         if self._query.has_sessions:
             return self._is_final(name, state, marks, frontier)
         rows, groupings = state.retained.rows, self._query.endings(name)
-        closed = [self._is_closed(grouping, promised, rows, frontier) for grouping in groupings]
+        closed = [self._is_closed(grouping, punctuation, rows, frontier) for grouping in groupings]
         if not any(each is not None for each in closed):
             return self._in_time(name, groupings, state, marks, frontier)
         over = np.ones(rows.num_rows, bool)
@@ -394,15 +396,17 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
         return over
 
     def _is_closed(
-        self, grouping: Sequence[ClosedBy], promised: Promised, rows: pa.Table, frontier: int
+        self, grouping: Sequence[ClosedBy], punctuation: PunctuationTimes, rows: pa.Table, frontier: int
     ) -> Bools | None:
         """Which rows are in groups that punctuation has closed; None if there is no punctuation for them."""
         places = self._query.places
-        closing = [each for each in grouping if isinstance(each, Closed) and promised.may_tell(each, places)]
+        closing = [
+            each for each in grouping if isinstance(each, Closed) and punctuation.may_close(each, places)
+        ]
         if not closing:
             return None
         over: Bools = np.logical_or.reduce(
-            [promised.over(each, places, rows) <= frontier for each in closing]
+            [punctuation.over(each, places, rows) <= frontier for each in closing]
         )
         return over
 

@@ -38,7 +38,7 @@ from windrow.spark.live.sinks.sink import Sink
 from windrow.spark.logs.live_source import PLACE, PTIME
 from windrow.spark.logs.micro_batch import RetainedRows
 from windrow.spark.logs.session_streams import ARRIVED, ROWTIME, Stream
-from windrow.spark.recorded.promised_over import Promises, folded, stream_kinds
+from windrow.spark.recorded.punctuation_times import LoggedPunctuation, folded, stream_kinds
 from windrow.streams import Position
 from windrow.streams.entries import BEFORE
 from windrow.syntax.sqltext import quoted
@@ -116,7 +116,7 @@ class EmittedSteps(Steps):
         marks: dict[str, Marks] = {
             name: [*before.moves.get(name, []), *found.watermarks] for name, found in came.items()
         }
-        promises = self._punctuations_since(before, came)
+        punctuations = self._punctuations_since(before, came)
         origin = self._origin(self._firsts(control, now), before)
         until = None if origin is None else self._until(positions, now)
         below = {name: None if one.below is None else one.below.toArrow() for name, one in came.items()}
@@ -134,19 +134,19 @@ class EmittedSteps(Steps):
             waited = before.counts.get("rows_held", 0) or before.counts.get("marks_held", 0)
             if changes or waited or (due is not None and due <= until):
                 known = {
-                    name: _known_by(frame, marks[name], promises.get(name, []), until)
+                    name: _known_by(frame, marks[name], punctuations.get(name, []), until)
                     for name, frame in rows.items()
                 }
                 emitted, due = self._emit_changes(known, (frontier, until), origin, before, number)
             elif isinstance(self._sink, IntoStream):
                 self._insert(None, marks, until, before)
             frontier = until
-        keep, oldest, buffered = self._needed(rows, marks, promises, frontier)
+        keep, oldest, buffered = self._needed(rows, marks, punctuations, frontier)
         keep |= self._buffered_below(apart)
         came_in = sum(found.count for found in came.values())
         used = taken - apart.count
         done = Done(number, now, control.num_rows, came_in, used, apart.count, emitted, buffered, oldest, due)
-        committed = self._after(before, done, positions, marks, promises, (origin, frontier))
+        committed = self._after(before, done, positions, marks, punctuations, (origin, frontier))
         self._report(self._checkpoint.commit(committed, keep), came_in, emitted)
 
     # -- rows that are late for a group ----------------------------------------------------------------
@@ -206,7 +206,7 @@ class EmittedSteps(Steps):
         done: Done,
         positions: Mapping[str, Position],
         marks: Mapping[str, Marks],
-        promises: Mapping[str, Promises],
+        punctuations: Mapping[str, LoggedPunctuation],
         reached: tuple[int | None, int | None],
     ) -> CommittedBatch:
         """What is known after a micro-batch; `reached` are the origin and the frontier."""
@@ -225,7 +225,7 @@ class EmittedSteps(Steps):
             _LATE: for_groups,
             **account.counts,
             "rows_given": before.counts.get("rows_given", 0) + done.emitted,
-            "marks_held": sum(at > (frontier or 0) for at in _times(marks) + _times(promises)),
+            "marks_held": sum(at > (frontier or 0) for at in _times(marks) + _times(punctuations)),
         }
         if done.due is not None:
             counts["due"] = done.due
@@ -236,16 +236,18 @@ class EmittedSteps(Steps):
             back_to = self._back_to(done.oldest, frontier)
             marks = {name: _pruned(each, back_to) for name, each in marks.items()}
             schemas = {
-                name: pattern_schema(stream_kinds(self._plan.catalog.streams[name])) for name in promises
+                name: pattern_schema(stream_kinds(self._plan.catalog.streams[name])) for name in punctuations
             }
-            promises = {name: folded(logged, back_to, schemas[name]) for name, logged in promises.items()}
+            punctuations = {
+                name: folded(logged, back_to, schemas[name]) for name, logged in punctuations.items()
+            }
         return CommittedBatch(
-            done.number, positions, frontier, origin, {}, counts, moves=marks, punctuations=promises
+            done.number, positions, frontier, origin, {}, counts, moves=marks, punctuations=punctuations
         )
 
     def _punctuations_since(
         self, before: CommittedBatch, came: Mapping[str, Arrivals | ArrivalsInMemory]
-    ) -> dict[str, Promises]:
+    ) -> dict[str, LoggedPunctuation]:
         """The punctuations of the streams, with their processing times; none if nothing reads them."""
         if not self._query.reads_punctuations:
             return {}
@@ -342,7 +344,7 @@ class EmittedSteps(Steps):
         self,
         rows: Mapping[str, DataFrame],
         marks: Mapping[str, Marks],
-        promises: Mapping[str, Promises],
+        punctuations: Mapping[str, LoggedPunctuation],
         frontier: int | None,
     ) -> tuple[dict[str, RetainedRows], int | None, int]:
         """The rows that are needed after a micro-batch; when the oldest came, and how many wait for a later
@@ -352,7 +354,7 @@ class EmittedSteps(Steps):
         oldest: list[int] = []
         buffered = 0
         known = {
-            name: KnownWatermarks(frame, marks[name], tuple(promises.get(name, ())))
+            name: KnownWatermarks(frame, marks[name], tuple(punctuations.get(name, ())))
             for name, frame in rows.items()
         }
         gateway = Gateway(self._spark, self._query.gateway.parameters)
@@ -437,7 +439,7 @@ def is_log(stream: Stream) -> bool:
     return stream.live is not None and bool(stream.live.identity)
 
 
-def _known_by(rows: DataFrame, marks: Marks, punctuations: Promises, until: int) -> KnownWatermarks:
+def _known_by(rows: DataFrame, marks: Marks, punctuations: LoggedPunctuation, until: int) -> KnownWatermarks:
     """What was known of a stream by a processing time."""
     moved = [(at, mark) for at, mark in marks if at <= until]
     return KnownWatermarks(

@@ -21,7 +21,7 @@ from windrow.spark.collected import frame_of_few
 from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
 from windrow.spark.live.input.arrivals import VIOLATED
 from windrow.spark.live.micro_batches.in_memory import InMemorySteps
-from windrow.spark.live.operators.new_punctuation import promised, reached, schema_of
+from windrow.spark.live.operators.new_punctuation import new_patterns, reached, schema_of
 from windrow.spark.live.operators.row_maps import RowMap, arrow_schema
 from windrow.spark.live.plans.whole_streams_plan import WholeStreamsPlan
 from windrow.spark.live.reports.state_table import QueryState, StateRow, state_of
@@ -188,7 +188,7 @@ class WholeStreamsSteps(InMemorySteps):
         """The stream's punctuations after a micro-batch that it did not have before."""
         named = {column: f"{name}.{column}" for column in stream.columns}
         bounds = tuple(self._reached(name, *one) for one in zip(positions, seen, strict=True))
-        found = promised(stream, *positions, (bounds[0], bounds[1]))
+        found = new_patterns(stream, *positions, (bounds[0], bounds[1]))
         return tuple(pattern.renamed(named) for pattern in found)
 
     def _reached(self, name: str, position: Position | None, seen: int | None) -> int:
@@ -241,7 +241,9 @@ class WholeStreamsSteps(InMemorySteps):
                 return self._insert(sink, frame, emitted.punctuations, before)
             return sink.write(frame.toDF(*names), number) or 0
 
-    def _insert(self, sink: IntoStream, frame: DataFrame, promises: Sequence[Pattern], before: int) -> int:
+    def _insert(
+        self, sink: IntoStream, frame: DataFrame, punctuations: Sequence[Pattern], before: int
+    ) -> int:
         """Insert rows and their punctuations into a named stream."""
         columns, scale = columns_taken(sink.stream, self._blocking.names, sink.columns), scale_of(sink.stream)
         rowtime = columns.index(sink.stream.definition.rowtime.column)
@@ -253,7 +255,7 @@ class WholeStreamsSteps(InMemorySteps):
             for own, name in zip(own_types.names, columns, strict=True)
             if own_types.field(own).type == wanted.field(name).type
         }
-        punctuations = [one.renamed(same) for one in promises if same.keys() >= {*one.names}]
+        punctuations = [one.renamed(same) for one in punctuations if same.keys() >= {*one.names}]
         return sink.put(stream, put_together(punctuations), before)
 
 

@@ -19,7 +19,7 @@ from windrow.kernels.advance import Ended
 from windrow.kernels.hashing import hashes
 from windrow.punctuations import Closing, Cover, lines_of
 from windrow.punctuations.regions import NULL, Lines, Region, is_exact
-from windrow.spark.live.operators.new_punctuation import promised, schema_of
+from windrow.spark.live.operators.new_punctuation import new_patterns, schema_of
 from windrow.spark.logs.clause_view import Ends
 from windrow.streams import Position
 
@@ -60,7 +60,7 @@ class Endings:
         for key, one in self._ends.items():
             for source, closing in zip(one, known[key], strict=True):
                 position = before.get(source.name) if is_known else None
-                self._new[key] += closing.add(promised(source.stream, position, after[source.name]))
+                self._new[key] += closing.add(new_patterns(source.stream, position, after[source.name]))
         self._known = number, known
         return any(self._new.values())
 

@@ -14,7 +14,7 @@ from windrow.spark.live.operators.row_maps import arrow_schema
 from windrow.spark.logs.session_streams import Stream
 from windrow.streams import FOREVER, NO_BOUND, Position
 
-__all__ = ["promised", "reached", "schema_of"]
+__all__ = ["new_patterns", "reached", "schema_of"]
 
 
 def schema_of(stream: Stream) -> pa.Schema:
@@ -28,7 +28,7 @@ def reached(position: Position | None) -> int:
     return NO_BOUND if watermark is None else watermark
 
 
-def promised(
+def new_patterns(
     stream: Stream, before: Position | None, after: Position, bounds: tuple[int, int] | None = None
 ) -> tuple[Pattern, ...]:
     """The punctuation of a stream after a micro-batch that it did not have before.

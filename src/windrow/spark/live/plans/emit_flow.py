@@ -105,7 +105,7 @@ class EmittedFlow:
     def emptied(self) -> EmittedFlow:
         """Itself, with nothing in it."""
         self._run.empty()
-        self.promised = self._plan.promised(dict.fromkeys(self._query.streams, ()))
+        self.punctuation = self._plan.punctuation(dict.fromkeys(self._query.streams, ()))
         self._punctuated_at = -1  # when the last punctuation arrived
         return self
 
@@ -113,7 +113,7 @@ class EmittedFlow:
         """Add the punctuation of streams, with processing times."""
         for name, one in logged.items():
             news = list(one)
-            self.promised.take(name, news)
+            self.punctuation.take(name, news)
             self._punctuated_at = max([self._punctuated_at, *(at for at, _ in news)])
 
     @property
@@ -284,7 +284,9 @@ class EmittedFlow:
             return None
 
         def since(rows: pa.Table) -> Ints:
-            found = [self.promised.since(name, columns, rows) for _, name, columns in self._closing_columns]
+            found = [
+                self.punctuation.since(name, columns, rows) for _, name, columns in self._closing_columns
+            ]
             first: Ints = np.maximum.reduce(found)
             return first
 

@@ -31,7 +31,7 @@ from windrow.spark.logs.arrived import arrived, before_end
 from windrow.spark.logs.clause_view import Unbounded
 from windrow.spark.logs.session_streams import ROWTIME, Stream
 from windrow.spark.recorded.emission import Emitted
-from windrow.spark.recorded.promised_over import Promised
+from windrow.spark.recorded.punctuation_times import PunctuationTimes
 from windrow.streams import FOREVER, NamedStream
 from windrow.streams.log_position import Punctuations
 from windrow.syntax.sqltext import quoted
@@ -396,12 +396,12 @@ class EmittedPlan(LivePlan):
         """The streams, by where they stand in the query."""
         return {each.place: each.stream for each in self.query.timed.occurrences}
 
-    def promised(self, logged: Mapping[str, Punctuations]) -> Promised:
+    def punctuation(self, logged: Mapping[str, Punctuations]) -> PunctuationTimes:
         """The punctuations of the streams: declared, and logged."""
         streams = {
             name: self.catalog.streams.get(name, stream) for name, stream in self.query.streams.items()
         }
-        found = Promised(streams)
+        found = PunctuationTimes(streams)
         for name, stream in streams.items():
             if name in logged:
                 found.take(name, [(0, text) for text in (stream.live.domain if stream.live else ())])
