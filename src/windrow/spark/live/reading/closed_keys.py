@@ -8,8 +8,8 @@ from dataclasses import replace
 import pyarrow as pa
 
 from windrow.kernels.advance import Ended
+from windrow.kernels.incremental.closed_rows import closed_alone, closed_pairs
 from windrow.kernels.incremental.input_state import InputState
-from windrow.kernels.incremental.settled import settled_alone, settled_pairs
 from windrow.spark.catalog import Catalog
 from windrow.spark.live.operators.ended_partitions import Endings
 from windrow.spark.live.reading.windowed_queries import WindowedQuery, WindowedSide
@@ -94,7 +94,7 @@ def without_closed_keys(
         is_grouped = windowed.operator.aggregates is not None
         over = ended(_GROUPS, first) if is_grouped else None
         gone = [
-            settled_alone(
+            closed_alone(
                 retained[0], first.window, own[0], windowed.operator.key if is_grouped else None, over
             )
         ]
@@ -107,7 +107,7 @@ def without_closed_keys(
         over_each = ended(_beside(first), second), ended(_beside(second), first)
         windows = first.window, second.window
         gone = list(
-            settled_pairs(
+            closed_pairs(
                 (retained[0], retained[1]), windows, (own[0], own[1]), windowed.operator.joined, over_each
             )
         )
