@@ -8,17 +8,14 @@ from windrow.errors import UsageError, did_you_mean
 from windrow.spark.live.checkpoints.checkpoint import BUCKETS, form_in
 from windrow.spark.live.executors.bucket_steps import ExecutorSteps
 from windrow.spark.live.executors.graph import why_not
-from windrow.spark.live.micro_batches.around_clause import is_one_clause
 from windrow.spark.live.micro_batches.clause_steps import ClauseSteps
-from windrow.spark.live.micro_batches.clauses_steps import ClausesSteps
 from windrow.spark.live.micro_batches.emit_in_memory import EmittedInMemory
-from windrow.spark.live.micro_batches.following_steps import FollowingSteps
 from windrow.spark.live.micro_batches.steps import Steps
 from windrow.spark.live.micro_batches.whole_streams_steps import BlockingSteps
 from windrow.spark.live.micro_batches.windowed_steps import StagedSteps
 from windrow.spark.live.plans.clause_plan import SequencePlan
 from windrow.spark.live.plans.emit_queries import EmittedPlan
-from windrow.spark.live.plans.live_plan import ContinuousPlan, LivePlan, RowtimePlan
+from windrow.spark.live.plans.live_plan import LivePlan, RowtimePlan
 from windrow.spark.live.plans.whole_streams_plan import BlockingPlan
 from windrow.spark.live.sinks.into_stream import IntoStream
 from windrow.spark.live.sinks.sink import Sink
@@ -129,9 +126,7 @@ def _on_driver(plan: LivePlan, sink: Sink | IntoStream, folder: Path, envelope: 
         return EmittedInMemory(plan, *arguments)
     assert isinstance(plan, RowtimePlan)
     if isinstance(plan, SequencePlan):
-        return ClauseSteps(plan, *arguments) if is_one_clause(plan) else ClausesSteps(plan, *arguments)
+        return ClauseSteps(plan, *arguments)
     if plan.stage is None:
         return Steps(plan, *arguments)
-    if isinstance(plan, ContinuousPlan) and plan.follows:
-        return FollowingSteps(plan, plan.stage, *arguments)
     return StagedSteps(plan, plan.stage, *arguments)

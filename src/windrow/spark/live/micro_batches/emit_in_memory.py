@@ -30,7 +30,7 @@ from windrow.spark.live.checkpoints.carried_state import Carried
 from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
 from windrow.spark.live.input.entry_columns import STREAM, inside
 from windrow.spark.live.micro_batches.emit_steps import ROWS, Done, EmittedSteps
-from windrow.spark.live.micro_batches.in_memory import Come, InMemorySteps
+from windrow.spark.live.micro_batches.in_memory import Come
 from windrow.spark.live.micro_batches.session_rows import may_be_settled, numbered, settled, settled_at_once
 from windrow.spark.live.operators.flow import unstable
 from windrow.spark.live.operators.incremental import in_memory
@@ -38,7 +38,7 @@ from windrow.spark.live.plans.emit_flow import EmittedFlow
 from windrow.spark.live.plans.emit_queries import EmittedPlan, KnownWatermarks
 from windrow.spark.live.reports.state_table import RetainedRowsOf as Counted
 from windrow.spark.live.sinks.into_stream import IntoStream
-from windrow.spark.live.sinks.sink import Sink, TableSink, takes_tables
+from windrow.spark.live.sinks.sink import Sink
 from windrow.spark.logs.micro_batch import RetainedRows
 from windrow.spark.logs.session_streams import ARRIVED, NUMBER, ROWTIME
 from windrow.spark.recorded.promised_over import Promised
@@ -67,7 +67,7 @@ class _Known:
     carried: Carried | None = None
 
 
-class EmittedInMemory(EmittedSteps, InMemorySteps):
+class EmittedInMemory(EmittedSteps):
     """As :class:`windrow.spark.live.micro_batches.steps.Steps`, which says what it takes."""
 
     _timed = True
@@ -118,7 +118,7 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
 
     def _take(self, come: Come, number: int, before: CommittedBatch) -> None:
         now = come.now
-        positions = {name: one.position for name, one in come.found.items()}
+        positions = come.positions
         marks: dict[str, Marks] = {
             name: [*before.moves.get(name, []), *one.watermarks] for name, one in come.found.items()
         }
@@ -139,7 +139,7 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
             if isinstance(self._sink, IntoStream):
                 given = self._insert(self._frame_of(told), marks, until, before)
             else:
-                given = self._put(told, number)
+                given = self._put(self._sink, told, number)
             frontier = until
         carried = self._carried(known, rows, marks, frontier, number, has_promises=any(promises.values()))
         rows = self._left(rows, marks, known.flow.promised, frontier, carried)
@@ -215,9 +215,8 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
         kept, chunks = {}, {}
         for name, state in rows.items():
             kept[name], new = state.merged(step.number)
-            for chunk, table in new.items():
-                self._checkpoint.write_chunk(f"{ROWS}{name}", chunk, table)
-            chunks[f"{ROWS}{name}"] = {str(chunk): count for chunk, count in kept[name].chunks.items()}
+            own = f"{ROWS}{name}"
+            chunks[own] = self._checkpoint.write_chunks(own, kept[name].chunks, new)
         step = replace(step, chunks=chunks)
         return kept, self._checkpoint.commit(step if carried is None else carried.named(step), beside)
 
@@ -259,13 +258,11 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
         """Up to which rowtime a stream was known, up to a processing time."""
         return [(at, mark) for at, mark in self._query.known(name, steps) if at <= until]
 
-    def _put(self, told: pa.Table, number: int) -> int:
+    def _put(self, sink: Sink, told: pa.Table, number: int) -> int:
         """Give what is told to the sink."""
-        sink = self._sink
-        assert not isinstance(sink, IntoStream)
-        names = {name.lower() for name in told.column_names}
-        if isinstance(sink, TableSink) and takes_tables(sink) and len(names) == told.num_columns:
-            return sink.write_table(told, number)
+        into = self._table_sink(told.column_names)
+        if into is not None:
+            return into.write_table(told, number)
         with self._gateway.translated():
             return sink.write(self._frame_of(told), number) or 0
 
