@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from windrow.errors import UsageError, did_you_mean
+from windrow.errors import UsageError, did_you_mean, refuse_unknown
 from windrow.spark.live.checkpoints.checkpoint import BUCKETS, form_in
 from windrow.spark.live.executors.bucket_steps import ExecutorSteps
 from windrow.spark.live.executors.graph import why_not
@@ -81,22 +81,9 @@ def steps_of(
         ``UNKNOWN_ENVELOPE``, ``UNKNOWN_OPTION``.
     """
     known = EMIT_ENVELOPES if isinstance(plan, EmittedPlan) else ENVELOPES
-    if envelope not in known:
-        raise UsageError(
-            f"envelope {envelope!r} is unknown",
-            condition="UNKNOWN_ENVELOPE",
-            hint=did_you_mean(envelope, known) or f"envelopes are {', '.join(known)}",
-        )
-    if on_late not in ("keep", "fail"):
-        raise UsageError(
-            f"on_late={on_late!r} is unknown", condition="UNKNOWN_OPTION", hint="use 'keep' or 'fail'"
-        )
-    if on_malformed not in ("keep", "fail"):
-        raise UsageError(
-            f"on_malformed={on_malformed!r} is unknown",
-            condition="UNKNOWN_OPTION",
-            hint="use 'keep' or 'fail'",
-        )
+    refuse_unknown(f"envelope {envelope!r}", envelope, known, "UNKNOWN_ENVELOPE")
+    refuse_unknown(f"on_late={on_late!r}", on_late, ("keep", "fail"), "UNKNOWN_OPTION")
+    refuse_unknown(f"on_malformed={on_malformed!r}", on_malformed, ("keep", "fail"), "UNKNOWN_OPTION")
     form = envelope if plan.is_relation else None
     if _is_for_executors(plan, form, sink, folder, on_malformed):
         steps: Steps = ExecutorSteps(plan, sink, folder, envelope, on_late)
