@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from functools import partial
 
-from windrow.algebra.names import verbatim
+from windrow.algebra.names import piece_of
 from windrow.algebra.rewriting.changing import refuse_changing
 from windrow.algebra.rewriting.expand import Expander
 from windrow.algebra.time_scale import TimeScale
@@ -329,8 +329,7 @@ def _how(
 
 def _instant(gateway: Gateway, tokens: TokenList, scale: TimeScale, at: Range) -> int:
     """The tick of AS OF SYSTEM TIME."""
-    span = tokens.span(*at)
-    written = verbatim(tokens, span.start, span.stop)
+    written = piece_of(tokens, *at)
     kind = gateway.sql(SqlText.of("SELECT ", written, " AS t")).schema["t"].dataType.simpleString()
     known = _NUMBERS if scale.kind == "bigint" else _TIMES
     tick = None
@@ -344,7 +343,7 @@ def _instant(gateway: Gateway, tokens: TokenList, scale: TimeScale, at: Range) -
             f"AS OF SYSTEM TIME {what}",
             condition="INVALID_INSTANT",
             sql=tokens.sql,
-            span=span,
+            span=tokens.span(*at),
             hint=f"write a {scale.kind.upper()}, as the stream's PTIME is",
         )
     return int(tick)

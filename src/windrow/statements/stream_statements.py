@@ -9,10 +9,10 @@ from decimal import Decimal
 from pyspark.sql import DataFrame
 
 from windrow.algebra.continuous import Query, Reader, StreamQuery
-from windrow.algebra.names import verbatim
+from windrow.algebra.names import piece_of
 from windrow.algebra.rewriting.changing import refuse_changing
 from windrow.algebra.time_scale import TimeScale
-from windrow.errors import AnalysisError, NotSupportedError, ParseError, WindrowError, did_you_mean
+from windrow.errors import AnalysisError, NotSupportedError, ParseError, WindrowError, no_column
 from windrow.explain.explain_live import how_live
 from windrow.explain.explained import explain_continuous
 from windrow.relation import Relation
@@ -299,9 +299,9 @@ def _created(gateway: Gateway, tokens: TokenList, create: CreateStream) -> Strea
                 return of_text_log(gateway, log, tuple(types), scale, rowtime.name)
             frame = read_table(gateway.spark, path)
         elif create.is_live:
-            frame = gateway.sql(SqlText.of("SELECT * FROM STREAM ", _piece(tokens, start, stop)))
+            frame = gateway.sql(SqlText.of("SELECT * FROM STREAM ", piece_of(tokens, start, stop)))
         else:
-            frame = gateway.sql(SqlText.of("TABLE ", _piece(tokens, start, stop)))
+            frame = gateway.sql(SqlText.of("TABLE ", piece_of(tokens, start, stop)))
     except (AnalysisError, ParseError) as error:
         raise error.located(tokens.sql) from None
     columns = SqlText.join(", ", (_cast(tokens, column, frame.columns) for column in create.columns))
@@ -346,18 +346,11 @@ def _cast(tokens: TokenList, column: DeclaredColumn, known: list[str]) -> SqlTex
     """A column of the source in the type that it is given; errors of it are at its definition."""
     span, name = tokens.span(*column.tokens), quoted(column.name)
     if column.name.lower() not in {each.lower() for each in known}:
-        raise AnalysisError(
-            f"the source has no column {column.name}",
-            condition="UNRESOLVED_COLUMN",
-            sqlstate="42703",
-            sql=tokens.sql,
-            span=span,
-            hint=did_you_mean(column.name, known) or f"columns are {', '.join(known)}",
-        )
+        raise no_column("the source has", column.name, known, sql=tokens.sql, span=span)
     if column.kind is None:
         return SqlText.of(name)
     cast = Piece(f"CAST({name} AS ", tokens.sql, span.start, span.stop - span.start)
-    return SqlText.of(cast, _piece(tokens, *column.kind), f") AS {name}")
+    return SqlText.of(cast, piece_of(tokens, *column.kind), f") AS {name}")
 
 
 def _refuse_parts(tokens: TokenList, create: CreateStream) -> None:
@@ -374,7 +367,7 @@ def _refuse_parts(tokens: TokenList, create: CreateStream) -> None:
 
 
 def _scale_of(gateway: Gateway, tokens: TokenList, rowtime: DeclaredColumn) -> TimeScale:
-    kind = _piece(tokens, *rowtime.kind) if rowtime.kind is not None else SqlText.of("BIGINT")
+    kind = piece_of(tokens, *rowtime.kind) if rowtime.kind is not None else SqlText.of("BIGINT")
     simple = gateway.sql(SqlText.of("SELECT CAST(NULL AS ", kind, ")")).schema[0].dataType.simpleString()
     scale = TimeScale.of(simple, rowtime.unit)
     if scale is None:
@@ -386,11 +379,6 @@ def _scale_of(gateway: Gateway, tokens: TokenList, rowtime: DeclaredColumn) -> T
             hint="rowtimes are TIMESTAMP, DATE or BIGINT with a unit",
         )
     return scale
-
-
-def _piece(tokens: TokenList, start: int, stop: int) -> SqlText:
-    span = tokens.span(start, stop)
-    return verbatim(tokens, span.start, span.stop)
 
 
 # -- views -----------------------------------------------------------------------------------------

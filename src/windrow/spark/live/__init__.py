@@ -9,7 +9,6 @@ from windrow.spark.live.executors.frames import streaming, streaming_late
 from windrow.spark.live.executors.graph import graph_of, why_not
 from windrow.spark.live.hosts import why_on_driver
 from windrow.spark.live.input.source import live_stream
-from windrow.spark.live.micro_batches.around_clause import is_one_clause
 from windrow.spark.live.plans.clause_plan import APART, ClausePlan, SequenceView, plan_of_clauses
 from windrow.spark.live.plans.emit_flow import why_by_tasks
 from windrow.spark.live.plans.emit_queries import EmittedPlan
@@ -49,7 +48,6 @@ __all__ = [
     "WholeStreamsPlan",
     "graph_of",
     "is_blocking",
-    "is_one_clause",
     "live_stream",
     "live_streams",
     "plan_of_clauses",

@@ -30,7 +30,7 @@ from windrow.spark.live.checkpoints.carried_state import Carried
 from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
 from windrow.spark.live.input.entry_columns import STREAM, inside
 from windrow.spark.live.micro_batches.emit_steps import ROWS, Done, EmittedSteps
-from windrow.spark.live.micro_batches.in_memory import Come, InMemorySteps
+from windrow.spark.live.micro_batches.in_memory import Come
 from windrow.spark.live.micro_batches.session_rows import final_at_once, final_rows, may_be_final, numbered
 from windrow.spark.live.operators.flow import unstable
 from windrow.spark.live.operators.incremental import in_memory
@@ -38,7 +38,7 @@ from windrow.spark.live.plans.emit_flow import EmittedFlow
 from windrow.spark.live.plans.emit_queries import EmittedPlan, KnownWatermarks
 from windrow.spark.live.reports.state_table import RetainedRowsOf as Counted
 from windrow.spark.live.sinks.into_stream import IntoStream
-from windrow.spark.live.sinks.sink import Sink, TableSink, takes_tables
+from windrow.spark.live.sinks.sink import Sink
 from windrow.spark.logs.micro_batch import RetainedRows
 from windrow.spark.logs.session_streams import ARRIVED, NUMBER, ROWTIME
 from windrow.spark.recorded.punctuation_times import PunctuationTimes
@@ -67,7 +67,7 @@ class _Known:
     carried: Carried | None = None
 
 
-class EmittedInMemory(EmittedSteps, InMemorySteps):
+class EmittedInMemory(EmittedSteps):
     """Runs micro-batches of EMIT on the driver; the parameters are those of :class:`~.steps.Steps`."""
 
     _timed = True
@@ -118,7 +118,7 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
 
     def _take(self, incoming: Come, number: int, before: CommittedBatch) -> None:
         now = incoming.now
-        positions = {name: one.position for name, one in incoming.found.items()}
+        positions = incoming.positions
         marks: dict[str, Marks] = {
             name: [*before.moves.get(name, []), *one.watermarks] for name, one in incoming.found.items()
         }
@@ -141,7 +141,7 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
             if isinstance(self._sink, IntoStream):
                 emitted = self._insert(self._frame_of(changed), marks, until, before)
             else:
-                emitted = self._put(changed, number)
+                emitted = self._put(self._sink, changed, number)
             frontier = until
         carried = self._carried(
             known, rows, marks, frontier, number, has_punctuation=any(punctuations.values())
@@ -221,9 +221,8 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
         merged, chunks = {}, {}
         for name, state in rows.items():
             merged[name], new = state.merged(committed.number)
-            for chunk, table in new.items():
-                self._checkpoint.write_chunk(f"{ROWS}{name}", chunk, table)
-            chunks[f"{ROWS}{name}"] = {str(chunk): count for chunk, count in merged[name].chunks.items()}
+            own = f"{ROWS}{name}"
+            chunks[own] = self._checkpoint.write_chunks(own, merged[name].chunks, new)
         committed = replace(committed, chunks=chunks)
         return merged, self._checkpoint.commit(
             committed if carried is None else carried.named(committed), beside
@@ -267,13 +266,11 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
         """Up to which rowtime a stream was known, up to a processing time."""
         return [(at, mark) for at, mark in self._query.known(name, steps) if at <= until]
 
-    def _put(self, changed: pa.Table, number: int) -> int:
+    def _put(self, sink: Sink, changed: pa.Table, number: int) -> int:
         """Write changes to the sink."""
-        sink = self._sink
-        assert not isinstance(sink, IntoStream)
-        names = {name.lower() for name in changed.column_names}
-        if isinstance(sink, TableSink) and takes_tables(sink) and len(names) == changed.num_columns:
-            return sink.write_table(changed, number)
+        into = self._table_sink(changed.column_names)
+        if into is not None:
+            return into.write_table(changed, number)
         with self._gateway.translated():
             return sink.write(self._frame_of(changed), number) or 0
 

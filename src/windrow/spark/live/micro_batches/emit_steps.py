@@ -25,9 +25,10 @@ from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
 from windrow.spark.live.input.arrivals import Arrivals, ArrivalsInMemory, arrivals
 from windrow.spark.live.input.entry_columns import STREAM, inside
 from windrow.spark.live.input.ticks import TickFiles
+from windrow.spark.live.micro_batches.in_memory import InMemorySteps
 from windrow.spark.live.micro_batches.late_for_groups import JudgedEntries, judged
 from windrow.spark.live.micro_batches.needed_rows import needed
-from windrow.spark.live.micro_batches.steps import TICKS, Steps
+from windrow.spark.live.micro_batches.steps import TICKS
 from windrow.spark.live.operators.watermark_conditions import WatermarkConditions
 from windrow.spark.live.plans.emit_queries import EmittedPlan, KnownWatermarks
 from windrow.spark.live.reports.account import Account
@@ -70,7 +71,7 @@ class Done:
     due: int | None = None
 
 
-class EmittedSteps(Steps):
+class EmittedSteps(InMemorySteps):
     """Runs micro-batches of EMIT as Spark jobs; the parameters are those of :class:`~.steps.Steps`."""
 
     def __init__(
@@ -184,7 +185,7 @@ class EmittedSteps(Steps):
     def _buffered_below(self, apart: JudgedEntries) -> dict[str, RetainedRows]:
         """Those that wait still."""
         return {
-            f"{_BELOW}{name}": RetainedRows(
+            f"{_BELOW}{name}": RetainedRows.of(
                 frame_of_few(self._spark, rows, self._schema_apart(name, ARRIVED, BEFORE)), are_few=True
             )
             for name, rows in apart.waiting.items()
@@ -362,12 +363,13 @@ class EmittedSteps(Steps):
             left = frame if frontier is None else needed(self._query, gateway, name, known, frontier)
             table = few(left)
             if table is not None:
-                keep[f"{ROWS}{name}"] = RetainedRows(frame_of_few(self._spark, table, left.schema), True)
+                frame = frame_of_few(self._spark, table, left.schema)
+                keep[f"{ROWS}{name}"] = RetainedRows.of(frame, are_few=True)
                 came = table.column(ARRIVED)
                 first = pc.min(came).as_py()
                 waiting = pc.sum(pc.greater(came, frontier or 0)).as_py() or 0
             else:
-                keep[f"{ROWS}{name}"] = RetainedRows(left, False)
+                keep[f"{ROWS}{name}"] = RetainedRows.of(left, are_few=False)
                 is_buffered = F.sum((F.col(ARRIVED) > (frontier or 0)).cast("int"))
                 first, waiting = left.agg(F.min(ARRIVED), is_buffered).collect()[0]
             buffered += waiting

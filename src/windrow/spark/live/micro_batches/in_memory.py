@@ -28,8 +28,10 @@ from windrow.spark.live.input.entry_columns import STREAM, inside
 from windrow.spark.live.input.file_order import ORIGIN, in_order, is_of_one_file
 from windrow.spark.live.micro_batches.direct_input import DirectInput
 from windrow.spark.live.micro_batches.steps import TICKS, Steps
+from windrow.spark.live.sinks.sink import TableSink, takes_tables
 from windrow.spark.logs.live_source import BOUND, LOGGED, PLACE, PRODUCER, PTIME, LiveSource
 from windrow.spark.logs.session_streams import ARRIVED, REASON, ROWTIME, Stream
+from windrow.streams import Position
 from windrow.streams.entries import BEFORE
 from windrow.streams.log_position import needs_rows
 from windrow.syntax.sqltext import quoted
@@ -62,6 +64,11 @@ class Come:
     def count(self) -> int:
         """How many rows came, but for those that were in already."""
         return sum(one.count for one in self.found.values())
+
+    @property
+    def positions(self) -> dict[str, Position]:
+        """How far each stream has been read."""
+        return {name: one.position for name, one in self.found.items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -313,6 +320,22 @@ class InMemorySteps(Steps):
             if name not in came:
                 table = table.append_column(name, pa.repeat(constant, table.num_rows))
         return table.append_column(PLACE, pa.array(np.arange(table.num_rows)))
+
+    def _counts(self, come: Come, before: CommittedBatch, used: int, given: int) -> dict[str, int]:
+        """What is counted of all micro-batches, where this one used and gave so many rows."""
+        return {
+            "now": come.now,
+            "entries": come.entries,
+            **self._came_and_late(before, come.positions, come.count),
+            "rows_used": before.counts.get("rows_used", 0) + used,
+            "rows_given": before.counts.get("rows_given", 0) + given,
+        }
+
+    def _table_sink(self, names: Sequence[str]) -> TableSink | None:
+        """The sink, where it takes rows with columns of these names in memory."""
+        is_plain = self._is_plain and len({name.lower() for name in names}) == len(names)
+        sink = self._sink
+        return sink if isinstance(sink, TableSink) and takes_tables(sink) and is_plain else None
 
     @cached_property
     def _is_plain(self) -> bool:

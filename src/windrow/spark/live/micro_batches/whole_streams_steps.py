@@ -26,7 +26,7 @@ from windrow.spark.live.operators.row_maps import RowMap, arrow_schema
 from windrow.spark.live.plans.whole_streams_plan import WholeStreamsPlan
 from windrow.spark.live.reports.state_table import QueryState, StateRow, state_of
 from windrow.spark.live.sinks.into_stream import IntoStream
-from windrow.spark.live.sinks.sink import Sink, TableSink, takes_tables
+from windrow.spark.live.sinks.sink import Sink
 from windrow.spark.logs.columns_taken import columns_taken
 from windrow.spark.logs.live_source import PRODUCER
 from windrow.spark.logs.session_streams import REASON, ROWTIME, Stream
@@ -123,14 +123,11 @@ class WholeStreamsSteps(InMemorySteps):
         self._tell_late(late, number)
         emitted, state.carry = self._blocking.flow.advance(state.carry, fed)
         count = self._put(emitted, number, before.counts.get("rows_given", 0))
-        positions = {name: one.position for name, one in incoming.found.items()}
+        positions = incoming.positions
         frontier = self._frontier(positions)
-        counts["now"], counts["entries"] = incoming.now, incoming.entries
-        counts |= self._came_and_late(before, positions, incoming.count)
-        counts["rows_late"] += counts.get(_LATE, 0)
         fed_rows = sum(fed[name].rows.num_rows for name in incoming.found)
-        counts["rows_used"] = counts.get("rows_used", 0) + fed_rows
-        counts["rows_given"] = counts.get("rows_given", 0) + count
+        counts |= self._counts(incoming, before, fed_rows, count)
+        counts["rows_late"] += counts.get(_LATE, 0)
         self._store(state, fed, number)
         committed = CommittedBatch(number, positions, frontier, before.origin, {}, counts, state.chunks)
         committed = self._checkpoint.commit(committed, {})
@@ -231,10 +228,10 @@ class WholeStreamsSteps(InMemorySteps):
 
     def _put(self, emitted: Fed, number: int, before: int) -> int:
         """Write rows to the sink, which has got `before` rows so far; returns how many."""
-        sink, names, rows = self._sink, self._blocking.names, emitted.rows
-        is_plain = self._is_plain and len({name.lower() for name in names}) == len(names)
-        if isinstance(sink, TableSink) and takes_tables(sink) and is_plain:
-            return sink.write_table(rows.rename_columns(list(names)), number)
+        sink, names, rows = self._sink, list(self._blocking.names), emitted.rows
+        into = self._table_sink(names)
+        if into is not None:
+            return into.write_table(rows.rename_columns(names), number)
         frame = frame_of_few(self._spark, rows, self._result)
         with self._gateway.translated():
             if isinstance(sink, IntoStream):

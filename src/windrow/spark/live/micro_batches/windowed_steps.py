@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
@@ -28,49 +28,26 @@ from windrow.spark.gateway import Gateway
 from windrow.spark.live.checkpoints.carried_state import Carried
 from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
 from windrow.spark.live.input.entry_columns import inside
-from windrow.spark.live.micro_batches.in_memory import Come, InMemorySteps
+from windrow.spark.live.micro_batches.clauses_behind import Arrived, ClausesBehind
+from windrow.spark.live.micro_batches.in_memory import InMemorySteps
 from windrow.spark.live.micro_batches.windowed_columns import WindowedColumns
 from windrow.spark.live.operators.ended_partitions import Endings
 from windrow.spark.live.operators.envelopes import IN_MEMORY, copies, enveloped, inserted
 from windrow.spark.live.operators.window_flow import WindowFlow
-from windrow.spark.live.plans.live_plan import RowtimePlan
+from windrow.spark.live.plans.live_plan import ContinuousPlan, RowtimePlan
 from windrow.spark.live.reading.closed_keys import without_closed_keys
 from windrow.spark.live.reading.windowed_queries import WindowedQuery, WindowedSide
 from windrow.spark.live.reports.state_table import QueryState, RetainedRowsOf, state_of
 from windrow.spark.live.sinks.into_stream import IntoStream
-from windrow.spark.live.sinks.sink import Sink, TableSink, takes_tables
-from windrow.spark.logs.micro_batch import RetainedRows
+from windrow.spark.live.sinks.sink import Sink
 from windrow.spark.logs.session_streams import ROWTIME, Stream
 from windrow.spark.relations.changelog import as_cql
 from windrow.spark.relations.time_varying_relation import columns_of
 
-__all__ = ["Arrived", "WindowedSteps"]
+__all__ = ["WindowedSteps"]
 
 _PASSED = "passed"
 """The mark of a query that passes rows on: all before this instant have been."""
-
-
-@dataclass(frozen=True, eq=False)
-class Arrived:
-    """What comes to the windows in a micro-batch.
-
-    Attributes
-    ----------
-    rows
-        The new rows of each stream that has windows.
-    until
-        No later micro-batch brings a row before this instant, in ticks of the query's time scale.
-    origin
-        The first instant of the streams, where it is known apart from `rows`.
-    keep, marks
-        What is to be committed beside the windows.
-    """
-
-    rows: Mapping[str, pa.Table]
-    until: int | None
-    origin: int | None
-    keep: Mapping[str, RetainedRows]
-    marks: Mapping[str, int]
 
 
 class WindowedSteps(InMemorySteps):
@@ -92,12 +69,26 @@ class WindowedSteps(InMemorySteps):
         self._goes_on: Operated | None = None
         self._origin: int | None = None
         self._carried: Carried | None = None
+        self._behind: ClausesBehind | None = None
+        if isinstance(plan, ContinuousPlan) and plan.follows:
+            streams = {name: stream for _, name, stream in self.streams()}
+            read = {side.stream for side in stage.sides}
+            self._behind = ClausesBehind(
+                plan, read, streams, self._checkpoint, self._endings, self._read_by_windows
+            )
 
     def _step(self, batch: DataFrame, number: int, before: CommittedBatch) -> None:
+        try:
+            self._take(batch, number, before)
+        finally:
+            if self._behind is not None:
+                self._behind.drop_cached()
+
+    def _take(self, batch: DataFrame, number: int, before: CommittedBatch) -> None:
         come = self._come(batch, before)
-        found, now = come.found, come.now
+        found = come.found
         self._tell_late({name: self._late(name, one.late) for name, one in found.items()}, number)
-        positions = {name: one.position for name, one in found.items()}
+        positions = come.positions
         is_known = self._known is not None and self._known[0] == before.number
         states = self._states(before)
         if not is_known:
@@ -113,8 +104,14 @@ class WindowedSteps(InMemorySteps):
                     self._flowed(states, Times(None, before.frontier), before.origin)
         self._known = None  # what goes on changes now: a step that fails begins again from the files
         closes = self._endings.take(number, before.number, before.positions, positions)
-        waited = self._waiting(states) + sum(one.rows.num_rows for one in found.values())
-        arrived = self._arrived(come, states, number, before, closes=closes)
+        behind, came_in = self._behind, sum(one.rows.num_rows for one in found.values())
+        waited = self._waiting(states) + came_in + (0 if behind is None else behind.waiting(before))
+        until = self._frontier(positions)
+        if behind is None:
+            arrived = Arrived({name: one.rows for name, one in found.items()}, until)
+        else:
+            waiting = [one.waiting for one in states.values()]
+            arrived = behind.arrived(come, waiting, until, before, closes=closes)
         came = {side.name: self._rows(side, arrived.rows[side.stream]) for side in self._stage.sides}
         until, given = arrived.until, 0
         origin = before.origin if arrived.origin is None else arrived.origin
@@ -140,37 +137,29 @@ class WindowedSteps(InMemorySteps):
                 marks[_PASSED] = reached
         else:
             states = _with(states, came, number)
-        used = waited - self._waiting(states)
+        used = waited - self._waiting(states) - arrived.waiting
         if (closes or self._may_settle) and self._stage.flows is None:
             states, self._may_settle = without_closed_keys(self._stage, states, self._endings)
-        came_in = come.count
-        counts = {
-            "now": now,
-            "entries": come.entries,
-            **self._came_and_late(before, positions, came_in),
-            "rows_used": before.counts.get("rows_used", 0) + used,
-            "rows_given": before.counts.get("rows_given", 0) + given,
-        }
+        counts = self._counts(come, before, used, given)
         if self._goes_on is not None and frontier is not None:
             states = self._carried_over(self._goes_on, states, frontier, number)
-        kept, chunks = {}, {}
+        kept, chunks = {}, dict(arrived.chunks)
         for name, state in states.items():
             kept[name], new = state.merged(number)
-            for chunk, rows in new.items():
-                self._checkpoint.write_chunk(name, chunk, rows)
-            chunks[name] = {str(chunk): rows for chunk, rows in kept[name].chunks.items()}
+            chunks[name] = self._checkpoint.write_chunks(name, kept[name].chunks, new)
         step = CommittedBatch(number, positions, frontier, origin, {}, counts, chunks, marks=marks)
         step = step if self._carried is None else self._carried.named(step)
         step = self._checkpoint.commit(step, arrived.keep)
         self._known = number, kept
+        behind_after = {} if behind is None else behind.state.counts(step)
         self.progress = {
             "batch": number,
-            "came": came_in,
+            "came": come.count,
             "given": given,
             "frontier": frontier,
-            **self._counted(step, self._waiting(kept)),
+            **self._counted(step, self._waiting(kept) + arrived.waiting),
             "rows_in_windows": sum(int(state.retained.alive.sum()) for state in kept.values())
-            + sum(self._checkpoint.count(step, name) for name in step.rows if name.startswith("window"))
+            + sum(count for name, count in behind_after.items() if name.startswith("window"))
             + (0 if self._carried is None else self._carried.rows),
             "state_bytes": self._checkpoint.size(step),
         }
@@ -183,6 +172,9 @@ class WindowedSteps(InMemorySteps):
         """What is kept after the last step."""
         step = self._checkpoint.last()
         states = self._states(step)
+        if self._behind is not None:
+            sources, clauses = self._behind.state.told(step)
+            return state_of(self._plan, step, sources, {**clauses, **self._in_windows(step, states)})
         waiting = {side.stream: states[side.name].waiting.column(ROWTIME) for side in self._stage.sides}
         kept = {name: RetainedRowsOf.of(rowtimes, None) for name, rowtimes in waiting.items()}
         return state_of(self._plan, step, kept, self._in_windows(step, states), on_one_scale=True)
@@ -199,20 +191,6 @@ class WindowedSteps(InMemorySteps):
         return windows
 
     # -- what comes in -------------------------------------------------------------------------------
-
-    def _arrived(
-        self,
-        come: Come,
-        states: Mapping[str, InputState],  # noqa: ARG002 - of those that follow clauses
-        number: int,  # noqa: ARG002 - of those that follow clauses
-        before: CommittedBatch,  # noqa: ARG002 - of those that follow clauses
-        *,
-        closes: bool,  # noqa: ARG002 - of those that follow clauses
-    ) -> Arrived:
-        """What comes to the windows: the rows of the streams themselves."""
-        positions = {name: one.position for name, one in come.found.items()}
-        rows = {name: one.rows for name, one in come.found.items()}
-        return Arrived(rows, self._frontier(positions), None, {}, {})
 
     def _rows(self, side: WindowedSide, rows: pa.Table) -> pa.Table:
         """What is kept of rows: columns, what is computed of them, and rowtimes on the query's time scale."""
@@ -253,7 +231,15 @@ class WindowedSteps(InMemorySteps):
     def _reading(
         self, frame: DataFrame, at: int, name: str, is_row: Column
     ) -> tuple[DataFrame, dict[str, str]]:
-        """What the sides read."""
+        """What the windows read, and of the sources of clauses all columns."""
+        frame, columns = self._read_by_windows(frame, at, name, is_row)
+        sources = {} if self._behind is None else self._behind.state.sources
+        whole = sources[name].columns if name in sources else ()
+        return frame, {**columns, **{own: inside(at, own) for own in whole}}
+
+    def _read_by_windows(
+        self, frame: DataFrame, at: int, name: str, is_row: Column
+    ) -> tuple[DataFrame, dict[str, str]]:
         frame, sides = self._columns.reading(frame, at, name, is_row)
         return frame, {own: shown for columns in sides.values() for own, shown in columns.items()}
 
@@ -312,8 +298,9 @@ class WindowedSteps(InMemorySteps):
         return {name: replace(state, retained=state.retained.where(none))}
 
     def _waiting(self, states: Mapping[str, InputState]) -> int:
-        """How many rows wait; of a stream with two windows once."""
-        sides = {side.stream: side.name for side in self._stage.sides}
+        """How many rows of streams that only windows read wait; of a stream with two windows once."""
+        behind = () if self._behind is None else (*self._behind.state.sources, *self._behind.names)
+        sides = {side.stream: side.name for side in self._stage.sides if side.stream not in behind}
         return sum(states[name].waiting.num_rows for name in sides.values())
 
     def _taken_in(
@@ -390,10 +377,9 @@ class WindowedSteps(InMemorySteps):
             table = enveloped(told, stage.names, scale, self._envelope)
         else:
             table = inserted(told, stage.names, scale, -1 if stage.kind == "DSTREAM" else 1)
-        named = {name.lower() for name in table.column_names}
-        is_plain = len(named) == table.num_columns and self._is_plain
-        if isinstance(sink, TableSink) and takes_tables(sink) and is_plain:
-            return sink.write_table(table, number)
+        into = self._table_sink(table.column_names)
+        if into is not None:
+            return into.write_table(table, number)
         return sink.write(self._frame(table, table.column_names), number) or 0
 
     def _frame(self, table: pa.Table, names: list[str]) -> DataFrame:

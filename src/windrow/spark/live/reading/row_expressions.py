@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from windrow.algebra.names import verbatim
+from windrow.algebra.names import piece_of
 from windrow.syntax.blocks import find_blocks, is_set_operator, level_around
 from windrow.syntax.expression_nodes import Call, Expression, Literal, Name, OperationNode, names_in
 from windrow.syntax.expressions import parse_expression
@@ -225,8 +225,7 @@ class _Text:
     # -- texts -----------------------------------------------------------------------------------------
 
     def _text(self, part: Range) -> str:
-        span = self.tokens.span(*part)
-        return verbatim(self.tokens, span.start, span.stop).render()
+        return piece_of(self.tokens, *part).render()
 
     def _parsed(self, part: Range) -> Expression:
         return parse_expression(self.tokens, *part, deeply=True)
