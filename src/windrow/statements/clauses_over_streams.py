@@ -11,7 +11,7 @@ import hashlib
 
 from windrow.errors import WindrowError
 from windrow.explain.explain_live import explain_live
-from windrow.relation import Relation
+from windrow.relation import Relation, as_plan, no_rows
 from windrow.relation_kinds import LiveRelation, StreamRelation
 from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
@@ -62,7 +62,7 @@ def run_sequence(context: StatementContext) -> Relation | None:
         return None
     try:
         if is_explained or gateway.plan_only:
-            return _planned(gateway, explain_live(plan))
+            return as_plan(gateway, explain_live(plan))
         if is_live:
             return LiveRelation(plan, plan.outer, explain_live(plan))
         plan.refuse_no_stream()
@@ -98,7 +98,7 @@ def _create_view(
     if plan is None:
         return None
     if gateway.plan_only:
-        return _planned(gateway, explain_live(plan))
+        return as_plan(gateway, explain_live(plan))
     try:
         plan.refuse_no_stream()
     except WindrowError:
@@ -110,12 +110,7 @@ def _create_view(
     names = view.columns or plan.outer.columns
     if is_free(gateway, catalog, tokens, view, names):
         remember_sequence(gateway, catalog, SequenceView(view.name, plan, tuple(names)))
-    return Relation(gateway.spark.sql("SELECT 1 WHERE FALSE").select(), "done when it was given", gateway)
-
-
-def _planned(gateway: Gateway, plan: str) -> Relation:
-    frame = gateway.spark.createDataFrame([(plan,)], "plan string")
-    return Relation(frame, plan, gateway, is_plan=True)
+    return no_rows(gateway)
 
 
 def declare_clauses(

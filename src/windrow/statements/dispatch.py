@@ -18,7 +18,7 @@ from windrow.algebra.rewriting.pipes import in_blocks
 from windrow.errors import NotSupportedError, ParseError
 from windrow.explain.explain_live import explain_live
 from windrow.explain.explained import explain
-from windrow.relation import Relation
+from windrow.relation import Relation, as_plan
 from windrow.relation_kinds import LiveRelation
 from windrow.spark.analysis.evaluated_lengths import with_lengths
 from windrow.spark.analysis.own_aggregates import own_aggregates
@@ -430,7 +430,7 @@ def _explain(gateway: Gateway, tokens: TokenList, statement: Range, catalog: Cat
         text = explain(algebra, bound)
     if with_spark:
         text = f"{text}\n\n{gateway.spark_plan(frame, 'formatted')}"
-    return Relation(gateway.spark.createDataFrame([(text,)], "plan string"), text, gateway, is_plan=True)
+    return as_plan(gateway, text)
 
 
 def _query_of(tokens: TokenList, statement: Range) -> Range:

@@ -13,7 +13,7 @@ from windrow.algebra.time_scale import TimeScale
 from windrow.errors import AnalysisError, NotSupportedError, ParseError, WindrowError
 from windrow.explain.explain_live import explain_emitted
 from windrow.plan.event_time import Timed
-from windrow.relation import Relation
+from windrow.relation import Relation, as_plan
 from windrow.relation_kinds import LiveRelation, TimeVaryingRelation
 from windrow.spark.analysis.evaluated_lengths import ticks_of
 from windrow.spark.catalog import Catalog
@@ -208,8 +208,7 @@ def run_emission(
     relation = _relation(gateway, catalog, tokens, emission, query)
     if not explains and not gateway.plan_only:
         return relation
-    plan = relation.plan()
-    return Relation(gateway.spark.createDataFrame([(plan,)], "plan string"), plan, gateway, is_plan=True)
+    return as_plan(gateway, relation.plan())
 
 
 def _relation(

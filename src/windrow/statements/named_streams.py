@@ -22,7 +22,7 @@ from windrow.errors import (
 from windrow.punctuations import Pattern, Values
 from windrow.punctuations.lines import Place, line_of
 from windrow.punctuations.schemes import EndOfEntity, GrowingKey, Scheme, UniqueKey
-from windrow.relation import Relation
+from windrow.relation import Relation, as_plan
 from windrow.relation_kinds import LiveRelation, StreamRelation
 from windrow.spark.analysis.evaluated_lengths import nanoseconds_of
 from windrow.spark.arrow import arrow_type
@@ -450,8 +450,7 @@ def insert(
         raise unsupported_statement(tokens, start, "INSERT of what is there, in a pipeline", hint)
     receipt = _inserted(gateway, tokens, named, columns, query, tokens.span(body, stop))
     if receipt is None:
-        frame = gateway.spark.createDataFrame([(f"insert into stream {named.name}",)], "plan string")
-        return Relation(frame, f"insert into stream {named.name}", gateway, is_plan=True)
+        return as_plan(gateway, f"insert into stream {named.name}")
     counts = {"inserted": receipt.admitted, "late": receipt.late, "rejected": receipt.rejected}
     if named.stream.definition.ordering.future is not None:
         counts["quarantined"] = receipt.quarantined

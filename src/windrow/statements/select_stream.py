@@ -7,7 +7,7 @@ import dataclasses
 from windrow.algebra.continuous import Query, Reader, WindowedStream
 from windrow.errors import AnalysisError, NotSupportedError, WindrowError
 from windrow.explain.explain_live import how_blocking
-from windrow.relation import Relation
+from windrow.relation import Relation, as_plan
 from windrow.relation_kinds import LiveRelation
 from windrow.spark.analysis.evaluated_lengths import nanoseconds_of
 from windrow.spark.catalog import Catalog
@@ -52,8 +52,7 @@ def run_blocking(
     if within:
         _refuse_other_order(plan, written)
     if is_explained:
-        text = how_blocking(plan)
-        return Relation(gateway.spark.createDataFrame([(text,)], "plan string"), text, gateway, is_plan=True)
+        return as_plan(gateway, how_blocking(plan))
     if is_endless:
         return LiveRelation(plan, frame, how_blocking(plan))
     return Relation(frame, text_of_plan, gateway, live=plan)

@@ -15,7 +15,7 @@ from windrow.algebra.time_scale import TimeScale
 from windrow.errors import AnalysisError, NotSupportedError, ParseError, WindrowError, no_column
 from windrow.explain.explain_live import how_live
 from windrow.explain.explained import explain_continuous
-from windrow.relation import Relation
+from windrow.relation import Relation, as_plan, no_rows
 from windrow.relation_kinds import LiveRelation, StreamRelation, VaryingRelation
 from windrow.spark.analysis.evaluated_lengths import nanoseconds_of
 from windrow.spark.catalog import Catalog, CatalogDefinition
@@ -95,22 +95,22 @@ def run_continuous(context: StatementContext) -> Relation | None:
     if create is not None and gateway.reopens:
         create = replace(create, keep=True)
     if create is not None and create.keep and create.name.lower() in catalog.names:
-        return _nothing(gateway)
+        return no_rows(gateway)
     if create is not None and create.source is None:
         plan = create_named(gateway, catalog, tokens, create)
-        return _planned(gateway, plan) if gateway.plan_only else _nothing(gateway)
+        return as_plan(gateway, plan) if gateway.plan_only else no_rows(gateway)
     if create is not None:
         stream = _created(gateway, tokens, create)
         if gateway.plan_only:
-            return _planned(gateway, f"stream {create.name}({', '.join(stream.columns)})")
+            return as_plan(gateway, f"stream {create.name}({', '.join(stream.columns)})")
         remember_stream(gateway, catalog, create.name, stream, replace=create.replace)
-        return _nothing(gateway)
+        return no_rows(gateway)
     dropped = _dropped(tokens, start, stop, catalog)
     if dropped is not None:
         return _drop(gateway, catalog, dropped)
     punctuated = punctuate(gateway, catalog, tokens, start, stop)
     if punctuated is not None:
-        return _planned(gateway, punctuated) if gateway.plan_only else _nothing(gateway)
+        return as_plan(gateway, punctuated) if gateway.plan_only else no_rows(gateway)
     inserted = insert(gateway, catalog, tokens, (start, stop), run_query)
     if inserted is None:
         inserted = insert_into_table(gateway, tokens, (start, stop), run_query)
@@ -175,7 +175,7 @@ def _run_query(
         if view is None or gateway.plan_only:
             return found
         remember_gathered(gateway, catalog, written, view, found.columns)
-        return _nothing(gateway)
+        return no_rows(gateway)
     as_live = ContinuousPlan(gateway, catalog, live, reader, query, execution) if live else None
     is_endless = as_live is not None and (as_live.is_endless or gateway.prefers_live)
     gateway.plan_only = gateway.plan_only or (is_endless and view is None)
@@ -198,7 +198,7 @@ def _run_query(
     if as_live is not None and is_endless and view is None and not is_explained:
         return LiveRelation(as_live, result, plan)
     if gateway.plan_only:
-        return _planned(gateway, plan)
+        return as_plan(gateway, plan)
     if view is not None:
         _remember_view(gateway, catalog, tokens, view, result)
         if not isinstance(result, DataFrame):
@@ -206,7 +206,7 @@ def _run_query(
                 reader, query, tuple(view.columns or result.visible_names)
             )
             show_endless(gateway, catalog, view.name)
-        return _nothing(gateway)
+        return no_rows(gateway)
     if isinstance(result, TimeVarying):
         assert isinstance(query, Query)
         body = reader.after_with(*query.tokens)
@@ -246,16 +246,11 @@ def _refuse_command(reader: Reader, start: int, stop: int) -> None:
 def _drop(gateway: Gateway, catalog: Catalog, name: str) -> Relation:
     """Forget a stream or a view that varies; of an empty name, nothing."""
     if gateway.plan_only:
-        return _planned(gateway, f"drop {name or 'nothing'}")
+        return as_plan(gateway, f"drop {name or 'nothing'}")
     if name.lower() in catalog.streams:
         gateway.spark.catalog.dropTempView(name)
     forget(gateway, catalog, name)
-    return _nothing(gateway)
-
-
-def _planned(gateway: Gateway, plan: str) -> Relation:
-    frame = gateway.spark.createDataFrame([(plan,)], "plan string")
-    return Relation(frame, plan, gateway, is_plan=True)
+    return no_rows(gateway)
 
 
 def _created(gateway: Gateway, tokens: TokenList, create: CreateStream) -> Stream:
@@ -430,7 +425,3 @@ def _dropped(tokens: TokenList, start: int, stop: int, catalog: Catalog) -> str 
             hint="DROP STREAM IF EXISTS drops what may not be there",
         )
     return None
-
-
-def _nothing(gateway: Gateway) -> Relation:
-    return Relation(gateway.spark.sql("SELECT 1 WHERE FALSE").select(), "done when it was given", gateway)

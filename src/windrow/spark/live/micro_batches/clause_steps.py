@@ -132,8 +132,8 @@ class ClauseSteps(InMemorySteps):
     def _kept_rows(self, before: CommittedBatch, name: str) -> DataFrame | None:
         if name not in before.chunks:
             return super()._kept_rows(before, name)
-        rows = self._state.rows(before, name)
-        return None if rows is None else rows.frame
+        kept = self._state.kept(before, name)
+        return self._state.in_memory(name, kept).frame if len(kept) else None
 
     def state(self) -> QueryState:
         """What is kept after the last step."""
