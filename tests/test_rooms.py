@@ -1,4 +1,4 @@
-"""The map and the READMEs of the rooms name files that exist, and are short."""
+"""The map, CONTRIBUTING and the rooms' READMEs name files and functions that exist; the map is short."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ import pytest
 ROOT = Path(__file__).parent.parent
 SRC = ROOT / "src" / "windrow"
 MAP = ROOT / "docs" / "architecture.md"
-NAMED = re.compile(r"`([\w./-]+\.(?:py|txt|md))`")
-MODULES = {module.name for module in SRC.rglob("*.py")}
+NAMED = re.compile(r"`([\w./-]+\.(?:py|txt|md))(?:::([\w.]+))?`")
+MODULES = sorted(SRC.rglob("*.py"))
 
 
 @pytest.mark.parametrize(
-    "page", [MAP, *sorted(SRC.rglob("README.md"))], ids=lambda page: str(page.relative_to(ROOT))
+    "page",
+    [MAP, ROOT / "CONTRIBUTING.md", *sorted(SRC.rglob("README.md"))],
+    ids=lambda page: str(page.relative_to(ROOT)),
 )
-def test_every_file_that_it_names_is_there(page):
+def test_every_file_and_function_that_it_names_is_there(page):
     assert missing(page) == []
 
 
@@ -28,18 +30,39 @@ def test_the_map_is_two_pages_long():
 def test_a_file_that_is_not_there_is_found(tmp_path):
     page = tmp_path / "README.md"
     page.write_text(
-        "`session.py`, `spark/clauses/batch.py`, `nowhere.py`, `spark/nowhere.py`", encoding="utf-8"
+        "`session.py`, `spark/clauses/batch.py`, `nowhere.py`, `spark/nowhere.py`, `session.py::Session.sql`,"
+        " `session.py::Session.nothing`, `spark/live/query.py::LiveQuery`",
+        encoding="utf-8",
     )
-    assert missing(page) == ["nowhere.py", "spark/nowhere.py"]
+    assert missing(page) == ["nowhere.py", "spark/nowhere.py", "session.py::Session.nothing"]
 
 
 def missing(page: Path) -> list[str]:
-    """The files that a page names and that are neither beside it nor in the package or the repository."""
-    named = NAMED.findall(page.read_text(encoding="utf-8"))
-    return [name for name in named if not is_there(name, page.parent)]
+    """What a page names, as ``file`` or ``file::function``, and what is neither beside it nor in the package
+    or the repository.
+    """
+    found = []
+    for name, inside in NAMED.findall(page.read_text(encoding="utf-8")):
+        paths = paths_of(name, page.parent)
+        if name.startswith("build/"):  # a run makes it
+            continue
+        if not paths:
+            found.append(name)
+        elif inside and not any(defines(path, inside) for path in paths):
+            found.append(f"{name}::{inside}")
+    return found
 
 
-def is_there(name: str, room: Path) -> bool:
-    if "/" in name:
-        return any((around / name).exists() for around in (room, SRC, ROOT))
-    return name in MODULES or (ROOT / name).exists() or (room / name).exists()
+def paths_of(name: str, room: Path) -> list[Path]:
+    paths = [around / name for around in (room, SRC, ROOT)]
+    if "/" not in name:
+        paths += [module for module in MODULES if module.name == name]
+    return [path for path in paths if path.exists()]
+
+
+def defines(path: Path, name: str) -> bool:
+    """Whether a module defines each part of a dotted name: a class, a function, a method, a constant."""
+    text = path.read_text(encoding="utf-8")
+    return all(
+        re.search(rf"^ *(?:def|class) {part}\b|^ *{part}\b.* = ", text, re.M) for part in name.split(".")
+    )

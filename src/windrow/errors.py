@@ -30,6 +30,8 @@ __all__ = [
     "UsageError",
     "WindrowError",
     "did_you_mean",
+    "no_column",
+    "refuse_unknown",
     "render",
     "render_html",
 ]
@@ -215,6 +217,36 @@ def did_you_mean(name: str, candidates: Iterable[str], *, is_word: bool = False)
     if not near and not is_word:
         near = [key for key in lowered if key.startswith(name.lower()) or _nearly(name.lower(), key)][:1]
     return f"did you mean {lowered[near[0]]}?" if near else None
+
+
+def no_column(
+    what: str,
+    name: str,
+    columns: Iterable[str],
+    kind: type[WindrowError] = AnalysisError,
+    *,
+    condition: str = "UNRESOLVED_COLUMN",
+    sql: str | None = None,
+    span: Span | None = None,
+) -> WindrowError:
+    """The error that something has no column of a name: `what` is as in "the relation has"."""
+    known = list(columns)
+    hint = did_you_mean(name, known) or f"columns are {', '.join(known)}"
+    message = f"{what} no column {name}"
+    return kind(message, condition=condition, sqlstate="42703", sql=sql, span=span, hint=hint)
+
+
+def refuse_unknown(written: str, value: str, known: Iterable[str], condition: str) -> None:
+    """Refuse the value of an option that is none of those known; `written` is both in the message.
+
+    Raises
+    ------
+    UsageError
+        With this condition.
+    """
+    if value not in known:
+        hint = did_you_mean(str(value), known) or f"use one of {', '.join(map(repr, known))}"
+        raise UsageError(f"{written} is unknown", condition=condition, hint=hint)
 
 
 def _nearly(name: str, known: str) -> bool:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Row
 
-__all__ = ["Changes", "NamedStreamRelation", "Relation"]
+__all__ = ["Changes", "NamedStreamRelation", "Relation", "as_plan", "no_rows"]
 
 _HTML_ROWS = 20
 
@@ -470,6 +470,16 @@ class Relation(_Frame):
             f"{field.name}: {field.dataType.simpleString()}" for field in self.df.schema.fields
         )
         return f"Relation[{columns}]"
+
+
+def as_plan(gateway: Gateway, text: str) -> Relation:
+    """A plan as a relation: its text in one row."""
+    return Relation(gateway.spark.createDataFrame([(text,)], "plan string"), text, gateway, is_plan=True)
+
+
+def no_rows(gateway: Gateway) -> Relation:
+    """What a statement gives that is no query: no rows, and no columns."""
+    return Relation(gateway.spark.sql("SELECT 1 WHERE FALSE").select(), "done when it was given", gateway)
 
 
 @briefly

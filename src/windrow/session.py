@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from windrow.algebra.names import POSITIONAL
 from windrow.algebra.rewriting.folded import folded
 from windrow.algebra.time_scale import TimeScale
-from windrow.errors import ParseError, Span, UsageError, did_you_mean
+from windrow.errors import ParseError, Span, UsageError, did_you_mean, refuse_unknown
 from windrow.relation import NamedStreamRelation, Relation
 from windrow.spark.gateway import Gateway, check_dialect
 from windrow.spark.live import Listeners, live_stream
@@ -74,12 +74,8 @@ class Session:
         execution: Execution = "batch",
         dialect: Dialect | None = None,
     ) -> None:
-        if execution not in ("batch", "reference"):
-            raise UsageError(
-                f"execution mode {execution!r} is unknown",
-                condition="UNKNOWN_EXECUTION",
-                hint=did_you_mean(str(execution), ["batch", "reference"]) or "use 'batch' or 'reference'",
-            )
+        known = ("batch", "reference")
+        refuse_unknown(f"execution mode {execution!r}", execution, known, "UNKNOWN_EXECUTION")
         self.spark = spark if spark is not None else local_session()
         self.execution: Execution = execution
         self.dialect = None if dialect is None else check_dialect(dialect)

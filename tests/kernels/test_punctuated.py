@@ -30,11 +30,9 @@ from windrow.kernels.punctuated import (
     Session,
     SetOperator,
     Sort,
-    Window,
 )
 from windrow.kernels.punctuated.flow import Flow, Node
 from windrow.kernels.punctuated.following import Follower, Following
-from windrow.kernels.punctuated.join import KINDS
 from windrow.kernels.punctuated.sets import OPERATORS
 from windrow.kernels.reference import punctuation as definition
 from windrow.kernels.reference.punctuation import Key, SoFar, excluded, tupled
@@ -51,6 +49,7 @@ ORDERED = {
     "int": [None, -2, -1, 0, 1, 2, 3],
     "text": [None, "", "A", "a", "aa", "b", "c"],
 }
+KINDS = ("inner", "left", "right", "full", "semi", "anti")
 KINDS_OF = {"int": pa.int64(), "text": pa.string(), "flag": pa.bool_()}
 
 ONE = {"a": "int", "b": "text"}
@@ -446,30 +445,6 @@ def test_join(kind, left, right):
 def test_set_operators(operator, left, right):
     meaning = partial(definition.set_operator, operator=operator)
     check(SetOperator(operator), meaning, [left, right], left.schema)
-
-
-@PROPERTY
-@given(streams({"a": "int", "b": "flag"}, 5, nulls=False), st.integers(0, 2))
-def test_window(stream, length):
-    schema = stream.schema.append(pa.field("__diff", pa.int64())).append(pa.field("__at", pa.int64()))
-    pieces = Stream({**stream.columns}, stream.pieces)
-    operator = Window("a", length)
-    carry, given_, told = None, [], Cover(lines_of(stream.schema))
-    for number in range(len(pieces.pieces)):
-        step, carry = operator.advance(carry, pieces.step(number))
-        assert step.rows.schema.equals(schema)
-        assert not told.matches(step.rows.select(stream.schema.names)).any()
-        for pattern in step.punctuations:
-            told.add(pattern)
-        given_ += [tuple(row.values()) for row in step.rows.to_pylist()]
-        meant = definition.window(pieces.so_far(number + 1), "a", length)
-        assert Counter(given_) == Counter(meant.passed)
-        assert carry.retained == meant.retained
-        possible = [*definition.possible(stream.universe)]
-        table = pa.Table.from_pylist(possible, stream.schema)
-        wanted = [meant.is_excluded(row) for row in possible]
-        assert all(a for a, b in zip(told.matches(table).tolist(), wanted, strict=True) if b)
-    assert carry.retained == (0,)
 
 
 def test_prefixes_of_an_order_over_a_domain():

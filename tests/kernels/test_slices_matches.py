@@ -187,7 +187,7 @@ def test_slices_that_follow_each_other_at_length(
 
 
 def reached_by(plan, values, cuts, guessed):
-    """How many slices are settled before rows are gathered, and how many rows the guesses have."""
+    """How many slices are final before rows are gathered, and how many rows the guesses have."""
     fragment = stage_of(plan, cuts)
     tasks = [placed([values]).to_batches()]
     with pytest.MonkeyPatch.context() as patch:
@@ -207,7 +207,7 @@ def reached_by(plan, values, cuts, guessed):
         for batch in tasks[2]
         if batch.column("__kind")[0].as_py() == MessageKind.SUMMARY
     }
-    return slices.settled_slices(told, fragment.layout.slices_of(0)), open_rows
+    return slices.final_slices(told, fragment.layout.slices_of(0)), open_rows
 
 
 def numbers_of(plan):
@@ -225,7 +225,7 @@ def test_what_is_open_is_bounded_by_within():
 
 
 def test_runs_that_end_within_a_slice_need_no_other_task():
-    """A slice is settled by its last rows, of which it passes on the run that is open."""
+    """A slice is final by its last rows, of which it passes on the run that is open."""
     plan = numbers_of(plan_of(Sequence((Repeat(A, 1, None), B)), {0: "low", 1: "not low"}))
     # one row more is kept, for the number of the match
     values = [0, 0, 0, 3, 3, 0, 0, 3, 0, 3, 0, 0, 0, 3, 0, 3]

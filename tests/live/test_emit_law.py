@@ -436,7 +436,7 @@ KEPT = {
 @pytest.mark.parametrize("how", KEPT)
 @pytest.mark.usefixtures("interpreted")
 def test_rows_of_sessions_go_when_nothing_can_join_them(spark, tmp_path, monkeypatch, how):
-    monkeypatch.setattr(emit_in_memory, "SETTLED_FROM", 0)
+    monkeypatch.setattr(emit_in_memory, "FINAL_FROM", 0)
     more = pa.field("a.b", pa.int64())  # a name that has to be quoted
     monkeypatch.setattr(f"{__name__}.COLUMNS", f"{COLUMNS}, `{more.name}` bigint")
     plain = table

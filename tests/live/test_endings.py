@@ -16,9 +16,9 @@ from tests.live.stepping import law
 from tests.live.test_blocking import entries
 from windrow import Memory, Session
 from windrow.errors import ExecutionError, InputError
+from windrow.kernels.advance import affected
 from windrow.spark.live.checkpoints.checkpoint import Checkpoint
 from windrow.spark.live.hosts import steps_of
-from windrow.spark.live.micro_batches import affected_partitions
 from windrow.spark.live.micro_batches.clause_steps import ClauseSteps
 from windrow.spark.live.micro_batches.in_memory import TOO_LARGE
 from windrow.spark.live.micro_batches.steps import Steps
@@ -131,7 +131,7 @@ def test_a_closed_key_among_many_costs_what_its_own_rows_do(spark, session, tmp_
         return CHANGED(growing, kept, came, *rest)
 
     monkeypatch.setattr(Checkpoint, "write_chunk", write)
-    monkeypatch.setattr(affected_partitions, "changed", changed)
+    monkeypatch.setattr(affected, "changed", changed)
     count = 2000
     with session.stream("s").producer("p") as p:
         live = Live(spark, session, UNTIL_ZERO, tmp_path / "c", [ClauseSteps, ClauseSteps, _TooLarge])
@@ -167,7 +167,7 @@ def test_a_closed_key_among_many_costs_what_its_own_rows_do(spark, session, tmp_
         assert total(live) == Counter(map(tuple, session.sql(UNTIL_ZERO).collect()))
 
 
-CHANGED, WRITE = affected_partitions.changed, Checkpoint.write_chunk
+CHANGED, WRITE = affected.changed, Checkpoint.write_chunk
 
 
 def test_spark_ends_partitions_of_which_no_row_waits(spark, session, tmp_path):

@@ -19,7 +19,7 @@ from windrow.spark.live.executors import bucket_state, packing
 from windrow.spark.live.executors.bucket_steps import ExecutorSteps
 from windrow.spark.live.executors.packing import DATA, NOTE
 from windrow.spark.live.hosts import steps_of
-from windrow.spark.live.micro_batches.windowed_steps import StagedSteps
+from windrow.spark.live.micro_batches.windowed_steps import WindowedSteps
 from windrow.streams import FOREVER
 
 QUERIES = [
@@ -377,11 +377,11 @@ def test_on_a_cluster_auto_is_executors_but_for_what_the_driver_has_begun(sessio
     rows = session.spark.createDataFrame([(1, "a", 1)], "ts bigint, k string, v int")
     steps.take(steps.input({"s": rows.select(*stream.live.columns)}), 0)
     steps.close()
-    assert started(tmp_path / "local") is StagedSteps
+    assert started(tmp_path / "local") is WindowedSteps
     monkeypatch.setattr(hosts, "local_cores", lambda _: None)
     assert started(tmp_path / "cluster") is ExecutorSteps
-    assert started(tmp_path / "malformed", "keep") is StagedSteps
-    assert started(folder) is StagedSteps
+    assert started(tmp_path / "malformed", "keep") is WindowedSteps
+    assert started(folder) is WindowedSteps
 
 
 def test_an_unknown_host(spark, session):

@@ -157,7 +157,7 @@ def small():
     """What operators hold is stored in place of few rows, and packets have few."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bucket_state, "FEWEST", 1)
-        patch.setattr(emitting, "SETTLED_FROM", 1)
+        patch.setattr(emitting, "FINAL_FROM", 1)
         patch.setattr(emitting, "SPARE", 1)
         for module in (buckets_of, packing):
             patch.setattr(module, "_ROWS_AT_ONCE", 2)

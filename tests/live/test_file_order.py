@@ -56,7 +56,7 @@ RUNS = [
 def test_several_at_once_are_as_one_after_the_other(spark, tmp_path, monkeypatch, kind, query, in_memory):
     if not in_memory:
         monkeypatch.setattr(EmittedInMemory, "_first_flow", None)
-        monkeypatch.setattr(windowed_steps, "StagedSteps", lambda plan, _, *rest: Steps(plan, *rest))
+        monkeypatch.setattr(windowed_steps, "WindowedSteps", lambda plan, _, *rest: Steps(plan, *rest))
     incoming = tmp_path / "incoming"
     written(incoming, kind)
     found = []

@@ -124,7 +124,7 @@ FLOWING = [
 
 
 def _in_memory(spark, folder, logs, lag, cuts, kills, query):
-    assert declared_live(spark, folder, logs, lag).sql(query)._live.stage is not None
+    assert declared_live(spark, folder, logs, lag).sql(query)._live.windowed is not None
     found = live(spark, folder, logs, lag, cuts, kills, query)
     relation = recorded(spark, logs, lag).sql(query)
     if "STREAM" in query:

@@ -222,7 +222,7 @@ def test_what_follows_windows_and_patterns_is_that_of_the_whole_log(
         return  # before its first row a stream has no clock, and what reads it waits
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("windrow.spark.live.micro_batches.steps.FEW", -1 if by_tasks else 20_000)
-        patch.setattr("windrow.spark.live.micro_batches.clauses_steps.MOST", -1 if by_tasks else 1 << 22)
+        patch.setattr("windrow.spark.live.micro_batches.clause_steps.MOST", -1 if by_tasks else 1 << 22)
         found = live(spark, folder, logs, None, cuts, kills, query)
     relation = recorded(spark, logs, None).sql(query)
     if "[" not in query or "STREAM" in query:

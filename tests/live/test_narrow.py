@@ -17,7 +17,7 @@ from windrow.spark.live.checkpoints.checkpoint import Checkpoint
 from windrow.spark.live.micro_batches import emit_in_memory
 from windrow.spark.live.micro_batches.in_memory import InMemorySteps
 from windrow.spark.live.micro_batches.steps import Steps
-from windrow.spark.live.micro_batches.windowed_steps import StagedSteps
+from windrow.spark.live.micro_batches.windowed_steps import WindowedSteps
 from windrow.spark.live.operators.flow import Flow
 from windrow.spark.logs.session_streams import ARRIVED, ROWTIME
 from windrow.streams.entries import BEFORE
@@ -56,11 +56,11 @@ def test_what_is_read_gives_what_all_gives(spark, tmp_path, monkeypatch, query):
 
     monkeypatch.setattr(InMemorySteps, "_collected", noted)
     found, late = [], []
-    for way in (StagedSteps, Steps):
+    for way in (WindowedSteps, Steps):
         sink = Memory()
         for number, rows in enumerate(ROWS):  # after each step it is started again
             given = (sink, tmp_path / way.__name__, "diff", "keep")
-            steps = Steps(plan, *given) if way is Steps else StagedSteps(plan, plan.stage, *given)
+            steps = Steps(plan, *given) if way is Steps else WindowedSteps(plan, plan.windowed, *given)
             whole = [(BEGIN + timedelta(minutes=at), k, s, "pad") for at, k, s in rows]
             part = spark.createDataFrame(whole, SCHEMA)
             frames = {name: part.select(*stream.live.columns) for _, name, stream in steps.streams()}

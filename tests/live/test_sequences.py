@@ -9,14 +9,12 @@ import pytest
 from tests.live.stepping import total
 from windrow import Memory, Session, WindrowError
 from windrow.errors import ExecutionError
-from windrow.spark.live import is_one_clause
+from windrow.spark.live.checkpoints.checkpoint import Checkpoint
 from windrow.spark.live.hosts import steps_of
 from windrow.spark.live.micro_batches.around_clause import AroundClause
 from windrow.spark.live.micro_batches.clause_steps import ClauseSteps
-from windrow.spark.live.micro_batches.clauses_steps import ClausesSteps
-from windrow.spark.live.micro_batches.following_steps import FollowingSteps
 from windrow.spark.live.micro_batches.in_memory import TOO_LARGE
-from windrow.spark.live.micro_batches.steps import Steps
+from windrow.spark.live.micro_batches.windowed_steps import WindowedSteps
 from windrow.testing import Script
 
 pytestmark = pytest.mark.usefixtures("interpreted")
@@ -38,8 +36,6 @@ class _TooLarge(ClauseSteps):
 
 #: What takes one micro-batch after the other: ways that go on where the others have stopped.
 WAYS = {"memory": [ClauseSteps], "turns": [_TooLarge, ClauseSteps]}
-#: The same of several clauses, views and conditions over pairs.
-OF_SEVERAL = {"memory": [ClausesSteps], "turns": [Steps, ClausesSteps]}
 
 
 def at(minute):
@@ -65,8 +61,7 @@ def taken(session, query, folder, batches):
 
     In memory, and by tasks and in memory by turns.
     """
-    known = WAYS if is_one_clause(session.sql(query)._live) else OF_SEVERAL
-    ways = [taken_by(session, query, folder / name, batches, by) for name, by in known.items()]
+    ways = [taken_by(session, query, folder / name, batches, by) for name, by in WAYS.items()]
     assert ways[0] == ways[1]
     return ways[0]
 
@@ -297,7 +292,7 @@ def test_windows_of_matches_are_evaluated_in_memory(session, tmp_path, anew):
         "a few numbers for each key"
     ]
     steps, found, came = steps_of(plan, sink, tmp_path, "diff", "keep"), [], 0
-    assert isinstance(steps, FollowingSteps)
+    assert isinstance(steps, WindowedSteps)
     for number, entries in enumerate(batches):
         if anew:
             steps.close()
@@ -318,6 +313,43 @@ def test_windows_of_matches_are_evaluated_in_memory(session, tmp_path, anew):
     # of each key a row, to count matches on
     assert [rows for name, rows in kept.items() if name.endswith("): MATCH_RECOGNIZE")] == [2]
     assert [name for name in kept if name.endswith(") [RANGE UNBOUNDED]")]
+
+
+@pytest.mark.parametrize(
+    ("query", "envelope"),
+    [
+        ("SELECT k, begins, n FROM firsts", "delta"),
+        ("SELECT k, COUNT(*) AS n FROM firsts [RANGE 1 HOUR] GROUP BY k", "diff"),
+    ],
+)
+def test_clauses_behind_others_write_what_changes(session, tmp_path, monkeypatch, query, envelope):
+    """Not all that they retain, also where the query is started anew."""
+    written = []
+
+    def write(self, name, chunk, table):
+        written.append(table.num_rows)
+        return write_chunk(self, name, chunk, table)
+
+    write_chunk = Checkpoint.write_chunk
+    monkeypatch.setattr(Checkpoint, "write_chunk", write)
+    plan, sink, count = session.sql(query)._live, Memory(), 1000
+    batches = [
+        [(at(0), f"k{key}", 1, None) for key in range(count)],
+        [(None, None, None, at(1))],
+        [(at(2), "k7", 1, at(3))],
+    ]
+    for number, entries in enumerate(batches):
+        written.clear()
+        steps = steps_of(plan, sink, tmp_path, envelope, "keep")
+        rows = session.spark.createDataFrame(entries, COLUMNS)
+        ((_, name, stream),) = steps.streams()
+        steps.take(steps.input({name: rows.select(*stream.live.columns)}), number)
+        assert steps.progress["rows_in_windows"] == (
+            0 if number == 0 else count if number == 1 else count + 1
+        )
+        steps.close()
+    assert 0 < sum(written) < 20
+    assert [path.name for path in (tmp_path / "windrow" / "2").iterdir()] == ["step.json"]
 
 
 REFUSED = [

@@ -37,15 +37,14 @@ from tests.kernels.test_window_by_property import (
     clauses,
     tables,
 )
-from windrow.kernels.advance import Ended, Frontier, Growing, advance, moves_by_time
+from windrow.kernels.advance import Ended, Frontier, Growing, advance, affected, kept_rows, moves_by_time
+from windrow.kernels.advance.kept_rows import KeptRows
 from windrow.kernels.incremental import chunking
 from windrow.kernels.patterns.pattern_plan import STATE, Duration
 from windrow.kernels.patterns.tree import Sequence
 from windrow.kernels.sorting import SortKey
 from windrow.punctuations import Cover, lines_of
 from windrow.punctuations.regions import Region
-from windrow.spark.live.micro_batches import affected_partitions, retained_rows
-from windrow.spark.live.micro_batches.retained_rows import KeptRows
 from windrow.spark.live.operators.ended_partitions import key_hashes
 
 KEYS = ("f", "s")
@@ -75,7 +74,7 @@ class Files:
 def small_chunks():
     """Chunks are of few rows: some are merged, and of some the places of rows that are gone are kept."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (chunking, retained_rows):
+        for module in (chunking, kept_rows):
             patch.setattr(module, "SMALLEST", 1)
         patch.setattr(chunking, "_FAN", 3)
         yield
@@ -127,7 +126,7 @@ def held_to_all(
         )
         over = key_hashes(new, lines, KEYS) if is_settled else None
         moves = is_moved and moves_by_time(growing.plan, frontier)
-        own, kept = affected_partitions.step_of(growing, kept, came, frontier, ended, over, step, moves=moves)
+        own, kept = affected.step_of(growing, kept, came, frontier, ended, over, step, moves=moves)
         assert counted(own.to_batches()) == counted(given_)
         told += counted(given_).elements()
         assert contents(kept) == Counter(map(str, whole.to_pylist()))
@@ -232,7 +231,7 @@ def test_which_partitions_time_alone_changes():
 
 @pytest.mark.parametrize("count", [1_000, 100_000])
 def test_what_one_closed_key_costs_does_not_grow_with_the_keys_kept(count, monkeypatch):
-    monkeypatch.setattr(retained_rows, "SMALLEST", 512)
+    monkeypatch.setattr(kept_rows, "SMALLEST", 512)
     monkeypatch.setattr(chunking, "SMALLEST", 512)
     (plan, rows) = planned(
         "SELECT COUNT(w.o) AS n FROM t WINDOW BY w AS (TYPE SLIDING ORDER BY o START AS s END UNBOUNDED)",
@@ -248,10 +247,10 @@ def test_what_one_closed_key_costs_does_not_grow_with_the_keys_kept(count, monke
         gone_through.append(0 if kept is None else kept.num_rows)
         return CHANGED(growing, kept, *rest)
 
-    monkeypatch.setattr(affected_partitions, "changed", changed)
+    monkeypatch.setattr(affected, "changed", changed)
     files, closed = Files(), Cover(lines_of(came.select(["k"]).schema))
     frontier = Frontier(pa.table({"nothing": [0]}))
-    step = partial(affected_partitions.step_of, growing)
+    step = partial(affected.step_of, growing)
     told, kept = step(KeptRows(("k",)), came, frontier, None, None, 0, moves=False)
     kept = kept.merged(0)
     files.take(kept, 0)
@@ -270,4 +269,4 @@ def test_what_one_closed_key_costs_does_not_grow_with_the_keys_kept(count, monke
     assert max(written) <= 8
 
 
-CHANGED = affected_partitions.changed
+CHANGED = affected.changed

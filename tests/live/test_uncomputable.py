@@ -118,7 +118,7 @@ CASES = [(kind, True) for kind in QUERIES] + [(kind, False) for kind in BY_TASKS
 def by_tasks(monkeypatch):
     def evaluate():
         monkeypatch.setattr(EmittedInMemory, "_first_flow", None)
-        monkeypatch.setattr(ContinuousPlan, "stage", None)
+        monkeypatch.setattr(ContinuousPlan, "windowed", None)
 
     return evaluate
 

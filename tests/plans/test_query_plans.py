@@ -115,7 +115,7 @@ def streams(spark, tmp_path_factory):
 
 def plan_of(session, query):
     live = session.sql(query)._live
-    return live.blocking.plan if hasattr(live, "blocking") else live.stage.plan
+    return live.blocking.plan if hasattr(live, "blocking") else live.windowed.plan
 
 
 @pytest.mark.parametrize("name", QUERIES)
@@ -133,7 +133,7 @@ def test_a_query_is_read_into_these_nodes(streams, snapshot, name):
     ],
 )
 def test_what_no_stage_does_is_told_before_a_query_starts(streams, query, why):
-    assert streams.sql(query)._live.not_staged.startswith(why)
+    assert streams.sql(query)._live.why_not_in_memory.startswith(why)
     assert f"because    of {why}" in streams.sql(query).plan()
 
 
@@ -148,7 +148,7 @@ def test_what_no_stage_does_is_told_before_a_query_starts(streams, query, why):
     ],
 )
 def test_any_plan_over_windows_is_evaluated_in_memory(streams, query):
-    assert streams.sql(query)._live.stage.flows is not None
+    assert streams.sql(query)._live.windowed.flows is not None
     assert "evaluated  in memory, over affected keys" in streams.sql(query).plan()
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from windrow.streams.admission.batch_watermark import advance
 from windrow.streams.admission.future import Future
-from windrow.streams.admission.parts import Ahead, BatchPart, Said, judged
+from windrow.streams.admission.parts import Ahead, BatchPart, Said, judge_part
 from windrow.streams.admission.watermark import Ordering, WatermarkState
 from windrow.streams.entries import FOREVER, NO_BOUND, Decision, Entries, EntryKind
 
@@ -34,8 +34,8 @@ def in_parts(ordering, parts):
         cut = len(part) // 2  # a task may read a part at several times
         first, *before = BatchPart().read(rowtimes[:cut], bounds[:cut])
         whole, *rest = first.read(rowtimes[cut:], bounds[cut:])
-        seen, promised = (np.concatenate(both) for both in zip(before, rest, strict=True))
-        decision, violated = judged(ordering, said, times, seen, promised)
+        seen, bounds = (np.concatenate(both) for both in zip(before, rest, strict=True))
+        decision, violated = judge_part(ordering, said, times, seen, bounds)
         decision[ahead.rows], violated[ahead.rows] = Decision.QUARANTINED, ahead.limits[ahead.rows]
         found += zip(decision[is_row].tolist(), violated[is_row].tolist(), strict=True)
         said = said.then(whole)

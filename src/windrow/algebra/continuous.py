@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from windrow.algebra.names import verbatim
+from windrow.algebra.names import piece_of
 from windrow.errors import AnalysisError, Span, did_you_mean
 from windrow.syntax.blocks import visible_ctes, with_items
 from windrow.syntax.cql_clauses import (
@@ -284,10 +284,7 @@ class Reader:
 
     def _piece(self, start: int, stop: int) -> SqlText:
         """The text from the start of a token to the end of the one before another, with a space after it."""
-        if start >= stop:
-            return SqlText()
-        span = self.tokens.span(start, stop)
-        return SqlText.of(verbatim(self.tokens, span.start, span.stop), " ")
+        return piece_of(self.tokens, start, stop, " ")
 
     # -- inputs --------------------------------------------------------------------------------------
 

@@ -21,6 +21,7 @@ __all__ = [
     "of_relation",
     "order_key",
     "partition_key",
+    "piece_of",
     "twin",
     "verbatim",
     "visible_field",
@@ -99,6 +100,14 @@ def as_written(text: str) -> str:
     'v > `t.day`'
     """
     return _WRITTEN.sub(r"\1.\2", _OF_AROUND.sub(r"`\1`", text))
+
+
+def piece_of(tokens: TokenList, start: int, stop: int, after: str = "") -> SqlText:
+    """The text of these tokens as it is written, and what stands after it; nothing of no tokens."""
+    if start >= stop:
+        return SqlText()
+    span = tokens.span(start, stop)
+    return SqlText.of(verbatim(tokens, span.start, span.stop), after)
 
 
 def verbatim(tokens: TokenList, start: int, stop: int) -> SqlText:

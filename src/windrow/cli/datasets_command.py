@@ -15,7 +15,7 @@ from rich.table import Table
 from windrow.cli.output.terminal import errors_console, is_plain, stdout_console
 from windrow.cli.output.whole_files import atomically, writing_to
 from windrow.datasets import DATASETS, write_weather
-from windrow.errors import UsageError, did_you_mean
+from windrow.errors import UsageError, refuse_unknown
 
 __all__ = ["list_datasets", "write_dataset"]
 
@@ -47,12 +47,7 @@ def write_dataset(name: str, path: Path | None, options: Mapping[str, object]) -
         ``UNKNOWN_DATASET``, ``NO_OUTPUT``, ``UNKNOWN_FORMAT``; ``UNKNOWN_OPTION`` for an option that the
         dataset does not have.
     """
-    if name not in DATASETS:
-        raise UsageError(
-            f"dataset {name} is unknown",
-            condition="UNKNOWN_DATASET",
-            hint=did_you_mean(name, DATASETS) or f"there are {', '.join(DATASETS)}",
-        )
+    refuse_unknown(f"dataset {name}", name, DATASETS, "UNKNOWN_DATASET")
     if path is None:
         raise UsageError(
             f"dataset {name} has no file to be written to",

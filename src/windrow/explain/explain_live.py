@@ -8,11 +8,11 @@ from windrow.kernels.advance import keeping
 from windrow.plan.format import tree
 from windrow.plan.nodes import Node
 from windrow.spark.live import (
-    BlockingPlan,
+    ClausePlan,
     ContinuousPlan,
     EmittedPlan,
     LivePlan,
-    SequencePlan,
+    WholeStreamsPlan,
     graph_of,
     why_by_tasks,
     why_not,
@@ -24,7 +24,7 @@ __all__ = ["explain_emitted", "explain_live", "how_blocking", "how_live"]
 _WITH_STREAM = "only with the stream: a partition key is not an unchanged column of each of its streams"
 
 
-def explain_live(plan: SequencePlan) -> str:
+def explain_live(plan: ClausePlan) -> str:
     """The plan of a query of clauses over rows, and for each clause when it emits and what its state is."""
     text = explain(plan.statement, tuple(clause.bound for clause in plan.clauses))
     parts = [text]
@@ -63,30 +63,30 @@ def explain_emitted(plan: EmittedPlan) -> str:
     else:
         how = "by tasks, over all retained rows"
         why = ("because", f"of {instead}")
-        lines = [("evaluated", how), why, *_host(plan), ("state", plan.keeps_by_tasks)]
-    return f"{plan.query.plan(plan.told_as is not None)}\n\n{section('live', lines)}"
+        lines = [("evaluated", how), why, *_host(plan), ("state", plan.retains_by_tasks)]
+    return f"{plan.query.plan(plan.emit_envelope is not None)}\n\n{section('live', lines)}"
 
 
-def _limit_of_future(plan: SequencePlan, name: str) -> str:
+def _limit_of_future(plan: ClausePlan, name: str) -> str:
     """How far ahead of their processing time rows of a stream may be."""
     live = plan.catalog.streams[name].live
     future = None if live is None else live.ordering.future
     return "" if future is None else f", at most {future.micros / 1e6:,g} seconds ahead of now"
 
 
-def _named(plan: SequencePlan, name: str) -> str:
+def _named(plan: ClausePlan, name: str) -> str:
     views = plan.catalog.sequences
     return views[name].label if name in views else plan.catalog.streams[name].name or name
 
 
 def how_live(plan: ContinuousPlan) -> str:
     """How the micro-batches of a query over windows in brackets are evaluated."""
-    instead = plan.not_staged
+    instead = plan.why_not_in_memory
     how = "in memory, over affected keys" if instead is None else "by the operators of recorded streams"
     reason = [] if instead is None else [("because", f"of {instead}")]
     unbounded = [("unbounded", str(one)) for one in plan.unbounded()]
     text = section("live", [("evaluated", how), *reason, *_host(plan), *unbounded])
-    return text if plan.stage is None else f"{_plan(plan.stage.plan)}\n\n{text}"
+    return text if plan.windowed is None else f"{_plan(plan.windowed.plan)}\n\n{text}"
 
 
 def _host(plan: LivePlan) -> list[tuple[str, str]]:
@@ -104,7 +104,7 @@ def _host(plan: LivePlan) -> list[tuple[str, str]]:
     return [("host", "executors"), ("exchange", exchange)]
 
 
-def how_blocking(plan: BlockingPlan) -> str:
+def how_blocking(plan: WholeStreamsPlan) -> str:
     """The operators of a query over whole streams, and their unbounded state."""
     lines = [("stream", name) for name in sorted(plan.streams)]
     lines.append(("emitted", "rows that bounds and punctuations make final"))

@@ -41,7 +41,7 @@ _MOVED = {
 _CLASSES = {"Promises": "Announced"}
 """Classes that had other names."""
 
-_CARRIES = ("Filter", "Project", "Group", "Join", "Over", "Set", "Sort", "Window", "RowMap")
+_CARRIES = ("Filter", "Project", "Group", "Join", "Over", "Set", "Sort", "RowMap")
 _ATTRIBUTES = {
     "Completing": {"held": "retained"},
     "Announced": {"_told": "_covered"},
@@ -50,7 +50,6 @@ _ATTRIBUTES = {
 }
 """Attributes that had other names, by their classes."""
 
-_COLLECTIONS = {"list": list, "tuple": tuple, "set": set, "frozenset": frozenset}
 _PLAIN = (str, int, float, type(None))
 
 

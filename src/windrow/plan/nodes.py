@@ -49,8 +49,29 @@ __all__ = [
 JoinKind: TypeAlias = Literal["inner", "left", "right", "full", "semi", "anti"]
 
 
+class _Node:
+    """What all nodes have."""
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        """The relations that it reads."""
+        known = vars(self)
+        return tuple(known[name] for name in ("input", "left", "right") if name in known)
+
+
+class _Passing(_Node):
+    """A node that gives rows of its input as they are."""
+
+    input: Node
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """Those of the input."""
+        return self.input.columns
+
+
 @dataclass(frozen=True, eq=False)
-class Scan:
+class Scan(_Node):
     """The rows of a stream, or of a table, where it stands in a query.
 
     Attributes
@@ -79,14 +100,9 @@ class Scan:
         """Whether rows go on coming."""
         return self.table is None
 
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        """None."""
-        return ()
-
 
 @dataclass(frozen=True, eq=False)
-class Input:
+class Input(_Node):
     """A relation that is there already when the query is run, by its key in the statement.
 
     Attributes
@@ -107,14 +123,9 @@ class Input:
     label: str
     at: Range
 
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        """None."""
-        return ()
-
 
 @dataclass(frozen=True, eq=False)
-class StreamWindow:
+class StreamWindow(_Passing):
     """``s [RANGE 5 MINUTES]``: the rows of a stream, each for as long as the window holds it.
 
     Attributes
@@ -138,19 +149,9 @@ class StreamWindow:
     label: str
     at: Range
 
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        """Those of the stream."""
-        return self.input.columns
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        """The stream."""
-        return (self.input,)
-
 
 @dataclass(frozen=True, eq=False)
-class Filter:
+class Filter(_Passing):
     """The rows that satisfy all conditions. `clause` is WHERE, HAVING or QUALIFY."""
 
     input: Node
@@ -162,19 +163,9 @@ class Filter:
     def __post_init__(self) -> None:
         _check(self.scope, self.input)
 
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        """Those of the input."""
-        return self.input.columns
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        """One."""
-        return (self.input,)
-
 
 @dataclass(frozen=True, eq=False)
-class Project:
+class Project(_Node):
     """Columns that are passed on, renamed, or computed of each row.
 
     Attributes
@@ -212,14 +203,9 @@ class Project:
         """Whether it computes nothing."""
         return all(one.column is not None for _, one in self.outputs)
 
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        """One."""
-        return (self.input,)
-
 
 @dataclass(frozen=True, eq=False)
-class Join:
+class Join(_Node):
     """Pairs of rows whose keys are equal and that satisfy the conditions.
 
     Attributes
@@ -259,14 +245,9 @@ class Join:
             self.left.columns if self.kind in ("semi", "anti") else (*self.left.columns, *self.right.columns)
         )
 
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        """Two."""
-        return (self.left, self.right)
-
 
 @dataclass(frozen=True, eq=False)
-class Mark:
+class Mark(_Node):
     """Rows with a column that says whether they have a partner, as EXISTS and IN do.
 
     Attributes
@@ -302,14 +283,9 @@ class Mark:
         """Those of the left side, and the mark."""
         return (*self.left.columns, self.column)
 
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        """Two."""
-        return (self.left, self.right)
-
 
 @dataclass(frozen=True, eq=False)
-class Value:
+class Value(_Node):
     """Rows with the columns of the one row of another relation, as a subquery for one value returns.
 
     Attributes
@@ -332,11 +308,6 @@ class Value:
     def columns(self) -> tuple[Column, ...]:
         """Those of both sides."""
         return (*self.left.columns, *self.right.columns)
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        """Two."""
-        return (self.left, self.right)
 
 
 @dataclass(frozen=True, slots=True)
@@ -363,7 +334,7 @@ class Call:
 
 
 @dataclass(frozen=True, eq=False)
-class Aggregate:
+class Aggregate(_Node):
     """GROUP BY: a row for each combination of the keys.
 
     Attributes
@@ -400,14 +371,9 @@ class Aggregate:
         """Keys and aggregates."""
         return (*(column for column, _ in self.keys), *(call.column for call in self.calls))
 
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        """One."""
-        return (self.input,)
-
 
 @dataclass(frozen=True, eq=False)
-class OneRow:
+class OneRow(_Node):
     """The one row that a subquery for one value returns; it is an error where there are more.
 
     Attributes
@@ -434,14 +400,9 @@ class OneRow:
         """The keys, and the value."""
         return tuple(column for column in self.input.columns if column.id != self.count)
 
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        """One."""
-        return (self.input,)
-
 
 @dataclass(frozen=True, eq=False)
-class Pieces:
+class Pieces(_Node):
     """A block, or a whole query, that reads several rows in a way that only Spark understands.
 
     It is evaluated over the rows of each piece of time in which those of equal keys stay as they are.
@@ -503,7 +464,7 @@ TIMES = f"{ROWS}.{ENTER}, {ROWS}.{LEAVE}"
 
 
 @dataclass(frozen=True, eq=False)
-class Over:
+class Over(_Node):
     """Rows with what functions find over the partitions that they are in.
 
     Attributes
@@ -546,14 +507,9 @@ class Over:
         """Those of the input, and one for each function."""
         return (*self.input.columns, *(column for column, _, _ in self.calls))
 
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        """One."""
-        return (self.input,)
-
 
 @dataclass(frozen=True, eq=False)
-class Session:
+class Session(_Node):
     """Rows with begin and end of the session that they are in.
 
     Attributes
@@ -589,14 +545,9 @@ class Session:
         """Those of the input, begin and end."""
         return (*self.input.columns, *self.bounds)
 
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        """One."""
-        return (self.input,)
-
 
 @dataclass(frozen=True, eq=False)
-class TimeWindows:
+class TimeWindows(_Node):
     """The windows of time that rows are in: TUMBLE, HOP, CUMULATE or SESSION.
 
     Attributes
@@ -634,7 +585,7 @@ class TimeWindows:
 
 
 @dataclass(frozen=True, eq=False)
-class Distinct:
+class Distinct(_Passing):
     """Each different row once.
 
     Attributes
@@ -651,19 +602,9 @@ class Distinct:
     label: str
     around: int = 0
 
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        """Those of the input."""
-        return self.input.columns
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        """One."""
-        return (self.input,)
-
 
 @dataclass(frozen=True, eq=False)
-class SetOperation:
+class SetOperation(_Node):
     """UNION, INTERSECT or EXCEPT, of bags if `all`; both sides have the same ids and types."""
 
     left: Node
@@ -681,14 +622,9 @@ class SetOperation:
         """What people know it by."""
         return self.operator.upper() + (" ALL" if self.all else "")
 
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        """Two."""
-        return (self.left, self.right)
-
 
 @dataclass(frozen=True, eq=False)
-class Sort:
+class Sort(_Passing):
     """ORDER BY, and of the rows in that order those from `offset` on, at most `limit`.
 
     With `partition` these are so many of each combination of the values of these columns.
@@ -704,16 +640,6 @@ class Sort:
 
     def __post_init__(self) -> None:
         _has(self.input, (*self.partition, *(key.column for key in self.keys)))
-
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        """Those of the input."""
-        return self.input.columns
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        """One."""
-        return (self.input,)
 
 
 Node: TypeAlias = (

@@ -17,7 +17,7 @@ import pyarrow as pa
 from windrow.punctuations.index import Bools, Columns, Index
 from windrow.punctuations.lines import Span
 from windrow.punctuations.pattern import Pattern
-from windrow.punctuations.regions import NULL, Lines, Region, contains, is_exact, meet, outside
+from windrow.punctuations.regions import NULL, Lines, Region, contains, is_exact, outside
 from windrow.punctuations.spans import Spans
 
 __all__ = ["Cover"]
@@ -105,14 +105,6 @@ class Cover:
                     continue
                 wanted = tuple(region.get(name, _ANY) for name in ranges)
                 yield from (_put_together(exact, ranges, key, spans) for spans in cell.overlapping(wanted))
-
-    def meets(self, pattern: Pattern) -> Iterator[Region]:
-        """The intersections of the regions with a pattern."""
-        for region in pattern.regions():
-            for other in self.overlapping(region):
-                both = meet(region, other)
-                assert both is not None
-                yield both
 
     def matches(self, table: pa.Table) -> Bools:
         """Whether each row matches a punctuation."""

@@ -13,7 +13,7 @@ from windrow.algebra.continuous import (
     StreamQuery,
     WindowedStream,
 )
-from windrow.algebra.names import verbatim
+from windrow.algebra.names import piece_of, verbatim
 from windrow.algebra.time_scale import TimeScale
 from windrow.errors import AnalysisError, NotSupportedError, Span
 from windrow.spark.analysis.evaluated_lengths import nanoseconds_of
@@ -93,7 +93,7 @@ def declare(gateway: Gateway, catalog: Catalog, written: Spelled, used: Collecti
                 span=span,
                 hint=f"leave the WATERMARK out: FROM {name} [RANGE …]",
             )
-        frame = gateway.sql(SqlText.of("SELECT * FROM STREAM ", verbatim(tokens, span.start, span.stop)))
+        frame = gateway.sql(SqlText.of("SELECT * FROM STREAM ", piece_of(tokens, *source.name)))
         if not frame.isStreaming:
             raise NotSupportedError(
                 f"{name} does not stream",

@@ -27,6 +27,7 @@ from windrow.errors import (
     UsageError,
     WindrowError,
     did_you_mean,
+    no_column,
 )
 from windrow.spark.jvm.bridge import JavaError, messages
 from windrow.syntax.mistakes import (
@@ -255,14 +256,8 @@ def in_window_terms(
     if error.condition == "FIELD_NOT_FOUND":
         named = _FIELD.search(error.message)
         unknown = named[1] if named else path[-1]
-        return AnalysisError(
-            f"rows have no column {unknown}",
-            condition="UNKNOWN_FIELD",
-            sqlstate="42703",
-            sql=error.sql,
-            span=error.span,
-            hint=did_you_mean(unknown, fields) or f"columns are {', '.join(fields)}",
-        )
+        sql, span = error.sql, error.span
+        return no_column("rows have", unknown, fields, condition="UNKNOWN_FIELD", sql=sql, span=span)
     return error
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from windrow.errors import UsageError, WindrowError, did_you_mean
+from windrow.errors import WindrowError, did_you_mean, refuse_unknown
 from windrow.spark.errors import of_java, translate
 from windrow.spark.jvm.bridge import JavaError
 from windrow.spark.jvm.connect import of_connect
@@ -220,12 +220,7 @@ def check_dialect(name: str) -> str:
     UsageError
         ``UNKNOWN_DIALECT``.
     """
-    if name.lower() not in DIALECTS:
-        raise UsageError(
-            f"dialect {name!r} is unknown",
-            condition="UNKNOWN_DIALECT",
-            hint=did_you_mean(name.lower(), DIALECTS) or f"dialects are {', '.join(DIALECTS)}",
-        )
+    refuse_unknown(f"dialect {name!r}", name.lower(), DIALECTS, "UNKNOWN_DIALECT")
     return name.lower()
 
 

@@ -11,11 +11,11 @@ import hashlib
 
 from windrow.errors import WindrowError
 from windrow.explain.explain_live import explain_live
-from windrow.relation import Relation
+from windrow.relation import Relation, as_plan, no_rows
 from windrow.relation_kinds import LiveRelation, StreamRelation
 from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
-from windrow.spark.live import APART, SequenceView, sequence_plan
+from windrow.spark.live import APART, SequenceView, plan_of_clauses
 from windrow.statements.named_streams import insert
 from windrow.statements.naming import forget, is_free, refresh, remember_sequence
 from windrow.statements.statement_context import StatementContext
@@ -50,7 +50,7 @@ def run_sequence(context: StatementContext) -> Relation | None:
     is_explained = tokens.word(start) == "EXPLAIN"
     written = spelled(tokens, start + is_explained, stop)
     query = start + is_explained, stop - len(tokens) + len(written.tokens)
-    plan = sequence_plan(gateway, catalog, written.tokens, query, execution, recorded=True)
+    plan = plan_of_clauses(gateway, catalog, written.tokens, query, execution, recorded=True)
     has_clause = plan is not None and bool(plan.statement.windows)
     # SELECT STREAM of a view is a query of CQL, and what is there is read as a table
     if plan is None or (bool(written.selects) and not has_clause):
@@ -60,7 +60,7 @@ def run_sequence(context: StatementContext) -> Relation | None:
         return None
     try:
         if is_explained or gateway.plan_only:
-            return _planned(gateway, explain_live(plan))
+            return as_plan(gateway, explain_live(plan))
         if is_live:
             return LiveRelation(plan, plan.outer, explain_live(plan))
         plan.refuse_no_stream()
@@ -92,11 +92,11 @@ def _create_view(
     view = parse_view(tokens, *statement)
     if view is None or not view.temporary:
         return None
-    plan = sequence_plan(gateway, catalog, tokens, view.body, execution, recorded=True)
+    plan = plan_of_clauses(gateway, catalog, tokens, view.body, execution, recorded=True)
     if plan is None:
         return None
     if gateway.plan_only:
-        return _planned(gateway, explain_live(plan))
+        return as_plan(gateway, explain_live(plan))
     try:
         plan.refuse_no_stream()
     except WindrowError:
@@ -108,12 +108,7 @@ def _create_view(
     names = view.columns or plan.outer.columns
     if is_free(gateway, catalog, tokens, view, names):
         remember_sequence(gateway, catalog, SequenceView(view.name, plan, tuple(names)))
-    return Relation(gateway.spark.sql("SELECT 1 WHERE FALSE").select(), "done when it was given", gateway)
-
-
-def _planned(gateway: Gateway, plan: str) -> Relation:
-    frame = gateway.spark.createDataFrame([(plan,)], "plan string")
-    return Relation(frame, plan, gateway, is_plan=True)
+    return no_rows(gateway)
 
 
 def declare_clauses(
@@ -128,7 +123,7 @@ def declare_clauses(
     """
     found: dict[int, str] = {}
     for at, inside in clauses_apart(tokens, statement):
-        plan = sequence_plan(gateway, catalog, tokens, inside, execution, recorded=True)
+        plan = plan_of_clauses(gateway, catalog, tokens, inside, execution, recorded=True)
         if plan is None:
             continue
         span = tokens.span(*inside)

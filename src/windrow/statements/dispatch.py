@@ -20,7 +20,7 @@ from windrow.algebra.rewriting.pipes import in_blocks
 from windrow.errors import NotSupportedError, ParseError
 from windrow.explain.explain_live import explain_live
 from windrow.explain.explained import explain
-from windrow.relation import Relation
+from windrow.relation import Relation, as_plan
 from windrow.relation_kinds import LiveRelation
 from windrow.spark.analysis.evaluated_lengths import with_lengths
 from windrow.spark.analysis.own_aggregates import own_aggregates
@@ -29,7 +29,7 @@ from windrow.spark.clauses.batch import build_window, run_statement
 from windrow.spark.clauses.names_around import with_names_around
 from windrow.spark.clauses.reference_mode import build_reference
 from windrow.spark.gateway import Gateway
-from windrow.spark.live import SequencePlan, sequence_plan
+from windrow.spark.live import ClausePlan, plan_of_clauses
 from windrow.spark.logs.session_streams import Stream
 from windrow.spark.relations.table_functions_in_from import TableFunctions, calls_table_functions
 from windrow.spark.scan.files_in_text import with_files
@@ -306,9 +306,9 @@ def _rowtimes(catalog: Catalog | None) -> dict[str, str]:
 
 def _live(
     gateway: Gateway, tokens: TokenList, query: Range, execution: str, catalog: Catalog | None
-) -> SequencePlan | None:
+) -> ClausePlan | None:
     """The plan of a query with a clause of ours over a live stream."""
-    return sequence_plan(gateway, catalog, tokens, query, execution) if catalog is not None else None
+    return plan_of_clauses(gateway, catalog, tokens, query, execution) if catalog is not None else None
 
 
 def check(gateway: Gateway, text: str, positional: list[Any], catalog: Catalog) -> None:
@@ -463,7 +463,7 @@ def _explain(gateway: Gateway, tokens: TokenList, statement: Range, catalog: Cat
         text = explain(algebra, bound)
     if with_spark:
         text = f"{text}\n\n{gateway.spark_plan(frame, 'formatted')}"
-    return Relation(gateway.spark.createDataFrame([(text,)], "plan string"), text, gateway, is_plan=True)
+    return as_plan(gateway, text)
 
 
 def _query_of(tokens: TokenList, statement: Range) -> Range:

@@ -6,14 +6,14 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from functools import partial
 
-from windrow.algebra.names import verbatim
+from windrow.algebra.names import piece_of
 from windrow.algebra.rewriting.changing import refuse_changing
 from windrow.algebra.rewriting.expand import Expander
 from windrow.algebra.time_scale import TimeScale
 from windrow.errors import AnalysisError, NotSupportedError, ParseError, WindrowError
 from windrow.explain.explain_live import explain_emitted
 from windrow.plan.event_time import Timed
-from windrow.relation import Relation
+from windrow.relation import Relation, as_plan
 from windrow.relation_kinds import LiveRelation, TimeVaryingRelation
 from windrow.spark.analysis.evaluated_lengths import ticks_of
 from windrow.spark.catalog import Catalog
@@ -242,8 +242,7 @@ def run_emission(
     relation = _relation(gateway, catalog, tokens, emission, query)
     if not explains and not gateway.plan_only:
         return relation
-    plan = relation.plan()
-    return Relation(gateway.spark.createDataFrame([(plan,)], "plan string"), plan, gateway, is_plan=True)
+    return as_plan(gateway, relation.plan())
 
 
 def _relation(
@@ -269,7 +268,7 @@ def _relation(
         return TimeVaryingRelation(
             query, emission.stream, emission.envelope, gateway, live=plan, plan=explain
         )
-    return LiveRelation(plan, plan.shown(), explain)
+    return LiveRelation(plan, plan.no_rows(), explain)
 
 
 def _says_how(tokens: TokenList, emission: Emission) -> bool:
@@ -368,8 +367,7 @@ def instant_of(gateway: Gateway, tokens: TokenList, scale: TimeScale, at: Range)
     AnalysisError
         ``INVALID_INSTANT``.
     """
-    span = tokens.span(*at)
-    written = verbatim(tokens, span.start, span.stop)
+    written = piece_of(tokens, *at)
     kind = gateway.sql(SqlText.of("SELECT ", written, " AS t")).schema["t"].dataType.simpleString()
     known = _NUMBERS if scale.kind == "bigint" else _TIMES
     tick = None
@@ -383,7 +381,7 @@ def instant_of(gateway: Gateway, tokens: TokenList, scale: TimeScale, at: Range)
             f"{tokens.text(at[0] - 4, at[0])} {what}",
             condition="INVALID_INSTANT",
             sql=tokens.sql,
-            span=span,
+            span=tokens.span(*at),
             hint=f"write a {scale.kind.upper()}, as the stream's PTIME is",
         )
     return int(tick)

@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 
-from windrow.algebra.names import verbatim
+from windrow.algebra.names import piece_of
 from windrow.errors import (
     AnalysisError,
     InputError,
@@ -17,12 +17,12 @@ from windrow.errors import (
     ParseError,
     Span,
     WindrowError,
-    did_you_mean,
+    no_column,
 )
 from windrow.punctuations import Pattern, Values
 from windrow.punctuations.lines import Place, line_of
 from windrow.punctuations.schemes import EndOfEntity, GrowingKey, Scheme, UniqueKey
-from windrow.relation import Relation
+from windrow.relation import Relation, as_plan
 from windrow.relation_kinds import LiveRelation, StreamRelation
 from windrow.spark.analysis.evaluated_lengths import nanoseconds_of
 from windrow.spark.arrow import arrow_type
@@ -149,7 +149,7 @@ def _folder(gateway: Gateway, tokens: TokenList, create: CreateStream) -> Path:
 
 
 def _type(gateway: Gateway, tokens: TokenList, column: DeclaredColumn) -> pa.DataType:
-    kind = _piece(tokens, column.kind) if column.kind is not None else SqlText.of("BIGINT")
+    kind = piece_of(tokens, *column.kind) if column.kind is not None else SqlText.of("BIGINT")
     found = gateway.sql(SqlText.of("SELECT CAST(NULL AS ", kind, ")")).schema[0].dataType
     made = arrow_type(found)
     if made is None or (column.is_rowtime and found.simpleString() not in _ROWTIMES):
@@ -273,7 +273,9 @@ def punctuate(gateway: Gateway, catalog: Catalog, tokens: TokenList, start: int,
             named.producer().promise(pattern)
         return f"a punctuation of stream {named.name}: {pattern}"
     scale = named.scale
-    value = gateway.sql(SqlText.of("SELECT CAST(", _piece(tokens, said.bound), f" AS {scale.kind}) AS bound"))
+    value = gateway.sql(
+        SqlText.of("SELECT CAST(", piece_of(tokens, *said.bound), f" AS {scale.kind}) AS bound")
+    )
     ticks = value.selectExpr(f"{scale.of_column('bound', scale.kind, scale.unit)} AS ticks")
     if gateway.plan_only:
         return f"a bound of stream {named.name}"
@@ -349,22 +351,15 @@ class _StreamRows:
     def _known(self, column: str, span: Span) -> str:
         known = {name.lower(): name for name in self.columns.names}
         if column.lower() not in known:
-            raise AnalysisError(
-                f"stream {self.name} has no column {column}",
-                condition="UNKNOWN_COLUMN",
-                sqlstate="42703",
-                sql=self.tokens.sql,
-                span=span,
-                hint=did_you_mean(column, self.columns.names)
-                or f"columns are {', '.join(self.columns.names)}",
-            )
+            what, names, sql = f"stream {self.name} has", self.columns.names, self.tokens.sql
+            raise no_column(what, column, names, condition="UNKNOWN_COLUMN", sql=sql, span=span)
         return str(known[column.lower()])
 
     def _place(self, operand: Range, name: str) -> Place:
         """The place of a value in the order of a column's."""
         field = self.columns.field(name)
         kind = type_in_spark(field.type)
-        piece = _piece(self.tokens, operand)
+        piece = piece_of(self.tokens, *operand)
         cast = ("CAST(", piece, f" AS {kind})")
         row = self.gateway.sql(
             SqlText.of("SELECT ", *cast, " AS value, ", *cast, " <=> (", piece, ") AS same")
@@ -455,8 +450,7 @@ def insert(
         raise unsupported_statement(tokens, start, "INSERT of what is there, in a pipeline", hint)
     receipt = _inserted(gateway, tokens, named, columns, query, tokens.span(body, stop))
     if receipt is None:
-        frame = gateway.spark.createDataFrame([(f"insert into stream {named.name}",)], "plan string")
-        return Relation(frame, f"insert into stream {named.name}", gateway, is_plan=True)
+        return as_plan(gateway, f"insert into stream {named.name}")
     counts = {"inserted": receipt.admitted, "late": receipt.late, "rejected": receipt.rejected}
     if named.stream.definition.ordering.future is not None:
         counts["quarantined"] = receipt.quarantined
@@ -519,8 +513,3 @@ def _columns(tokens: TokenList, at: int, named: NamedStreamEntry) -> tuple[int, 
             )
         found.append(column)
     return tokens.partner[at] + 1, found
-
-
-def _piece(tokens: TokenList, of: Range) -> SqlText:
-    span = tokens.span(*of)
-    return verbatim(tokens, span.start, span.stop)

@@ -12,12 +12,12 @@ from windrow.algebra.continuous import ChangelogOf, Continuous, Query, Reader, S
 from windrow.algebra.rewriting.nested_streams import nested_selects, without_words
 from windrow.errors import AnalysisError, NotSupportedError, Span, WindrowError
 from windrow.explain.explain_live import how_blocking
-from windrow.relation import Relation
+from windrow.relation import Relation, as_plan
 from windrow.relation_kinds import LiveRelation
 from windrow.spark.analysis.evaluated_lengths import nanoseconds_of
 from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
-from windrow.spark.live import BlockingPlan, is_blocking
+from windrow.spark.live import WholeStreamsPlan, is_blocking
 from windrow.spark.logs.session_streams import Stream
 from windrow.statements.clauses_over_streams import has_windows_of_time
 from windrow.syntax.nodes import Range
@@ -119,13 +119,12 @@ def run_blocking(
     if not live:
         return Relation(frame, text_of_plan, gateway)
     text = None if written.written is None else written.written.sql
-    plan = BlockingPlan(gateway, catalog, live, reader, query, tuple(frame.columns), within, text)
+    plan = WholeStreamsPlan(gateway, catalog, live, reader, query, tuple(frame.columns), within, text)
     is_endless = plan.is_endless or gateway.prefers_live
     if within:
         _refuse_other_order(plan, written)
     if is_explained:
-        text = how_blocking(plan)
-        return Relation(gateway.spark.createDataFrame([(text,)], "plan string"), text, gateway, is_plan=True)
+        return as_plan(gateway, how_blocking(plan))
     if is_endless:
         return LiveRelation(plan, frame, how_blocking(plan))
     return Relation(frame, text_of_plan, gateway, live=plan)
@@ -178,7 +177,7 @@ def _recorded(catalog: Catalog, name: str, within: dict[str, int]) -> Stream:
     return stream
 
 
-def _refuse_other_order(plan: BlockingPlan, written: Spelled) -> None:
+def _refuse_other_order(plan: WholeStreamsPlan, written: Spelled) -> None:
     """Refuse WITHIN where the first key is not the rowtime, or more is done than to put rows in order."""
     (name,) = plan.within
     rowtime = plan.catalog.streams[name].rowtime

@@ -9,13 +9,13 @@ from decimal import Decimal
 from pyspark.sql import DataFrame
 
 from windrow.algebra.continuous import Query, Reader, StreamQuery
-from windrow.algebra.names import verbatim
+from windrow.algebra.names import piece_of
 from windrow.algebra.rewriting.changing import refuse_changing
 from windrow.algebra.time_scale import TimeScale
-from windrow.errors import AnalysisError, NotSupportedError, ParseError, WindrowError, did_you_mean
+from windrow.errors import AnalysisError, NotSupportedError, ParseError, WindrowError, no_column
 from windrow.explain.explain_live import how_live
 from windrow.explain.explained import explain_continuous
-from windrow.relation import Relation
+from windrow.relation import Relation, as_plan, no_rows
 from windrow.relation_kinds import LiveRelation, StreamRelation, VaryingRelation
 from windrow.spark.analysis.evaluated_lengths import nanoseconds_of
 from windrow.spark.catalog import Catalog, CatalogDefinition
@@ -106,16 +106,16 @@ def run_continuous(context: StatementContext) -> Relation | None:
     if create is not None and gateway.reopens:
         create = replace(create, keep=True)
     if create is not None and create.keep and create.name.lower() in catalog.names:
-        return _nothing(gateway)
+        return no_rows(gateway)
     if create is not None and create.source is None:
         plan = create_named(gateway, catalog, tokens, create)
-        return _planned(gateway, plan) if gateway.plan_only else _nothing(gateway)
+        return as_plan(gateway, plan) if gateway.plan_only else no_rows(gateway)
     if create is not None:
         stream = _created(gateway, tokens, create)
         if gateway.plan_only:
-            return _planned(gateway, f"stream {create.name}({', '.join(stream.columns)})")
+            return as_plan(gateway, f"stream {create.name}({', '.join(stream.columns)})")
         remember_stream(gateway, catalog, create.name, stream, replace=create.replace)
-        return _nothing(gateway)
+        return no_rows(gateway)
     if tokens.word(start) == "SHOW" and tokens.word(start + 1) == "STREAMS" and stop == start + 2:
         return Relation(streams_shown(gateway, catalog), "the streams of the session", gateway)
     dropped = _dropped(tokens, start, stop, catalog)
@@ -123,7 +123,7 @@ def run_continuous(context: StatementContext) -> Relation | None:
         return _drop(gateway, catalog, dropped)
     punctuated = punctuate(gateway, catalog, tokens, start, stop)
     if punctuated is not None:
-        return _planned(gateway, punctuated) if gateway.plan_only else _nothing(gateway)
+        return as_plan(gateway, punctuated) if gateway.plan_only else no_rows(gateway)
     inserted = insert(gateway, catalog, tokens, (start, stop), run_query)
     if inserted is not None:
         return inserted
@@ -188,7 +188,7 @@ def _run_query(
         if view is None or gateway.plan_only:
             return found
         remember_gathered(gateway, catalog, written, view, found.columns)
-        return _nothing(gateway)
+        return no_rows(gateway)
     as_live = ContinuousPlan(gateway, catalog, live, reader, query, execution) if live else None
     is_endless = as_live is not None and (as_live.is_endless or gateway.prefers_live)
     gateway.plan_only = gateway.plan_only or (is_endless and view is None)
@@ -211,7 +211,7 @@ def _run_query(
     if as_live is not None and is_endless and view is None and not is_explained:
         return LiveRelation(as_live, result, plan)
     if gateway.plan_only:
-        return _planned(gateway, plan)
+        return as_plan(gateway, plan)
     if view is not None:
         _remember_view(gateway, catalog, tokens, view, result)
         if not isinstance(result, DataFrame):
@@ -219,7 +219,7 @@ def _run_query(
                 reader, query, tuple(view.columns or result.visible_names)
             )
             show_endless(gateway, catalog, view.name)
-        return _nothing(gateway)
+        return no_rows(gateway)
     if isinstance(result, TimeVarying):
         assert isinstance(query, Query)
         body = reader.after_with(*query.tokens)
@@ -256,16 +256,11 @@ def _refuse_command(reader: Reader, start: int, stop: int) -> None:
 def _drop(gateway: Gateway, catalog: Catalog, name: str) -> Relation:
     """Forget a stream or a view that varies; of an empty name, nothing."""
     if gateway.plan_only:
-        return _planned(gateway, f"drop {name or 'nothing'}")
+        return as_plan(gateway, f"drop {name or 'nothing'}")
     if name.lower() in catalog.streams:
         gateway.spark.catalog.dropTempView(name)
     forget(gateway, catalog, name)
-    return _nothing(gateway)
-
-
-def _planned(gateway: Gateway, plan: str) -> Relation:
-    frame = gateway.spark.createDataFrame([(plan,)], "plan string")
-    return Relation(frame, plan, gateway, is_plan=True)
+    return no_rows(gateway)
 
 
 def _created(gateway: Gateway, tokens: TokenList, create: CreateStream) -> Stream:
@@ -309,9 +304,9 @@ def _created(gateway: Gateway, tokens: TokenList, create: CreateStream) -> Strea
                 return of_text_log(gateway, log, tuple(types), scale, rowtime.name)
             frame = read_table(gateway.spark, path)
         elif create.is_live:
-            frame = gateway.sql(SqlText.of("SELECT * FROM STREAM ", _piece(tokens, start, stop)))
+            frame = gateway.sql(SqlText.of("SELECT * FROM STREAM ", piece_of(tokens, start, stop)))
         else:
-            frame = gateway.sql(SqlText.of("TABLE ", _piece(tokens, start, stop)))
+            frame = gateway.sql(SqlText.of("TABLE ", piece_of(tokens, start, stop)))
     except (AnalysisError, ParseError) as error:
         raise error.located(tokens.sql) from None
     columns = SqlText.join(", ", (_cast(tokens, column, frame.columns) for column in create.columns))
@@ -356,18 +351,11 @@ def _cast(tokens: TokenList, column: DeclaredColumn, known: list[str]) -> SqlTex
     """A column of the source in the type that it is given; errors of it are at its definition."""
     span, name = tokens.span(*column.tokens), quoted(column.name)
     if column.name.lower() not in {each.lower() for each in known}:
-        raise AnalysisError(
-            f"the source has no column {column.name}",
-            condition="UNRESOLVED_COLUMN",
-            sqlstate="42703",
-            sql=tokens.sql,
-            span=span,
-            hint=did_you_mean(column.name, known) or f"columns are {', '.join(known)}",
-        )
+        raise no_column("the source has", column.name, known, sql=tokens.sql, span=span)
     if column.kind is None:
         return SqlText.of(name)
     cast = Piece(f"CAST({name} AS ", tokens.sql, span.start, span.stop - span.start)
-    return SqlText.of(cast, _piece(tokens, *column.kind), f") AS {name}")
+    return SqlText.of(cast, piece_of(tokens, *column.kind), f") AS {name}")
 
 
 def _refuse_parts(tokens: TokenList, create: CreateStream) -> None:
@@ -384,7 +372,7 @@ def _refuse_parts(tokens: TokenList, create: CreateStream) -> None:
 
 
 def _scale_of(gateway: Gateway, tokens: TokenList, rowtime: DeclaredColumn) -> TimeScale:
-    kind = _piece(tokens, *rowtime.kind) if rowtime.kind is not None else SqlText.of("BIGINT")
+    kind = piece_of(tokens, *rowtime.kind) if rowtime.kind is not None else SqlText.of("BIGINT")
     simple = gateway.sql(SqlText.of("SELECT CAST(NULL AS ", kind, ")")).schema[0].dataType.simpleString()
     scale = TimeScale.of(simple, rowtime.unit)
     if scale is None:
@@ -396,11 +384,6 @@ def _scale_of(gateway: Gateway, tokens: TokenList, rowtime: DeclaredColumn) -> T
             hint="rowtimes are TIMESTAMP, DATE or BIGINT with a unit",
         )
     return scale
-
-
-def _piece(tokens: TokenList, start: int, stop: int) -> SqlText:
-    span = tokens.span(start, stop)
-    return verbatim(tokens, span.start, span.stop)
 
 
 # -- views -----------------------------------------------------------------------------------------
@@ -452,7 +435,3 @@ def _dropped(tokens: TokenList, start: int, stop: int, catalog: Catalog) -> str 
             hint="DROP STREAM IF EXISTS drops what may not be there",
         )
     return None
-
-
-def _nothing(gateway: Gateway) -> Relation:
-    return Relation(gateway.spark.sql("SELECT 1 WHERE FALSE").select(), "done when it was given", gateway)

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from windrow.algebra.names import verbatim
+from windrow.algebra.names import piece_of
 from windrow.algebra.rewriting.edits import Edits
 from windrow.errors import NotSupportedError
 from windrow.plan.event_time import UNTIL
@@ -71,7 +71,7 @@ def with_versions(gateway: Gateway, catalog: Catalog, text: str) -> Iterator[str
             edits.instead[join.name] = _lasting(tokens, join, stream, number)
             alias, until = quoted(join.alias), f"{quoted(join.alias)}.{UNTIL}{number}"
             since = f"{alias}.{quoted(stream.rowtime or '')}"
-            time = verbatim(tokens, *_offsets(tokens, join))
+            time = piece_of(tokens, *join.time)
             edits.put(join.on[0], "(")
             edits.put(
                 join.on[1], ") AND ", time, f" >= {since} AND ({until} IS NULL OR ", time, f" < {until})"
@@ -88,11 +88,6 @@ def without_ours(relation: Relation) -> Relation:
     return Relation(relation.df.drop(*ours), relation.plan(), relation._gateway) if ours else relation
 
 
-def _offsets(tokens: TokenList, join: AsOf) -> tuple[int, int]:
-    span = tokens.span(*join.time)
-    return span.start, span.stop
-
-
 def _lasting(tokens: TokenList, join: AsOf, stream: Stream, number: int) -> SqlText:
     """The versions with the rowtime of the next of their key."""
     _refuse_untimed(tokens, join, stream)
@@ -101,7 +96,7 @@ def _lasting(tokens: TokenList, join: AsOf, stream: Stream, number: int) -> SqlT
     kinds = {field.name: field.dataType for field in stream.frame.schema}
     others = [quoted(name) for name in stream.columns if name != stream.rowtime and is_orderable(kinds[name])]
     keys, order = ", ".join(map(quoted, join.keys)), ", ".join([rowtime, *others])
-    name = verbatim(tokens, tokens[join.name].start, tokens[join.name].stop)
+    name = piece_of(tokens, join.name, join.name + 1)
     return SqlText.of(
         f"(SELECT *, LEAD({rowtime}) OVER (PARTITION BY {keys} ORDER BY {order}) AS {UNTIL}{number} FROM ",
         name,
@@ -122,7 +117,7 @@ def _windowed(tokens: TokenList, join: AsOf, stream: Stream, catalog: Catalog) -
             span=tokens.span(*join.time),
             hint="rows of a stream are at their rowtime; any column may be named in a query with EMIT",
         )
-    name = verbatim(tokens, tokens[join.name].start, tokens[join.name].stop)
+    name = piece_of(tokens, join.name, join.name + 1)
     keys = ", ".join(map(quoted, join.keys))
     return SqlText.of(name, f" [PARTITION BY {keys} ROWS 1] AS {quoted(join.alias)}")
 

@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 
 import pyarrow as pa
 
-from windrow.errors import InputError, UsageError, did_you_mean
+from windrow.errors import InputError, UsageError, no_column
 from windrow.punctuations import Pattern, Values
 
 __all__ = ["pattern_of"]
@@ -32,11 +32,8 @@ def pattern_of(conditions: Iterable[tuple[str, object]], columns: pa.Schema) -> 
     for name, condition in conditions:
         column = known.get(str(name).lower())
         if column is None:
-            raise InputError(
-                f"the stream has no column {name}",
-                condition="UNKNOWN_COLUMN",
-                sqlstate="42703",
-                hint=did_you_mean(str(name), columns.names) or f"columns are {', '.join(columns.names)}",
+            raise no_column(
+                "the stream has", str(name), columns.names, InputError, condition="UNKNOWN_COLUMN"
             )
         if column in found:
             raise InputError(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 
-from windrow.errors import InputError, UsageError, did_you_mean
+from windrow.errors import InputError, UsageError, no_column
 
 if TYPE_CHECKING:
     # reading a stream does not need it, and it takes half of a worker's start
@@ -137,11 +137,8 @@ def _matched(names: Sequence[str], columns: pa.Schema) -> dict[str, str]:
     for name in names:
         column = known.get(str(name).lower())
         if column is None:
-            raise InputError(
-                f"the stream has no column {name}",
-                condition="UNKNOWN_COLUMN",
-                sqlstate="42703",
-                hint=did_you_mean(str(name), columns.names) or f"columns are {', '.join(columns.names)}",
+            raise no_column(
+                "the stream has", str(name), columns.names, InputError, condition="UNKNOWN_COLUMN"
             )
         if column in found:
             raise InputError(

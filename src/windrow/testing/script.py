@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType, LongType, StructType
 
-from windrow.errors import UsageError, WindrowError, did_you_mean
+from windrow.errors import UsageError, WindrowError, did_you_mean, no_column
 from windrow.relation import Relation
 from windrow.session import Session
 from windrow.spark.gateway import Gateway
@@ -350,10 +350,5 @@ def _values(known: _Stream, row: Row) -> tuple[Any, ...]:
         return tuple(row)
     wrong = next((name for name in row if name not in names), None)
     if wrong is not None:
-        raise UsageError(
-            f"the stream has no column {wrong}",
-            condition="UNKNOWN_COLUMN",
-            sqlstate="42703",
-            hint=did_you_mean(wrong, names) or f"columns are {', '.join(names)}",
-        )
+        raise no_column("the stream has", wrong, names, UsageError, condition="UNKNOWN_COLUMN")
     return tuple(row.get(name) for name in names)

@@ -6,7 +6,7 @@ import datetime
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, get_args
 
-from windrow.errors import UsageError, did_you_mean
+from windrow.errors import refuse_unknown
 from windrow.tracebacks import brief
 from windrow.without_sql.clause_arguments import (
     ClauseArguments,
@@ -119,13 +119,8 @@ def match_recognize(
         )
     """
     check_rows(df, "match_recognize")
-    if rows_per_match not in _ROWS_PER_MATCH:
-        known = ", ".join(map(repr, _ROWS_PER_MATCH))
-        raise UsageError(
-            f"rows_per_match {rows_per_match!r} is unknown",
-            condition="INVALID_ARGUMENT",
-            hint=did_you_mean(str(rows_per_match), _ROWS_PER_MATCH) or f"there are {known}",
-        )
+    written = f"rows_per_match {rows_per_match!r}"
+    refuse_unknown(written, rows_per_match, _ROWS_PER_MATCH, "INVALID_ARGUMENT")
     refuse_direction(partition_by)
     clause = ClauseArguments()
     chosen = [(named_item(item, argument, _LATER), argument) for item, argument in numbered(select, "select")]

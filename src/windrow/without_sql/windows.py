@@ -13,7 +13,7 @@ from pyspark.sql import Column
 from windrow.algebra import window_node
 from windrow.algebra.bound_statement import BoundStatement
 from windrow.algebra.window_node import Window
-from windrow.errors import UsageError, did_you_mean
+from windrow.errors import UsageError, refuse_unknown
 from windrow.relation import Relation
 from windrow.spark.analysis.argument_columns import refuse_changing_column
 from windrow.spark.analysis.column_text import column_text
@@ -141,12 +141,8 @@ def window_by(
         )
     """
     check_rows(df, "window_by")
-    if str(type).lower() not in ("sliding", "tumbling"):
-        raise UsageError(
-            f"window type {type!r} is unknown",
-            condition="UNKNOWN_WINDOW_TYPE",
-            hint=did_you_mean(str(type), ["sliding", "tumbling"]) or "use 'sliding' or 'tumbling'",
-        )
+    known = ("sliding", "tumbling")
+    refuse_unknown(f"window type {type!r}", str(type).lower(), known, "UNKNOWN_WINDOW_TYPE")
     if only_end and end is None:
         raise UsageError(
             "only_end needs an end", condition="MISSING_END", hint="pass end, or leave only_end out"

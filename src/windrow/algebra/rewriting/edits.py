@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from windrow.algebra.names import verbatim
+from windrow.algebra.names import piece_of
 from windrow.syntax.sqltext import SqlText
 from windrow.syntax.tokens import TokenList
 
@@ -43,10 +43,7 @@ class Edits:
 
     def piece(self, start: int, stop: int) -> SqlText:
         """A stretch of the text as it was."""
-        if start >= stop:
-            return SqlText()
-        span = self.tokens.span(start, stop)
-        return SqlText.of(verbatim(self.tokens, span.start, span.stop), " ")
+        return piece_of(self.tokens, start, stop, " ")
 
     def put(self, index: int, *text: str | SqlText) -> None:
         """Put a text before a token."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from windrow.algebra.names import verbatim
+from windrow.algebra.names import piece_of
 from windrow.errors import ParseError
 from windrow.syntax.blocks import visible_ctes, with_items
 from windrow.syntax.cql_clauses import alias_after, begins_relation
@@ -167,7 +167,4 @@ class Expander:
         return close + (2 if wrapped else 1)
 
     def _piece(self, start: int, stop: int) -> SqlText:
-        if start >= stop:
-            return SqlText()
-        span = self.tokens.span(start, stop)
-        return SqlText.of(verbatim(self.tokens, span.start, span.stop), " ")
+        return piece_of(self.tokens, start, stop, " ")

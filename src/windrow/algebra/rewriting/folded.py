@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from windrow.errors import UsageError, did_you_mean
+from windrow.errors import UsageError, did_you_mean, refuse_unknown
 from windrow.syntax.sqltext import quoted
 
 __all__ = ["FOLDED", "folded"]
@@ -91,12 +91,7 @@ def folded(
     UsageError
         ``UNKNOWN_ENVELOPE``, ``UNRESOLVED_COLUMN``.
     """
-    if envelope not in FOLDED:
-        raise UsageError(
-            f"envelope {envelope!r} is unknown",
-            condition="UNKNOWN_ENVELOPE",
-            hint=did_you_mean(envelope, FOLDED) or f"envelopes are {', '.join(FOLDED)}",
-        )
+    refuse_unknown(f"envelope {envelope!r}", envelope, FOLDED, "UNKNOWN_ENVELOPE")
     known = FOLDED[envelope]
     is_nested = envelope == "debezium"
     needed = known.ours if is_nested else known.ours[:1]

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from windrow.algebra.aggregates import calls_aggregate, find_aggregates, find_calls
-from windrow.algebra.names import verbatim
+from windrow.algebra.names import piece_of, verbatim
 from windrow.algebra.qualified import relations_of
 from windrow.algebra.row_comparison import compared_rows
 from windrow.errors import NotSupportedError
@@ -428,10 +428,7 @@ class _Around:
 
     def piece(self, part: Range) -> SqlText:
         """A stretch as it is."""
-        if part[0] >= part[1]:
-            return SqlText()
-        span = self.tokens.span(*part)
-        return verbatim(self.tokens, span.start, span.stop)
+        return piece_of(self.tokens, *part)
 
 
 def _is_in(part: Range, around: Iterable[Range]) -> bool:

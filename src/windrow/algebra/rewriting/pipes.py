@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from windrow.algebra.names import verbatim
+from windrow.algebra.names import piece_of
 from windrow.errors import ParseError
 from windrow.syntax.blocks import begins_window_by, is_set_operator, level_around, with_items
 from windrow.syntax.cql_clauses import alias_after
@@ -152,10 +152,7 @@ class _Piped:
 
     def piece(self, start: int, stop: int) -> SqlText:
         """A stretch of the text as it is."""
-        if start >= stop:
-            return SqlText()
-        span = self.tokens.span(start, stop)
-        return SqlText.of(verbatim(self.tokens, span.start, span.stop), " ")
+        return piece_of(self.tokens, start, stop, " ")
 
     def from_first(self, at: int, after: int) -> SqlText | None:
         """A block that begins with FROM, or over which there is a pipe."""

@@ -113,10 +113,6 @@ def _fields(qualifier: str, prefix: str, whole: str, names: Names) -> Iterator[C
     yield from _matching(prefix, columns, "column")
 
 
-def _is_row(name: str, whole: str) -> bool:
-    return name.lower() in {known.lower() for known in declared(whole).rows}
-
-
 def _is_pattern(name: str, whole: str) -> bool:
     pattern = re.search(r"\bPATTERN\s*\(([^;]*?)\)\s*(?:WITHIN|SUBSET|DEFINE|$)", whole, re.IGNORECASE)
     return pattern is not None and name.lower() in re.findall(r"\w+", pattern[1].lower())

@@ -115,8 +115,8 @@ def _advanced(
         retained = retained_rows(suffix, suffix.bounds[:-1], suffix.state, suffix.emitted)
         return [], retained.drop_columns(list(growing.passing))
     if isinstance(plan, MatchPlan):
-        emitted, settled = advance_matches(plan, suffix, frontier)
-        needed, state, count = settled.needed, settled.state, settled.emitted
+        emitted, found = advance_matches(plan, suffix, frontier)
+        needed, state, count = found.needed, found.state, found.emitted
     else:
         emitted, needed, state = advance_windows(plan, suffix, frontier)
         count = suffix.emitted

@@ -26,13 +26,13 @@ from windrow.kernels.slices.expressions import columns
 from windrow.kernels.strategies.monotone import direction
 from windrow.kernels.window_plan import PairExpression, sides_of
 
-__all__ = ["Settled", "advance_matches", "limits_of", "seen_beside", "settle"]
+__all__ = ["FinalMatches", "advance_matches", "final_matches", "limits_of", "seen_beside"]
 
 Array = np.ndarray
 
 
 @dataclass(frozen=True)
-class Settled:
+class FinalMatches:
     """What is final.
 
     Attributes
@@ -45,7 +45,7 @@ class Settled:
     needed
         int64, one a partition: the first row to keep.
     state
-        What is settled about the rows, as `Suffix` has it.
+        What is decided about the rows, as `Suffix` has it.
     emitted
         int64, one a partition: how many matches there have been.
     """
@@ -59,14 +59,14 @@ class Settled:
 
 def advance_matches(
     plan: MatchPlan, suffix: Suffix, frontier: Frontier | None
-) -> tuple[list[pa.RecordBatch], Settled]:
-    """The rows of final matches, and what is settled with them."""
-    settled = settle(plan, suffix, frontier)
-    written = Written(settled.matches, suffix.table)
-    return list(rows_of_matches(plan, written, settled.free)), settled
+) -> tuple[list[pa.RecordBatch], FinalMatches]:
+    """The rows of final matches, and what is decided with them."""
+    decided = final_matches(plan, suffix, frontier)
+    written = Written(decided.matches, suffix.table)
+    return list(rows_of_matches(plan, written, decided.free)), decided
 
 
-def settle(plan: MatchPlan, suffix: Suffix, frontier: Frontier | None) -> Settled:
+def final_matches(plan: MatchPlan, suffix: Suffix, frontier: Frontier | None) -> FinalMatches:
     """Which matches are final, and what is needed still."""
     before, after = seen_beside(plan)
     bounds, first, end = suffix.bounds, suffix.bounds[:-1], suffix.bounds[1:]
@@ -82,17 +82,17 @@ def settle(plan: MatchPlan, suffix: Suffix, frontier: Frontier | None) -> Settle
     matches = find_matches(plan, suffix.table, bounds, so_far)
     written = Written(matches, suffix.table)
     counts, row = np.diff(bounds), np.arange(suffix.table.num_rows)
-    settled = row < np.repeat(matches.undecided_from, counts)
+    decided = row < np.repeat(matches.undecided_from, counts)
     is_taken = suffix.state & TAKEN > 0
-    free = settled & ~suffix.is_done
+    free = decided & ~suffix.is_done
     if plan.frame is None:
         free &= ~is_taken
     is_taken[written.row] = True
     is_taken[matches.start[matches.length == 0]] = True
     needed = np.maximum(np.minimum(matches.undecided_from, end) - before, first)
     count = suffix.emitted + np.bincount(matches.partition, minlength=len(first))
-    state = settled * DONE + is_taken * TAKEN + (row < np.repeat(limit, counts)) * SEARCHED
-    return Settled(matches, free, end if is_closed else needed, state, count)
+    state = decided * DONE + is_taken * TAKEN + (row < np.repeat(limit, counts)) * SEARCHED
+    return FinalMatches(matches, free, end if is_closed else needed, state, count)
 
 
 def _bound(plan: MatchPlan, frontier: Frontier | None) -> object:

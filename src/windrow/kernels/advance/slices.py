@@ -2,7 +2,7 @@
 
     each slice: guess ─▶ what it leaves open, as it seems ─▶ the next slice
     each slice: follow ─▶ its rows of the result, and whether it leaves open what was guessed
-    all: settled_slices ─▶ up to where the guesses were right; from there on, one task follows once more
+    all: final_slices ─▶ up to where the guesses were right; from there on, one task follows once more
 
 What a slice leaves open is what a live query would keep after its rows (:mod:`.suffix`). It depends on where
 the search stands when it comes to the slice. But searches that begin at different rows soon look for matches
@@ -23,11 +23,11 @@ import pyarrow.compute as pc
 
 from windrow.errors import ExecutionError
 from windrow.kernels.advance.frontier import Frontier
-from windrow.kernels.advance.matches import Settled, advance_matches, seen_beside, settle
+from windrow.kernels.advance.matches import FinalMatches, advance_matches, final_matches, seen_beside
 from windrow.kernels.advance.suffix import DONE, SEARCHED, STATE, TAKEN, Suffix
 from windrow.kernels.patterns.pattern_plan import MatchNumber, MatchPlan, asks_spark
 
-__all__ = ["FollowedSlices", "Reached", "follow", "guess", "is_followed", "numbered", "settled_slices"]
+__all__ = ["FollowedSlices", "Reached", "final_slices", "follow", "guess", "is_followed", "numbered"]
 
 _GUESSED_FROM = 100_000  # rows at least, or a quarter of the slice
 _NOTHING_KNOWN = Frontier(pa.table({"__nothing": [0]}))
@@ -87,7 +87,7 @@ def guess(plan: MatchPlan, rows: pa.Table, *, is_first: bool) -> pa.Table:
     state[: min(skipped, seen)] = DONE | SEARCHED
     suffix = _suffix(part.combine_chunks(), state)
     try:
-        return _open(suffix, settle(plan, suffix, _NOTHING_KNOWN))
+        return _open(suffix, final_matches(plan, suffix, _NOTHING_KNOWN))
     except ExecutionError:  # of a match that need not be one; if it is, the slice fails as it follows
         return _open(suffix, None)
 
@@ -102,12 +102,12 @@ def follow(plan: MatchPlan, opened: pa.Table | None, rows: pa.Table, *, is_last:
         state = np.concatenate([opened.column(STATE).to_numpy().astype(np.int8), state])
         rows = pa.concat_tables([opened.drop_columns(STATE), rows]).combine_chunks()
     suffix = _suffix(rows, state)
-    emitted, settled = advance_matches(plan, suffix, None if is_last else _NOTHING_KNOWN)
-    (matches,) = settled.emitted
-    return FollowedSlices(pa.Table.from_batches(emitted, plan.result), _open(suffix, settled), int(matches))
+    emitted, found = advance_matches(plan, suffix, None if is_last else _NOTHING_KNOWN)
+    (matches,) = found.emitted
+    return FollowedSlices(pa.Table.from_batches(emitted, plan.result), _open(suffix, found), int(matches))
 
 
-def settled_slices(reached: Mapping[int, Reached], slices: range) -> int:
+def final_slices(reached: Mapping[int, Reached], slices: range) -> int:
     """How many slices, of those that have rows, are as they would be over the whole partition.
 
     Parameters
@@ -143,7 +143,7 @@ def _suffix(rows: pa.Table, state: Array) -> Suffix:
     return Suffix(rows, bounds, np.arange(rows.num_rows) + 1, state, np.zeros(1, np.int64))
 
 
-def _open(suffix: Suffix, settled: Settled | None) -> pa.Table:
-    needed = suffix.table.num_rows if settled is None else int(settled.needed[0])
-    state = suffix.state if settled is None else settled.state.astype(np.int8)
+def _open(suffix: Suffix, found: FinalMatches | None) -> pa.Table:
+    needed = suffix.table.num_rows if found is None else int(found.needed[0])
+    state = suffix.state if found is None else found.state.astype(np.int8)
     return suffix.table.slice(needed).append_column(STATE, pa.array(state[needed:], pa.int8()))

@@ -29,7 +29,7 @@ Array = np.ndarray
 
 AT, STATE, EMITTED = "__at", "__state", "__given"
 CARRIED = pa.schema([(AT, pa.int64()), (STATE, pa.int8()), (EMITTED, pa.int64())])
-"""The columns that retained rows have besides: the position in the partition, from 1; what is settled about
+"""The columns that retained rows have besides: the position in the partition, from 1; what is decided about
 the
 row, `DONE`, `TAKEN` and `SEARCHED`; how many matches the partition has had."""
 

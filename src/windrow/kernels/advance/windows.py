@@ -39,7 +39,7 @@ Array = np.ndarray
 def advance_windows(
     plan: WindowPlan, suffix: Suffix, frontier: Frontier | None
 ) -> tuple[list[pa.RecordBatch], Array, Array]:
-    """The results of final windows; the first row of each partition to keep, and what is settled."""
+    """The results of final windows; the first row of each partition to keep, and which rows are decided."""
     rows = CountedRows(plan, suffix.table, suffix.bounds, suffix.at)
     if frontier is None:
         windows = _all_left(plan, rows, suffix)
@@ -51,13 +51,13 @@ def advance_windows(
     windows = timed_out(plan, rows, suffix.bounds, windows, frontier)
     taken = suffix.state & TAKEN
     if plan.tumbling and plan.has_label:
-        found, settled = _tumbling_labels(plan, rows, suffix, may_be, windows, frontier)
+        found, decided = _tumbling_labels(plan, rows, suffix, may_be, windows, frontier)
         taken |= _covered(suffix, found) * TAKEN
     elif plan.tumbling:
-        found, settled = _tumbling(plan, rows, suffix, may_be, windows)
+        found, decided = _tumbling(plan, rows, suffix, may_be, windows)
     else:
-        found, settled = _sliding(plan, may_be, windows)
-    done = suffix.is_done | settled
+        found, decided = _sliding(plan, may_be, windows)
+    done = suffix.is_done | decided
     emitted = list(results(plan, rows, only(plan, found)))
     return emitted, _needed(plan, suffix, done, beside, frontier), done * DONE | taken
 
@@ -127,11 +127,11 @@ def _all_left(plan: WindowPlan, rows: PairRows, suffix: Suffix) -> Windows:
 
 
 def _sliding(plan: WindowPlan, may_be: Array, windows: Windows) -> tuple[Windows, Array]:
-    """The final windows, and the rows that are settled: without a window, or with one that is final."""
+    """The final windows, and the rows that are decided: without a window, or with one that is final."""
     final = _ended(plan, windows)
-    settled = may_be.copy()
-    settled[windows.label[~final]] = False
-    return windows.take(np.flatnonzero(final)), settled
+    decided = may_be.copy()
+    decided[windows.label[~final]] = False
+    return windows.take(np.flatnonzero(final)), decided
 
 
 def _tumbling(
@@ -144,13 +144,13 @@ def _tumbling(
     else:
         windows = tumbled(windows)
         final = _ended(plan, windows)
-    settled = may_be | _covered(suffix, windows.take(np.flatnonzero(final)))
+    decided = may_be | _covered(suffix, windows.take(np.flatnonzero(final)))
     blocked = np.zeros(len(may_be), bool)
     blocked[windows.label[~final]] = True
     counts = np.diff(suffix.bounds)
     before = np.concatenate([[0], np.cumsum(blocked)])
     is_behind = before[1:] > np.repeat(before[suffix.bounds[:-1]], counts)
-    return windows.take(np.flatnonzero(final)), settled & ~is_behind
+    return windows.take(np.flatnonzero(final)), decided & ~is_behind
 
 
 def _tumbling_labels(
@@ -187,9 +187,9 @@ def _tumbling_labels(
     before = blocked[np.searchsorted(of[chosen.label], of[chosen.label])]
     emitted = chosen.take(np.flatnonzero(final & (blocked[1:] == before)))
     reached = _reached(suffix, emitted)
-    settled = may_be.copy()
-    settled[windows.label[windows.open_start | ~_is_before(windows, suffix, reached)]] = False
-    return emitted, settled
+    decided = may_be.copy()
+    decided[windows.label[windows.open_start | ~_is_before(windows, suffix, reached)]] = False
+    return emitted, decided
 
 
 def _reached(suffix: Suffix, emitted: Windows | None = None) -> Array:

@@ -7,7 +7,6 @@ adds rows, computes the affected keys anew, and drops rows that have left. The o
 
 from __future__ import annotations
 
-from windrow.kernels.incremental.block import Block, WindowInput
 from windrow.kernels.incremental.changes import changes, netted
 from windrow.kernels.incremental.chunking import PER_MICRO_BATCH, SMALLEST, merging
 from windrow.kernels.incremental.completing import Completing, first_above
@@ -20,13 +19,13 @@ from windrow.kernels.incremental.stepwise import stepwise
 from windrow.kernels.incremental.timed_rows import TimedRows, Times
 from windrow.kernels.incremental.upserts import Became, upserts
 from windrow.kernels.incremental.versions import Versions
+from windrow.kernels.incremental.window_operator import WindowInput, WindowOperator
 from windrow.kernels.incremental.windows import Window
 
 __all__ = [
     "PER_MICRO_BATCH",
     "SMALLEST",
     "Became",
-    "Block",
     "Completing",
     "Ending",
     "Fragment",
@@ -42,6 +41,7 @@ __all__ = [
     "Versions",
     "Window",
     "WindowInput",
+    "WindowOperator",
     "changes",
     "first_above",
     "goes_on",

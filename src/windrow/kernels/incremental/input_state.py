@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow.kernels.incremental.block import WindowInput
 from windrow.kernels.incremental.chunking import PER_MICRO_BATCH, Chunks, merging
 from windrow.kernels.incremental.timed_rows import TimedRows, Times
+from windrow.kernels.incremental.window_operator import WindowInput
 
 __all__ = ["InputState"]
 

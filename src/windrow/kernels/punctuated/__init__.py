@@ -19,6 +19,5 @@ from windrow.kernels.punctuated.over import Over
 from windrow.kernels.punctuated.session import Session
 from windrow.kernels.punctuated.sets import SetOperator
 from windrow.kernels.punctuated.sort import Sort
-from windrow.kernels.punctuated.window import Window
 
-__all__ = ["Delta", "Filter", "Group", "Join", "Over", "Project", "Session", "SetOperator", "Sort", "Window"]
+__all__ = ["Delta", "Filter", "Group", "Join", "Over", "Project", "Session", "SetOperator", "Sort"]

@@ -16,12 +16,10 @@ from windrow.kernels.sorting import sorted_partitions
 from windrow.punctuations import Closing, Pattern, lines_of
 from windrow.punctuations.regions import NULL, Region
 
-__all__ = ["KINDS", "Join", "JoinCarry"]
+__all__ = ["Join", "JoinCarry"]
 
-Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
-KINDS = ("inner", "left", "right", "full", "semi", "anti")
 _PARTNER = "has_partner"
 
 
@@ -72,7 +70,7 @@ class Join:
     on
         Columns of the left and of the right, of the same types.
     kind
-        One of `KINDS`.
+        ``inner``, ``left``, ``right``, ``full``, ``semi`` or ``anti``.
     """
 
     on: tuple[tuple[str, str], ...]

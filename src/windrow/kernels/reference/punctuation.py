@@ -40,7 +40,6 @@ __all__ = [
     "set_operator",
     "sort",
     "tupled",
-    "window",
 ]
 
 Pattern = Sequence[tuple[Any, ...]]
@@ -465,28 +464,4 @@ def set_operator(left: SoFar, right: SoFar, operator: str) -> Meaning:
         [key for key in rows for _ in range(copies(key))],
         (sum(map(is_retained, rows)),),
         lambda row: excluded(row, left.patterns) and excluded(row, right.patterns),
-    )
-
-
-def window(so_far: SoFar, rowtime: str, length: int) -> Meaning:
-    """The changelog of a window of the last `length` ticks: (row, diff, instant).
-
-    A row enters when it comes, and has left when no row of a rowtime before that of its leaving, or at it,
-    can come. It is retained until then; what is promised of the rows holds of their changes when no retained
-    row matches.
-    """
-    times = [row[rowtime] for row in so_far.possible if not excluded(row, so_far.patterns)]
-    reached = min((time for time in times if time is not None), default=None)
-    changes, retained = [], []
-    for row in so_far.rows:
-        leaves = row[rowtime] + length
-        changes.append((*tupled(row), 1, row[rowtime]))
-        if reached is None or leaves < reached:
-            changes.append((*tupled(row), -1, leaves))
-        else:
-            retained.append(row)
-    return Meaning(
-        changes,
-        (len(retained),),
-        lambda row: still_excluded(row, so_far.patterns, retained),
     )

@@ -62,7 +62,7 @@ def follow(fragment: Fragment, inbox: Inbox, shards: range) -> Iterator[pa.Recor
 @of_slices
 def gather(fragment: Fragment, inbox: Inbox, shards: range) -> Iterator[pa.RecordBatch]:  # noqa: ARG001 - as others
     """The results of final slices to themselves; all rows of the others to the first of these others."""
-    present, final = inbox.present(), matches.settled_slices(inbox.reached(), shards)
+    present, final = inbox.present(), matches.final_slices(inbox.reached(), shards)
     for shard, reached in inbox.chunks[MessageKind.SUMMARY].items():
         yield message(inbox.shard, MessageKind.SUMMARY, shard, reached)
     if inbox.place < final:
@@ -85,7 +85,7 @@ def emit(fragment: Fragment, batches: Batches) -> Iterator[pa.RecordBatch]:
             yield from by_partitions(fragment, inbox.rows())
             continue
         reached = inbox.reached()
-        final = min(inbox.place, matches.settled_slices(reached, shards))
+        final = min(inbox.place, matches.final_slices(reached, shards))
         before = sum(reached[shard].matches for shard in inbox.present()[:final])
         if inbox.chunks[MessageKind.FOUND]:
             (found,) = inbox.in_order(MessageKind.FOUND)

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from windrow.algebra.bind import bind
 from windrow.algebra.match_node import Match as Node
-from windrow.algebra.names import ROW, as_written, order_key, partition_key, verbatim
+from windrow.algebra.names import ROW, as_written, order_key, partition_key, piece_of
 from windrow.plot.reading.chart_options import Options
 from windrow.plot.reading.places import as_place
 from windrow.plot.reading.sequences import ID, POSITION, Sequences, in_a_line, read_sequences
@@ -159,6 +159,5 @@ def _key(name: str, item: OrderItem) -> str:
 
 def _text(match: Node, tokens: Range) -> str:
     """The user's text, with names in place of positional parameters, and columns of the rows of others."""
-    span = match.tokens.span(*tokens)
     columns = {match.tokens.span(*at): quoted(name.parts[0]) for at, name in match.outside.items()}
-    return verbatim(match.tokens, span.start, span.stop).with_words(match.sql, columns).render()
+    return piece_of(match.tokens, *tokens).with_words(match.sql, columns).render()

@@ -7,7 +7,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from windrow.algebra.time_scale import NEVER
-from windrow.errors import AnalysisError, UsageError, did_you_mean
+from windrow.errors import UsageError, no_column
 from windrow.plot.reading.chart_options import Options
 from windrow.plot.reading.places import as_place, is_time
 from windrow.plot.scene import Axis, Interval, VaryingScene
@@ -47,12 +47,7 @@ def _read(relation: TimeVarying, options: Options, key: tuple[str, ...], title: 
     numeric = [name for name in relation.names if isinstance(_kind(relation, name), T.NumericType)]
     for name in (*key, *([options.value] if options.value is not None else [])):
         if name.lower() not in {known.lower() for known in relation.names}:
-            raise AnalysisError(
-                f"the relation has no column {name}",
-                condition="UNRESOLVED_COLUMN",
-                sqlstate="42703",
-                hint=did_you_mean(name, relation.names) or f"columns are {', '.join(relation.names)}",
-            )
+            raise no_column("the relation has", name, relation.names)
     lower = {name.lower() for name in key}
     value = options.value or next((name for name in numeric if name.lower() not in lower), None)
     if value is not None and value.lower() not in {name.lower() for name in numeric}:

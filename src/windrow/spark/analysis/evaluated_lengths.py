@@ -26,7 +26,7 @@ from pyspark.sql.types import (
     ShortType,
 )
 
-from windrow.algebra.names import verbatim
+from windrow.algebra.names import piece_of, verbatim
 from windrow.algebra.rewriting.changing import refuse_changing
 from windrow.algebra.time_scale import TimeScale
 from windrow.errors import AnalysisError, WindrowError
@@ -150,9 +150,8 @@ def _constant(gateway: Gateway, tokens: TokenList, length: Length) -> _Amount:
     """Spark's value of an expression without columns."""
     start, stop = length.value
     refuse_changing(tokens, (start, stop))
-    span = tokens.span(start, stop)
     # a table of constants takes nothing else: no aggregate, no subquery, nothing that changes from run to run
-    text = SqlText.of("SELECT * FROM VALUES ((", verbatim(tokens, span.start, span.stop), ")) AS t(value)")
+    text = SqlText.of("SELECT * FROM VALUES ((", piece_of(tokens, start, stop), ")) AS t(value)")
     try:
         found = gateway.sql(text)
         kind = found.schema[0].dataType

@@ -20,7 +20,14 @@ from pyspark.sql.types import DataType, IntegerType, LongType, StringType, Struc
 from windrow.algebra.match_node import Match
 from windrow.algebra.names import ROW, visible_field
 from windrow.algebra.physical import Hoisted, field_of, is_field
-from windrow.errors import AnalysisError, NotSupportedError, Span, WindrowError, did_you_mean
+from windrow.errors import (
+    AnalysisError,
+    NotSupportedError,
+    Span,
+    WindrowError,
+    did_you_mean,
+    no_column,
+)
 from windrow.kernels.advance.slices import is_followed
 from windrow.kernels.aggregates import Aggregate, supports
 from windrow.kernels.patterns.pattern_plan import (
@@ -232,15 +239,8 @@ class MatchTypes:
             stop += 2
         unknown = tokens[stop - 1].name
         visible = [name for name in self.fields if visible_field(name) is not None]
-        hint = did_you_mean(unknown, visible) or f"columns are {', '.join(visible)}"
-        return AnalysisError(
-            f"rows have no column {unknown}",
-            condition="UNKNOWN_FIELD",
-            sqlstate="42703",
-            sql=error.sql,
-            span=tokens.span(first, stop),
-            hint=hint,
-        )
+        span = tokens.span(first, stop)
+        return no_column("rows have", unknown, visible, condition="UNKNOWN_FIELD", sql=error.sql, span=span)
 
     def constants(self, draft: MatchDraft) -> pa.Table:
         """The values of constants and of expressions over missing rows: a table of one row."""

@@ -1,21 +1,20 @@
-"""Live queries on Structured Streaming: each micro-batch is a step of the query over what it keeps.
+"""Live queries on Structured Streaming: a micro-batch advances the query over the rows that it retains.
 
-A step takes the rows up to the frontier, the instant before which nothing more will come, and evaluates the
-query by the operators for whole logs from the last frontier to the new one, over the rows that windows still
-need. So every query that runs over a recorded log runs live, and gives the same changes.
+A micro-batch takes the rows up to the frontier, the instant before which nothing more will come, and
+evaluates the query by the operators for whole logs from the last frontier to the new one, over the rows that
+windows still need. So every query that runs over a recorded log runs live, and gives the same changes.
 """
 
 from windrow.spark.live.executors.frames import streaming, streaming_late
 from windrow.spark.live.executors.graph import graph_of, why_not
 from windrow.spark.live.hosts import why_on_driver
 from windrow.spark.live.input.source import live_stream
-from windrow.spark.live.micro_batches.around_clause import is_one_clause
-from windrow.spark.live.plans.clause_plan import APART, SequencePlan, SequenceView, sequence_plan
+from windrow.spark.live.plans.clause_plan import APART, ClausePlan, SequenceView, plan_of_clauses
 from windrow.spark.live.plans.emit_flow import why_by_tasks
 from windrow.spark.live.plans.emit_queries import EmittedPlan
 from windrow.spark.live.plans.live_plan import ContinuousPlan, LivePlan
 from windrow.spark.live.plans.runner import live_streams
-from windrow.spark.live.plans.whole_streams_plan import BlockingPlan
+from windrow.spark.live.plans.whole_streams_plan import WholeStreamsPlan
 from windrow.spark.live.queries import Insert, Listeners, LiveQueries
 from windrow.spark.live.query import LiveQuery
 from windrow.spark.live.reading.changelog_of import refuse_gathered_changes
@@ -29,7 +28,7 @@ from windrow.spark.logs.live_source import LiveSource
 
 __all__ = [
     "APART",
-    "BlockingPlan",
+    "ClausePlan",
     "ContinuousPlan",
     "EmittedPlan",
     "Files",
@@ -43,17 +42,16 @@ __all__ = [
     "LiveSource",
     "Memory",
     "Mode",
-    "SequencePlan",
     "SequenceView",
     "Table",
     "Target",
+    "WholeStreamsPlan",
     "graph_of",
     "is_blocking",
-    "is_one_clause",
     "live_stream",
     "live_streams",
+    "plan_of_clauses",
     "refuse_gathered_changes",
-    "sequence_plan",
     "streaming",
     "streaming_late",
     "why_by_tasks",

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from windrow.errors import UsageError, did_you_mean
+from windrow.errors import UsageError, did_you_mean, refuse_unknown
 from windrow.spark.live.checkpoints.checkpoint import BUCKETS, form_in
 from windrow.spark.live.executors.bucket_steps import ExecutorSteps
 from windrow.spark.live.executors.graph import why_not
-from windrow.spark.live.micro_batches.around_clause import is_one_clause
 from windrow.spark.live.micro_batches.clause_steps import ClauseSteps
-from windrow.spark.live.micro_batches.clauses_steps import ClausesSteps
 from windrow.spark.live.micro_batches.emit_in_memory import EmittedInMemory
-from windrow.spark.live.micro_batches.following_steps import FollowingSteps
 from windrow.spark.live.micro_batches.steps import Steps
-from windrow.spark.live.micro_batches.whole_streams_steps import BlockingSteps
-from windrow.spark.live.micro_batches.windowed_steps import StagedSteps
-from windrow.spark.live.plans.clause_plan import SequencePlan
+from windrow.spark.live.micro_batches.whole_streams_steps import WholeStreamsSteps
+from windrow.spark.live.micro_batches.windowed_steps import WindowedSteps
+from windrow.spark.live.plans.clause_plan import ClausePlan
 from windrow.spark.live.plans.emit_queries import EmittedPlan
-from windrow.spark.live.plans.live_plan import ContinuousPlan, LivePlan, RowtimePlan
-from windrow.spark.live.plans.whole_streams_plan import BlockingPlan
+from windrow.spark.live.plans.live_plan import LivePlan, RowtimePlan
+from windrow.spark.live.plans.whole_streams_plan import WholeStreamsPlan
 from windrow.spark.live.sinks.into_stream import IntoStream
 from windrow.spark.live.sinks.sink import Sink
 from windrow.spark.relations.changelog import ENVELOPES
@@ -84,22 +81,9 @@ def steps_of(
         ``UNKNOWN_ENVELOPE``, ``UNKNOWN_OPTION``.
     """
     known = EMIT_ENVELOPES if isinstance(plan, EmittedPlan) else ENVELOPES
-    if envelope not in known:
-        raise UsageError(
-            f"envelope {envelope!r} is unknown",
-            condition="UNKNOWN_ENVELOPE",
-            hint=did_you_mean(envelope, known) or f"envelopes are {', '.join(known)}",
-        )
-    if on_late not in ("keep", "fail"):
-        raise UsageError(
-            f"on_late={on_late!r} is unknown", condition="UNKNOWN_OPTION", hint="use 'keep' or 'fail'"
-        )
-    if on_malformed not in ("keep", "fail"):
-        raise UsageError(
-            f"on_malformed={on_malformed!r} is unknown",
-            condition="UNKNOWN_OPTION",
-            hint="use 'keep' or 'fail'",
-        )
+    refuse_unknown(f"envelope {envelope!r}", envelope, known, "UNKNOWN_ENVELOPE")
+    refuse_unknown(f"on_late={on_late!r}", on_late, ("keep", "fail"), "UNKNOWN_OPTION")
+    refuse_unknown(f"on_malformed={on_malformed!r}", on_malformed, ("keep", "fail"), "UNKNOWN_OPTION")
     form = envelope if plan.is_relation else None
     if _is_for_executors(plan, form, sink, folder, on_malformed):
         steps: Steps = ExecutorSteps(plan, sink, folder, envelope, on_late)
@@ -123,15 +107,13 @@ def _is_for_executors(
 
 def _on_driver(plan: LivePlan, sink: Sink | IntoStream, folder: Path, envelope: str, on_late: str) -> Steps:
     arguments = sink, folder, envelope, on_late
-    if isinstance(plan, BlockingPlan):
-        return BlockingSteps(plan, *arguments)
+    if isinstance(plan, WholeStreamsPlan):
+        return WholeStreamsSteps(plan, *arguments)
     if isinstance(plan, EmittedPlan):
         return EmittedInMemory(plan, *arguments)
     assert isinstance(plan, RowtimePlan)
-    if isinstance(plan, SequencePlan):
-        return ClauseSteps(plan, *arguments) if is_one_clause(plan) else ClausesSteps(plan, *arguments)
-    if plan.stage is None:
+    if isinstance(plan, ClausePlan):
+        return ClauseSteps(plan, *arguments)
+    if plan.windowed is None:
         return Steps(plan, *arguments)
-    if isinstance(plan, ContinuousPlan) and plan.follows:
-        return FollowingSteps(plan, plan.stage, *arguments)
-    return StagedSteps(plan, plan.stage, *arguments)
+    return WindowedSteps(plan, plan.windowed, *arguments)

@@ -39,7 +39,7 @@ Listener = Callable[[Mapping[str, Any]], object]
 
 
 class Listeners:
-    """Functions that are called with the progress of every step of every live query of a session.
+    """Functions that are called with the progress of every micro-batch of every live query of a session.
 
     What one of them raises is a warning, and no reason for the query to end.
     """
@@ -48,7 +48,7 @@ class Listeners:
         self._functions: list[Listener] = []
 
     def add(self, listener: Listener) -> None:
-        """Call a function with the progress of each step, from the thread of the query."""
+        """Call a function with the progress of each micro-batch, from the thread of the query."""
         self._functions.append(listener)
 
     def remove(self, listener: Listener) -> None:

@@ -147,13 +147,13 @@ class LiveQuery:
 
     @property
     def progress(self) -> dict[str, Any]:
-        """What the last step did, and what there is in all; empty before the first.
+        """What the last micro-batch did, and what there is in all; empty before the first.
 
         ``query``: its name; ``batch``: the number of the micro-batch; ``came`` and ``given``: rows of this
         one; ``seconds`` that it took, and ``rows_per_second``; ``frontier``: changes before this instant have
         been given, in ticks, and as a text ``bound``; ``lag``: seconds by which that is behind the clock;
         ``rows_in``, which are ``rows_used`` + ``rows_held`` + ``rows_late`` + ``rows_malformed``;
-        ``rows_in_windows``, ``rows_given``; and ``state_bytes``: what is kept, in files.
+        ``rows_in_windows``, ``rows_given``; and ``state_bytes``: what is retained, in files.
         """
         return self._progress
 
@@ -177,7 +177,7 @@ class LiveQuery:
         return error
 
     def state(self) -> DataFrame:
-        """What is kept after the last step, and what holds the bound back.
+        """What is retained after the last micro-batch, and what holds the bound back.
 
         A row for each stream that is read (``kind`` is ``stream``; ``rows`` are those that wait for the
         frontier), for each of its producers (``producer``), and for each window (``window``): ``name``,
@@ -253,7 +253,9 @@ class LiveQuery:
 
     @property
     def malformed(self) -> DataFrame:
-        """The malformed rows so far, kept by ``on_malformed="keep"``, each with its stream and the reason."""
+        """The malformed rows so far, retained by ``on_malformed="keep"``, each with its stream and the
+        reason.
+        """
         return self._aside("malformed")
 
     def set_aside(self, most: int = 3) -> tuple[SetAside, ...]:
@@ -296,7 +298,7 @@ class LiveQuery:
             raise failure(error) or error from None
 
     def _raise(self) -> None:
-        """What a step has failed with."""
+        """What a micro-batch has failed with."""
         error = self._error or (self._incoming.error if self._incoming is not None else None)
         if error is not None:
             self._steps.close()
@@ -314,7 +316,7 @@ class LiveQuery:
         """Let others have the checkpoint; one that was made for this run is deleted."""
         self._ticker.stop()
         atexit.unregister(self._stop_with_the_process)
-        with self._busy:  # a step that was begun may be at work still
+        with self._busy:  # a micro-batch that was begun may be at work still
             if self._has_ended.is_set():
                 return
             try:
@@ -334,7 +336,7 @@ class LiveQuery:
             self._steps.tick(instant)
 
     def _fail(self, error: Exception) -> None:
-        """End the query because of what has failed beside its steps."""
+        """End the query because of what has failed beside its micro-batches."""
         self._error = failure(error) or error
         self._wait_for_processes()
         self.streaming.stop()
@@ -396,7 +398,7 @@ class LiveQuery:
                 text = f"micro-batch {number} of query {self.name} is tried again: {why}"
                 warnings.warn(text, RuntimeWarning, stacklevel=2)
                 self._steps.close()
-                self._steps = self._made()  # from what is kept, as after a restart
+                self._steps = self._made()  # from what is retained, as after a restart
             else:
                 return tries
         self._steps.take(batch, number)

@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from windrow.algebra.time_scale import TimeScale
 from windrow.kernels.advance import Ended
+from windrow.kernels.advance.kept_rows import KeptRows
 from windrow.spark.collected import frame_of_few
 from windrow.spark.logs.session_streams import Stream
 from windrow.streams import FOREVER
@@ -19,27 +19,52 @@ from windrow.streams import FOREVER
 __all__ = ["Coming", "InstantSpan", "MicroBatch", "PartOutput", "RetainedRows", "upwards"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class RetainedRows:
-    """Retained rows, and whether they fit into the driver's memory; `table` has them there, if they are."""
+    """Retained rows.
 
-    frame: DataFrame
+    Attributes
+    ----------
+    schema
+        Their columns.
+    find
+        Makes a DataFrame of them.
+    are_few
+        Whether they fit into the driver's memory.
+    kept
+        The rows, where they are in the driver's memory.
+    """
+
+    schema: StructType
+    find: Callable[[], DataFrame]
     are_few: bool
-    table: pa.Table | None = None
+    kept: KeptRows | None = None
 
     @staticmethod
-    def of(spark: SparkSession, table: pa.Table, schema: StructType) -> RetainedRows:
-        """Rows that are in memory."""
-        return RetainedRows(frame_of_few(spark, table, schema), True, table)
+    def of(frame: DataFrame, *, are_few: bool) -> RetainedRows:
+        """The rows of a DataFrame."""
+        return RetainedRows(frame.schema, lambda: frame, are_few)
+
+    @staticmethod
+    def in_memory(spark: SparkSession, kept: KeptRows, schema: StructType) -> RetainedRows:
+        """Rows that are in the driver's memory."""
+
+        def find() -> DataFrame:
+            rows = kept.rows(kept.all())
+            if rows is None:
+                return spark.createDataFrame([], schema)
+            return frame_of_few(spark, rows.select(schema.names), schema)
+
+        return RetainedRows(schema, find, True, kept)
 
     @property
-    def schema(self) -> StructType:
-        """The schema of the rows."""
-        return self.frame.schema
+    def frame(self) -> DataFrame:
+        """The rows."""
+        return self.find()
 
-    def collected(self) -> pa.Table:
-        """The rows in memory."""
-        return self.frame.toArrow() if self.table is None else self.table
+    def into_memory(self, key: tuple[str, ...], number: int) -> KeptRows:
+        """The rows in the driver's memory, with this key; read in the micro-batch of this number."""
+        return KeptRows(key).with_rows(self.frame.toArrow(), number) if self.kept is None else self.kept
 
 
 @dataclass(frozen=True)
@@ -67,6 +92,8 @@ class InstantSpan:
         Cached DataFrames that Spark can drop afterwards; filled while it runs.
     ended
         The closed partitions of clauses, by the clauses' keys.
+    number
+        The number of the micro-batch.
     """
 
     since: int | None
@@ -79,6 +106,7 @@ class InstantSpan:
     marks: dict[str, int] = field(default_factory=dict)
     cached: list[DataFrame] = field(default_factory=list)
     ended: Mapping[str, Ended] = field(default_factory=dict)
+    number: int = 0
 
     @property
     def ends(self) -> tuple[int, int]:

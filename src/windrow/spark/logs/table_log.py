@@ -9,7 +9,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from windrow.algebra.time_scale import TimeScale
-from windrow.errors import AnalysisError, Span, UsageError, did_you_mean
+from windrow.errors import AnalysisError, Span, UsageError, did_you_mean, refuse_unknown
 from windrow.spark.errors import raising
 from windrow.spark.jvm.plans import keeps_all_rows
 from windrow.spark.logs.admitted_rows import VIOLATED_BOUND, admitted, admitted_by_patterns
@@ -131,10 +131,7 @@ def of_frame(frame: DataFrame, log: TableLog) -> Stream:
     UsageError
         ``MISSING_PTIME`` for bounds in a log without an order, ``UNKNOWN_OPTION`` for another `on_late`.
     """
-    if log.on_late not in ("keep", "fail"):
-        raise UsageError(
-            f"on_late={log.on_late!r} is unknown", condition="UNKNOWN_OPTION", hint="use 'keep' or 'fail'"
-        )
+    refuse_unknown(f"on_late={log.on_late!r}", log.on_late, ("keep", "fail"), "UNKNOWN_OPTION")
     return replace(_read(frame, log), on_late=log.on_late)
 
 
@@ -193,7 +190,6 @@ def _read(frame: DataFrame, log: TableLog) -> Stream:
             bounds,
             rowtime,
             arrivals=arrivals,
-            on_late=log.on_late,
             table=frame,
         )
     bound_ticks, says = F.lit(None).cast("bigint"), F.lit(False)
@@ -212,22 +208,17 @@ def _read(frame: DataFrame, log: TableLog) -> Stream:
     columns = tuple(name for name in frame.columns if name not in apart)
     own = [*map(quoted, columns), ROWTIME, *names]
     bound_rows = entries.where(F.col(_BOUND).isNotNull()).select(F.col(_BOUND).alias(ROWTIME))
+    stream = Stream(
+        entries.where(F.col(ROWTIME).isNotNull()).select(*own),
+        columns,
+        scale,
+        names,
+        (),
+        rowtime,
+        bound_rows=bound_rows,
+    )
     if log.watermark is not None and log.punctuation is None:
-        rows, arrivals = (
-            entries.where(F.col(ROWTIME).isNotNull()).select(*own),
-            _arrivals(log, scale, entries),
-        )
-        return Stream(
-            rows,
-            columns,
-            scale,
-            names,
-            (),
-            rowtime,
-            bound_rows=bound_rows,
-            arrivals=arrivals,
-            on_late=log.on_late,
-        )
+        return replace(stream, arrivals=_arrivals(log, scale, entries))
     producer = SENDER if log.producer is not None else None
     if log.punctuation is None:
         rows, late = admitted(entries, ROWTIME, _BOUND, ARRIVED, producer)
@@ -244,30 +235,9 @@ def _read(frame: DataFrame, log: TableLog) -> Stream:
             message = "a row is late: its rowtime is below an earlier bound of its producer"
         failed = raising("LATE_ROW", message, "set on_late='keep', which collects late rows")
         whole = rows.unionByName(late.withColumn(ROWTIME, failed)).select(*own)
-        return Stream(
-            whole,
-            columns,
-            scale,
-            names,
-            (),
-            rowtime,
-            bound_rows=bound_rows,
-            arrivals=arrivals,
-            on_late=log.on_late,
-        )
-    late, rows = late.select(*own, VIOLATED_BOUND), rows.select(*own)
-    return Stream(
-        rows,
-        columns,
-        scale,
-        names,
-        (),
-        rowtime,
-        bound_rows=bound_rows,
-        late=late,
-        arrivals=arrivals,
-        on_late=log.on_late,
-    )
+        return replace(stream, frame=whole, arrivals=arrivals)
+    late = late.select(*own, VIOLATED_BOUND)
+    return replace(stream, frame=rows.select(*own), late=late, arrivals=arrivals)
 
 
 def _checked(frame: DataFrame, rowtime: Column) -> Column:

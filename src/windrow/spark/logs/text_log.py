@@ -19,7 +19,7 @@ from pathlib import Path
 from pyspark.sql import functions as F
 
 from windrow.algebra.time_scale import TimeScale
-from windrow.errors import InputError, UsageError
+from windrow.errors import InputError, refuse_unknown
 from windrow.spark.gateway import Gateway
 from windrow.spark.logs.admitted_rows import VIOLATED_BOUND
 from windrow.spark.logs.session_streams import (
@@ -90,10 +90,7 @@ def read_text_log(path: str | Path, *, malformed: str = "fail", width: int | Non
     UsageError
         ``UNKNOWN_OPTION`` for another `malformed`.
     """
-    if malformed not in _MALFORMED:
-        raise UsageError(
-            f"malformed={malformed!r} is unknown", condition="UNKNOWN_OPTION", hint="use 'fail' or 'keep'"
-        )
+    refuse_unknown(f"malformed={malformed!r}", malformed, _MALFORMED, "UNKNOWN_OPTION")
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
     except FileNotFoundError as error:

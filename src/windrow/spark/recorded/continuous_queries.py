@@ -18,7 +18,7 @@ from windrow.algebra.continuous import (
     WindowedStream,
 )
 from windrow.algebra.time_scale import TimeScale, common_scale
-from windrow.errors import AnalysisError, NotSupportedError, ParseError, Span, WindrowError, did_you_mean
+from windrow.errors import NotSupportedError, ParseError, Span, WindrowError, no_column
 from windrow.plan.nodes import Node
 from windrow.plan.reader import NotPlannedError, reason_of
 from windrow.plan.reasons import Reason
@@ -142,15 +142,7 @@ class Runner:
         using = []
         for name, span in query.using:
             if name.lower() not in known:
-                raise AnalysisError(
-                    f"the query has no column {name}",
-                    condition="UNRESOLVED_COLUMN",
-                    sqlstate="42703",
-                    sql=self.sql,
-                    span=span,
-                    hint=did_you_mean(name, list(relation.names))
-                    or f"columns are {', '.join(relation.names)}",
-                )
+                raise no_column("the query has", name, relation.names, sql=self.sql, span=span)
             using.append(known[name.lower()])
         with self.gateway.translated():
             found = relation.stream(query.kind, using)

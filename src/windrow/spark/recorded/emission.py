@@ -32,7 +32,12 @@ from windrow.spark.gateway import Gateway
 from windrow.spark.logs.admitted_rows import VIOLATED_BOUND
 from windrow.spark.logs.session_streams import NUMBER, PTIME, REASON, ROWTIME, SENDER, Stream, StreamArrivals
 from windrow.spark.recorded.emission_plan import PlanReading
-from windrow.spark.recorded.promised_over import ColumnPairs, Promised, closing_columns_of, with_since
+from windrow.spark.recorded.punctuation_times import (
+    ColumnPairs,
+    PunctuationTimes,
+    closing_columns_of,
+    with_since,
+)
 from windrow.spark.recorded.watermark_steps import looked_up, when_above
 from windrow.spark.relations.changelog import changelog, one_sql
 from windrow.spark.relations.relation_of_plan import relation_of_plan
@@ -241,10 +246,10 @@ class Emitted:
 
     def _admitted(self, name: str, rows: DataFrame) -> DataFrame:
         """The rows that no earlier punctuation of the whole stream excludes, also for later producers."""
-        promised = Promised({name: self.streams[name]})
-        promised.take(name, self._arrivals[name].punctuations)
-        own = {column: column for column in promised.lines(name)}
-        since = promised.of(name, own)
+        punctuation = PunctuationTimes({name: self.streams[name]})
+        punctuation.take(name, self._arrivals[name].punctuations)
+        own = {column: column for column in punctuation.lines(name)}
+        since = punctuation.of(name, own)
         if since is None:
             return rows
         return (
@@ -271,8 +276,8 @@ class Emitted:
         inside = [f"c{number}" for number in range(len(names))]
         known = frame.withColumn(COMPLETE, self.is_complete(tick)).toDF(*inside, COMPLETE)
         columns = dict(zip((name.lower() for name in names), inside, strict=True))
-        known, promised = self._with_promised(known, columns)
-        return known.where(F.col(COMPLETE) | (promised <= tick)).select(*inside).toDF(*names)
+        known, punctuation = self._with_punctuation(known, columns)
+        return known.where(F.col(COMPLETE) | (punctuation <= tick)).select(*inside).toDF(*names)
 
     def raw_at(self, tick: int) -> DataFrame:
         """All rows of the query at an instant, with the added columns."""
@@ -321,9 +326,9 @@ class Emitted:
         return bool(self.timed.lineage)
 
     @cached_property
-    def promised(self) -> Promised:
+    def punctuation(self) -> PunctuationTimes:
         """The punctuations of the streams."""
-        found = Promised({each.stream: self.streams[each.stream] for each in self.timed.occurrences})
+        found = PunctuationTimes({each.stream: self.streams[each.stream] for each in self.timed.occurrences})
         for name, arrival in self._arrivals.items():
             found.take(name, arrival.punctuations)
         return found
@@ -334,10 +339,10 @@ class Emitted:
         """The columns of the streams that close the query's rows, as for :func:`closing_columns_of`."""
         return closing_columns_of(self.timed, self.streams, visible, columns)
 
-    def _with_promised(self, frame: DataFrame, columns: Mapping[str, str]) -> tuple[DataFrame, Column]:
+    def _with_punctuation(self, frame: DataFrame, columns: Mapping[str, str]) -> tuple[DataFrame, Column]:
         """Rows, and when punctuation made them complete; `columns` are the query's in the frame."""
         pairs = [
-            (f"__since{place}", self.promised.of(name, own), own)
+            (f"__since{place}", self.punctuation.of(name, own), own)
             for place, name, own in self.closing_columns(frame.schema, columns)
         ]
         times = [F.col(name) for name, _, _ in pairs]
@@ -403,8 +408,8 @@ class Emitted:
             if self._may_punctuate:
                 inside = {name.lower(): own for name, own in zip(found.names, found.columns, strict=True)}
                 own = frame.columns
-                frame, promised = self._with_promised(frame, inside)
-                frame = frame.withColumn(COMPLETE, F.least(COMPLETE, promised)).select(*own)
+                frame, punctuation = self._with_punctuation(frame, inside)
+                frame = frame.withColumn(COMPLETE, F.least(COMPLETE, punctuation)).select(*own)
         if self.how.delay is not None:
             if not self.how.watermark:
                 frame = frame.withColumn(COMPLETE, F.lit(NEVER).cast("bigint"))

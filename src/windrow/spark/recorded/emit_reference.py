@@ -20,7 +20,7 @@ from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.punctuations.regions import Lines
 from windrow.spark.logs.session_streams import PTIME, ROWTIME, Stream
 from windrow.spark.recorded.emission import Emitted
-from windrow.spark.recorded.promised_over import ColumnPairs
+from windrow.spark.recorded.punctuation_times import ColumnPairs
 from windrow.spark.relations.snapshots import frame_of, keys_of
 from windrow.spark.relations.time_varying_relation import AT, TimeVarying, columns_of
 
@@ -99,7 +99,7 @@ def _complete(
     if not query.how.watermark or not rows.num_rows:
         return {}
     first = {group: row for row, group in reversed(list(enumerate(groups)))}
-    promised = _promised(query, rows.take(list(first.values())), names, instants)
+    punctuation = _promised(query, rows.take(list(first.values())), names, instants)
     examples = rows.take(list(first.values()))
     frame = query.gateway.spark.createDataFrame(examples).toDF(*names)
     flags = [query.is_complete(tick).alias(f"f{number}") for number, tick in enumerate(instants)]
@@ -107,7 +107,8 @@ def _complete(
     with query.gateway.translated():
         found = numbered.select(*flags).collect()
     both = [
-        [one or other for one, other in zip(*each, strict=True)] for each in zip(found, promised, strict=True)
+        [one or other for one, other in zip(*each, strict=True)]
+        for each in zip(found, punctuation, strict=True)
     ]
     return dict(zip(first, both, strict=True))
 
@@ -125,7 +126,7 @@ def _promised(
     )
     found = [[query.timed.lineage != ()] * len(instants) for _ in range(examples.num_rows)]
     for _, name, own in query.closing_columns(kinds, columns):
-        punctuations, lines = query.promised.punctuations(name), query.promised.lines(name)
+        punctuations, lines = query.punctuation.punctuations(name), query.punctuation.lines(name)
         rows = _placed(examples, own, lines)
         for row, known in enumerate(rows):
             for number, tick in enumerate(instants):

@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from windrow.algebra.time_scale import TimeScale
-from windrow.errors import AnalysisError, Span, UsageError, did_you_mean
+from windrow.errors import AnalysisError, Span, UsageError, no_column, refuse_unknown
 from windrow.plan.event_time import HIDDEN
 from windrow.spark.arrow import is_orderable
 from windrow.spark.relations.time_varying_relation import AT, DIFF, TimeVarying
@@ -54,12 +54,7 @@ def changelog(
     AnalysisError
         ``UNRESOLVED_COLUMN``, ``AMBIGUOUS_REFERENCE``, ``UNORDERABLE_TYPE`` of the key.
     """
-    if envelope not in ENVELOPES:
-        raise UsageError(
-            f"envelope {envelope!r} is unknown",
-            condition="UNKNOWN_ENVELOPE",
-            hint=did_you_mean(envelope, ENVELOPES) or f"envelopes are {', '.join(ENVELOPES)}",
-        )
+    refuse_unknown(f"envelope {envelope!r}", envelope, ENVELOPES, "UNKNOWN_ENVELOPE")
     if key and envelope not in _WITH_UPDATES:
         raise UsageError(
             f"envelope {envelope} has no updates, and so takes no key",
@@ -134,13 +129,7 @@ def _column(relation: TimeVarying, name: str, span: Span | None) -> str:
         if known.lower() == name.lower()
     ]
     if not found:
-        raise AnalysisError(
-            f"the relation has no column {name}",
-            condition="UNRESOLVED_COLUMN",
-            sqlstate="42703",
-            span=span,
-            hint=did_you_mean(name, relation.names) or f"columns are {', '.join(relation.names)}",
-        )
+        raise no_column("the relation has", name, relation.names, span=span)
     if len(found) > 1:
         raise AnalysisError(
             f"the relation has {len(found)} columns {name}",

@@ -26,8 +26,6 @@ __all__ = ["joined", "marked", "valued"]
 _SPARK_JOINS = {"left": "LEFT JOIN", "semi": "LEFT SEMI JOIN", "anti": "LEFT ANTI JOIN"}
 _RIGHT = "__right"
 
-_NO_KEYS = (ArrayType, MapType, StructType, VariantType)
-
 Keys = Sequence[tuple[str, str]]
 
 

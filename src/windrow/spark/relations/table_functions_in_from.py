@@ -13,10 +13,10 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql.types import DayTimeIntervalType, LongType, StructType
 
-from windrow.algebra.names import verbatim
+from windrow.algebra.names import piece_of
 from windrow.algebra.rewriting.time_windows_as_sql import TICKS, TimeWindow, windowed
 from windrow.algebra.time_scale import TimeScale
-from windrow.errors import AnalysisError, NotSupportedError, UsageError, did_you_mean
+from windrow.errors import AnalysisError, NotSupportedError, UsageError, no_column
 from windrow.kernels.reference.time_windows import windows_of
 from windrow.kernels.sorting import comparable
 from windrow.spark.analysis.evaluated_lengths import ticks_of
@@ -112,10 +112,7 @@ class TableFunctions:
         return SqlText.of(*parts, self._determined.get(stop, ""))
 
     def _piece(self, start: int, stop: int) -> SqlText:
-        if start >= stop:
-            return SqlText()
-        span = self.tokens.span(start, stop)
-        return SqlText.of(verbatim(self.tokens, span.start, span.stop), " ")
+        return piece_of(self.tokens, start, stop, " ")
 
     def _relation(self, call: FunctionCall) -> SqlText:
         """The text that replaces a call, with a generated alias if it has none."""
@@ -283,13 +280,8 @@ def time_window(
     known = {name.lower(): name for name in fields.names}
     for at in (call.time, *call.keys):
         if tokens[at].name.lower() not in known:
-            raise AnalysisError(
-                f"the table has no column {tokens[at].name}",
-                condition="UNRESOLVED_COLUMN",
-                sqlstate="42703",
-                sql=tokens.sql,
-                span=tokens[at].span,
-                hint=did_you_mean(tokens[at].name, fields.names) or f"columns are {', '.join(fields.names)}",
+            raise no_column(
+                "the table has", tokens[at].name, fields.names, sql=tokens.sql, span=tokens[at].span
             )
     time = known[tokens[call.time].name.lower()]
     kind = fields[time].dataType.simpleString()
@@ -319,8 +311,7 @@ def time_window(
 
 def _constant(gateway: Gateway, tokens: TokenList, at: Range) -> Any:
     """The value of an expression without columns."""
-    span = tokens.span(*at)
-    found = gateway.sql(SqlText.of("SELECT ", verbatim(tokens, span.start, span.stop), " AS value"))
+    found = gateway.sql(SqlText.of("SELECT ", piece_of(tokens, *at), " AS value"))
     kind = found.schema[0].dataType
     if "interval" in kind.simpleString() and not isinstance(kind, DayTimeIntervalType):
         raise _invalid(tokens, at, "months have no fixed length", "write days, hours, minutes or seconds")

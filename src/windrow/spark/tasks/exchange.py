@@ -28,7 +28,6 @@ from windrow.spark.tasks.to_shards import to_shards
 __all__ = ["MESSAGES", "as_runtime_error", "in_worker", "run_fragment"]
 
 MESSAGES = f"{CELL} int, {KIND} int, {NUMBER} bigint, {CHUNK} binary"
-Step = Callable[[Fragment, Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 def run_fragment(

@@ -60,7 +60,7 @@ def _advanced(state: WatermarkState, ordering: Ordering, entries: Entries) -> De
     at, width = 0, _STRETCH
     while at < len(entries):
         part = entries.part(at, at + width)
-        judged = _judged(running, part, broken[at : at + width])
+        judged = _decide_at_once(running, part, broken[at : at + width])
         stop = at + len(judged.decision)
         decision[at:stop], violated[at:stop] = judged.decision, judged.violated
         before[at:stop] = judged.before
@@ -233,7 +233,7 @@ class _Groups:
         return following
 
 
-def _judged(running: _Swift, entries: Entries, broken: Bools) -> _Judged:
+def _decide_at_once(running: _Swift, entries: Entries, broken: Bools) -> _Judged:
     """The decisions of the first entries, up to the first at which a producer enters or leaves.
 
     Rows that are `broken` match a punctuation of their producer.

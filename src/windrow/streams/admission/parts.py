@@ -19,7 +19,7 @@ from windrow.streams.admission.future import Future
 from windrow.streams.admission.watermark import Ordering, Standing, WatermarkState
 from windrow.streams.entries import FOREVER, NO_BOUND, Decision
 
-__all__ = ["Ahead", "BatchPart", "Refused", "Said", "judged"]
+__all__ = ["Ahead", "BatchPart", "Refused", "Said", "judge_part"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -67,14 +67,14 @@ class BatchPart:
     ----------
     seen
         The greatest rowtime of its rows; `NO_BOUND` if there is none.
-    promised
+    bound
         The greatest bound of its entries; `NO_BOUND` if there is none.
     highest
         The greatest rowtime of the rows that are not below an earlier bound of the part.
     """
 
     seen: int = NO_BOUND
-    promised: int = NO_BOUND
+    bound: int = NO_BOUND
     highest: int = NO_BOUND
 
     def read(self, rowtimes: Ints, bounds: Ints | None) -> tuple[BatchPart, Ints, Ints]:
@@ -88,14 +88,14 @@ class BatchPart:
             `NO_BOUND` for entries without a bound; None if no entry has one.
         """
         seen = _before(self.seen, rowtimes)
-        promised = np.full(len(rowtimes), self.promised) if bounds is None else _before(self.promised, bounds)
-        stands = rowtimes[rowtimes >= promised]
+        earlier = np.full(len(rowtimes), self.bound) if bounds is None else _before(self.bound, bounds)
+        stands = rowtimes[rowtimes >= earlier]
         part = BatchPart(
             int(rowtimes.max(initial=self.seen)),
-            self.promised if bounds is None else int(bounds.max(initial=self.promised)),
+            self.bound if bounds is None else int(bounds.max(initial=self.bound)),
             int(stands.max(initial=self.highest)),
         )
-        return part, seen, promised
+        return part, seen, earlier
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,20 +103,20 @@ class Said:
     """The summary of all entries so far: the greatest rowtime and bound, and whether a row was admitted."""
 
     seen: int = NO_BOUND
-    promised: int = NO_BOUND
+    bound: int = NO_BOUND
     started: bool = False
 
     def then(self, part: BatchPart) -> Said:
         """The summary of these entries and of the next part."""
-        started = self.started or (part.highest != NO_BOUND and part.highest >= self.promised)
-        return Said(max(self.seen, part.seen), max(self.promised, part.promised), started)
+        started = self.started or (part.highest != NO_BOUND and part.highest >= self.bound)
+        return Said(max(self.seen, part.seen), max(self.bound, part.bound), started)
 
     def watermark(self, ordering: Ordering) -> int | None:
         """The stream's watermark after them; None while there is none."""
         if not self.started:
-            return FOREVER if self.promised == FOREVER else None
-        bound = self._standing(ordering).bound
-        return None if bound == NO_BOUND else bound
+            return FOREVER if self.bound == FOREVER else None
+        least = self._standing(ordering).bound
+        return None if least == NO_BOUND else least
 
     def state(self, ordering: Ordering, rows: int, refused: Refused) -> WatermarkState:
         """The state of the stream's watermark, after so many rows of which these were refused."""
@@ -135,12 +135,12 @@ class Said:
         )
 
     def _standing(self, ordering: Ordering) -> Standing:
-        promised, estimated = _bounds(ordering, np.array([self.seen]), np.array([self.promised]))
-        return Standing(True, int(promised[0]), int(estimated[0]), self.seen)
+        firm, estimated = _bounds(ordering, np.array([self.seen]), np.array([self.bound]))
+        return Standing(True, int(firm[0]), int(estimated[0]), self.seen)
 
 
-def judged(
-    ordering: Ordering, before: Said, rowtimes: Ints, seen: Ints, promised: Ints
+def judge_part(
+    ordering: Ordering, before: Said, rowtimes: Ints, seen: Ints, bounds: Ints
 ) -> tuple[npt.NDArray[np.int8], Ints]:
     """Decide on the rows of a part; return the decisions, and the bound that each refused row is below.
 
@@ -148,10 +148,10 @@ def judged(
     ----------
     before
         The summary of the entries before the part.
-    seen, promised
+    seen, bounds
         The greatest rowtime and bound in the part before each row.
     """
-    firm, estimates = _bounds(ordering, np.maximum(seen, before.seen), np.maximum(promised, before.promised))
+    firm, estimates = _bounds(ordering, np.maximum(seen, before.seen), np.maximum(bounds, before.bound))
     decision = np.full(len(rowtimes), Decision.ADMITTED, np.int8)
     decision[rowtimes < estimates] = Decision.LATE
     decision[rowtimes < firm] = Decision.REJECTED
@@ -159,14 +159,14 @@ def judged(
     return decision, np.where(decision == Decision.ADMITTED, NO_BOUND, violated)
 
 
-def _bounds(ordering: Ordering, seen: Ints, promised: Ints) -> tuple[Ints, Ints]:
+def _bounds(ordering: Ordering, seen: Ints, firm: Ints) -> tuple[Ints, Ints]:
     """The bounds, and the estimates."""
     nothing = np.full(len(seen), NO_BOUND)
     if ordering.lag is None:
-        return promised, nothing
+        return firm, nothing
     # no rowtime less a lag is below all bounds
     implied = np.where(seen < NO_BOUND + ordering.lag, NO_BOUND, seen - ordering.lag)
-    return (np.maximum(promised, implied), nothing) if ordering.is_promise else (promised, implied)
+    return (np.maximum(firm, implied), nothing) if ordering.is_promise else (firm, implied)
 
 
 def _before(first: int, values: Ints) -> Ints:

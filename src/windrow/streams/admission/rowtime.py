@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow.errors import AnalysisError, InputError, UsageError, did_you_mean
+from windrow.errors import AnalysisError, InputError, UsageError, did_you_mean, no_column
 from windrow.streams.entries import FOREVER, NO_BOUND, Ints
 
 __all__ = ["Rowtime"]
@@ -58,12 +58,7 @@ class Rowtime:
         """
         found = {name.lower(): name for name in schema.names}.get(column.lower())
         if found is None:
-            raise AnalysisError(
-                f"the rows have no column {column}",
-                condition="UNKNOWN_ROWTIME",
-                sqlstate="42703",
-                hint=did_you_mean(column, schema.names) or f"columns are {', '.join(schema.names)}",
-            )
+            raise no_column("the rows have", column, schema.names, condition="UNKNOWN_ROWTIME")
         kind = schema.field(found).type
         own = _own_unit(kind)
         if own is None or (unit is not None and not pa.types.is_integer(kind)):

@@ -356,7 +356,7 @@ class Running:
         if is_newcomer:
             firm, estimated = max(known.firm, self.state.firm_at), max(known.estimated, self.state.at)
             known = replace(known, firm=firm, estimated=estimated)
-        decision, violated = _judged(kind, known, at, is_broken=is_broken)
+        decision, violated = _decision(kind, known, at, is_broken=is_broken)
         if is_newcomer and kind == EntryKind.ROW and decision != Decision.ADMITTED:
             self._count(kind, decision)
             return decision, violated
@@ -421,7 +421,7 @@ def _moved(state: WatermarkState, producers: Mapping[str, Standing]) -> Watermar
     return replace(state, at=at, firm_at=firm, producers=relevant)
 
 
-def _judged(kind: int, known: Standing, at: int, *, is_broken: bool) -> tuple[Decision, int]:
+def _decision(kind: int, known: Standing, at: int, *, is_broken: bool) -> tuple[Decision, int]:
     """The decision about an entry of a producer with these bounds."""
     if kind == EntryKind.ROW:
         if at < known.firm:

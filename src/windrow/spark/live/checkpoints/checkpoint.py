@@ -263,7 +263,7 @@ class Checkpoint:
                 retained.frame.write.parquet(uri(pending / name))
                 written_to(pending / name)
                 continue
-            table = retained.collected()
+            table = retained.frame.toArrow()
             with pa.ipc.new_file(pending / name, table.schema) as file:
                 file.write_table(table)
         for path in pending.rglob("*"):
@@ -316,6 +316,14 @@ class Checkpoint:
             file.write_table(rows)
         flush(path)
         self._checksums[path.name] = checksum_of(path)
+
+    def write_chunks(
+        self, name: str, counts: Mapping[int, int], new: Mapping[int, pa.Table]
+    ) -> dict[str, int]:
+        """Write the new ones of some chunks; all, with these numbers of rows, as a manifest names them."""
+        for chunk, rows in new.items():
+            self.write_chunk(name, chunk, rows)
+        return {str(chunk): count for chunk, count in counts.items()}
 
     def read_chunk(self, name: str, chunk: int) -> pa.Table:
         """Read the rows of such a file.

@@ -1,5 +1,5 @@
 """Live queries on Spark's executors: rows are divided by their keys into *buckets*, and Spark's state store
-keeps the state of each bucket.
+retains the state of each bucket.
 
     entries ─ pack ─▶ packets ─ groupBy(bucket).transformWithState ─▶ packets ─ unpack ─▶ changes
 

@@ -25,7 +25,7 @@ from windrow.spark.live.executors.bucket_task import BucketTask, TaskStream
 from windrow.spark.live.executors.packing import BOUNDED, LATE_AT, LIMIT, SEEN
 from windrow.spark.live.input.arrivals import VIOLATED
 from windrow.spark.logs.session_streams import REASON
-from windrow.streams.admission.parts import BatchPart, Said, judged
+from windrow.streams.admission.parts import BatchPart, Said, judge_part
 from windrow.streams.entries import BEFORE, NO_BOUND, Decision, reasons
 
 __all__ = ["advanced"]
@@ -122,7 +122,7 @@ def advanced(task: BucketTask, store: Store, packets: Iterable[Packet]) -> Itera
         side = note["side"]
         place = task.sides[side].stream
         stream = task.streams[place]
-        found = _judged(stream, bucket.state, from_bytes(data), before[place, json.dumps(note["order"])])
+        found = _judge(stream, bucket.state, from_bytes(data), before[place, json.dumps(note["order"])])
         wrong = [found.late, bucket.state.take(side, found.admitted, moment)]
         if task.sides[side].is_first:
             _count(bucket, account, place, found.decision)
@@ -157,7 +157,7 @@ def _said_before(
         said = bucket.said.get(place, Said())
         for note in sorted((one for one in notes if one["stream"] == place), key=lambda one: one["order"]):
             before[place, json.dumps(note["order"])] = said
-            said = said.then(BatchPart(note["seen"], note["promised"], note["highest"]))
+            said = said.then(BatchPart(note["seen"], note["bound"], note["highest"]))
             if note["ahead"]:
                 known = bucket.quarantined_bounds
                 known[place] = known.get(place, 0) + note["ahead"]
@@ -174,11 +174,11 @@ class _Judged:
     decision: npt.NDArray[np.int8]
 
 
-def _judged(stream: TaskStream, state: BucketState, rows: pa.Table, before: Said) -> _Judged:
+def _judge(stream: TaskStream, state: BucketState, rows: pa.Table, before: Said) -> _Judged:
     at, seen = (rows.column(name).to_numpy() for name in (stream.rowtime, SEEN))
     has_bounds = BOUNDED in rows.column_names
     bounded = rows.column(BOUNDED).to_numpy() if has_bounds else np.full(len(seen), NO_BOUND)
-    decision, violated = judged(stream.ordering, before, at, seen, bounded)
+    decision, violated = judge_part(stream.ordering, before, at, seen, bounded)
     if LIMIT in rows.column_names:
         limits = rows.column(LIMIT).combine_chunks()
         is_ahead = np.asarray(limits.is_valid())

@@ -73,7 +73,7 @@ class BucketAccount:
 
 def as_data(said: Mapping[int, Said]) -> dict[int, tuple[int, int, bool]]:
     """What streams have said, as data."""
-    return {place: (one.seen, one.promised, one.started) for place, one in said.items()}
+    return {place: (one.seen, one.bound, one.started) for place, one in said.items()}
 
 
 def _by_number(values: Any) -> Any:

@@ -32,7 +32,7 @@ FEWEST = 10_000
 
 
 class Store(Protocol):
-    """Where a bucket is kept between micro-batches: one text, and bytes by name and number."""
+    """Where a bucket is retained between micro-batches: one text, and bytes by name and number."""
 
     def text(self) -> str | None:
         """The text; None before there is one."""
@@ -117,7 +117,7 @@ class StoredChunks:
         return {str(chunk): count for chunk, count in rows.items()}
 
     def read(self, store: Store, chunks: Mapping[str, int]) -> dict[int, pa.Table]:
-        """What is in the chunks that were kept."""
+        """What is in the chunks that were retained."""
         data = {int(chunk): store.read(self.name, int(chunk)) for chunk in chunks}
         self.sizes = {chunk: len(one) for chunk, one in data.items()}
         return {chunk: from_bytes(one) for chunk, one in data.items()}
@@ -153,7 +153,7 @@ class BucketWindow:
         return self._chunks.keep(store, self.state.chunks, new)
 
     def read(self, store: Store, chunks: Mapping[str, int]) -> dict[int, tuple[int, pa.Table]]:
-        """Of each chunk that was kept how many rows it had, and what is in it."""
+        """Of each chunk that was retained how many rows it had, and what is in it."""
         tables = self._chunks.read(store, chunks)
         return {chunk: (chunks[str(chunk)], table) for chunk, table in tables.items()}
 

@@ -34,7 +34,7 @@ _SMALL = 1 << 16
 """Bytes of a packet that comes to the driver with its note."""
 
 _STATE = "kept."
-"""What the names of counts begin with that are of what is kept."""
+"""What the names of counts begin with that are of what is retained."""
 _OF_EACH = ("rows", "bytes", "oldest")
 _OPERATORS = "operators"
 
@@ -51,8 +51,9 @@ class _InAll:
 class ExecutorSteps(Steps):
     """As :class:`windrow.spark.live.micro_batches.steps.Steps`, which says what it takes.
 
-    A micro-batch is the output of the buckets: their state is in Spark's state store, of which Spark keeps
-    the version that belongs to the micro-batch. What is kept here is the account, and where late rows are.
+    A micro-batch is the output of the buckets: their state is in Spark's state store, of which Spark retains
+    the version that belongs to the micro-batch. What is retained here is the account, and where late rows
+    are.
     """
 
     settings = MappingProxyType(STATE_STORE)
@@ -152,7 +153,7 @@ class ExecutorSteps(Steps):
         return self._target.write(self._graph.changes(batch), number) or 0
 
     def state(self) -> QueryState:
-        """What is kept after the last step."""
+        """What is retained after the last micro-batch."""
         step = self._checkpoint.last()
         state = self._state(step)
         if isinstance(self._plan, EmittedPlan):
@@ -202,7 +203,7 @@ class ExecutorSteps(Steps):
         return found
 
     def _state_counts(self, accounts: Sequence[BucketAccount]) -> dict[str, int]:
-        """What is kept in all buckets, by name."""
+        """What is retained in all buckets, by name."""
         found: dict[str, int] = {}
 
         def note(name: str, rows: Iterable[int], size: int | None, oldest: Iterable[int | None]) -> None:

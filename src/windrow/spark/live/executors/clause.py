@@ -9,13 +9,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windrow.kernels.advance.kept_rows import GONE, KeptRows
 from windrow.kernels.incremental import Program, Run
 from windrow.spark.live.executors.bucket_account import BucketAccount
 from windrow.spark.live.executors.bucket_state import Moment, Store, StoredChunks, not_here
 from windrow.spark.live.executors.bucket_task import BucketTask
 from windrow.spark.live.micro_batches.around_clause import keyed_by
-from windrow.spark.live.micro_batches.clause_rows import ClauseRows
-from windrow.spark.live.micro_batches.retained_rows import GONE, KeptRows
+from windrow.spark.live.micro_batches.clause_state import rows_before
 from windrow.spark.live.operators.clause_operator import ClauseKernel
 from windrow.spark.live.reports.state_table import retained_of
 from windrow.spark.logs.session_streams import ROWTIME
@@ -48,17 +48,16 @@ class BucketClause:
 
     def begin(self, task: BucketTask) -> ClauseInBucket:
         """A clause of which no row has come."""
-        rows = ClauseRows(KeptRows(()), KeptRows(self.kernel.growing.partition))
-        return ClauseInBucket(task, self, rows)
+        return ClauseInBucket(task, self, KeptRows(()), KeptRows(self.kernel.growing.partition))
 
     def again(self, task: BucketTask, stored: Mapping[str, Any], store: Store) -> ClauseInBucket:
         """What was retained."""
         state = self.begin(task)
         found = {name: state.chunks[name].read(store, chunks) for name, chunks in stored["chunks"].items()}
-        waits, kept = (
+        state.waits, state.kept = (
             KeptRows.read(rows.key, found[name], found[f"{name}{GONE}"]) for name, rows in state.named()
         )
-        state.rows, state.frontier = ClauseRows(waits, kept), stored["frontier"]
+        state.frontier = stored["frontier"]
         return state
 
 
@@ -68,8 +67,8 @@ class ClauseInBucket:
 
     Attributes
     ----------
-    rows
-        The rows.
+    waits, kept
+        The rows that wait for the watermark, and those of windows and matches that are not final.
     frontier
         The watermark up to which windows and matches have been emitted.
     chunks
@@ -78,7 +77,8 @@ class ClauseInBucket:
 
     task: BucketTask
     work: BucketClause
-    rows: ClauseRows
+    waits: KeptRows
+    kept: KeptRows
     frontier: int | None = None
     chunks: dict[str, StoredChunks] = field(init=False)
     admitted: list[pa.Table] = field(init=False, default_factory=list)
@@ -93,7 +93,7 @@ class ClauseInBucket:
 
     def named(self) -> tuple[tuple[str, KeptRows], ...]:
         """What is retained, by the names under which it is stored."""
-        return (_WAITS, self.rows.waits), (_RETAINED, self.rows.kept)
+        return (_WAITS, self.waits), (_RETAINED, self.kept)
 
     @property
     def size(self) -> int:
@@ -115,17 +115,18 @@ class ClauseInBucket:
         came = pa.concat_tables([self.work.schema.empty_table(), *admitted])
         until, kernel = self.task.frontier(moment.said), self.work.kernel
         moves = until is not None and (self.frontier is None or until > self.frontier)
-        due, self.rows = self.rows.due(came, until if moves else None, moment.number)
+        is_due = rows_before(until) if moves and until is not None else None
+        due, self.waits = self.waits.due(came, is_due, moment.number)
         if not moves:
             return None
         self.frontier, account.used = until, due.num_rows
         keyed, moves = keyed_by(self.run, due), kernel.moves_by_time(until)
-        output, self.rows = self.rows.advanced(kernel, keyed, until, moment.number, moves=moves)
+        output, self.kept = kernel.step(self.kept, keyed, until, moment.number, moves=moves)
         return output
 
     def keep(self, store: Store, number: int) -> dict[str, Any]:
         """Store what is new."""
-        self.rows = self.rows.merged(number)
+        self.waits, self.kept = self.waits.merged(number), self.kept.merged(number)
         stored = {
             kind: self.chunks[kind].keep(store, counts, new)
             for name, rows in self.named()
@@ -135,12 +136,11 @@ class ClauseInBucket:
 
     def report(self, account: BucketAccount) -> None:
         """Say what is retained."""
-        waits, kept = self.rows.waits, self.rows.kept
         (side,) = self.task.sides
-        firsts = [pc.min(rows.column(ROWTIME)).as_py() for rows in waits.tables(ROWTIME)]
-        account.waiting[side.stream] = len(waits)
+        firsts = [pc.min(rows.column(ROWTIME)).as_py() for rows in self.waits.tables(ROWTIME)]
+        account.waiting[side.stream] = len(self.waits)
         account.oldest_waiting[side.stream] = min((one for one in firsts if one is not None), default=None)
         size = sum(self.chunks[name].size for name in (_RETAINED, f"{_RETAINED}{GONE}"))
         rowtimes = self.work.rowtimes
-        found = retained_of(kept.tables(*rowtimes), size, self.work.kernel.scale, rowtimes)
+        found = retained_of(self.kept.tables(*rowtimes), size, self.work.kernel.scale, rowtimes)
         account.retained[0], account.oldest[0], account.size[0] = found.rows, found.oldest, size

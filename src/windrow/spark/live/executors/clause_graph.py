@@ -25,7 +25,7 @@ from windrow.spark.live.executors.unpacking import Unchanged, outputs
 from windrow.spark.live.input.entry_columns import entries_of, in_one, inside
 from windrow.spark.live.micro_batches.around_clause import AroundClause, chosen_of
 from windrow.spark.live.operators.incremental import in_memory
-from windrow.spark.live.plans.clause_plan import SequencePlan
+from windrow.spark.live.plans.clause_plan import ClausePlan
 from windrow.spark.logs.session_streams import ROWTIME
 from windrow.spark.runtime.interpreter import map_in_arrow
 from windrow.spark.tasks.exchange import in_worker
@@ -37,7 +37,7 @@ __all__ = ["ClauseGraph"]
 class ClauseGraph(Graph):
     """As :class:`.packets.Graph`; made by :func:`.graph.graph_of`, where there is no reason against it."""
 
-    plan: SequencePlan
+    plan: ClausePlan
 
     @cached_property
     def why_not(self) -> str | None:

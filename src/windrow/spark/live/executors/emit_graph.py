@@ -204,7 +204,7 @@ class EmitGraph(Graph):
         elif program.envelope == "one-sql":
             output = program.columns
         else:
-            output = tuple(column for _, column in program.kept)
+            output = tuple(column for _, column in program.visible)
         marked = dict.fromkeys(leaves, pa.schema([(MARK, pa.int64())]))
         found = keys_of(program.program, leaves, output, marked)
         is_of_each = undivided(program.program) and program.program.beginning is None

@@ -28,7 +28,7 @@ from windrow.spark.live.executors.bucket_state import BucketWindow, Carry, Momen
 from windrow.spark.live.executors.bucket_task import BucketTask
 from windrow.spark.live.executors.over import Endings
 from windrow.spark.live.input.arrivals import VIOLATED
-from windrow.spark.live.micro_batches.emit_in_memory import SETTLED_FROM
+from windrow.spark.live.micro_batches.emit_in_memory import FINAL_FROM
 from windrow.spark.live.micro_batches.late_for_groups import late_by
 from windrow.spark.live.operators.emit_program import EmitProgram, EmitRun, EmitSource
 from windrow.spark.live.operators.flow import unstable
@@ -41,7 +41,7 @@ __all__ = ["SPARE", "Emits", "Emitting", "Judge"]
 
 _MARKS = "marks"
 SPARE = 1_000_000
-"""Operators that have taken so many rows more than twice those that are kept are made anew."""
+"""Operators that have taken so many rows more than twice those that are retained are made anew."""
 _MARK_SCHEMA = pa.schema([("stream", pa.string()), ("at", pa.int64()), ("mark", pa.int64())])
 
 
@@ -260,7 +260,7 @@ class Emitting:
             return
         for at, (side, one) in enumerate(zip(self.task.sides, self.windows, strict=True)):
             retained = one.state.retained
-            if len(retained) >= max(2 * self._left[at], SETTLED_FROM):
+            if len(retained) >= max(2 * self._left[at], FINAL_FROM):
                 over = self.work.endings[self.task.streams[side.stream].name].of(
                     retained.rows, watermark[-1][1]
                 )
@@ -287,7 +287,7 @@ class Emitting:
         """What is emitted by rows of each source from one processing time, which is left out, to another."""
         since, _ = span
         self._taken += sum(table.num_rows for table in rows)
-        return self.run.step(rows, self.reached(self.known), span, self.origin if since is None else None)
+        return self.run.advance(rows, self.reached(self.known), span, self.origin if since is None else None)
 
     def _move(self, moment: Moment) -> None:
         """Note how far streams are known now."""
@@ -307,7 +307,7 @@ class Emitting:
             self.marks.state = _with(self.marks.state, table, moment.number * PER_MICRO_BATCH)
 
     def all_known(self) -> dict[str, Marks]:
-        """All that is kept of how far streams were known."""
+        """All that is retained of how far streams were known."""
         known: dict[str, Marks] = {stream.name: [] for stream in self.task.streams}
         columns = [column.to_pylist() for column in self.marks.state.retained.rows.columns]
         for name, at, mark in zip(*columns, strict=True):
@@ -362,7 +362,7 @@ def _nothing(schema: pa.Schema) -> InputState:
 
 
 def _with(state: InputState, rows: pa.Table, chunk: int) -> InputState:
-    """With more rows, which are kept in a chunk."""
+    """With more rows, which are retained in a chunk."""
     if not rows.num_rows:
         return state
     count = rows.num_rows

@@ -8,7 +8,7 @@ from windrow.spark.live.executors.emit_graph import EmitGraph
 from windrow.spark.live.executors.packets import Graph
 from windrow.spark.live.executors.window_graph import WindowGraph
 from windrow.spark.live.micro_batches.around_clause import why_not_one_clause
-from windrow.spark.live.plans.clause_plan import SequencePlan
+from windrow.spark.live.plans.clause_plan import ClausePlan
 from windrow.spark.live.plans.emit_queries import EmittedPlan
 from windrow.spark.live.plans.live_plan import ContinuousPlan, LivePlan
 from windrow.spark.logs.live_source import PRODUCER
@@ -34,7 +34,7 @@ def _graph(plan: LivePlan, envelope: str, buckets: int) -> Graph | str:
     """The graph of a query, or what of it cannot be run on executors."""
     if plan.gateway.is_connect:
         return "Spark Connect"
-    if not isinstance(plan, (ContinuousPlan, EmittedPlan, SequencePlan)):
+    if not isinstance(plan, (ContinuousPlan, EmittedPlan, ClausePlan)):
         return "operators over whole streams"
     for name in sorted(plan.streams):
         why = _why_not_stream(plan.catalog.streams[name])
@@ -43,15 +43,15 @@ def _graph(plan: LivePlan, envelope: str, buckets: int) -> Graph | str:
     if isinstance(plan, EmittedPlan):
         graph = EmitGraph(plan, buckets, envelope)
         return graph.why_not or graph
-    if isinstance(plan, SequencePlan):
+    if isinstance(plan, ClausePlan):
         clause = ClauseGraph(plan, buckets, envelope)
         return why_not_one_clause(plan) or clause.why_not or clause
     if plan.follows:
         return "windows or matches that it follows"
-    if plan.not_staged is not None:
-        return plan.not_staged
-    assert plan.stage is not None
-    windows = WindowGraph(plan, buckets, envelope, plan.stage)
+    if plan.why_not_in_memory is not None:
+        return plan.why_not_in_memory
+    assert plan.windowed is not None
+    windows = WindowGraph(plan, buckets, envelope, plan.windowed)
     return windows.why_not or windows
 
 
@@ -63,7 +63,7 @@ def _why_not_stream(stream: Stream) -> str | None:
     if PRODUCER in live.declared:
         return "a stream of several producers"
     if PATTERN in live.declared:
-        return "promises by patterns"
+        return "punctuation"
     return "a stream that may be idle" if live.idle is not None else None
 
 

@@ -195,7 +195,9 @@ def _bounds_ahead(stream: TaskStream, entries: pa.Table, bounds: Ints, ahead: Ah
 
 
 def _travelling(task: BucketTask, side: TaskSide) -> list[str]:
-    """The columns of entries that a window's rows have: what is kept, and of the first window all others."""
+    """The columns of entries that a window's rows have: what is retained, and of the first window all
+    others.
+    """
     stream = task.streams[side.stream]
     whole = stream.columns.values() if side.is_first else ()
     return list(dict.fromkeys([stream.rowtime, *side.columns.values(), *whole]))

@@ -28,7 +28,7 @@ class BucketProcessor(StatefulProcessor):
         self._task, self._sql = task, sql
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        """Name what is kept."""
+        """Name what is retained."""
         self._text = handle.getValueState("bucket", "text string")
         self._bytes = handle.getMapState("chunks", "name string, number bigint, piece int", "data binary")
 

@@ -1,4 +1,4 @@
-"""The graph of CQL of one block over windows of live streams."""
+"""The graph of CQL over windows of live streams."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from windrow.spark.live.executors.programs import Key, key_labels, keys_of, with
 from windrow.spark.live.executors.unpacking import Shape, outputs, rows_of_groups
 from windrow.spark.live.executors.windowed import BucketWindows, OverWindows
 from windrow.spark.live.input.entry_columns import STREAM, entries_of, in_one, inside
-from windrow.spark.live.micro_batches.windowed_columns import StageColumns
+from windrow.spark.live.micro_batches.windowed_columns import WindowedColumns
 from windrow.spark.live.operators.envelopes import IN_MEMORY
 from windrow.spark.live.operators.flow import computed_elsewhere
 from windrow.spark.live.operators.incremental import in_memory
@@ -38,19 +38,19 @@ __all__ = ["WindowGraph"]
 class WindowGraph(Graph):
     """As :class:`.packets.Graph`; made by :func:`.graph.graph_of`."""
 
-    stage: WindowedQuery
+    windowed: WindowedQuery
 
     @cached_property
     def sides(self) -> Sequence[Side]:
         """The windows."""
         made = []
-        for side, key in zip(self.stage.sides, self._keys, strict=True):
+        for side, key in zip(self.windowed.sides, self._keys, strict=True):
             made.append(Side(side.name, side.stream, key, key_labels(key, side.columns)))
         return made
 
     @cached_property
     def _keys(self) -> tuple[Key, ...]:
-        return _keys(self.stage) if self._flow is None else self._keys_of_flow
+        return _keys(self.windowed) if self._flow is None else self._keys_of_flow
 
     @cached_property
     def why_not(self) -> str | None:
@@ -59,8 +59,8 @@ class WindowGraph(Graph):
 
     @cached_property
     def _flow(self) -> WindowFlow | None:
-        """Of other plans than one block: their operators."""
-        query = self.stage.flows
+        """The operators of a plan that is no single :class:`WindowOperator`."""
+        query = self.windowed.flows
         return None if query is None else WindowFlow(self._gateway, query, Path("of-a-plan-alone"))
 
     @cached_property
@@ -74,7 +74,7 @@ class WindowGraph(Graph):
     @property
     def _windows(self) -> list[str]:
         """The keys of the windows of such a plan, in the order of the sides."""
-        return [] if self.stage.flows is None else [item.key for item in self.stage.flows.windows()]
+        return [] if self.windowed.flows is None else [item.key for item in self.windowed.flows.windows()]
 
     @cached_property
     def _keys_of_flow(self) -> tuple[Key, ...]:
@@ -86,7 +86,7 @@ class WindowGraph(Graph):
         assert flow is not None
         assert over is not None
         leaves, missing = dict[int, pa.Schema](), dict[int, pa.Schema]()
-        for side, leaf, read in zip(self.stage.sides, over.leaves, over.reads, strict=True):
+        for side, leaf, read in zip(self.windowed.sides, over.leaves, over.reads, strict=True):
             own = read if side.window.rows is None else [one for one in side.window.partition if one in read]
             leaves[leaf] = pa.schema([side.schema.field(name) for name in own])
             if side.window.rows is None:
@@ -96,37 +96,37 @@ class WindowGraph(Graph):
     @property
     def result(self) -> StructType:
         """The columns of the query."""
-        return self.stage.result
+        return self.windowed.result
 
     def entries(self, frames: Mapping[str, DataFrame] | None = None) -> tuple[DataFrame, BucketTask]:
         """As :meth:`.packets.Graph.entries`."""
         frame = in_one(entries_of(self.streams, frames))
-        columns = StageColumns(self._gateway, self.plan.catalog, self.stage)
+        columns = WindowedColumns(self._gateway, self.plan.catalog, self.windowed)
         sides: dict[str, dict[str, str]] = {}
         for at, name, _ in self.streams:
             is_row = (F.col(STREAM) == at) & F.col(inside(at, ROWTIME)).isNotNull()
             frame, read = columns.reading(frame, at, name, is_row)
             for side, emitted in read.items():
-                kept = columns.kept(next(one for one in self.stage.sides if one.name == side))
+                kept = columns.retained(next(one for one in self.windowed.sides if one.name == side))
                 sides[side] = {inner: emitted[own] for inner, own in kept.items()}
         over = self._over
         if over is not None:
             over = replace(over, program=with_tables(over.program))
-        work = BucketWindows(self.stage.block, self.stage.passes_on, over)
-        return self._with_task(frame, [sides[side.name] for side in self.stage.sides], work)
+        work = BucketWindows(self.windowed.operator, self.windowed.passes_on, over)
+        return self._with_task(frame, [sides[side.name] for side in self.windowed.sides], work)
 
     def changes(self, packets: DataFrame) -> DataFrame:
         """What changes, from packets: of a relation in the form of an envelope, of a stream its rows."""
         shape, rows = self._shape, packets
         if not shape.is_packed:
             rows = self._after(packets)
-        result = shape.schema(self.stage.result)
+        result = shape.schema(self.windowed.result)
         made = map_in_arrow(
             rows, in_worker(lambda batches, _: outputs(shape, batches), self.plan.text), numbered(result)
         ).toDF(*result.names)
         if shape.form is not None:
             return made
-        return as_cql(made, columns_of(self.stage.names), self.plan.scale)
+        return as_cql(made, columns_of(self.windowed.names), self.plan.scale)
 
     def changes_of(self, tables: Sequence[pa.Table]) -> pa.Table | None:
         """The same of the rows of packets, in memory; None where Spark is needed for it."""
@@ -134,53 +134,53 @@ class WindowGraph(Graph):
         if not shape.is_packed or shape.form is None:
             return None
         if not tables:
-            return in_memory(shape.schema(self.stage.result)).empty_table()
+            return in_memory(shape.schema(self.windowed.result)).empty_table()
         return shape.of(pa.concat_tables(tables))
 
     @cached_property
     def _shape(self) -> Shape:
         """How changes are shown; without a form where an envelope is made of them by Spark."""
-        stage, columns = self.stage, columns_of(self.stage.names)
-        chosen = stage.block.chosen if stage.after is None else columns
+        windowed, columns = self.windowed, columns_of(self.windowed.names)
+        chosen = windowed.operator.chosen if windowed.after is None else columns
         chosen = chosen if self._flow is None else self._flow.columns
-        emitted = stage.kind or (self.envelope if self.envelope in IN_MEMORY else None)
-        is_net, is_packed = stage.is_net or stage.passes_on, stage.after is None
-        return Shape(tuple(stage.names), tuple(chosen), self.plan.scale, emitted, is_net, is_packed)
+        emitted = windowed.kind or (self.envelope if self.envelope in IN_MEMORY else None)
+        is_net, is_packed = windowed.is_net or windowed.passes_on, windowed.after is None
+        return Shape(tuple(windowed.names), tuple(chosen), self.plan.scale, emitted, is_net, is_packed)
 
     def _after(self, packets: DataFrame) -> DataFrame:
         """The rows that Spark makes of groups."""
-        stage = self.stage
-        assert stage.after is not None
-        schema = StructType([*stage.groups.fields]).add(ENTER, LongType()).add(LEAVE, LongType())
+        windowed = self.windowed
+        assert windowed.after is not None
+        schema = StructType([*windowed.groups.fields]).add(ENTER, LongType()).add(LEAVE, LongType())
         names = schema.names
         groups = map_in_arrow(
             packets, in_worker(lambda batches, _: rows_of_groups(names, batches), None), schema
         )
-        made = self._gateway.sql(stage.after, {ROWS: groups})
-        return made.toDF(*columns_of(stage.names), ENTER, LEAVE)
+        made = self._gateway.sql(windowed.after, {ROWS: groups})
+        return made.toDF(*columns_of(windowed.names), ENTER, LEAVE)
 
 
-def _keys(stage: WindowedQuery) -> tuple[tuple[str, ...], ...]:
+def _keys(windowed: WindowedQuery) -> tuple[tuple[str, ...], ...]:
     """By which columns the rows of each window may be divided, so that each bucket knows what it needs.
 
     Rows of a partition that is counted are together, rows of a group, rows that join; and equal rows of the
     result, where one may enter as the other leaves.
     """
-    block = stage.block
-    first, *others = block.inputs
-    limits = [None if one.window.rows is None else set(one.window.partition) for one in block.inputs]
-    if block.joined is not None:
+    operator = windowed.operator
+    first, *others = operator.inputs
+    limits = [None if one.window.rows is None else set(one.window.partition) for one in operator.inputs]
+    if operator.joined is not None:
         pairs = [
             (left, right)
-            for left, right in zip(*block.joined, strict=True)
+            for left, right in zip(*operator.joined, strict=True)
             if (limits[0] is None or left in limits[0]) and (limits[1] is None or right in limits[1])
         ]
         same = all(first.schema.field(one).type == others[0].schema.field(other).type for one, other in pairs)
-        emitted = all((0, one) in block.outputs or (1, other) in block.outputs for one, other in pairs)
-        if not pairs or not same or not (emitted or stage.is_net):
+        emitted = all((0, one) in operator.outputs or (1, other) in operator.outputs for one, other in pairs)
+        if not pairs or not same or not (emitted or windowed.is_net):
             return (), ()
         left, right = zip(*pairs, strict=True)
         return left, right
-    wanted = block.key if block.aggregates is not None else tuple(dict.fromkeys(block.chosen))
+    wanted = operator.key if operator.aggregates is not None else tuple(dict.fromkeys(operator.chosen))
     key = tuple(name for name in wanted if limits[0] is None or name in limits[0])
-    return (key,) if stage.is_net or set(key) <= stage.shows else ((),)
+    return (key,) if windowed.is_net or set(key) <= windowed.shows else ((),)

@@ -1,4 +1,4 @@
-"""CQL in a bucket: its windows, and one block or program over them."""
+"""CQL in a bucket: its windows, and one operator or a program over them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ import pyarrow.compute as pc
 from windrow.errors import InputError
 from windrow.kernels.incremental import (
     PER_MICRO_BATCH,
-    Block,
     InputState,
     Operated,
     Program,
@@ -22,6 +21,7 @@ from windrow.kernels.incremental import (
     Times,
     UnmatchedError,
     WindowInput,
+    WindowOperator,
     rows_of,
 )
 from windrow.kernels.zset.relation import ENTER, LEAVE, NEVER
@@ -70,42 +70,42 @@ class BucketWindows:
 
     Attributes
     ----------
-    block
+    operator
         That; its windows are the task's sides.
     passes_on
         Whether rows are emitted unchanged at their rowtimes, and no window retains them.
     plan
-        Operators that take what enters and leaves the windows, in place of the block's; None for those.
+        Operators that take what enters and leaves the windows, in place of `operator`; None for that.
     """
 
-    block: Block
+    operator: WindowOperator
     passes_on: bool
     plan: OverWindows | None = None
 
     def begin(self, task: BucketTask) -> Windowed:
         """Windows without state."""
-        windows = [BucketWindow(side.name, InputState.nothing(side)) for side in self.block.inputs]
-        return Windowed(task, self, windows, self.block.going_on())
+        windows = [BucketWindow(side.name, InputState.nothing(side)) for side in self.operator.inputs]
+        return Windowed(task, self, windows, self.operator.running_groups())
 
     def again(self, task: BucketTask, stored: Mapping[str, Any], store: Store) -> Windowed:
         """What windows retained."""
         state, frontier = self.begin(task), stored["frontier"]
         # of rows that are emitted unchanged, those at the frontier have been, too
         reached = frontier + 1 if self.passes_on and frontier not in (None, FOREVER) else frontier
-        for one, side, chunks in zip(state.windows, self.block.inputs, stored["chunks"], strict=True):
+        for one, side, chunks in zip(state.windows, self.operator.inputs, stored["chunks"], strict=True):
             read = one.read(store, chunks)
             rows = {chunk: count for chunk, (count, _) in read.items()}
             one.state = InputState.read(side, rows, (table for _, table in read.values()), reached)
         state.frontier, state.origin = frontier, stored["origin"]
         if state.run is not None and frontier is not None:
-            state.rows_of_block(Times(None, frontier))
+            state.rows_of_operator(Times(None, frontier))
         if state.groups is not None and frontier is not None:
             if stored["carried"] is not None:
                 state.carried = Carry(**stored["carried"])
                 state.groups.restore(state.carried.read(store))
             since = None if state.carried is None else state.carried.at
             if since is None or since < frontier:
-                state.rows_of_block(Times(since, frontier))
+                state.rows_of_operator(Times(since, frontier))
         return state
 
 
@@ -147,8 +147,8 @@ class Windowed:
         return sum(one.size for one in self.windows)
 
     def take(self, side: int, rows: pa.Table, moment: Moment) -> pa.Table | None:  # noqa: ARG002 - of others
-        """Take in rows of a window, as it keeps them."""
-        read, block = self.task.sides[side], self.work.block.inputs[side]
+        """Take in rows of a window, as it retains them."""
+        read, window = self.task.sides[side], self.work.operator.inputs[side]
         stream = self.task.streams[read.stream]
         ticks = rows.column(stream.rowtime)
         if stream.ticks > 1:
@@ -157,8 +157,8 @@ class Windowed:
                     "a rowtime is too large for the time scale of the query", condition="ROWTIME_OVERFLOW"
                 )
             ticks = pc.multiply_checked(ticks, stream.ticks)
-        columns = [rows.column(read.columns[name]) for name in block.schema.names[:-1]]
-        table = pa.table([*columns, ticks], names=block.schema.names).cast(block.schema)
+        columns = [rows.column(read.columns[name]) for name in window.schema.names[:-1]]
+        table = pa.table([*columns, ticks], names=window.schema.names).cast(window.schema)
         self.came[side].append(table)
         return None
 
@@ -177,10 +177,10 @@ class Windowed:
         if self.origin is None:
             return None
         waited, times = self._waiting, Times(self.frontier, until)
-        inputs = self.work.block.inputs
+        inputs = self.work.operator.inputs
         for one, side in zip(self.windows, inputs, strict=True):
             one.state = one.state.taken(side, times)
-        rows = self.rows_of_block(times)
+        rows = self.rows_of_operator(times)
         for one, side in zip(self.windows, inputs, strict=True):
             one.state = one.state.after(side, times)
         self.frontier = until
@@ -198,21 +198,21 @@ class Windowed:
 
     @property
     def _sides(self) -> list[tuple[BucketWindow, WindowInput]]:
-        return list(zip(self.windows, self.work.block.inputs, strict=True))
+        return list(zip(self.windows, self.work.operator.inputs, strict=True))
 
-    def rows_of_block(self, times: Times) -> pa.Table:
+    def rows_of_operator(self, times: Times) -> pa.Table:
         """What changes by what enters and leaves; updates the state of groups and operators."""
         retained = [one.state.retained for one in self.windows]
         if self.work.plan is not None:
             assert self.run is not None
             return self.work.plan.advance(self.run, retained, times, self.origin)
-        return self.work.block.rows(retained, times, self.groups)
+        return self.work.operator.rows(retained, times, self.groups)
 
     def _passed(
         self, came: list[pa.Table], account: BucketAccount, number: int, until: int | None
     ) -> pa.Table | None:
         """The rows that are emitted unchanged: also those at the frontier, at which more may come."""
-        (side,) = self.work.block.inputs
+        (side,) = self.work.operator.inputs
         (own,) = self.windows
         rows = pa.concat_tables([side.schema.empty_table(), *came])
         if until is None:
@@ -254,9 +254,9 @@ class Windowed:
         """Report the state of windows."""
         account.groups = 0 if self.groups is None else self.groups.retained
         account.stored = 0 if self.carried is None else self.carried.size
-        sides = zip(self.task.sides, self.work.block.inputs, self.windows, strict=True)
-        for at, (side, block, one) in enumerate(sides):
-            rowtime, state = block.window.rowtime, one.state
+        sides = zip(self.task.sides, self.work.operator.inputs, self.windows, strict=True)
+        for at, (side, window, one) in enumerate(sides):
+            rowtime, state = window.window.rowtime, one.state
             retained = state.retained
             account.retained[at] = int(retained.alive.sum())
             account.oldest[at] = pc.min(

@@ -38,7 +38,7 @@ from windrow.streams.log_position import Punctuations, Watermarks, judge, needs_
 from windrow.streams.punctuation_json import pattern_of
 from windrow.syntax.sqltext import quoted
 
-__all__ = ["VIOLATED", "Arrivals", "Came", "arrivals", "came"]
+__all__ = ["VIOLATED", "Arrivals", "ArrivalsInMemory", "arrivals", "arrivals_in_memory"]
 
 VIOLATED = "__violated"
 """The bound that a late row violates; NULL if it matches a punctuation. For a row too far ahead, the greatest
@@ -150,9 +150,9 @@ def arrivals(
     assert source is not None
     before = position if position is not None else source.start
     if source.identity:
-        judged = _logged(source, control, before, _rows_for_patterns(batch, control, before), timed=timed)
+        judged = _judge_log(source, control, before, _rows_for_patterns(batch, control, before), timed=timed)
     else:
-        judged = _rows(name, stream, control, before, now, _rows_for_patterns(batch, control, before))
+        judged = _judge_rows(name, stream, control, before, now, _rows_for_patterns(batch, control, before))
     rows = batch.where(F.col(ROWTIME).isNotNull())
     late = None
     is_late = np.isin(judged.decision, _refused(timed=timed))
@@ -212,7 +212,7 @@ def _promised(source: LiveSource, judged: _Judged, before: Position, now: int) -
 
 
 @dataclass(frozen=True, eq=False)
-class Came:
+class ArrivalsInMemory:
     """As :class:`Arrivals`, in memory, in order of arrival; rows of a named stream have ties."""
 
     rows: pa.Table
@@ -224,7 +224,7 @@ class Came:
     below: pa.Table | None = None
 
 
-def came(
+def arrivals_in_memory(
     name: str,
     stream: Stream,
     entries: pa.Table,
@@ -233,7 +233,7 @@ def came(
     *,
     timed: bool = False,
     columns: Sequence[str] | None = None,
-) -> Came:
+) -> ArrivalsInMemory:
     """Judge a micro-batch that is in memory.
 
     Parameters
@@ -250,9 +250,9 @@ def came(
     before = position if position is not None else source.start
     wanted = stream.columns if columns is None else columns
     if source.identity:
-        judged = _logged(source, entries, before, entries.select(wanted), timed=timed)
+        judged = _judge_log(source, entries, before, entries.select(wanted), timed=timed)
     else:
-        judged = _rows(name, stream, entries, before, now, entries.select(wanted))
+        judged = _judge_rows(name, stream, entries, before, now, entries.select(wanted))
     late, under, bounds = None, entries.slice(0, 0), np.full(entries.num_rows, NO_BOUND)
     bounds[judged.place] = judged.before
     is_late = np.isin(judged.decision, _refused(timed=timed))
@@ -287,7 +287,9 @@ def came(
     count = ~np.isin(judged.decision, _NOT_AGAIN)
     watermarks, punctuations = _moved(source, judged, before, now), _promised(source, judged, before, now)
     below = under if timed and under.num_rows else None
-    return Came(pa.table(chosen), late, judged.position, int(count.sum()), watermarks, punctuations, below)
+    return ArrivalsInMemory(
+        pa.table(chosen), late, judged.position, int(count.sum()), watermarks, punctuations, below
+    )
 
 
 def _beside(batch: DataFrame, rows: pa.Table) -> DataFrame:
@@ -318,7 +320,7 @@ def _names_in(text: str) -> list[str]:
     return list(pattern) if isinstance(pattern, dict) else []
 
 
-def _logged(
+def _judge_log(
     source: LiveSource, control: pa.Table, position: Position, rows: pa.Table | None, *, timed: bool = False
 ) -> _Judged:
     """Judge the entries of a named stream's log, as all its readers do."""
@@ -336,7 +338,7 @@ def _logged(
     )
 
 
-def _rows(
+def _judge_rows(
     name: str, stream: Stream, control: pa.Table, position: Position, now: int, rows: pa.Table | None
 ) -> _Judged:
     """Judge the rows of a streaming DataFrame; then let producers that were silent for too long be idle."""

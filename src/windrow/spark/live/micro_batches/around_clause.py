@@ -25,7 +25,7 @@ from windrow.spark.collected import frame_of_few
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.operators.clause_operator import stage_of
 from windrow.spark.live.operators.flow import Flow, computed_elsewhere
-from windrow.spark.live.plans.clause_plan import SequencePlan
+from windrow.spark.live.plans.clause_plan import ClausePlan
 from windrow.spark.logs.session_streams import Stream
 
 __all__ = ["AroundClause", "chosen_of", "is_one_clause", "keyed_by", "why_not_one_clause"]
@@ -34,12 +34,12 @@ Choice: TypeAlias = Mapping[str, tuple[str, str | None]]
 """Of each column of a result the input's column that it is, and the field if it is one of a struct."""
 
 
-def is_one_clause(plan: SequencePlan) -> bool:
+def is_one_clause(plan: ClausePlan) -> bool:
     """Whether a query is one clause over one live stream, and no view."""
     return why_not_one_clause(plan) is None
 
 
-def why_not_one_clause(plan: SequencePlan) -> str | None:
+def why_not_one_clause(plan: ClausePlan) -> str | None:
     """What else a query has than one clause over one live stream; None for nothing."""
     if len(plan.read) != 1 or len(plan.clauses) != 1:
         return "several clauses, or several streams"
@@ -67,7 +67,7 @@ class AroundClause:
         Those of the stream.
     """
 
-    def __init__(self, plan: SequencePlan) -> None:
+    def __init__(self, plan: ClausePlan) -> None:
         self._plan, self._spark = plan, plan.gateway.spark
         (self.name,), (self.clause,) = plan.read, plan.clauses
         self.stream: Stream = plan.catalog.streams[self.name]

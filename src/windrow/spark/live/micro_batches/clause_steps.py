@@ -1,204 +1,124 @@
-"""The micro-batches of a query that is one clause over one live stream, on the driver.
+"""The micro-batches of clauses over live streams, or of a row-by-row query over views of them, on the driver.
 
-The state has the names that :class:`windrow.spark.live.micro_batches.steps.Steps` gives it, in chunks
-(:mod:`.retained_rows`). A micro-batch with too many rows for the driver runs there, as Spark tasks over all
-retained rows; the next one may run here again.
+    due rows ─▶ columns ─▶ advance ─▶ SELECT    of one clause over one stream, whose SQL Arrow computes
+    due rows ─▶ cascade                         else: each clause in turn, with Spark's SQL between them
+
+A micro-batch with too many rows for the driver runs as Spark tasks over all retained rows; the next may run
+here again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from windrow.errors import WindrowError
-from windrow.kernels.advance import Ended
+from windrow.kernels.advance.kept_rows import Bools, KeptRows, Marks, Places
 from windrow.spark.analysis.keyed_rows import travelling_schema
 from windrow.spark.collected import frame_of_few
+from windrow.spark.gateway import Gateway
 from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
-from windrow.spark.live.micro_batches.affected_partitions import first_open
-from windrow.spark.live.micro_batches.around_clause import AroundClause, chosen_of
-from windrow.spark.live.micro_batches.clause_rows import ClauseRows
-from windrow.spark.live.micro_batches.in_memory import (
-    MOST,
-    Come,
-    InMemorySteps,
-    numbered,
-    waiting_schema,
-)
-from windrow.spark.live.micro_batches.retained_rows import GONE, KeptRows, Marks
-from windrow.spark.live.micro_batches.steps import BUFFERED
+from windrow.spark.live.micro_batches.around_clause import AroundClause, chosen_of, is_one_clause
+from windrow.spark.live.micro_batches.clause_state import Buffered, ClauseState, first_before
+from windrow.spark.live.micro_batches.in_memory import MOST, Come, InMemorySteps
+from windrow.spark.live.operators.ended_partitions import Endings
 from windrow.spark.live.plans.cascade import TOLD
-from windrow.spark.live.plans.clause_plan import SequencePlan
-from windrow.spark.live.reports.state_table import QueryState, retained_of, state_of
+from windrow.spark.live.plans.clause_plan import ClausePlan
+from windrow.spark.live.reports.state_table import QueryState, state_of
 from windrow.spark.live.sinks.into_stream import IntoStream
-from windrow.spark.live.sinks.sink import Sink, TableSink, takes_tables
-from windrow.spark.logs.session_streams import ROWTIME
+from windrow.spark.live.sinks.sink import Sink
 
 __all__ = ["ClauseSteps"]
-
-
-@dataclass(frozen=True, eq=False)
-class _Memory:
-    """What is in memory after a step.
-
-    Attributes
-    ----------
-    number
-        Of the step.
-    rows
-        What is retained; both what waits and what is kept by the keys of partitions.
-    is_settled
-        Whether nothing is kept of the partitions that have ended.
-    """
-
-    number: int
-    rows: ClauseRows
-    is_settled: bool
-
-    @property
-    def count(self) -> int:
-        """How many rows."""
-        return len(self.rows.waits) + len(self.rows.kept)
 
 
 class ClauseSteps(InMemorySteps):
     """As :class:`windrow.spark.live.micro_batches.steps.Steps`, which says what it takes."""
 
     def __init__(
-        self, plan: SequencePlan, sink: Sink | IntoStream, folder: Path, envelope: str, on_late: str
+        self, plan: ClausePlan, sink: Sink | IntoStream, folder: Path, envelope: str, on_late: str
     ) -> None:
         super().__init__(plan, sink, folder, envelope, on_late)
         self._sequence = plan
-        self._around = AroundClause(plan)
-        self._name, self._clause, self._stream = self._around.name, self._around.clause, self._around.stream
-        self._buffered = f"{BUFFERED}{self._name}"
-        self._window = f"window{self._clause.clause.key}"
-        keys = [one.columns for one in self._clause.keys]
-        self._partition = self._clause.kernel.growing.partition
-        self._keys = tuple(keys[0][name] for name in self._partition) if len(keys) == 1 else ()
-        self._known: _Memory | None = None
+        self._alone = _Alone(plan, self._endings) if is_one_clause(plan) else None
+        sources = {name: stream for _, name, stream in self.streams()}
+        key = () if self._alone is None else self._alone.key
+        self._state = ClauseState(plan, self._checkpoint, sources, plan.kept(), key)
 
     @property
     def _result(self) -> StructType:
         return self._sequence.outer.schema
 
     def _step(self, batch: DataFrame, number: int, before: CommittedBatch) -> None:
-        are_many = sum(self._checkpoint.count(before, name) for name in before.rows) > MOST
-        self._known = None if are_many else self._memory(before)
-        if self._known is None or self._known.count > MOST:
-            super()._step(batch, number, before)
-            return
-        come = self._come_if_it_fits(batch, before)
+        are_many = sum(self._kept_counts(before).values()) > MOST
+        come = None if are_many else self._come_if_it_fits(batch, before)
         if come is None:
             super()._step(batch, number, before)
-        else:
-            self._take(come, number, before)
-
-    def _take(self, come: Come, number: int, before: CommittedBatch) -> None:
-        found, key = come.found[self._name], self._clause.clause.key
-        self._tell_late({self._name: self._late(self._name, found.late)}, number)
-        positions = {self._name: found.position}
-        until = self._frontier(positions)
-        came = numbered(self._stream, found.rows, number)
-        memory = self._memory(before)
-        rows, is_settled = memory.rows, memory.is_settled
-        moved = until is not None and (before.frontier is None or until > before.frontier)
-        closes = self._endings.take(number, before.number, before.positions, positions)
-        over = self._endings.closed_now(key, self._partition) if is_settled else None
-        origin, given, used = before.origin, 0, 0
-        marks = dict(before.marks)
-        if moved and origin is None:
-            firsts = [pc.min(some.column(ROWTIME)).as_py() for some in (came, *rows.waits.tables(ROWTIME))]
-            first = min((first for first in firsts if first is not None), default=None)
-            origin = first if first is not None and until is not None and first < until else None
-        is_closed = self._endings.closed(key, came)
-        waiting = None if over is None else rows.waits.having(over)
-        closed = rows.waits.where(partial(self._endings.closed, key), waiting)
-        reaches = until if moved and origin is not None else before.frontier
-        if (moved and origin is not None) or closes or is_closed.any() or closed:
-            due, rows = rows.due(came, reaches, number, is_closed, closed)
-            used, waits = due.num_rows, rows.waits
-            moves = reaches != before.frontier and self._clause.kernel.moves_by_time(reaches)
-            ended = self._endings.ended(key, lambda _, columns: _waiting(came, waits, columns, over))
-            keyed = self._around.keyed(due)
-            told, rows = self._advanced(rows, keyed, reaches, ended, over, number, moves=moves)
-            given = self._given(self._shown(told), rows.kept, reaches, before, number, marks)
-            is_settled = True
-        else:
-            _, rows = rows.due(came, None, number)
-        counts = {
-            "now": come.now,
-            "entries": come.entries,
-            **self._came_and_late(before, positions, come.count),
-            "rows_used": before.counts.get("rows_used", 0) + used,
-            "rows_given": before.counts.get("rows_given", 0) + given,
-        }
-        frontier = before.frontier if origin is None or until is None else until
-        memory = _Memory(number, rows.merged(number), is_settled)
-        chunks = self._written(memory)
-        step = CommittedBatch(number, positions, frontier, origin, {}, counts, chunks, marks)
-        step = self._checkpoint.commit(step, {})
-        self._known = memory
-        self._report(step, come.count, given)
-
-    # -- the clause ----------------------------------------------------------------------------------
-
-    def _advanced(
-        self,
-        rows: ClauseRows,
-        keyed: pa.Table,
-        until: int | None,
-        ended: Ended | None,
-        over: Marks | None,
-        number: int,
-        *,
-        moves: bool,
-    ) -> tuple[pa.Table, ClauseRows]:
-        """What the clause emits when these rows are due, and what is retained."""
-        clause = self._clause
+            return
+        cached: list[DataFrame] = []
         try:
-            return rows.advanced(clause.kernel, keyed, until, number, ended, over, moves=moves)
-        except WindrowError as error:
-            raise error.located(clause.clause.sql) from None
+            self._take(come, number, before, cached)
+        finally:
+            for frame in cached:
+                frame.unpersist()
 
-    def _shown(self, told: pa.Table) -> pa.Table | DataFrame:
-        """What the query emits where the clause emits this."""
-        if self._around.chosen is not None:
-            return chosen_of(told, self._around.chosen)
-        return self._around.after(frame_of_few(self._spark, told, travelling_schema(self._clause.result)))
+    def _take(self, come: Come, number: int, before: CommittedBatch, cached: list[DataFrame]) -> None:
+        found, alone = come.found, self._alone
+        self._tell_late({name: self._late(name, one.late) for name, one in found.items()}, number)
+        positions = come.positions
+        closes = self._endings.take(number, before.number, before.positions, positions)
+        until, origin, marks = self._frontier(positions), before.origin, dict(before.marks)
+        moved = until is not None and (before.frontier is None or until > before.frontier)
+        buffered, keep = self._state.came(come, before), self._state.unchanged(before)
+        if moved and until is not None and origin is None:
+            origin = first_before(until, self._scale, buffered.rows())
+        moved = moved and origin is not None
+        reaches, output = until if moved else before.frontier, None
+        if alone is not None:
+            over, closed = alone.closed(buffered, before.number)
+            goes = moved or closes or bool(closed[0].any() or closed[1])
+            due, buffered = buffered.taken(reaches if goes else None, closed)
+            if goes:
+                kept = self._state.kept(before, alone.name)
+                output, kept = alone.advanced(due, buffered, kept, over, reaches, before.frontier)
+                keep[alone.name] = self._state.in_memory(alone.name, kept)
+            alone.is_after(number, before.number, is_settled=goes)
+        else:
+            goes = (moved or closes) and reaches is not None and origin is not None
+            due, buffered = buffered.taken(reaches if goes else None)
+            if goes and reaches is not None and origin is not None:
+                ended = {key: self._endings.ended(key, buffered.waiting) for key in self._plan.ends}
+                instants = before.frontier, reaches, origin
+                span = self._state.span(due, before, instants, marks, cached, ended)
+                part = self._sequence.output(Gateway(self._spark, self._plan.gateway.parameters), span)
+                output, keep = _Output(part.rows, lambda: part.until), keep | span.keep
+        given = 0 if output is None else self._give_output(output, before, number, marks)
+        used = sum(rows.num_rows for rows in due.values())
+        counts = self._counts(come, before, used, given)
+        frontier = before.frontier if origin is None or until is None else until
+        chunks, rows = self._state.write(keep, buffered)
+        step = CommittedBatch(number, positions, frontier, origin, {}, counts, chunks, marks)
+        self._report(self._checkpoint.commit(step, rows), come.count, given)
 
-    # -- what goes out -------------------------------------------------------------------------------
-
-    def _given(
-        self,
-        rows: pa.Table | DataFrame,
-        kept: KeptRows,
-        until: int | None,
-        before: CommittedBatch,
-        number: int,
-        marks: dict[str, int],
+    def _give_output(
+        self, output: _Output, before: CommittedBatch, number: int, marks: dict[str, int]
     ) -> int:
         """Give the rows of a step to the sink; where it is a stream, with what no later step gives."""
-        sink = self._sink
+        sink, rows, columns = self._sink, output.rows, self._sequence.columns
         with self._gateway.translated():
             if isinstance(sink, IntoStream):
-                least = self._clause.least(first_open(kept, self._clause.rowtime), until)
+                least = output.find_least()
                 if least is not None:
                     marks[TOLD] = least
-                names = tuple(self._sequence.columns)
-                stream = self._sequence.as_stream(self._framed(rows), names)
+                stream = self._sequence.as_stream(self._framed(rows), tuple(columns))
                 return sink.insert(stream, least, before.counts.get("rows_given", 0))
-            named = {name.lower() for name in self._sequence.columns}
-            is_plain = len(named) == len(self._sequence.columns) and self._is_plain
-            if isinstance(sink, TableSink) and takes_tables(sink) and is_plain:
-                return sink.write_table(rows if isinstance(rows, pa.Table) else rows.toArrow(), number)
+            into = self._table_sink(columns)
+            if into is not None:
+                return into.write_table(rows if isinstance(rows, pa.Table) else rows.toArrow(), number)
             return sink.write(self._framed(rows), number) or 0
 
     def _framed(self, rows: pa.Table | DataFrame) -> DataFrame:
@@ -206,83 +126,85 @@ class ClauseSteps(InMemorySteps):
 
     # -- what is kept --------------------------------------------------------------------------------
 
-    @cached_property
-    def _waiting(self) -> StructType:
-        """Of rows that wait for the frontier."""
-        return waiting_schema(self._stream)
-
-    def _memory(self, before: CommittedBatch) -> _Memory:
-        """What the last step kept."""
-        if self._known is not None and self._known.number == before.number:
-            return self._known
-        waits = self._read(before, self._buffered, self._keys)
-        kept = self._read(before, self._window, self._partition)
-        return _Memory(before.number, ClauseRows(waits, kept), is_settled=False)
-
-    def _read(self, before: CommittedBatch, name: str, key: tuple[str, ...]) -> KeptRows:
-        rows, gone = (
-            {
-                int(chunk): self._checkpoint.read_chunk(kind, int(chunk))
-                for chunk in before.chunks.get(kind, {})
-            }
-            for kind in (name, f"{name}{GONE}")
-        )
-        table = self._checkpoint.table(before, name)  # of a step that tasks evaluated
-        found = KeptRows.read(key, rows, gone)
-        return found if table is None else found.with_rows(table, before.number + 1)
-
-    def _written(self, memory: _Memory) -> dict[str, dict[str, int]]:
-        """The chunks of what is kept, of which new ones are written."""
-        chunks = {}
-        for name, kept in self._names(memory):
-            for kind, counts, new in kept.stored(name, memory.number):
-                for chunk, table in new.items():
-                    self._checkpoint.write_chunk(kind, chunk, table)
-                chunks[kind] = {str(chunk): count for chunk, count in counts.items()}
-        return chunks
-
     def _kept_counts(self, before: CommittedBatch) -> dict[str, int]:
-        if not before.chunks:
-            return super()._kept_counts(before)
-        memory = self._memory(before)
-        return {name: len(rows) for name, rows in self._names(memory)}
-
-    def _names(self, memory: _Memory) -> tuple[tuple[str, KeptRows], ...]:
-        """What is retained, by the names under which it is."""
-        return (self._buffered, memory.rows.waits), (self._window, memory.rows.kept)
+        return self._state.counts(before)
 
     def _kept_rows(self, before: CommittedBatch, name: str) -> DataFrame | None:
         if name not in before.chunks:
             return super()._kept_rows(before, name)
-        memory = self._memory(before)
-        rows, schema = (
-            (memory.rows.waits, self._waiting)
-            if name == self._buffered
-            else (memory.rows.kept, self._clause.schema)
-        )
-        table = rows.rows(rows.all())
-        return None if table is None else frame_of_few(self._spark, table.select(schema.names), schema)
+        kept = self._state.kept(before, name)
+        return self._state.in_memory(name, kept).frame if len(kept) else None
 
     def state(self) -> QueryState:
         """What is kept after the last step."""
         step = self._checkpoint.last()
-        if not step.chunks:
-            return super().state()
-        memory, told = self._memory(step), {}
-        for name, rows, scale, columns in (
-            (self._buffered, memory.rows.waits, self._stream.scale, [ROWTIME]),
-            (self._window, memory.rows.kept, self._scale, self._plan.rowtimes),
-        ):
-            size = sum(self._checkpoint.chunk_bytes(step, kind) for kind in (name, f"{name}{GONE}"))
-            told[name] = retained_of(rows.tables(*columns), size, scale, columns)
-        return state_of(
-            self._plan, step, {self._name: told[self._buffered]}, {self._window: told[self._window]}
-        )
+        return state_of(self._plan, step, *self._state.told(step))
 
 
-def _waiting(came: pa.Table, waits: KeptRows, columns: Sequence[str], over: Marks | None) -> pa.Table:
-    """These columns of the rows that wait whose partitions may be closed."""
-    nothing = came.slice(0, 0).select(columns)
-    if over is not None:  # such rows wait no more
-        return nothing
-    return pa.concat_tables([nothing, *(rows.cast(nothing.schema) for rows in waits.tables(*columns))])
+@dataclass(frozen=True)
+class _Output:
+    """What a step gives, and what finds the instant before which no later one gives anything."""
+
+    rows: pa.Table | DataFrame
+    find_least: Callable[[], int | None]
+
+
+class _Alone:
+    """The only clause of a query: its partitions end at once, with rows that wait.
+
+    Attributes
+    ----------
+    name
+        Under which its rows are kept.
+    key
+        The columns of the stream that are its partitions' keys; none if they are computed.
+    """
+
+    def __init__(self, plan: ClausePlan, endings: Endings) -> None:
+        self._around, self._endings = AroundClause(plan), endings
+        self._spark = plan.gateway.spark
+        self._clause = self._around.clause
+        self._settled: int | None = None
+        self._partition = self._clause.kernel.growing.partition
+        self.name = f"window{self._clause.clause.key}"
+        keys = [one.columns for one in self._clause.keys]
+        self.key = tuple(keys[0][name] for name in self._partition) if len(keys) == 1 else ()
+
+    def is_after(self, number: int, last: int, *, is_settled: bool) -> None:
+        """Note a step, and whether after it nothing is kept of the partitions that have ended."""
+        self._settled = number if is_settled or self._settled == last else None
+
+    def closed(self, buffered: Buffered, last: int) -> tuple[Marks | None, tuple[Bools, Places]]:
+        """The hashes of the keys that are closed since the last step, None if rows have to be looked for, and
+        the rows of partitions that have ended, as :meth:`Buffered.taken` takes them.
+        """
+        key, (came,), (waits,) = self._clause.clause.key, buffered.came.values(), buffered.waits.values()
+        over = self._endings.closed_now(key, self._partition) if self._settled == last else None
+        holds = partial(self._endings.closed, key)
+        return over, (holds(came), waits.where(holds, None if over is None else waits.having(over)))
+
+    def advanced(
+        self,
+        due: Mapping[str, pa.Table],
+        buffered: Buffered,
+        kept: KeptRows,
+        over: Marks | None,
+        until: int | None,
+        since: int | None,
+    ) -> tuple[_Output, KeptRows]:
+        """What the query gives when these rows are due, and what its clause keeps."""
+        around, clause, kernel = self._around, self._clause, self._clause.kernel
+
+        def waiting(name: str, columns: tuple[str, ...]) -> pa.Table:
+            # those of partitions that were closed now wait no more
+            return buffered.waiting(name, columns) if over is None else due[name].slice(0, 0).select(columns)
+
+        ended = self._endings.ended(clause.clause.key, waiting)
+        moves = until != since and kernel.moves_by_time(until)
+        keyed = around.keyed(due[around.name])
+        told, kept = clause.advanced(kept, keyed, until, buffered.number, ended, over, moves=moves)
+        if around.chosen is not None:
+            rows: pa.Table | DataFrame = chosen_of(told, around.chosen)
+        else:
+            rows = around.after(frame_of_few(self._spark, told, travelling_schema(clause.result)))
+        return _Output(rows, partial(clause.least, kept, until)), kept

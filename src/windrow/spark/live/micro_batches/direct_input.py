@@ -42,7 +42,7 @@ class _Source:
     leaf
         Of the flow: the entries as they are read.
     columns
-        What is read of its rows: names in memory, and in what the flow gives.
+        The columns that are read: their names in memory, and in the output of the flow.
     """
 
     at: int
@@ -106,9 +106,9 @@ class DirectInput:
         Parameters
         ----------
         gateway
-            Of its own: it is told to leave operators to a flow.
+            One of its own: its operators run in a flow.
         folder
-            For files of a step.
+            For files of a micro-batch.
         """
         if gateway.is_connect or not may_read(gateway):
             return None
@@ -120,10 +120,10 @@ class DirectInput:
             leaf, frame = flow.leaf(_schema(at, stream, files))
             # where all entries are rows there is none of which nothing may be computed
             is_row = F.lit(True) if files.bound is None else F.col(inside(at, ROWTIME)).isNotNull()
-            shown, columns = reading(frame, at, name, is_row)
+            chosen, columns = reading(frame, at, name, is_row)
             said = [inside(at, own) for own in _said(files)]
             wanted = dict.fromkeys([*columns.values(), *said, PLACE])
-            fragment = flow.output(shown.select(*map(quoted, wanted)))
+            fragment = flow.output(chosen.select(*map(quoted, wanted)))
             if fragment.chosen is None and fragment.computed is None:
                 return None
             sources.append(_Source(at, name, stream, files, leaf, columns))
@@ -134,13 +134,13 @@ class DirectInput:
         batch = file_batch(self._gateway.spark, len(self._sources))
         if batch is None:
             return None
-        given = {}
+        entries_of = {}
         for place, source in enumerate(self._sources):
             entries = self._entries(batch, place, source)
             if entries is None:
                 return None
-            given[source.leaf] = entries
-        made = self._flow.step(given, Times(None, 0))
+            entries_of[source.leaf] = entries
+        made = self._flow.step(entries_of, Times(None, 0))
         entries = {
             source.name: _named(source, rows, batch.now)
             for source, rows in zip(self._sources, made, strict=True)
@@ -150,12 +150,12 @@ class DirectInput:
     def _entries(self, batch: FileBatch, place: int, source: _Source) -> pa.Table | None:
         """The entries of a stream as the flow reads them."""
         at, files, read = source.at, source.files, self._flow.read(source.leaf)
-        shown = {inside(at, own): own for own in source.stream.columns if inside(at, own) in read}
+        chosen = {inside(at, own): own for own in source.stream.columns if inside(at, own) in read}
         of_time = [name for name in (files.rowtime, files.bound, files.producer) if name is not None]
-        rows = batch.rows(place, files, dict.fromkeys([*shown.values(), *of_time]))
+        rows = batch.rows(place, files, dict.fromkeys([*chosen.values(), *of_time]))
         if rows is None:
             return None
-        columns = {name: rows.column(own) for name, own in shown.items()}
+        columns = {name: rows.column(own) for name, own in chosen.items()}
         columns[inside(at, ROWTIME)] = ticks_of(rows.column(files.rowtime))
         if files.bound is not None:
             columns[inside(at, BOUND)] = ticks_of(rows.column(files.bound))
@@ -167,8 +167,8 @@ class DirectInput:
 
 def _said(files: FileColumns) -> list[str]:
     """What entries say of time and producers."""
-    given = [(ROWTIME, files.rowtime), (PRODUCER, files.producer), (BOUND, files.bound)]
-    return [name for name, column in given if column is not None]
+    named = [(ROWTIME, files.rowtime), (PRODUCER, files.producer), (BOUND, files.bound)]
+    return [name for name, column in named if column is not None]
 
 
 def _schema(at: int, stream: Stream, files: FileColumns) -> StructType:
@@ -181,7 +181,7 @@ def _schema(at: int, stream: Stream, files: FileColumns) -> StructType:
 
 
 def _named(source: _Source, rows: pa.Table, now: int) -> pa.Table:
-    """What the flow gives of a stream, in the order in which it came, under names of memory."""
+    """The output of the flow for a stream, in order of arrival, under the names in memory."""
     places = rows.column(PLACE).to_numpy()
     if (np.diff(places) < 0).any():
         rows = rows.sort_by(PLACE)

@@ -30,35 +30,35 @@ from windrow.spark.live.checkpoints.carried_state import Carried
 from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
 from windrow.spark.live.input.entry_columns import STREAM, inside
 from windrow.spark.live.micro_batches.emit_steps import ROWS, Done, EmittedSteps
-from windrow.spark.live.micro_batches.in_memory import Come, InMemorySteps
-from windrow.spark.live.micro_batches.session_rows import may_be_settled, numbered, settled, settled_at_once
+from windrow.spark.live.micro_batches.in_memory import Come
+from windrow.spark.live.micro_batches.session_rows import final_at_once, final_rows, may_be_final, numbered
 from windrow.spark.live.operators.flow import unstable
 from windrow.spark.live.operators.incremental import in_memory
 from windrow.spark.live.plans.emit_flow import EmittedFlow
 from windrow.spark.live.plans.emit_queries import EmittedPlan, KnownWatermarks
 from windrow.spark.live.reports.state_table import RetainedRowsOf as Counted
 from windrow.spark.live.sinks.into_stream import IntoStream
-from windrow.spark.live.sinks.sink import Sink, TableSink, takes_tables
+from windrow.spark.live.sinks.sink import Sink
 from windrow.spark.logs.micro_batch import RetainedRows
 from windrow.spark.logs.session_streams import ARRIVED, NUMBER, ROWTIME
-from windrow.spark.recorded.promised_over import Promised
+from windrow.spark.recorded.punctuation_times import PunctuationTimes
 from windrow.streams.entries import BEFORE
 
-__all__ = ["MOST", "SETTLED_FROM", "EmittedInMemory"]
+__all__ = ["FINAL_FROM", "MOST", "EmittedInMemory"]
 
 Bools = npt.NDArray[np.bool_]
 
 MOST = 1 << 23
-"""So many rows are kept on the driver; of more, tasks evaluate the step."""
+"""The driver retains at most so many rows; with more, tasks evaluate the micro-batch."""
 _SPARE = 1_000_000
-"""Operators that have taken so many rows more than twice those that are kept are made anew."""
-SETTLED_FROM = 1000
-"""From so many rows on it is asked which of them are in sessions that do not change any more."""
+"""Operators that have taken so many rows more than twice the retained ones are built anew."""
+FINAL_FROM = 1000
+"""From so many rows on, rows of final sessions are looked for."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Known:
-    """What is in memory after a step, and in a file; the rows up to the time of the file are not kept."""
+    """The state after a micro-batch, in memory and in a file, which has that of all rows before it."""
 
     number: int
     flow: EmittedFlow
@@ -67,8 +67,8 @@ class _Known:
     carried: Carried | None = None
 
 
-class EmittedInMemory(EmittedSteps, InMemorySteps):
-    """As :class:`windrow.spark.live.micro_batches.steps.Steps`, which says what it takes."""
+class EmittedInMemory(EmittedSteps):
+    """Runs micro-batches of EMIT on the driver; the parameters are those of :class:`~.steps.Steps`."""
 
     _timed = True
 
@@ -77,19 +77,19 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
     ) -> None:
         super().__init__(plan, sink, folder, envelope, on_late)
         self._known_last: _Known | None = None
-        self._settled: dict[str, int] = {}  # how many rows were left when it was asked last
+        self._left_at_check: dict[str, int] = {}  # how many rows were left at the last check
 
     @property
     def _result(self) -> StructType:
-        return self._told_schema
+        return self._changes_schema
 
     @cached_property
-    def _told_schema(self) -> StructType:
+    def _changes_schema(self) -> StructType:
         return self._query.query.emitted(self._envelope).schema
 
     @cached_property
     def _first_flow(self) -> EmittedFlow | None:
-        """The flow of the query, with nothing in it; None if it has none."""
+        """The operators of the query, without state; None if it has none."""
         gateway = Gateway(self._spark, self._plan.gateway.parameters)
         folder = self._checkpoint.folder.resolve() / ".flow"
         flow = EmittedFlow(gateway, self._query, self._envelope, folder)
@@ -97,17 +97,17 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
 
     def _step(self, batch: DataFrame, number: int, before: CommittedBatch) -> None:
         is_carried = Carried.of(before) is not None  # then tasks do not have all rows
-        kept = sum(sum(chunks.values()) for chunks in before.chunks.values())
-        kept += sum(self._checkpoint.count(before, name) for name in before.rows)
-        if self._first_flow is None or (kept > MOST and not is_carried):
+        retained = sum(sum(chunks.values()) for chunks in before.chunks.values())
+        retained += sum(self._checkpoint.count(before, name) for name in before.rows)
+        if self._first_flow is None or (retained > MOST and not is_carried):
             super()._step(batch, number, before)
             return
-        come = self._come(batch, before) if is_carried else self._come_if_it_fits(batch, before)
-        if come is None:
+        incoming = self._come(batch, before) if is_carried else self._come_if_it_fits(batch, before)
+        if incoming is None:
             super()._step(batch, number, before)
         else:
             try:
-                self._take(come, number, before)
+                self._take(incoming, number, before)
             except UnmatchedError as error:  # tasks make all of it anew
                 if is_carried:
                     raise unstable(error) from None
@@ -116,57 +116,63 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
     def _constant(self) -> list[str]:
         return [name for name in super()._constant() if name != STREAM]  # ticks are no rows
 
-    def _take(self, come: Come, number: int, before: CommittedBatch) -> None:
-        now = come.now
-        positions = {name: one.position for name, one in come.found.items()}
+    def _take(self, incoming: Come, number: int, before: CommittedBatch) -> None:
+        now = incoming.now
+        positions = incoming.positions
         marks: dict[str, Marks] = {
-            name: [*before.moves.get(name, []), *one.watermarks] for name, one in come.found.items()
+            name: [*before.moves.get(name, []), *one.watermarks] for name, one in incoming.found.items()
         }
-        promises = self._told_since(before, come.found)
-        origin = self._origin([*come.firsts.values()], before)
+        punctuations = self._punctuations_since(before, incoming.found)
+        origin = self._origin([*incoming.firsts.values()], before)
         until = None if origin is None else self._until(positions, now)
-        judged = self._judged(before, {name: one.below for name, one in come.found.items()}, marks, until)
-        refused = {name: self._late(name, one.late) for name, one in come.found.items()}
+        judged = self._judged(before, {name: one.below for name, one in incoming.found.items()}, marks, until)
+        refused = {name: self._late(name, one.late) for name, one in incoming.found.items()}
         self._tell_late({name: self._all_late(name, late, judged) for name, late in refused.items()}, number)
-        known, self._known_last = self._known_before(before), None  # a step that fails leaves half of itself
-        rows = {name: _with(retained, come.found[name].rows, number) for name, retained in known.rows.items()}
-        if promises:
-            known.flow.promise({name: one.punctuations for name, one in come.found.items()})
-        given, used, frontier = 0, -judged.count, before.frontier
+        known, self._known_last = self._known_before(before), None  # if this fails, it is read again
+        rows = {
+            name: _with(retained, incoming.found[name].rows, number) for name, retained in known.rows.items()
+        }
+        if punctuations:
+            known.flow.add_punctuation({name: one.punctuations for name, one in incoming.found.items()})
+        emitted, used, frontier = 0, -judged.count, before.frontier
         if until is not None and origin is not None and (frontier is None or until > frontier):
             used += sum(int(_entering(state.retained, frontier, until).sum()) for state in rows.values())
-            told = self._told_by(known.flow, rows, marks, (frontier, until), origin)
+            changed = self._changes_by(known.flow, rows, marks, (frontier, until), origin)
             if isinstance(self._sink, IntoStream):
-                given = self._insert(self._frame_of(told), marks, until, before)
+                emitted = self._insert(self._frame_of(changed), marks, until, before)
             else:
-                given = self._put(told, number)
+                emitted = self._put(self._sink, changed, number)
             frontier = until
-        carried = self._carried(known, rows, marks, frontier, number, has_promises=any(promises.values()))
-        rows = self._left(rows, marks, known.flow.promised, frontier, carried)
+        carried = self._carried(
+            known, rows, marks, frontier, number, has_punctuation=any(punctuations.values())
+        )
+        rows = self._left(rows, marks, known.flow.punctuation, frontier, carried)
         arrived = np.concatenate([state.retained.enter[state.retained.alive] for state in rows.values()])
         oldest = int(arrived.min()) if len(arrived) else None
         waiting = int((arrived > (frontier or 0)).sum())
-        done = Done(number, now, come.entries, come.count, used, judged.count, given, waiting, oldest)
-        step = self._after(before, done, positions, marks, promises, (origin, frontier))
-        rows, step = self._committed(rows, step, self._kept_below(judged), carried)
-        taken = known.taken + come.count
-        # what is held of rows that are not needed any more goes when all is made anew, as after a restart
+        done = Done(
+            number, now, incoming.entries, incoming.count, used, judged.count, emitted, waiting, oldest
+        )
+        committed = self._after(before, done, positions, marks, punctuations, (origin, frontier))
+        rows, committed = self._committed(rows, committed, self._buffered_below(judged), carried)
+        taken = known.taken + incoming.count
+        # rows that are not needed stay in operators until these are built anew, as after a restart
         if taken <= 2 * len(arrived) + _SPARE or known.flow.retained <= _SPARE or carried is not None:
             self._known_last = _Known(number, known.flow, rows, taken, carried)
-        self._report(step, come.count, given)
+        self._report(committed, incoming.count, emitted)
 
     @property
     def _needs_all(self) -> bool:
-        """Whether no row is ever not needed any more."""
+        """Whether every row is needed for ever."""
         return self._query.query.timed.unbounded is not None
 
     @cached_property
-    def _holds_keys(self) -> bool:
-        """Whether what operators hold will do in place of rows, until streams promise what none has declared.
+    def _state_may_replace_rows(self) -> bool:
+        """Whether the state of operators may replace rows, until a stream that declares none has punctuation.
 
-        So it is where they forget by time, and where nothing but a promise could let rows go.
+        So it is if operators drop state by time, and if nothing but punctuation could drop rows.
         """
-        if self._query.tells_at_once or self._query.has_sessions:
+        if self._query.emits_at_once or self._query.has_sessions:
             return False
         assert self._first_flow is not None
         streams = [(name, stream.live) for _, name, stream in self.streams()]
@@ -186,14 +192,14 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
         frontier: int | None,
         number: int,
         *,
-        has_promises: bool,
+        has_punctuation: bool,
     ) -> Carried | None:
-        """What the operators hold, in a new file if more has come since the last than is in that.
+        """The state of the operators, in a new file if more rows have arrived since the last than it has.
 
-        Where rows go by what streams promise, they are kept, as promises tell of rows; until there is one.
+        As soon as there is punctuation, rows are retained in its place: it closes rows, not state.
         """
         last = known.carried
-        may_be = last is not None or self._needs_all or (self._holds_keys and not has_promises)
+        may_be = last is not None or self._needs_all or (self._state_may_replace_rows and not has_punctuation)
         if frontier is None or not may_be:
             return last
         since = None if last is None else last.at
@@ -207,19 +213,20 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
     def _committed(
         self,
         rows: Mapping[str, InputState],
-        step: CommittedBatch,
+        committed: CommittedBatch,
         beside: Mapping[str, RetainedRows],
         carried: Carried | None,
     ) -> tuple[dict[str, InputState], CommittedBatch]:
-        """The rows that are kept, with the chunks that keep them, and the step with these."""
-        kept, chunks = {}, {}
+        """The retained rows with their chunks, and the committed micro-batch with these."""
+        merged, chunks = {}, {}
         for name, state in rows.items():
-            kept[name], new = state.merged(step.number)
-            for chunk, table in new.items():
-                self._checkpoint.write_chunk(f"{ROWS}{name}", chunk, table)
-            chunks[f"{ROWS}{name}"] = {str(chunk): count for chunk, count in kept[name].chunks.items()}
-        step = replace(step, chunks=chunks)
-        return kept, self._checkpoint.commit(step if carried is None else carried.named(step), beside)
+            merged[name], new = state.merged(committed.number)
+            own = f"{ROWS}{name}"
+            chunks[own] = self._checkpoint.write_chunks(own, merged[name].chunks, new)
+        committed = replace(committed, chunks=chunks)
+        return merged, self._checkpoint.commit(
+            committed if carried is None else carried.named(committed), beside
+        )
 
     # -- what comes in -------------------------------------------------------------------------------
 
@@ -237,7 +244,7 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
 
     # -- what goes out -------------------------------------------------------------------------------
 
-    def _told_by(
+    def _changes_by(
         self,
         flow: EmittedFlow,
         rows: Mapping[str, InputState],
@@ -245,7 +252,7 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
         span: tuple[int | None, int],
         origin: int,
     ) -> pa.Table:
-        """What is told of a step from one processing time, which is left out, to another."""
+        """The changes after one processing time, up to another."""
         since, until = span
         came = {}
         for name, state in rows.items():
@@ -259,40 +266,38 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
         """Up to which rowtime a stream was known, up to a processing time."""
         return [(at, mark) for at, mark in self._query.known(name, steps) if at <= until]
 
-    def _put(self, told: pa.Table, number: int) -> int:
-        """Give what is told to the sink."""
-        sink = self._sink
-        assert not isinstance(sink, IntoStream)
-        names = {name.lower() for name in told.column_names}
-        if isinstance(sink, TableSink) and takes_tables(sink) and len(names) == told.num_columns:
-            return sink.write_table(told, number)
+    def _put(self, sink: Sink, changed: pa.Table, number: int) -> int:
+        """Write changes to the sink."""
+        into = self._table_sink(changed.column_names)
+        if into is not None:
+            return into.write_table(changed, number)
         with self._gateway.translated():
-            return sink.write(self._frame_of(told), number) or 0
+            return sink.write(self._frame_of(changed), number) or 0
 
-    def _frame_of(self, told: pa.Table) -> DataFrame:
-        """What is told, as a DataFrame; two columns may have one name."""
-        schema, inner = self._told_schema, StructType()
+    def _frame_of(self, changed: pa.Table) -> DataFrame:
+        """Changes as a DataFrame; two columns may have one name."""
+        schema, inner = self._changes_schema, StructType()
         for at, field in enumerate(schema):
             inner = inner.add(f"o{at}", field.dataType)
-        return frame_of_few(self._spark, told.rename_columns(inner.names), inner).toDF(*schema.names)
+        return frame_of_few(self._spark, changed.rename_columns(inner.names), inner).toDF(*schema.names)
 
-    # -- what is kept --------------------------------------------------------------------------------
+    # -- what is retained ----------------------------------------------------------------------------
 
     def _known_before(self, before: CommittedBatch) -> _Known:
-        """What the last step left: in memory, or made again from the rows that it kept."""
+        """What the last micro-batch left: in memory, or made again from the rows that it retained."""
         if self._known_last is not None and self._known_last.number == before.number:
             return self._known_last
         rows = {name: self._state(before, name) for _, name, _ in self.streams()}
         assert self._first_flow is not None
         flow = self._first_flow.emptied()
-        flow.promise(before.punctuations)
+        flow.add_punctuation(before.punctuations)
         carried = Carried.of(before)
         if carried is not None:
             flow.restore(carried.read(self._checkpoint))
         since = None if carried is None else carried.at
         if before.frontier is not None and before.frontier != since:
             assert before.origin is not None
-            self._told_by(flow, rows, before.moves, (since, before.frontier), before.origin)
+            self._changes_by(flow, rows, before.moves, (since, before.frontier), before.origin)
         taken = sum(len(state.retained) for state in rows.values())
         return _Known(before.number, flow, rows, taken, carried)
 
@@ -304,13 +309,13 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
         return [column for column in stream.columns if column in read or column.lower() == rowtime]
 
     def _schema_of(self, name: str) -> StructType:
-        """What is kept of a stream's rows."""
+        """The retained columns of a stream."""
         kinds = self._plan.catalog.streams[name].frame.schema
         read = StructType([kinds[column] for column in self._read(name)])
         return _with_times(read)
 
     def _whole(self, name: str, rows: pa.Table) -> tuple[pa.Table, StructType]:
-        """What is kept of a stream's rows with the other columns, which nothing reads."""
+        """The retained rows of a stream with its other columns, as NULL: nothing reads them."""
         stream, schema = self._plan.catalog.streams[name], StructType()
         for column in stream.columns:
             kind = stream.frame.schema[column]
@@ -333,12 +338,12 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
             retained = _retained(table.select(schema.names), int(chunk))
             state = replace(state, retained=state.retained.with_rows(retained))
             state = replace(state, chunks={**state.chunks, int(chunk): count})
-        kept = self._checkpoint.table(before, f"{ROWS}{name}")  # of a step that tasks evaluated
-        return state if kept is None else _with(state, kept, before.number + 1)
+        rows = self._checkpoint.table(before, f"{ROWS}{name}")  # of a micro-batch that tasks evaluated
+        return state if rows is None else _with(state, rows, before.number + 1)
 
-    def _kept_before(self, before: CommittedBatch, name: str) -> DataFrame | None:
+    def _rows_before(self, before: CommittedBatch, name: str) -> DataFrame | None:
         if f"{ROWS}{name}" not in before.chunks:
-            return super()._kept_before(before, name)
+            return super()._rows_before(before, name)
         retained = self._state(before, name).retained
         return frame_of_few(self._spark, *self._whole(name, retained.rows))
 
@@ -346,12 +351,12 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
         self,
         rows: Mapping[str, InputState],
         marks: Mapping[str, Marks],
-        promised: Promised,
+        punctuation: PunctuationTimes,
         frontier: int | None,
         carried: Carried | None,
     ) -> dict[str, InputState]:
-        """The rows that are needed after a step."""
-        if carried is not None:  # those before are in what the operators held
+        """The rows that are needed after a micro-batch."""
+        if carried is not None:  # those before are in the state of the operators
             return {
                 name: replace(state, retained=state.retained.where(state.retained.enter > carried.at))
                 for name, state in rows.items()
@@ -361,8 +366,8 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
         left = {}
         for name, state in rows.items():
             gone = state.retained.enter <= frontier
-            if not self._query.tells_at_once:
-                gone &= self._is_over(name, state, marks, promised, frontier)
+            if not self._query.emits_at_once:
+                gone &= self._is_over(name, state, marks, punctuation, frontier)
             left[name] = replace(state, retained=state.retained.where(~gone)) if gone.any() else state
         return left
 
@@ -371,32 +376,34 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
         name: str,
         state: InputState,
         marks: Mapping[str, Marks],
-        promised: Promised,
+        punctuation: PunctuationTimes,
         frontier: int,
     ) -> Bools:
         """Whether no change is made of rows any more."""
         if self._query.has_sessions:
-            return self._is_settled(name, state, marks, frontier)
+            return self._is_final(name, state, marks, frontier)
         rows, groupings = state.retained.rows, self._query.endings(name)
-        told = [self._promised_over(grouping, promised, rows, frontier) for grouping in groupings]
-        if not any(each is not None for each in told):
+        closed = [self._is_closed(grouping, punctuation, rows, frontier) for grouping in groupings]
+        if not any(each is not None for each in closed):
             return self._in_time(name, groupings, state, marks, frontier)
         over = np.ones(rows.num_rows, bool)
-        for grouping, each in zip(groupings, told, strict=True):
+        for grouping, each in zip(groupings, closed, strict=True):
             in_time = self._in_time(name, [grouping], state, marks, frontier)
             over &= in_time if each is None else in_time | each
         return over
 
-    def _promised_over(
-        self, grouping: Sequence[ClosedBy], promised: Promised, rows: pa.Table, frontier: int
+    def _is_closed(
+        self, grouping: Sequence[ClosedBy], punctuation: PunctuationTimes, rows: pa.Table, frontier: int
     ) -> Bools | None:
-        """Whether what rows are in is promised to be over; None where nothing has been promised of it."""
+        """Which rows are in groups that punctuation has closed; None if there is no punctuation for them."""
         places = self._query.places
-        telling = [each for each in grouping if isinstance(each, Closed) and promised.may_tell(each, places)]
-        if not telling:
+        closing = [
+            each for each in grouping if isinstance(each, Closed) and punctuation.may_close(each, places)
+        ]
+        if not closing:
             return None
         over: Bools = np.logical_or.reduce(
-            [promised.over(each, places, rows) <= frontier for each in telling]
+            [punctuation.over(each, places, rows) <= frontier for each in closing]
         )
         return over
 
@@ -420,56 +427,57 @@ class EmittedInMemory(EmittedSteps, InMemorySteps):
         condition = partial(self._query.over, groupings, name)
         key = name, *map(tuple, groupings)
 
-        def told(asked: npt.NDArray[np.int64]) -> Bools:
-            return self._conditions.holds(key, kind, condition, of_ticks(asked, type_), mark)
+        def passed(ticks: npt.NDArray[np.int64]) -> Bools:
+            return self._conditions.holds(key, kind, condition, of_ticks(ticks, type_), mark)
 
         # up to the first that is not: local times fall when a clock is set back
-        if not told(ticks.min(keepdims=True)).all():
+        if not passed(ticks.min(keepdims=True)).all():
             return np.zeros(len(ticks), bool)
-        is_over = told(ticks)
+        is_over = passed(ticks)
         return is_over if is_over.all() else ticks < ticks[~is_over].min()
 
-    def _is_settled(self, name: str, state: InputState, marks: Mapping[str, Marks], frontier: int) -> Bools:
-        """The same of rows in sessions, which takes a query: it is asked when they are twice as many."""
+    def _is_final(self, name: str, state: InputState, marks: Mapping[str, Marks], frontier: int) -> Bools:
+        """The same for rows in sessions. This takes a query, which runs when the rows have doubled."""
         retained = state.retained
         gone = np.zeros(retained.rows.num_rows, bool)
-        if retained.alive.sum() < max(2 * self._settled.get(name, 0), SETTLED_FROM):
+        if retained.alive.sum() < max(2 * self._left_at_check.get(name, 0), FINAL_FROM):
             return gone
         places = np.flatnonzero(retained.alive)
         alive = retained.rows.take(pa.array(places)).combine_chunks()
-        at_once = settled_at_once(self._query, self._conditions, name, alive, marks, frontier)
+        at_once = final_at_once(self._query, self._conditions, name, alive, marks, frontier)
         if at_once is not None:
             gone[places[at_once]] = True
             if at_once.any():
-                self._settled[name] = int(retained.alive.sum() - gone.sum())
+                self._left_at_check[name] = int(retained.alive.sum() - gone.sum())
             return gone
         oldest = (
             places[[retained.rows.column(ROWTIME).to_numpy()[places].argmin()]] if len(places) else places
         )
         first = numbered(self._gateway, *self._whole(name, retained.rows.take(pa.array(oldest))))
-        if not may_be_settled(self._query, name, first, marks, frontier):
+        if not may_be_final(self._query, name, first, marks, frontier):
             return gone
         rows = numbered(self._gateway, *self._whole(name, retained.rows.take(pa.array(places))))
-        over = settled(self._query, self._gateway, name, KnownWatermarks(rows, marks[name]), marks, frontier)
+        over = final_rows(
+            self._query, self._gateway, name, KnownWatermarks(rows, marks[name]), marks, frontier
+        )
         if over is not None:
             gone[places[over.toArrow().column(NUMBER).to_numpy()]] = True
-        self._settled[name] = int(retained.alive.sum() - gone.sum())
+        self._left_at_check[name] = int(retained.alive.sum() - gone.sum())
         return gone
 
-    def _operators_of(self, step: CommittedBatch) -> Counted | None:
-        carried = Carried.of(step)
-        return None if carried is None else Counted(carried.rows, carried.size(self._checkpoint, step))
+    def _operators_of(self, committed: CommittedBatch) -> Counted | None:
+        carried = Carried.of(committed)
+        return None if carried is None else Counted(carried.rows, carried.size(self._checkpoint, committed))
 
-    def _kept_of(self, step: CommittedBatch, name: str) -> Counted:
-        if f"{ROWS}{name}" not in step.chunks:
-            return super()._kept_of(step, name)
-        rows = self._state(step, name).retained.rows
-        return Counted.of(rows.column(ROWTIME), self._checkpoint.chunk_bytes(step, f"{ROWS}{name}"))
+    def _retained_of(self, committed: CommittedBatch, name: str) -> Counted:
+        if f"{ROWS}{name}" not in committed.chunks:
+            return super()._retained_of(committed, name)
+        rows = self._state(committed, name).retained.rows
+        return Counted.of(rows.column(ROWTIME), self._checkpoint.chunk_bytes(committed, f"{ROWS}{name}"))
 
-    def _report(self, step: CommittedBatch, came: int, given: int) -> None:
-        super()._report(step, came, given)
-        kept = sum(sum(chunks.values()) for chunks in step.chunks.values())
-        self.progress["rows_in_windows"] += kept
+    def _report(self, committed: CommittedBatch, came: int, emitted: int) -> None:
+        super()._report(committed, came, emitted)
+        self.progress["rows_in_windows"] += sum(sum(chunks.values()) for chunks in committed.chunks.values())
 
 
 def _entering(retained: TimedRows, since: int | None, until: int) -> Bools:

@@ -22,12 +22,13 @@ from windrow.spark.arrow import pattern_schema
 from windrow.spark.collected import few, frame_of_few
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
-from windrow.spark.live.input.arrivals import Arrivals, Came, arrivals
+from windrow.spark.live.input.arrivals import Arrivals, ArrivalsInMemory, arrivals
 from windrow.spark.live.input.entry_columns import STREAM, inside
 from windrow.spark.live.input.ticks import TickFiles
+from windrow.spark.live.micro_batches.in_memory import InMemorySteps
 from windrow.spark.live.micro_batches.late_for_groups import JudgedEntries, judged
 from windrow.spark.live.micro_batches.needed_rows import needed
-from windrow.spark.live.micro_batches.steps import TICKS, Steps
+from windrow.spark.live.micro_batches.steps import TICKS
 from windrow.spark.live.operators.watermark_conditions import WatermarkConditions
 from windrow.spark.live.plans.emit_queries import EmittedPlan, KnownWatermarks
 from windrow.spark.live.reports.account import Account
@@ -38,7 +39,7 @@ from windrow.spark.live.sinks.sink import Sink
 from windrow.spark.logs.live_source import PLACE, PTIME
 from windrow.spark.logs.micro_batch import RetainedRows
 from windrow.spark.logs.session_streams import ARRIVED, ROWTIME, Stream
-from windrow.spark.recorded.promised_over import Promises, folded, stream_kinds
+from windrow.spark.recorded.punctuation_times import LoggedPunctuation, folded, stream_kinds
 from windrow.streams import Position
 from windrow.streams.entries import BEFORE
 from windrow.syntax.sqltext import quoted
@@ -49,13 +50,13 @@ ROWS = "rows-"
 _BELOW = "below-"
 _LATE = "late_for_groups"
 _GRACE = 1_000_000
-"""Microseconds: for so long a step waits for a named stream that is behind others, before it ticks."""
+"""Microseconds: for so long a micro-batch waits for a named stream that is behind others, before it ticks."""
 
 
 @dataclass(frozen=True)
 class Done:
-    """What a step has done: rows that came, were used, late for a group, given, and wait; when the oldest of
-    those kept came.
+    """The account of a micro-batch: its rows that arrived, were used, were late for a group, were emitted and
+    are buffered; and when the oldest retained row arrived.
     """
 
     number: int
@@ -64,14 +65,14 @@ class Done:
     came: int
     used: int
     late: int
-    given: int
+    emitted: int
     buffered: int
     oldest: int | None
     due: int | None = None
 
 
-class EmittedSteps(Steps):
-    """As :class:`windrow.spark.live.micro_batches.steps.Steps`, which says what it takes."""
+class EmittedSteps(InMemorySteps):
+    """Runs micro-batches of EMIT as Spark jobs; the parameters are those of :class:`~.steps.Steps`."""
 
     def __init__(
         self, plan: EmittedPlan, sink: Sink | IntoStream, folder: Path, envelope: str, on_late: str
@@ -87,7 +88,7 @@ class EmittedSteps(Steps):
     # -- ticks -----------------------------------------------------------------------------------------
 
     def _ticks(self, frames: Mapping[str, DataFrame] | None) -> DataFrame | None:
-        """Ticks, which are given under an empty name."""
+        """Ticks, which stand under an empty name."""
         if frames is not None:
             return frames.get("")
         return None if self._files is None else self._files.arriving(self._spark)
@@ -106,18 +107,18 @@ class EmittedSteps(Steps):
         if self._files is not None:
             self._files.add(instant)
 
-    # -- steps -----------------------------------------------------------------------------------------
+    # -- micro-batches -----------------------------------------------------------------------------------
 
     def _taken(self, batch: DataFrame, number: int, before: CommittedBatch) -> None:
-        told = self._told(batch)
-        now = self._now(_last(told, self._sources_of_time), before)
-        came = self._came(batch, told, number, before, now)
+        control = self._told(batch)
+        now = self._now(_last(control, self._sources_of_time), before)
+        came = self._judge(batch, control, number, before, now)
         positions = {name: found.position for name, found in came.items()}
         marks: dict[str, Marks] = {
             name: [*before.moves.get(name, []), *found.watermarks] for name, found in came.items()
         }
-        promises = self._told_since(before, came)
-        origin = self._origin(self._firsts(told, now), before)
+        punctuations = self._punctuations_since(before, came)
+        origin = self._origin(self._firsts(control, now), before)
         until = None if origin is None else self._until(positions, now)
         below = {name: None if one.below is None else one.below.toArrow() for name, one in came.items()}
         apart = self._judged(before, below, marks, until)
@@ -125,29 +126,29 @@ class EmittedSteps(Steps):
         self._tell_late(late, number)
         rows = {}
         for name, found in came.items():
-            kept = self._kept_before(before, name)
-            rows[name] = found.rows if kept is None else kept.unionByName(found.rows)
+            retained = self._rows_before(before, name)
+            rows[name] = found.rows if retained is None else retained.unionByName(found.rows)
         taken = self._entering(rows, before.frontier, until)
-        due, given, frontier = before.counts.get("due"), 0, before.frontier
+        due, emitted, frontier = before.counts.get("due"), 0, before.frontier
         if until is not None and origin is not None and (frontier is None or until > frontier):
             changes = any(found.count or found.watermarks or found.punctuations for found in came.values())
             waited = before.counts.get("rows_held", 0) or before.counts.get("marks_held", 0)
             if changes or waited or (due is not None and due <= until):
                 known = {
-                    name: _known_by(frame, marks[name], promises.get(name, []), until)
+                    name: _known_by(frame, marks[name], punctuations.get(name, []), until)
                     for name, frame in rows.items()
                 }
-                given, due = self._give_changes(known, (frontier, until), origin, before, number)
+                emitted, due = self._emit_changes(known, (frontier, until), origin, before, number)
             elif isinstance(self._sink, IntoStream):
                 self._insert(None, marks, until, before)
             frontier = until
-        keep, oldest, buffered = self._kept(rows, marks, promises, frontier)
-        keep |= self._kept_below(apart)
+        keep, oldest, buffered = self._needed(rows, marks, punctuations, frontier)
+        keep |= self._buffered_below(apart)
         came_in = sum(found.count for found in came.values())
         used = taken - apart.count
-        done = Done(number, now, told.num_rows, came_in, used, apart.count, given, buffered, oldest, due)
-        step = self._after(before, done, positions, marks, promises, (origin, frontier))
-        self._report(self._checkpoint.commit(step, keep), came_in, given)
+        done = Done(number, now, control.num_rows, came_in, used, apart.count, emitted, buffered, oldest, due)
+        committed = self._after(before, done, positions, marks, punctuations, (origin, frontier))
+        self._report(self._checkpoint.commit(committed, keep), came_in, emitted)
 
     # -- rows that are late for a group ----------------------------------------------------------------
 
@@ -165,11 +166,11 @@ class EmittedSteps(Steps):
         marks: Mapping[str, Marks],
         until: int | None,
     ) -> JudgedEntries:
-        """What becomes of the rows below their stream's clock, those that waited among them."""
+        """Judges the rows below their stream's watermark, those that waited among them."""
         below = {}
         for name, rows in came.items() if self._judges else ():
-            kept = f"{_BELOW}{name}"
-            waited = self._checkpoint.table(before, kept) if kept in before.rows else None
+            key = f"{_BELOW}{name}"
+            waited = self._checkpoint.table(before, key) if key in before.rows else None
             names = self._schema_apart(name, ARRIVED, BEFORE).names
             parts = [part.select(names) for part in (waited, rows) if part is not None]
             if parts:
@@ -177,14 +178,14 @@ class EmittedSteps(Steps):
         return judged(self._query, self._conditions, below, marks, until)
 
     def _all_late(self, name: str, refused: DataFrame | None, apart: JudgedEntries) -> DataFrame | None:
-        """The late rows of a stream: those that a promise rules out, and those that are late for a group."""
+        """The late rows of a stream: below a bound or closed by punctuation, and late for a group."""
         late = self._late(name, apart.late.get(name))
         return refused if late is None else late if refused is None else refused.unionByName(late)
 
-    def _kept_below(self, apart: JudgedEntries) -> dict[str, RetainedRows]:
+    def _buffered_below(self, apart: JudgedEntries) -> dict[str, RetainedRows]:
         """Those that wait still."""
         return {
-            f"{_BELOW}{name}": RetainedRows(
+            f"{_BELOW}{name}": RetainedRows.of(
                 frame_of_few(self._spark, rows, self._schema_apart(name, ARRIVED, BEFORE)), are_few=True
             )
             for name, rows in apart.waiting.items()
@@ -198,7 +199,7 @@ class EmittedSteps(Steps):
         arrived = reduce(DataFrame.unionAll, (frame.select(ARRIVED) for frame in rows.values()))
         return arrived.where(F.col(ARRIVED).between(-1 if since is None else since + 1, until)).count()
 
-    # -- what a step leaves ----------------------------------------------------------------------------
+    # -- what a micro-batch leaves -----------------------------------------------------------------------
 
     def _after(
         self,
@@ -206,10 +207,10 @@ class EmittedSteps(Steps):
         done: Done,
         positions: Mapping[str, Position],
         marks: Mapping[str, Marks],
-        promises: Mapping[str, Promises],
+        punctuations: Mapping[str, LoggedPunctuation],
         reached: tuple[int | None, int | None],
     ) -> CommittedBatch:
-        """What is known after a step; `reached` are the origin and the frontier."""
+        """What is known after a micro-batch; `reached` are the origin and the frontier."""
         origin, frontier = reached
         for_groups = before.counts.get(_LATE, 0) + done.late
         account = Account(
@@ -224,8 +225,8 @@ class EmittedSteps(Steps):
             "entries": done.entries,
             _LATE: for_groups,
             **account.counts,
-            "rows_given": before.counts.get("rows_given", 0) + done.given,
-            "marks_held": sum(at > (frontier or 0) for at in _times(marks) + _times(promises)),
+            "rows_given": before.counts.get("rows_given", 0) + done.emitted,
+            "marks_held": sum(at > (frontier or 0) for at in _times(marks) + _times(punctuations)),
         }
         if done.due is not None:
             counts["due"] = done.due
@@ -234,18 +235,22 @@ class EmittedSteps(Steps):
             counts["wanted"] = wanted
         if frontier is not None:
             back_to = self._back_to(done.oldest, frontier)
-            marks = {name: _pruned(steps, back_to) for name, steps in marks.items()}
+            marks = {name: _pruned(each, back_to) for name, each in marks.items()}
             schemas = {
-                name: pattern_schema(stream_kinds(self._plan.catalog.streams[name])) for name in promises
+                name: pattern_schema(stream_kinds(self._plan.catalog.streams[name])) for name in punctuations
             }
-            promises = {name: folded(told, back_to, schemas[name]) for name, told in promises.items()}
+            punctuations = {
+                name: folded(logged, back_to, schemas[name]) for name, logged in punctuations.items()
+            }
         return CommittedBatch(
-            done.number, positions, frontier, origin, {}, counts, moves=marks, punctuations=promises
+            done.number, positions, frontier, origin, {}, counts, moves=marks, punctuations=punctuations
         )
 
-    def _told_since(self, before: CommittedBatch, came: Mapping[str, Arrivals | Came]) -> dict[str, Promises]:
-        """What streams have promised by patterns, and when, where that is asked for."""
-        if not self._query.asks_promises:
+    def _punctuations_since(
+        self, before: CommittedBatch, came: Mapping[str, Arrivals | ArrivalsInMemory]
+    ) -> dict[str, LoggedPunctuation]:
+        """The punctuations of the streams, with their processing times; none if nothing reads them."""
+        if not self._query.reads_punctuations:
             return {}
         return {
             name: [*before.punctuations.get(name, []), *found.punctuations] for name, found in came.items()
@@ -257,19 +262,20 @@ class EmittedSteps(Steps):
         return [*(place for place, _, stream in self.streams() if not is_log(stream)), TICKS]
 
     def _now(self, last: int | None, before: CommittedBatch) -> int:
-        """The processing time of what comes from streaming DataFrames: later than that of the last step.
+        """The processing time of what comes from streaming DataFrames: later than that of the last
+        micro-batch.
 
         `last` is the greatest that such entries come with; None where there are none.
         """
         earlier = before.counts.get("now", 0)
         return earlier if last is None else max(last, earlier + 1)
 
-    def _kept_before(self, before: CommittedBatch, name: str) -> DataFrame | None:
-        """The rows of a stream that a step left behind."""
+    def _rows_before(self, before: CommittedBatch, name: str) -> DataFrame | None:
+        """The rows of a stream that a micro-batch left behind."""
         return self._checkpoint.rows(before, f"{ROWS}{name}")
 
-    def _came(
-        self, batch: DataFrame, told: pa.Table, number: int, before: CommittedBatch, now: int
+    def _judge(
+        self, batch: DataFrame, control: pa.Table, number: int, before: CommittedBatch, now: int
     ) -> dict[str, Arrivals]:
         """What came of each stream, judged."""
         found = {}
@@ -277,7 +283,7 @@ class EmittedSteps(Steps):
             assert stream.live is not None
             names = [F.col(quoted(inside(place, name))).alias(name) for name in stream.live.frame.columns]
             rows = batch.where(F.col(STREAM) == place).select(*names, PLACE)
-            own = told.filter(pc.equal(told.column(STREAM), place))
+            own = control.filter(pc.equal(control.column(STREAM), place))
             if not is_log(stream):
                 when = pa.array([now] * own.num_rows, pa.int64())
                 own = own.set_column(own.column_names.index(PTIME), PTIME, when)
@@ -290,11 +296,11 @@ class EmittedSteps(Steps):
         reached = [positions[name].ptime if is_log(stream) else now for _, name, stream in self.streams()]
         return min(reached) or None
 
-    def _firsts(self, told: pa.Table, now: int) -> list[int]:
+    def _firsts(self, control: pa.Table, now: int) -> list[int]:
         """The first processing time of each stream of which there are entries."""
         firsts = []
         for place, _, stream in self.streams():
-            own = told.filter(pc.equal(told.column(STREAM), place))
+            own = control.filter(pc.equal(control.column(STREAM), place))
             if own.num_rows:
                 firsts.append(pc.min(own.column(PTIME)).as_py() if is_log(stream) else now)
         return firsts
@@ -303,7 +309,7 @@ class EmittedSteps(Steps):
         """The first processing time of the logs; None before the first entry."""
         return min([*firsts, *([] if before.origin is None else [before.origin])], default=None)
 
-    def _give_changes(
+    def _emit_changes(
         self,
         known: Mapping[str, KnownWatermarks],
         span: tuple[int | None, int],
@@ -311,7 +317,7 @@ class EmittedSteps(Steps):
         before: CommittedBatch,
         number: int,
     ) -> tuple[int, int | None]:
-        """Evaluate the step and give its rows to the sink: how many, and when the next change is due."""
+        """Evaluate the micro-batch and write its changes: how many, and when the next one is due."""
         gateway = Gateway(self._spark, self._query.gateway.parameters)
         with gateway.translated():
             found = self._query.evaluate(gateway, known, span, origin, self._envelope)
@@ -323,7 +329,7 @@ class EmittedSteps(Steps):
     def _insert(
         self, changes: DataFrame | None, marks: Mapping[str, Marks], until: int, before: CommittedBatch
     ) -> int:
-        """Give complete rows to the stream that they go into, with the bound of all others; how many."""
+        """Insert complete rows into the target stream, with the bound of all others; returns how many."""
         assert isinstance(self._sink, IntoStream)
         gateway = Gateway(self._spark, self._query.gateway.parameters)
         bound = self._query.rowtime_until(gateway, marks, until)
@@ -333,21 +339,23 @@ class EmittedSteps(Steps):
             rows = self._query.as_stream(changes)
             return self._sink.insert(rows, bound, before.counts.get("rows_given", 0))
 
-    # -- what is kept ----------------------------------------------------------------------------------
+    # -- what is retained ------------------------------------------------------------------------------
 
-    def _kept(
+    def _needed(
         self,
         rows: Mapping[str, DataFrame],
         marks: Mapping[str, Marks],
-        promises: Mapping[str, Promises],
+        punctuations: Mapping[str, LoggedPunctuation],
         frontier: int | None,
     ) -> tuple[dict[str, RetainedRows], int | None, int]:
-        """The rows that are needed after a step; when the oldest came, and how many wait for a later one."""
+        """The rows that are needed after a micro-batch; when the oldest came, and how many wait for a later
+        one.
+        """
         keep: dict[str, RetainedRows] = {}
         oldest: list[int] = []
         buffered = 0
         known = {
-            name: KnownWatermarks(frame, marks[name], tuple(promises.get(name, ())))
+            name: KnownWatermarks(frame, marks[name], tuple(punctuations.get(name, ())))
             for name, frame in rows.items()
         }
         gateway = Gateway(self._spark, self._query.gateway.parameters)
@@ -355,12 +363,13 @@ class EmittedSteps(Steps):
             left = frame if frontier is None else needed(self._query, gateway, name, known, frontier)
             table = few(left)
             if table is not None:
-                keep[f"{ROWS}{name}"] = RetainedRows(frame_of_few(self._spark, table, left.schema), True)
+                frame = frame_of_few(self._spark, table, left.schema)
+                keep[f"{ROWS}{name}"] = RetainedRows.of(frame, are_few=True)
                 came = table.column(ARRIVED)
                 first = pc.min(came).as_py()
                 waiting = pc.sum(pc.greater(came, frontier or 0)).as_py() or 0
             else:
-                keep[f"{ROWS}{name}"] = RetainedRows(left, False)
+                keep[f"{ROWS}{name}"] = RetainedRows.of(left, are_few=False)
                 is_buffered = F.sum((F.col(ARRIVED) > (frontier or 0)).cast("int"))
                 first, waiting = left.agg(F.min(ARRIVED), is_buffered).collect()[0]
             buffered += waiting
@@ -368,7 +377,7 @@ class EmittedSteps(Steps):
         return keep, min(oldest, default=None), buffered
 
     def _back_to(self, oldest: int | None, frontier: int) -> int:
-        """The processing time from which on it matters when a clock has moved."""
+        """The processing time from which on the changes of watermarks are needed."""
         since = frontier - (self._query.query.how.delay or 0)
         return since + 1 if oldest is None else min(oldest, since + 1)
 
@@ -388,39 +397,41 @@ class EmittedSteps(Steps):
         return min(wanted, default=None)
 
     def state(self) -> QueryState:
-        """What is kept after the last step, and why."""
-        step = self._checkpoint.last()
-        kept = {name: self._kept_of(step, name) for _, name, _ in self.streams()}
-        return timed_state_of(self._plan, step, kept, self._query.keeps, self._operators_of(step))
+        """What is retained after the last micro-batch, and why."""
+        committed = self._checkpoint.last()
+        retained = {name: self._retained_of(committed, name) for _, name, _ in self.streams()}
+        return timed_state_of(
+            self._plan, committed, retained, self._query.keeps, self._operators_of(committed)
+        )
 
-    def _operators_of(self, step: CommittedBatch) -> Counted | None:  # noqa: ARG002 - of those in memory
-        """What operators hold in place of rows."""
+    def _operators_of(self, committed: CommittedBatch) -> Counted | None:  # noqa: ARG002 - of those in memory
+        """The state of operators in place of rows."""
         return None
 
-    def _kept_of(self, step: CommittedBatch, name: str) -> Counted:
-        """What is kept of a stream after a step."""
-        if f"{ROWS}{name}" not in step.rows:
+    def _retained_of(self, committed: CommittedBatch, name: str) -> Counted:
+        """What is retained of a stream after a micro-batch."""
+        if f"{ROWS}{name}" not in committed.rows:
             return Counted()
-        path = self._checkpoint.path(step.number) / f"{ROWS}{name}"
+        path = self._checkpoint.path(committed.number) / f"{ROWS}{name}"
         return retained_in(path, self._plan.catalog.streams[name].scale, [ROWTIME])
 
-    def _report(self, step: CommittedBatch, came: int, given: int) -> None:
-        count = partial(self._checkpoint.count, step)
+    def _report(self, committed: CommittedBatch, came: int, emitted: int) -> None:
+        count = partial(self._checkpoint.count, committed)
         self.progress = {
-            "batch": step.number,
+            "batch": committed.number,
             "came": came,
-            "given": given,
-            "frontier": step.frontier,
-            **{name: count for name, count in step.counts.items() if name.startswith("rows_")},
-            "rows_in_windows": sum(count(name) for name in step.rows if name.startswith(ROWS)),
-            "state_bytes": self._checkpoint.size(step),
+            "given": emitted,
+            "frontier": committed.frontier,
+            **{name: count for name, count in committed.counts.items() if name.startswith("rows_")},
+            "rows_in_windows": sum(count(name) for name in committed.rows if name.startswith(ROWS)),
+            "state_bytes": self._checkpoint.size(committed),
         }
 
 
-def _last(told: pa.Table, places: Sequence[int]) -> int | None:
+def _last(control: pa.Table, places: Sequence[int]) -> int | None:
     """The greatest processing time of entries of these numbers."""
-    number = told.column(STREAM)
-    times = told.filter(pc.is_in(number, pa.array(places, number.type)))
+    number = control.column(STREAM)
+    times = control.filter(pc.is_in(number, pa.array(places, number.type)))
     last: int | None = pc.max(times.column(PTIME)).as_py() or 0 if times.num_rows else None
     return last
 
@@ -430,19 +441,19 @@ def is_log(stream: Stream) -> bool:
     return stream.live is not None and bool(stream.live.identity)
 
 
-def _known_by(rows: DataFrame, marks: Marks, told: Promises, until: int) -> KnownWatermarks:
+def _known_by(rows: DataFrame, marks: Marks, punctuations: LoggedPunctuation, until: int) -> KnownWatermarks:
     """What was known of a stream by a processing time."""
     moved = [(at, mark) for at, mark in marks if at <= until]
     return KnownWatermarks(
-        rows.where(F.col(ARRIVED) <= until), moved, tuple(one for one in told if one[0] <= until)
+        rows.where(F.col(ARRIVED) <= until), moved, tuple(one for one in punctuations if one[0] <= until)
     )
 
 
-def _times(told: Mapping[str, Sequence[tuple[int, object]]]) -> list[int]:
-    return [at for one in told.values() for at, _ in one]
+def _times(logged: Mapping[str, Sequence[tuple[int, object]]]) -> list[int]:
+    return [at for one in logged.values() for at, _ in one]
 
 
-def _pruned(steps: Marks, since: int) -> Marks:
-    """The steps of a clock from an instant on, and the last before it."""
-    before = [step for step in steps if step[0] < since]
-    return [*before[-1:], *(step for step in steps if step[0] >= since)]
+def _pruned(marks: Marks, since: int) -> Marks:
+    """The changes of a watermark from an instant on, and the last before it."""
+    before = [mark for mark in marks if mark[0] < since]
+    return [*before[-1:], *(mark for mark in marks if mark[0] >= since)]

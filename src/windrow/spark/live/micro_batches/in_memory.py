@@ -23,13 +23,15 @@ from windrow.errors import ExecutionError, WindrowError
 from windrow.spark.collected import is_plain
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
-from windrow.spark.live.input.arrivals import VIOLATED, Came, came
+from windrow.spark.live.input.arrivals import VIOLATED, ArrivalsInMemory, arrivals_in_memory
 from windrow.spark.live.input.entry_columns import STREAM, inside
 from windrow.spark.live.input.file_order import ORIGIN, in_order, is_of_one_file
 from windrow.spark.live.micro_batches.direct_input import DirectInput
 from windrow.spark.live.micro_batches.steps import TICKS, Steps
+from windrow.spark.live.sinks.sink import TableSink, takes_tables
 from windrow.spark.logs.live_source import BOUND, LOGGED, PLACE, PRODUCER, PTIME, LiveSource
 from windrow.spark.logs.session_streams import ARRIVED, REASON, ROWTIME, Stream
+from windrow.streams import Position
 from windrow.streams.entries import BEFORE
 from windrow.streams.log_position import needs_rows
 from windrow.syntax.sqltext import quoted
@@ -53,7 +55,7 @@ class Come:
         Of each stream with entries the time of the first.
     """
 
-    found: Mapping[str, Came]
+    found: Mapping[str, ArrivalsInMemory]
     entries: int
     now: int
     firsts: Mapping[str, int]
@@ -62,6 +64,11 @@ class Come:
     def count(self) -> int:
         """How many rows came, but for those that were in already."""
         return sum(one.count for one in self.found.values())
+
+    @property
+    def positions(self) -> dict[str, Position]:
+        """How far each stream has been read."""
+        return {name: one.position for name, one in self.found.items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +94,7 @@ class InMemorySteps(Steps):
     """As :func:`windrow.spark.live.input.arrivals.arrivals` has it."""
 
     _judges = False
-    """Whether rows below their stream's clock are judged, and so kept whole."""
+    """Whether rows below their stream's clock are judged, and so retained whole."""
 
     _wide_until = 0
     """Micro-batches before this one are read whole: late rows seldom come alone."""
@@ -131,20 +138,20 @@ class InMemorySteps(Steps):
 
     def _come(self, batch: DataFrame, before: CommittedBatch) -> Come:
         """The entries of a micro-batch, judged."""
-        come = self._come_direct(before)
-        if come is not None:
-            return come
+        incoming = self._come_direct(before)
+        if incoming is not None:
+            return incoming
         number = before.number + 1
         narrow = self._narrow(batch) if number >= self._wide_until else None
-        come = None if narrow is None else self._come_narrow(narrow, before)
-        if come is not None:
-            return come
+        incoming = None if narrow is None else self._come_narrow(narrow, before)
+        if incoming is not None:
+            return incoming
         if narrow is not None:
             self._wide_until = number + _WIDE
         entries = self._in_order(batch)
         now = self._now_of(entries, before)
         found = {
-            name: came(
+            name: arrivals_in_memory(
                 name,
                 stream,
                 self._entries(entries, at, {name: inside(at, name) for name in _live(stream).frame.columns}),
@@ -178,7 +185,7 @@ class InMemorySteps(Steps):
         found, firsts = {}, {}
         for _, name, stream in self.streams():
             entries = taken.entries[name]
-            one = came(
+            one = arrivals_in_memory(
                 name,
                 stream,
                 entries,
@@ -230,13 +237,15 @@ class InMemorySteps(Steps):
             live = _live(stream)
             if live.has_patterns and needs_rows(position or live.start, table):
                 return None
-            one = came(name, stream, table, position, now, timed=self._timed, columns=tuple(columns))
+            one = arrivals_in_memory(
+                name, stream, table, position, now, timed=self._timed, columns=tuple(columns)
+            )
             if self._asks_whole(one):
                 return None
             found[name] = one
         return Come(found, entries.num_rows, now, self._first_times(entries, now))
 
-    def _asks_whole(self, one: Came) -> bool:
+    def _asks_whole(self, one: ArrivalsInMemory) -> bool:
         """Whether whole rows are asked for: of those that are late, or may be."""
         return one.late is not None or (self._judges and one.below is not None)
 
@@ -311,6 +320,22 @@ class InMemorySteps(Steps):
             if name not in came:
                 table = table.append_column(name, pa.repeat(constant, table.num_rows))
         return table.append_column(PLACE, pa.array(np.arange(table.num_rows)))
+
+    def _counts(self, come: Come, before: CommittedBatch, used: int, given: int) -> dict[str, int]:
+        """What is counted of all micro-batches, where this one used and gave so many rows."""
+        return {
+            "now": come.now,
+            "entries": come.entries,
+            **self._came_and_late(before, come.positions, come.count),
+            "rows_used": before.counts.get("rows_used", 0) + used,
+            "rows_given": before.counts.get("rows_given", 0) + given,
+        }
+
+    def _table_sink(self, names: Sequence[str]) -> TableSink | None:
+        """The sink, where it takes rows with columns of these names in memory."""
+        is_plain = self._is_plain and len({name.lower() for name in names}) == len(names)
+        sink = self._sink
+        return sink if isinstance(sink, TableSink) and takes_tables(sink) and is_plain else None
 
     @cached_property
     def _is_plain(self) -> bool:

@@ -12,10 +12,10 @@ from pyspark.sql import functions as F
 from windrow.plan.event_time import Closed
 from windrow.punctuations.since import Since
 from windrow.spark.gateway import Gateway
-from windrow.spark.live.micro_batches.session_rows import without_settled
+from windrow.spark.live.micro_batches.session_rows import without_final
 from windrow.spark.live.plans.emit_queries import EmittedPlan, KnownWatermarks
 from windrow.spark.logs.session_streams import ARRIVED
-from windrow.spark.recorded.promised_over import ColumnPairs, with_since
+from windrow.spark.recorded.punctuation_times import ColumnPairs, with_since
 from windrow.syntax.sqltext import quoted
 
 __all__ = ["needed"]
@@ -29,23 +29,23 @@ def needed(
     if plan.query.timed.unbounded is not None:
         return rows
     has_come = F.col(ARRIVED) <= until
-    if plan.tells_at_once:
+    if plan.emits_at_once:
         return rows.where(~has_come)
     marks = {each: known[each].marks for each in known}
     if plan.has_sessions:
-        return without_settled(plan, gateway, name, known[name], marks, until)
+        return without_final(plan, gateway, name, known[name], marks, until)
     mark = plan.mark_of(name, marks, until)
     known_by = until - (plan.query.how.delay or 0)
-    promised = plan.promised({each: known[each].told for each in known})
+    punctuation = plan.punctuation({each: known[each].punctuations for each in known})
     over, asked = F.lit(True), list[tuple[str, Since | None, ColumnPairs]]()
     for grouping in plan.endings(name):
         closed = F.lit(False) if mark is None else plan.over([grouping], name, f"{mark}L")
         for each in (each for each in grouping if isinstance(each, Closed)):
-            if promised.may_tell(each, plan.places):
-                parts = promised.closing_columns(each, plan.places)
+            if punctuation.may_close(each, plan.places):
+                parts = punctuation.closing_columns(each, plan.places)
                 names = [f"__since{len(asked) + number}" for number in range(len(parts))]
                 asked += [
-                    (since, promised.of(*part), part[1]) for since, part in zip(names, parts, strict=True)
+                    (since, punctuation.of(*part), part[1]) for since, part in zip(names, parts, strict=True)
                 ]
                 closed |= reduce(and_, (F.col(since) <= known_by for since in names))
         over &= closed

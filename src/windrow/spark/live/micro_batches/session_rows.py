@@ -30,16 +30,16 @@ Bools = npt.NDArray[np.bool_]
 __all__ = [
     "alike",
     "ended",
-    "may_be_settled",
+    "final_at_once",
+    "final_rows",
+    "may_be_final",
     "numbered",
-    "settled",
-    "settled_at_once",
     "window_of",
-    "without_settled",
+    "without_final",
 ]
 
 
-def without_settled(
+def without_final(
     plan: EmittedPlan,
     gateway: Gateway,
     name: str,
@@ -54,7 +54,7 @@ def without_settled(
         every = rows.withColumn(NUMBER, F.monotonically_increasing_id()).localCheckpoint()
     else:
         every = numbered(gateway, table, rows.schema)
-    over = settled(plan, gateway, name, replace(known, rows=every), marks, until)
+    over = final_rows(plan, gateway, name, replace(known, rows=every), marks, until)
     return rows if over is None else every.join(over, NUMBER, "left_anti").select(*map(quoted, rows.columns))
 
 
@@ -65,7 +65,7 @@ def numbered(gateway: Gateway, rows: pa.Table, schema: StructType) -> DataFrame:
     return frame_of_few(gateway.spark, table, kinds)
 
 
-def may_be_settled(
+def may_be_final(
     plan: EmittedPlan, name: str, rows: DataFrame, marks: Mapping[str, Marks], until: int
 ) -> bool:
     """Whether sessions of some rows may not change any more, by their times alone: they end after these.
@@ -82,7 +82,7 @@ def may_be_settled(
     return not rows.where(begun).isEmpty()
 
 
-def settled(
+def final_rows(
     plan: EmittedPlan,
     gateway: Gateway,
     name: str,
@@ -102,24 +102,24 @@ def settled(
         Of the live streams.
     """
     mark = plan.mark_of(name, marks, until)
-    if mark is None or not may_be_settled(plan, name, known.rows, marks, until):
+    if mark is None or not may_be_final(plan, name, known.rows, marks, until):
         return None
     sessions = plan.query.timed.sessions
     within = _of_sessions(plan, name)
     has_come = F.col(ARRIVED) <= until
     query = plan.query_over(gateway, {name: replace(known, rows=known.rows.where(has_come))}, (0, until))
-    told: dict[ClosedKeys, str] = {}
+    ended_by: dict[ClosedKeys, str] = {}
     every = known.rows
     for number, each in enumerate(within):
         found = query.sessions_of(sessions[each.sessions or 0])
         below = plan.below(each.greatest, each.least, name, f"{mark}L", "end")
-        told[each] = f"__over{number}"
-        over = found.groupBy(F.col("number").alias(NUMBER)).agg(F.every(below).alias(told[each]))
+        ended_by[each] = f"__over{number}"
+        over = found.groupBy(F.col("number").alias(NUMBER)).agg(F.every(below).alias(ended_by[each]))
         every = every.join(over, NUMBER, "left")
-    return every.where(has_come & _over(plan, name, mark, told)).select(NUMBER)
+    return every.where(has_come & _over(plan, name, mark, ended_by)).select(NUMBER)
 
 
-def settled_at_once(
+def final_at_once(
     plan: EmittedPlan,
     conditions: WatermarkConditions,
     name: str,
@@ -127,7 +127,7 @@ def settled_at_once(
     marks: Mapping[str, Marks],
     until: int,
 ) -> Bools | None:
-    """Which rows no change is made of any more, and perhaps not all of these; None where a query must tell.
+    """Rows of final sessions, perhaps not all of them; None if it takes a query to find them.
 
     Rows that are late, or that have not come yet, are taken for rows of sessions here: these end later, if at
     all, than what the query says.
@@ -141,7 +141,7 @@ def settled_at_once(
     if not groupings or not all(groupings):
         return None
     different = dict.fromkeys(alike(each) for grouping in groupings for each in grouping)
-    told: dict[ClosedKeys, Bools] = {}
+    ended_by: dict[ClosedKeys, Bools] = {}
     for each in different:
         window = window_of(plan, each)
         if window is None or not _is_timed(rows.schema.field(window.time).type):
@@ -149,8 +149,8 @@ def settled_at_once(
         kind = StructField("end", plan.catalog.streams[name].frame.schema[window.time].dataType)
         below = partial(plan.below, each.greatest, each.least, name, column="end")
         ask = partial(conditions.holds, (name, each), kind, below, mark=mark)
-        told[each] = ended(window, rows, ask)
-    of_each = [np.logical_or.reduce([told[alike(each)] for each in grouping]) for grouping in groupings]
+        ended_by[each] = ended(window, rows, ask)
+    of_each = [np.logical_or.reduce([ended_by[alike(each)] for each in grouping]) for grouping in groupings]
     over: Bools = np.logical_and.reduce(of_each)
     return over
 
@@ -161,7 +161,7 @@ def alike(each: ClosedKeys) -> ClosedKeys:
 
 
 def window_of(plan: EmittedPlan, each: ClosedKeys) -> TimeWindow | None:
-    """The sessions by whose ends it says so; None where a query must tell these."""
+    """The windows of these sessions; None if it takes a query to find them."""
     return plan.query.timed.sessions[each.sessions or 0].window
 
 
@@ -188,13 +188,15 @@ def _of_sessions(plan: EmittedPlan, name: str) -> list[ClosedKeys]:
     return list(dict.fromkeys(each for each in every if each.sessions is not None))
 
 
-def _over(plan: EmittedPlan, name: str, mark: int, told: Mapping[ClosedKeys, str]) -> Column:
+def _over(plan: EmittedPlan, name: str, mark: int, ended_by: Mapping[ClosedKeys, str]) -> Column:
     """Whether all groups of a row are complete, and the sessions that it is in."""
     over = F.lit(True)
     for grouping in plan.closes_in_time(name):
         closed = F.lit(False)
         for each in grouping:
-            by_session = F.coalesce(F.col(told[each]), F.lit(True)) if each in told else None  # in none
+            by_session = (
+                F.coalesce(F.col(ended_by[each]), F.lit(True)) if each in ended_by else None
+            )  # in none
             below = by_session
             if below is None:
                 below = plan.below(each.greatest, each.least, name, f"{mark}L")

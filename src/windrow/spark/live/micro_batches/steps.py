@@ -6,7 +6,7 @@ subclasses run one kind of plan in memory, or on executors.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, cached_property, reduce
 from pathlib import Path
@@ -22,6 +22,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
+from windrow.algebra.time_scale import TimeScale
 from windrow.errors import AnalysisError, WindrowError
 from windrow.kernels.advance import Ended
 from windrow.spark.collected import FEW, few, frame_of_few
@@ -40,7 +41,7 @@ from windrow.spark.live.plans.live_plan import LivePlan, RowtimePlan
 from windrow.spark.live.reports.account import Account
 from windrow.spark.live.reports.failures import failure
 from windrow.spark.live.reports.rows_set_aside import SetAside, counted
-from windrow.spark.live.reports.state_table import QueryState, retained_in, state_of
+from windrow.spark.live.reports.state_table import QueryState, RetainedRowsOf, retained_in, state_of
 from windrow.spark.live.reports.wrong_clocks import WrongClocks
 from windrow.spark.live.sinks.into_stream import IntoStream
 from windrow.spark.live.sinks.latest import latest_of
@@ -54,7 +55,7 @@ from windrow.streams import FOREVER, Position
 from windrow.streams.entries import PATTERN, REASONS
 from windrow.syntax.sqltext import quoted
 
-__all__ = ["ASIDE", "BUFFERED", "TICKS", "Steps", "late_shown"]
+__all__ = ["ASIDE", "BUFFERED", "TICKS", "Steps", "by_kind", "late_shown"]
 
 LATE_SCHEMA = StructType(
     [
@@ -160,15 +161,9 @@ class Steps:
     def state(self) -> QueryState:
         """What is kept after the last step."""
         step = self._checkpoint.last()
-        folder, streams = self._checkpoint.path(step.number), self._plan.catalog.streams
-        waiting, windows = {}, {}
-        for name in step.rows:
-            if name.startswith(BUFFERED):
-                stream = name.removeprefix(BUFFERED)
-                waiting[stream] = retained_in(folder / name, streams[stream].scale, [ROWTIME])
-            else:
-                windows[name] = retained_in(folder / name, self._scale, self._plan.rowtimes)
-        return state_of(self._plan, step, waiting, windows)
+        folder = self._checkpoint.path(step.number)
+        told = by_kind(self._plan, step.rows, lambda name, *of: retained_in(folder / name, *of))
+        return state_of(self._plan, step, *told)
 
     def aside_table(self, name: str) -> pa.Table:
         """The same in memory."""
@@ -351,11 +346,21 @@ class Steps:
 
             def kept_rows(name: str) -> RetainedRows | None:
                 kept = self._kept_rows(before, name)
-                return None if kept is None else RetainedRows(kept, are_few)
+                return None if kept is None else RetainedRows.of(kept, are_few=are_few)
 
             ended = self._ended(arrived, until)
             span = InstantSpan(
-                before.frontier, reached, origin, arrived, kept_rows, keep, are_few, marks, cached, ended
+                before.frontier,
+                reached,
+                origin,
+                arrived,
+                kept_rows,
+                keep,
+                are_few,
+                marks,
+                cached,
+                ended,
+                number,
             )
             if plan.passes_on:  # its windows hold nothing, and rows at the frontier may still come
                 span, marks[TOLD] = replace(span, before=lambda _: None, keep={}), until
@@ -363,14 +368,14 @@ class Steps:
         for name in () if plan.passes_on else counts_before:
             kept = self._kept_rows(before, name)
             if name.startswith("window") and name not in keep and kept is not None:
-                keep[name] = RetainedRows(kept, are_few)
+                keep[name] = RetainedRows.of(kept, are_few=are_few)
         reached = reached if origin is not None else None
         for name, stream in arrived.items():
             waits = stream.frame
             if reached is not None:
                 factor = stream.scale.nanoseconds // self._scale.nanoseconds
                 waits = waits.where(F.col(ROWTIME) >= -(-reached // factor))
-            keep[f"{BUFFERED}{name}"] = RetainedRows(waits, are_few)
+            keep[f"{BUFFERED}{name}"] = RetainedRows.of(waits, are_few=are_few)
         counts = {
             "now": now,
             "entries": told.num_rows,
@@ -533,6 +538,28 @@ class Steps:
             "rows_in_windows": kept,
             "state_bytes": self._checkpoint.size(step),
         }
+
+
+def by_kind(
+    plan: LivePlan, names: Iterable[str], count: Callable[[str, TimeScale, Sequence[str]], RetainedRowsOf]
+) -> tuple[dict[str, RetainedRowsOf], dict[str, RetainedRowsOf]]:
+    """What is counted of buffered rows, by stream, and of the rows of windows, by name.
+
+    Parameters
+    ----------
+    names
+        Those under which rows are kept.
+    count
+        Counts the rows of a name, with these columns of rowtimes on this time scale.
+    """
+    waiting, windows = {}, {}
+    for name in names:
+        if name.startswith(BUFFERED):
+            stream = name.removeprefix(BUFFERED)
+            waiting[stream] = count(name, plan.catalog.streams[stream].scale, [ROWTIME])
+        else:
+            windows[name] = count(name, plan.scale, plan.rowtimes)
+    return waiting, windows
 
 
 def _late_row(name: str, rows: DataFrame) -> AnalysisError:

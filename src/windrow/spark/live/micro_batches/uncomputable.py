@@ -130,7 +130,7 @@ class Uncomputable:
             return None
         found: dict[int, str] = {}
         for part in self.parts:
-            found |= self._told_by_spark(part, _without(rows[part.stream], found))
+            found |= self._found_by_spark(part, _without(rows[part.stream], found))
             rest = _without(rows[part.stream], found)
             error = self._failure([part], rest)
             if error is not None:
@@ -162,26 +162,26 @@ class Uncomputable:
         lengths = [field.name for field in made.schema if isinstance(field.dataType, CalendarIntervalType)]
         return made.withColumns({name: F.col(name).cast("string") for name in lengths})
 
-    def _told_by_spark(self, part: OfRows, rows: DataFrame) -> dict[int, str]:
+    def _found_by_spark(self, part: OfRows, rows: DataFrame) -> dict[int, str]:
         """Those for which Spark gives NULL in place of a failure, in one query; none where that fails.
 
         It does so with sums of dates, and cannot with functions of the user's in Python.
         """
-        asked = " ".join(
+        tests = " ".join(
             f"WHEN try_add(DATE '1970-01-01', hash(CAST({_guarded(one)} AS STRING)) % 2) IS NULL THEN {at}"
             for at, one in enumerate(part.computed)
         )
-        inner = SqlText.of(f"SELECT {quoted(PLACE)}, CASE {asked} END AS {_WHICH} FROM ", part.rows)
+        inner = SqlText.of(f"SELECT {quoted(PLACE)}, CASE {tests} END AS {_WHICH} FROM ", part.rows)
         text = SqlText.of("SELECT * FROM (", inner, f") WHERE {_WHICH} IS NOT NULL")
         try:
             # what several have in common would be computed before, where a failure is one
             with setting(self._gateway.spark, _SHARED, "false"), self._gateway.translated():
-                told = self._gateway.sql(text, {ROWS: rows}).toArrow()
+                found = self._gateway.sql(text, {ROWS: rows}).toArrow()
         except WindrowError as error:
             if not is_of_a_value(error):
                 raise
             return {}
-        pairs = zip(told.column(PLACE).to_pylist(), told.column(_WHICH).to_pylist(), strict=True)
+        pairs = zip(found.column(PLACE).to_pylist(), found.column(_WHICH).to_pylist(), strict=True)
         return {place: _reason(part.computed[which]) for place, which in pairs}
 
     def _halved(self, part: OfRows, rows: DataFrame, error: WindrowError) -> dict[int, str]:
@@ -246,10 +246,10 @@ def _guarded(one: ComputedOfRow) -> str:
 
 def _reason(one: ComputedOfRow, error: WindrowError | None = None) -> str:
     """Why a row is malformed; of functions of the user's with what these have raised."""
-    told = f"{_short(one.text)} cannot be computed"
+    reason = f"{_short(one.text)} cannot be computed"
     if error is None or error.condition != _OF_A_FUNCTION:
-        return told
-    return f"{told}: {_short(error.message.strip().splitlines()[-1])}"
+        return reason
+    return f"{reason}: {_short(error.message.strip().splitlines()[-1])}"
 
 
 def _short(text: str) -> str:

@@ -21,12 +21,12 @@ from windrow.spark.collected import frame_of_few
 from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
 from windrow.spark.live.input.arrivals import VIOLATED
 from windrow.spark.live.micro_batches.in_memory import InMemorySteps
-from windrow.spark.live.operators.new_punctuation import promised, reached, schema_of
+from windrow.spark.live.operators.new_punctuation import new_patterns, reached, schema_of
 from windrow.spark.live.operators.row_maps import RowMap, arrow_schema
-from windrow.spark.live.plans.whole_streams_plan import BlockingPlan
+from windrow.spark.live.plans.whole_streams_plan import WholeStreamsPlan
 from windrow.spark.live.reports.state_table import QueryState, StateRow, state_of
 from windrow.spark.live.sinks.into_stream import IntoStream
-from windrow.spark.live.sinks.sink import Sink, TableSink, takes_tables
+from windrow.spark.live.sinks.sink import Sink
 from windrow.spark.logs.columns_taken import columns_taken
 from windrow.spark.logs.live_source import PRODUCER
 from windrow.spark.logs.session_streams import REASON, ROWTIME, Stream
@@ -34,7 +34,7 @@ from windrow.spark.logs.storable import scale_of
 from windrow.streams import NO_BOUND, Position
 from windrow.streams.admission.reordering import too_late
 
-__all__ = ["BlockingSteps"]
+__all__ = ["WholeStreamsSteps"]
 
 _CARRY, _CAME = "carry", "came"
 _SEEN = "seen "
@@ -44,15 +44,15 @@ _MOST = 64  # files
 
 
 @dataclass
-class _Kept:
-    """What the operators keep after a step, and the files from which that is read again.
+class _State:
+    """The state of the operators after a micro-batch, and the files that have it.
 
     Attributes
     ----------
     carry
         Of the operators.
     base
-        The file of what they kept at some step before, and how many rows that were.
+        The file of their state after some earlier micro-batch, with its number of rows.
     came
         The files of what has come since, and how many rows.
     """
@@ -63,42 +63,42 @@ class _Kept:
 
     @property
     def is_long(self) -> bool:
-        """Whether more has come since than was kept."""
+        """Whether more rows have arrived since than the state has."""
         return sum(self.came.values()) > max(_FEWEST, *self.base.values(), 0) or len(self.came) >= _MOST
 
     @property
     def chunks(self) -> dict[str, dict[str, int]]:
-        """The files as a step names them."""
+        """The files as a manifest names them."""
         files = {_CARRY: self.base, _CAME: self.came}
         return {name: {str(chunk): rows for chunk, rows in own.items()} for name, own in files.items()}
 
 
-class BlockingSteps(InMemorySteps):
-    """As :class:`windrow.spark.live.micro_batches.steps.Steps`, which says what it takes.
+class WholeStreamsSteps(InMemorySteps):
+    """Runs the micro-batches of SELECT STREAM; the parameters are those of :class:`~.steps.Steps`.
 
-    What comes in a step is kept in a file of its own, and now and then all that the operators keep: after a
-    restart they take again what has come since. So a step writes about as much as it takes.
+    A micro-batch writes its input to a file. Now and then it writes the state of all operators instead; a
+    restart reads that, and processes the input since. So a micro-batch writes about as much as it reads.
     """
 
-    _plan: BlockingPlan
+    _plan: WholeStreamsPlan
 
     def __init__(
-        self, plan: BlockingPlan, sink: Sink | IntoStream, folder: Path, envelope: str, on_late: str
+        self, plan: WholeStreamsPlan, sink: Sink | IntoStream, folder: Path, envelope: str, on_late: str
     ) -> None:
         self._blocking = plan.blocking
         super().__init__(plan, sink, folder, envelope, on_late)
-        self._known: tuple[int, _Kept] | None = None
+        self._known: tuple[int, _State] | None = None
 
     @property
     def _result(self) -> StructType:
         return self._blocking.result
 
     def state(self) -> QueryState:
-        """What is kept after the last step."""
-        step = self._checkpoint.last()
-        kept = self._kept(step)
-        counts = [] if kept.carry is None else kept.carry.retained
-        found = state_of(self._plan, step, {}, {})
+        """The state after the last micro-batch."""
+        committed = self._checkpoint.last()
+        state = self._state(committed)
+        counts = [] if state.carry is None else state.carry.retained
+        found = state_of(self._plan, committed, {}, {})
         operators = [
             StateRow("operator", node.name, rows=sum(rows))
             for node, rows in zip(self._blocking.flow.nodes, counts, strict=False)
@@ -107,48 +107,45 @@ class BlockingSteps(InMemorySteps):
         return QueryState((*found.rows, *operators))
 
     def _step(self, batch: DataFrame, number: int, before: CommittedBatch) -> None:
-        come = self._come(batch, before)
+        incoming = self._come(batch, before)
         counts = dict(before.counts)
-        kept = self._kept(before)
-        self._known = None  # what is kept changes now: a step that fails begins again from the files
+        state = self._state(before)
+        self._known = None  # the state changes now: if this fails, it is read from the files again
         fed = self._tables(is_first=before.number < 0)
         late = {}
-        for name, one in come.found.items():
+        for name, one in incoming.found.items():
             rows, wrong = self._within(name, one.rows, counts)
             late[name] = self._late(name, _together(one.late, wrong))
             stream = self._plan.catalog.streams[name]
             seen = (before.counts.get(_SEEN + name), counts.get(_SEEN + name))
-            told = self._promised(name, stream, (before.positions.get(name), one.position), seen)
-            fed[name] = Fed(_columns(name, stream, rows), told)
+            punctuations = self._punctuations(name, stream, (before.positions.get(name), one.position), seen)
+            fed[name] = Fed(_columns(name, stream, rows), punctuations)
         self._tell_late(late, number)
-        given, kept.carry = self._blocking.flow.advance(kept.carry, fed)
-        count = self._put(given, number, before.counts.get("rows_given", 0))
-        positions = {name: one.position for name, one in come.found.items()}
+        emitted, state.carry = self._blocking.flow.advance(state.carry, fed)
+        count = self._put(emitted, number, before.counts.get("rows_given", 0))
+        positions = incoming.positions
         frontier = self._frontier(positions)
-        counts["now"], counts["entries"] = come.now, come.entries
-        counts |= self._came_and_late(before, positions, come.count)
+        fed_rows = sum(fed[name].rows.num_rows for name in incoming.found)
+        counts |= self._counts(incoming, before, fed_rows, count)
         counts["rows_late"] += counts.get(_LATE, 0)
-        fed_rows = sum(fed[name].rows.num_rows for name in come.found)
-        counts["rows_used"] = counts.get("rows_used", 0) + fed_rows
-        counts["rows_given"] = counts.get("rows_given", 0) + count
-        self._write(kept, fed, number)
-        step = CommittedBatch(number, positions, frontier, before.origin, {}, counts, kept.chunks)
-        step = self._checkpoint.commit(step, {})
-        self._known = number, kept
+        self._store(state, fed, number)
+        committed = CommittedBatch(number, positions, frontier, before.origin, {}, counts, state.chunks)
+        committed = self._checkpoint.commit(committed, {})
+        self._known = number, state
         self.progress = {
             "batch": number,
-            "came": come.count,
+            "came": incoming.count,
             "given": count,
             "frontier": frontier,
-            **self._counted(step, 0),
-            "rows_in_windows": sum(map(sum, kept.carry.retained)),
-            "state_bytes": self._checkpoint.size(step),
+            **self._counted(committed, 0),
+            "rows_in_windows": sum(map(sum, state.carry.retained)),
+            "state_bytes": self._checkpoint.size(committed),
         }
 
     # -- what is fed to the operators ----------------------------------------------------------------
 
     def _tables(self, *, is_first: bool) -> dict[str, Fed]:
-        """The tables beside the streams, of which all comes in the first step."""
+        """The tables beside the streams, of which all comes in the first micro-batch."""
         fed = {}
         for key, text in self._blocking.tables.items():
             frame = self._gateway.sql(text)
@@ -178,17 +175,17 @@ class BlockingSteps(InMemorySteps):
         wrong = wrong.append_column(PRODUCER, producer).append_column(VIOLATED, bounds)
         return rows.filter(pa.array(~found.late)), wrong.append_column(REASON, reason)
 
-    def _promised(
+    def _punctuations(
         self,
         name: str,
         stream: Stream,
         positions: tuple[Position | None, Position],
         seen: tuple[int | None, int | None],
     ) -> tuple[Pattern, ...]:
-        """What the stream promises after a step that it had not before."""
+        """The stream's punctuations after a micro-batch that it did not have before."""
         named = {column: f"{name}.{column}" for column in stream.columns}
         bounds = tuple(self._reached(name, *one) for one in zip(positions, seen, strict=True))
-        found = promised(stream, *positions, (bounds[0], bounds[1]))
+        found = new_patterns(stream, *positions, (bounds[0], bounds[1]))
         return tuple(pattern.renamed(named) for pattern in found)
 
     def _reached(self, name: str, position: Position | None, seen: int | None) -> int:
@@ -196,10 +193,10 @@ class BlockingSteps(InMemorySteps):
         within = NO_BOUND if seen is None else seen - self._plan.within[name]
         return max(reached(position), within)
 
-    # -- what is kept --------------------------------------------------------------------------------
+    # -- what is retained ----------------------------------------------------------------------------
 
-    def _kept(self, before: CommittedBatch) -> _Kept:
-        """What the last step left."""
+    def _state(self, before: CommittedBatch) -> _State:
+        """What the last micro-batch left."""
         if self._known is not None and self._known[0] == before.number:
             return self._known[1]
         base, came = (
@@ -212,49 +209,51 @@ class BlockingSteps(InMemorySteps):
         for chunk in came:
             fed = from_stored(self._checkpoint.read_chunk(_CAME, chunk))
             _, carry = self._blocking.flow.advance(carry, fed)
-        return _Kept(carry, base, came)
+        return _State(carry, base, came)
 
-    def _write(self, kept: _Kept, fed: Mapping[str, Fed], number: int) -> None:
-        """Keep a step: what came in it, or all that the operators keep."""
+    def _store(self, state: _State, fed: Mapping[str, Fed], number: int) -> None:
+        """Write the input of a micro-batch, or the state of all operators."""
         rows = sum(one.rows.num_rows + len(one.punctuations) for one in fed.values())
         if not rows:
             return
-        kept.came = {**kept.came, number: rows}
-        if not kept.is_long:
+        state.came = {**state.came, number: rows}
+        if not state.is_long:
             self._checkpoint.write_chunk(_CAME, number, stored(dict(fed)))
             return
-        assert kept.carry is not None
-        kept.base, kept.came = {number: sum(map(sum, kept.carry.retained))}, {}
-        self._checkpoint.write_chunk(_CARRY, number, stored(kept.carry))
+        assert state.carry is not None
+        state.base, state.came = {number: sum(map(sum, state.carry.retained))}, {}
+        self._checkpoint.write_chunk(_CARRY, number, stored(state.carry))
 
     # -- what goes out -------------------------------------------------------------------------------
 
-    def _put(self, given: Fed, number: int, before: int) -> int:
-        """Give rows to the sink, which was given so many before; how many they are."""
-        sink, names, rows = self._sink, self._blocking.names, given.rows
-        is_plain = self._is_plain and len({name.lower() for name in names}) == len(names)
-        if isinstance(sink, TableSink) and takes_tables(sink) and is_plain:
-            return sink.write_table(rows.rename_columns(list(names)), number)
+    def _put(self, emitted: Fed, number: int, before: int) -> int:
+        """Write rows to the sink, which has got `before` rows so far; returns how many."""
+        sink, names, rows = self._sink, list(self._blocking.names), emitted.rows
+        into = self._table_sink(names)
+        if into is not None:
+            return into.write_table(rows.rename_columns(names), number)
         frame = frame_of_few(self._spark, rows, self._result)
         with self._gateway.translated():
             if isinstance(sink, IntoStream):
-                return self._insert(sink, frame, given.punctuations, before)
+                return self._insert(sink, frame, emitted.punctuations, before)
             return sink.write(frame.toDF(*names), number) or 0
 
-    def _insert(self, sink: IntoStream, frame: DataFrame, promises: Sequence[Pattern], before: int) -> int:
-        """Insert rows into a named stream, and promise there what is promised of them."""
+    def _insert(
+        self, sink: IntoStream, frame: DataFrame, punctuations: Sequence[Pattern], before: int
+    ) -> int:
+        """Insert rows and their punctuations into a named stream."""
         columns, scale = columns_taken(sink.stream, self._blocking.names, sink.columns), scale_of(sink.stream)
         rowtime = columns.index(sink.stream.definition.rowtime.column)
         place = F.expr(scale.of_column(frame.columns[rowtime], scale.kind, scale.unit))
         stream = Stream(frame.withColumn(ROWTIME, place), tuple(frame.columns), scale, ())
-        given, wanted = arrow_schema(self._result), sink.stream.definition.columns
+        own_types, wanted = arrow_schema(self._result), sink.stream.definition.columns
         same = {
             own: name
-            for own, name in zip(given.names, columns, strict=True)
-            if given.field(own).type == wanted.field(name).type
+            for own, name in zip(own_types.names, columns, strict=True)
+            if own_types.field(own).type == wanted.field(name).type
         }
-        told = [one.renamed(same) for one in promises if same.keys() >= {*one.names}]
-        return sink.put(stream, put_together(told), before)
+        punctuations = [one.renamed(same) for one in punctuations if same.keys() >= {*one.names}]
+        return sink.put(stream, put_together(punctuations), before)
 
 
 def _columns(name: str, stream: Stream, rows: pa.Table) -> pa.Table:

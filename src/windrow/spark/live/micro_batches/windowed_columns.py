@@ -16,19 +16,21 @@ from windrow.spark.live.reading.windowed_queries import MINE, WindowedQuery, Win
 from windrow.spark.logs.session_streams import ROWTIME
 from windrow.syntax.sqltext import quoted
 
-__all__ = ["StageColumns"]
+__all__ = ["WindowedColumns"]
 
 
 @dataclass(frozen=True)
-class StageColumns:
-    """Reads entries for a stage; `gateway` is that of the session in which its texts have a meaning."""
+class WindowedColumns:
+    """Reads entries for a query over windows; `gateway` is of the session in which its names are known."""
 
     gateway: Gateway
     catalog: Catalog
-    stage: WindowedQuery
+    windowed: WindowedQuery
 
-    def kept(self, side: WindowedSide) -> dict[str, str]:
-        """What is kept of rows but rowtimes and ties: columns of the stream, and those that are computed."""
+    def retained(self, side: WindowedSide) -> dict[str, str]:
+        """What is retained of rows but rowtimes and ties: columns of the stream, and those that are
+        computed.
+        """
         ours = (*side.columns, *side.window.ties, ROWTIME)
         computed = {name: f"__{side.name}_{name}" for name in side.schema.names if name not in ours}
         return {**side.columns, **computed}
@@ -48,17 +50,17 @@ class StageColumns:
         ]
         made = self.gateway.sql(text, {ROWS: frame.select("*", *given, mine.alias(MINE))})
         return made.drop(*names, MINE).withColumnsRenamed(
-            {inner: own for inner, own in self.kept(side).items() if inner not in side.columns}
+            {inner: own for inner, own in self.retained(side).items() if inner not in side.columns}
         )
 
     def reading(
         self, frame: DataFrame, at: int, name: str, is_row: Column
     ) -> tuple[DataFrame, dict[str, dict[str, str]]]:
         """Entries with what is computed of the rows of a stream, whose number and name these are; and of each
-        window of it what is kept: by the names that `kept` gives, the columns of the entries.
+        window of it what is retained: by the names that `retained` gives, the columns of the entries.
         """
         stream, sides = self.catalog.streams[name], {}
-        for side in self.stage.sides:
+        for side in self.windowed.sides:
             if side.stream != name:
                 continue
             if side.computed is not None:
@@ -66,6 +68,6 @@ class StageColumns:
                 frame = self.computed(side, frame, named, is_row)
             sides[side.name] = {
                 own: inside(at, own) if inner in side.columns else own
-                for inner, own in self.kept(side).items()
+                for inner, own in self.retained(side).items()
             }
         return frame, sides

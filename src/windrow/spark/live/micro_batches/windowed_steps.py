@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
@@ -28,52 +28,29 @@ from windrow.spark.gateway import Gateway
 from windrow.spark.live.checkpoints.carried_state import Carried
 from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
 from windrow.spark.live.input.entry_columns import inside
-from windrow.spark.live.micro_batches.in_memory import Come, InMemorySteps
-from windrow.spark.live.micro_batches.windowed_columns import StageColumns
+from windrow.spark.live.micro_batches.clauses_behind import Arrived, ClausesBehind
+from windrow.spark.live.micro_batches.in_memory import InMemorySteps
+from windrow.spark.live.micro_batches.windowed_columns import WindowedColumns
 from windrow.spark.live.operators.ended_partitions import Endings
 from windrow.spark.live.operators.envelopes import IN_MEMORY, copies, enveloped, inserted
 from windrow.spark.live.operators.window_flow import WindowFlow
-from windrow.spark.live.plans.live_plan import RowtimePlan
-from windrow.spark.live.reading.closed_keys import settled
+from windrow.spark.live.plans.live_plan import ContinuousPlan, RowtimePlan
+from windrow.spark.live.reading.closed_keys import without_closed_keys
 from windrow.spark.live.reading.windowed_queries import WindowedQuery, WindowedSide
 from windrow.spark.live.reports.state_table import QueryState, RetainedRowsOf, state_of
 from windrow.spark.live.sinks.into_stream import IntoStream
-from windrow.spark.live.sinks.sink import Sink, TableSink, takes_tables
-from windrow.spark.logs.micro_batch import RetainedRows
+from windrow.spark.live.sinks.sink import Sink
 from windrow.spark.logs.session_streams import ROWTIME, Stream
 from windrow.spark.relations.changelog import as_cql
 from windrow.spark.relations.time_varying_relation import columns_of
 
-__all__ = ["Arrived", "StagedSteps"]
+__all__ = ["WindowedSteps"]
 
 _PASSED = "passed"
 """The mark of a query that passes rows on: all before this instant have been."""
 
 
-@dataclass(frozen=True, eq=False)
-class Arrived:
-    """What comes to the windows in a micro-batch.
-
-    Attributes
-    ----------
-    rows
-        The new rows of each stream that has windows.
-    until
-        No later micro-batch brings a row before this instant, in ticks of the query's time scale.
-    origin
-        The first instant of the streams, where it is known apart from `rows`.
-    keep, marks
-        What is to be committed beside the windows.
-    """
-
-    rows: Mapping[str, pa.Table]
-    until: int | None
-    origin: int | None
-    keep: Mapping[str, RetainedRows]
-    marks: Mapping[str, int]
-
-
-class StagedSteps(InMemorySteps):
+class WindowedSteps(InMemorySteps):
     """As :class:`windrow.spark.live.micro_batches.steps.Steps`, which says what it takes."""
 
     def __init__(
@@ -92,19 +69,33 @@ class StagedSteps(InMemorySteps):
         self._goes_on: Operated | None = None
         self._origin: int | None = None
         self._carried: Carried | None = None
+        self._behind: ClausesBehind | None = None
+        if isinstance(plan, ContinuousPlan) and plan.follows:
+            streams = {name: stream for _, name, stream in self.streams()}
+            read = {side.stream for side in stage.sides}
+            self._behind = ClausesBehind(
+                plan, read, streams, self._checkpoint, self._endings, self._read_by_windows
+            )
 
     def _step(self, batch: DataFrame, number: int, before: CommittedBatch) -> None:
+        try:
+            self._take(batch, number, before)
+        finally:
+            if self._behind is not None:
+                self._behind.drop_cached()
+
+    def _take(self, batch: DataFrame, number: int, before: CommittedBatch) -> None:
         come = self._come(batch, before)
-        found, now = come.found, come.now
+        found = come.found
         self._tell_late({name: self._late(name, one.late) for name, one in found.items()}, number)
-        positions = {name: one.position for name, one in found.items()}
+        positions = come.positions
         is_known = self._known is not None and self._known[0] == before.number
         states = self._states(before)
         if not is_known:
             self._carried = Carried.of(before)
             # of keys that are to be over, rows are kept, as promises tell of rows
             is_by_key = self._carried is not None or not self._forgets
-            self._goes_on = self._stage.block.going_on() if is_by_key else None
+            self._goes_on = self._stage.operator.running_groups() if is_by_key else None
             if self._goes_on is not None:
                 self._go_on_again(self._goes_on, states, before)
             if self._stage.flows is not None:
@@ -113,8 +104,14 @@ class StagedSteps(InMemorySteps):
                     self._flowed(states, Times(None, before.frontier), before.origin)
         self._known = None  # what goes on changes now: a step that fails begins again from the files
         closes = self._endings.take(number, before.number, before.positions, positions)
-        waited = self._waiting(states) + sum(one.rows.num_rows for one in found.values())
-        arrived = self._arrived(come, states, number, before, closes=closes)
+        behind, came_in = self._behind, sum(one.rows.num_rows for one in found.values())
+        waited = self._waiting(states) + came_in + (0 if behind is None else behind.waiting(before))
+        until = self._frontier(positions)
+        if behind is None:
+            arrived = Arrived({name: one.rows for name, one in found.items()}, until)
+        else:
+            waiting = [one.waiting for one in states.values()]
+            arrived = behind.arrived(come, waiting, until, before, closes=closes)
         came = {side.name: self._rows(side, arrived.rows[side.stream]) for side in self._stage.sides}
         until, given = arrived.until, 0
         origin = before.origin if arrived.origin is None else arrived.origin
@@ -140,37 +137,29 @@ class StagedSteps(InMemorySteps):
                 marks[_PASSED] = reached
         else:
             states = _with(states, came, number)
-        used = waited - self._waiting(states)
+        used = waited - self._waiting(states) - arrived.waiting
         if (closes or self._may_settle) and self._stage.flows is None:
-            states, self._may_settle = settled(self._stage, states, self._endings)
-        came_in = come.count
-        counts = {
-            "now": now,
-            "entries": come.entries,
-            **self._came_and_late(before, positions, came_in),
-            "rows_used": before.counts.get("rows_used", 0) + used,
-            "rows_given": before.counts.get("rows_given", 0) + given,
-        }
+            states, self._may_settle = without_closed_keys(self._stage, states, self._endings)
+        counts = self._counts(come, before, used, given)
         if self._goes_on is not None and frontier is not None:
             states = self._carried_over(self._goes_on, states, frontier, number)
-        kept, chunks = {}, {}
+        kept, chunks = {}, dict(arrived.chunks)
         for name, state in states.items():
             kept[name], new = state.merged(number)
-            for chunk, rows in new.items():
-                self._checkpoint.write_chunk(name, chunk, rows)
-            chunks[name] = {str(chunk): rows for chunk, rows in kept[name].chunks.items()}
+            chunks[name] = self._checkpoint.write_chunks(name, kept[name].chunks, new)
         step = CommittedBatch(number, positions, frontier, origin, {}, counts, chunks, marks=marks)
         step = step if self._carried is None else self._carried.named(step)
         step = self._checkpoint.commit(step, arrived.keep)
         self._known = number, kept
+        behind_after = {} if behind is None else behind.state.counts(step)
         self.progress = {
             "batch": number,
-            "came": came_in,
+            "came": come.count,
             "given": given,
             "frontier": frontier,
-            **self._counted(step, self._waiting(kept)),
+            **self._counted(step, self._waiting(kept) + arrived.waiting),
             "rows_in_windows": sum(int(state.retained.alive.sum()) for state in kept.values())
-            + sum(self._checkpoint.count(step, name) for name in step.rows if name.startswith("window"))
+            + sum(count for name, count in behind_after.items() if name.startswith("window"))
             + (0 if self._carried is None else self._carried.rows),
             "state_bytes": self._checkpoint.size(step),
         }
@@ -183,6 +172,9 @@ class StagedSteps(InMemorySteps):
         """What is kept after the last step."""
         step = self._checkpoint.last()
         states = self._states(step)
+        if self._behind is not None:
+            sources, clauses = self._behind.state.told(step)
+            return state_of(self._plan, step, sources, {**clauses, **self._in_windows(step, states)})
         waiting = {side.stream: states[side.name].waiting.column(ROWTIME) for side in self._stage.sides}
         kept = {name: RetainedRowsOf.of(rowtimes, None) for name, rowtimes in waiting.items()}
         return state_of(self._plan, step, kept, self._in_windows(step, states), on_one_scale=True)
@@ -200,20 +192,6 @@ class StagedSteps(InMemorySteps):
 
     # -- what comes in -------------------------------------------------------------------------------
 
-    def _arrived(
-        self,
-        come: Come,
-        states: Mapping[str, InputState],  # noqa: ARG002 - of those that follow clauses
-        number: int,  # noqa: ARG002 - of those that follow clauses
-        before: CommittedBatch,  # noqa: ARG002 - of those that follow clauses
-        *,
-        closes: bool,  # noqa: ARG002 - of those that follow clauses
-    ) -> Arrived:
-        """What comes to the windows: the rows of the streams themselves."""
-        positions = {name: one.position for name, one in come.found.items()}
-        rows = {name: one.rows for name, one in come.found.items()}
-        return Arrived(rows, self._frontier(positions), None, {}, {})
-
     def _rows(self, side: WindowedSide, rows: pa.Table) -> pa.Table:
         """What is kept of rows: columns, what is computed of them, and rowtimes on the query's time scale."""
         if not rows.num_rows:
@@ -228,7 +206,7 @@ class StagedSteps(InMemorySteps):
                     condition="ROWTIME_OVERFLOW",
                 )
             ticks = pc.multiply_checked(ticks, factor)
-        read = self._columns.kept(side)
+        read = self._columns.retained(side)
         columns = {inner: rows.column(name) for inner, name in read.items() if name in rows.column_names}
         later = {inner: name for inner, name in read.items() if inner not in columns}
         if later:  # whole rows came, of which nothing has been computed
@@ -245,15 +223,23 @@ class StagedSteps(InMemorySteps):
         return pa.table([columns[name] for name in names], names=names).cast(side.schema)
 
     @cached_property
-    def _columns(self) -> StageColumns:
-        return StageColumns(self._gateway, self._plan.catalog, self._stage)
+    def _columns(self) -> WindowedColumns:
+        return WindowedColumns(self._gateway, self._plan.catalog, self._stage)
 
     _reads_all = False
 
     def _reading(
         self, frame: DataFrame, at: int, name: str, is_row: Column
     ) -> tuple[DataFrame, dict[str, str]]:
-        """What the sides read."""
+        """What the windows read, and of the sources of clauses all columns."""
+        frame, columns = self._read_by_windows(frame, at, name, is_row)
+        sources = {} if self._behind is None else self._behind.state.sources
+        whole = sources[name].columns if name in sources else ()
+        return frame, {**columns, **{own: inside(at, own) for own in whole}}
+
+    def _read_by_windows(
+        self, frame: DataFrame, at: int, name: str, is_row: Column
+    ) -> tuple[DataFrame, dict[str, str]]:
         frame, sides = self._columns.reading(frame, at, name, is_row)
         return frame, {own: shown for columns in sides.values() for own, shown in columns.items()}
 
@@ -266,7 +252,7 @@ class StagedSteps(InMemorySteps):
             chunks = {int(chunk): rows for chunk, rows in before.chunks.get(side.name, {}).items()}
             tables = (self._checkpoint.read_chunk(side.name, chunk) for chunk in chunks)
             passed = before.marks.get(_PASSED, before.frontier)  # none of those that wrote no mark
-            states[side.name] = InputState.read(side.kept, chunks, tables, passed)
+            states[side.name] = InputState.read(side.window_input, chunks, tables, passed)
         return states
 
     def _go_on_again(
@@ -298,7 +284,7 @@ class StagedSteps(InMemorySteps):
         self, states: Mapping[str, InputState], times: Times, groups: Operated | None
     ) -> pa.Table:
         retained = [states[side.name].retained for side in self._stage.sides]
-        return self._stage.block.rows(retained, times, groups)
+        return self._stage.operator.rows(retained, times, groups)
 
     def _carried_over(
         self, groups: Operated, states: Mapping[str, InputState], frontier: int, number: int
@@ -312,8 +298,9 @@ class StagedSteps(InMemorySteps):
         return {name: replace(state, retained=state.retained.where(none))}
 
     def _waiting(self, states: Mapping[str, InputState]) -> int:
-        """How many rows wait; of a stream with two windows once."""
-        sides = {side.stream: side.name for side in self._stage.sides}
+        """How many rows of streams that only windows read wait; of a stream with two windows once."""
+        behind = () if self._behind is None else (*self._behind.state.sources, *self._behind.names)
+        sides = {side.stream: side.name for side in self._stage.sides if side.stream not in behind}
         return sum(states[name].waiting.num_rows for name in sides.values())
 
     def _taken_in(
@@ -321,9 +308,11 @@ class StagedSteps(InMemorySteps):
     ) -> tuple[dict[str, InputState], pa.Table]:
         """What is held after a step, and what changes in it."""
         whole = _with(states, came, number)
-        taken = {side.name: whole[side.name].taken(side.kept, times) for side in self._stage.sides}
+        taken = {side.name: whole[side.name].taken(side.window_input, times) for side in self._stage.sides}
         told = self._changes(taken, times)
-        return {side.name: taken[side.name].after(side.kept, times) for side in self._stage.sides}, told
+        return {
+            side.name: taken[side.name].after(side.window_input, times) for side in self._stage.sides
+        }, told
 
     def _passed_on(
         self, states: Mapping[str, InputState], came: Mapping[str, pa.Table], number: int, times: Times
@@ -331,12 +320,14 @@ class StagedSteps(InMemorySteps):
         """The same of a stage that gives rows as they are."""
         (side,) = self._stage.sides
         left, rows = states[side.name].passing(
-            side.kept, came[side.name], number * PER_MICRO_BATCH, times.until
+            side.window_input, came[side.name], number * PER_MICRO_BATCH, times.until
         )
-        if side.kept.passes is not None:
-            rows = rows.filter(rows.column(side.kept.passes))  # which leaves out those of which it is NULL
+        if side.window_input.passes is not None:
+            rows = rows.filter(
+                rows.column(side.window_input.passes)
+            )  # which leaves out those of which it is NULL
         at = rows.column(ROWTIME)
-        columns = [*(rows.column(name) for _, name in self._stage.block.outputs), at]
+        columns = [*(rows.column(name) for _, name in self._stage.operator.outputs), at]
         names = [*columns_of(self._stage.names), AT]
         told = pa.Table.from_arrays(columns, names=names)
         return {side.name: left}, told.append_column(DIFF, pa.array(np.ones(told.num_rows, np.int64)))
@@ -350,7 +341,7 @@ class StagedSteps(InMemorySteps):
             assert self._origin is not None
             rows, chosen = self._flowed(states, times, self._origin), self._flow.columns
         else:
-            rows, chosen = self._rows_of_block(states, times, self._goes_on), stage.block.chosen
+            rows, chosen = self._rows_of_block(states, times, self._goes_on), stage.operator.chosen
         if stage.after is not None:
             schema = StructType([*stage.groups.fields]).add(ENTER, LongType()).add(LEAVE, LongType())
             frame = frame_of_few(self._spark, rows.rename_columns(schema.names), schema)
@@ -386,10 +377,9 @@ class StagedSteps(InMemorySteps):
             table = enveloped(told, stage.names, scale, self._envelope)
         else:
             table = inserted(told, stage.names, scale, -1 if stage.kind == "DSTREAM" else 1)
-        named = {name.lower() for name in table.column_names}
-        is_plain = len(named) == table.num_columns and self._is_plain
-        if isinstance(sink, TableSink) and takes_tables(sink) and is_plain:
-            return sink.write_table(table, number)
+        into = self._table_sink(table.column_names)
+        if into is not None:
+            return into.write_table(table, number)
         return sink.write(self._frame(table, table.column_names), number) or 0
 
     def _frame(self, table: pa.Table, names: list[str]) -> DataFrame:

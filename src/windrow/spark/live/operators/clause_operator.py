@@ -37,10 +37,11 @@ from windrow.kernels.advance import (
     Growing,
     GrowingFragment,
     advance,
-    least_open,
     moves_by_time,
     unpacked,
 )
+from windrow.kernels.advance.affected import first_open, step_of
+from windrow.kernels.advance.kept_rows import Bools, KeptRows, Marks
 from windrow.kernels.packing.messages import MessageKind
 from windrow.kernels.packing.shards import Layout
 from windrow.kernels.patterns.pattern_plan import MatchPlan, Navigation
@@ -108,6 +109,24 @@ class ClauseKernel:
     def moves_by_time(self, until: int | None) -> bool:
         """Whether partitions to which no row comes may change when the watermark moves to an instant."""
         return moves_by_time(self.growing.plan, self.reached(until))
+
+    def step(
+        self,
+        kept: KeptRows,
+        came: pa.Table,
+        until: int | None,
+        number: int,
+        ended: Ended | None = None,
+        over: Marks | None = None,
+        *,
+        moves: bool,
+    ) -> tuple[pa.Table, KeptRows]:
+        """What a step emits when rows are due, of which these are the columns, and what it keeps.
+
+        The arguments are those of :func:`windrow.kernels.advance.affected.step_of`, with the watermark.
+        """
+        frontier = self.reached(until)
+        return step_of(self.growing, kept, came, frontier, ended, over, number, moves=moves)
 
 
 @dataclass(frozen=True)
@@ -212,69 +231,66 @@ class LiveClause:
         name: str,
         ended: Ended | None,
     ) -> tuple[DataFrame, RetainedRows, Callable[[], int]]:
-        spark, before = gateway.spark, span.before(name)
-        came = keyed.toArrow()
-        if self.follows:
-            waited = span.before(_waiting(name))
-            if waited is not None:
-                came = pa.concat_tables([waited.collected().cast(came.schema), came])
-            column = came.column(self.rowtime)
+        spark, kernel, number = gateway.spark, self.kernel, span.number
+        came, kept = keyed.toArrow(), _kept(span, name, kernel.growing.partition)
+
+        def is_due(rows: pa.Table) -> Bools:
+            column = rows.column(self.rowtime)
             if column.null_count:
                 raise self._no_rowtime()
-            is_due = pc.less(_ticks(column, self.kernel.scale), until)
-            if ended is not None:
-                is_due = pc.or_(is_due, pa.array(ended.rows(came)))
-            span.keep[_waiting(name)] = RetainedRows.of(spark, came.filter(pc.invert(is_due)), self.waiting)
-            came = came.filter(is_due)
+            due: Bools = pc.less(_ticks(column, kernel.scale), until).to_numpy()
+            return due if ended is None else due | ended.rows(rows)
+
+        if self.follows:
+            came, waits = _kept(span, _waiting(name), ()).due(came, is_due, number)
+            span.keep[_waiting(name)] = RetainedRows.in_memory(spark, waits, self.waiting)
         if self.pairs is None:
-            kept = None if before is None else before.collected()
+            moves = kernel.moves_by_time(until)
+            given, kept = self.advanced(kept, came, until, number, ended, moves=moves)
         else:
-            rows = frame_of_few(spark, came, self.waiting)
+            rows, before = frame_of_few(spark, came, self.waiting), span.before(name)
             found = self.pairs.found(gateway, None if before is None else before.frame, rows).toArrow()
             is_new = pc.is_null(found.column(AT))
-            kept, came = found.filter(pc.invert(is_new)), found.filter(is_new).drop_columns(CARRIED.names)
-        whole, kept, least = self.advanced(came, kept, until, ended)
+            old, came = found.filter(pc.invert(is_new)), found.filter(is_new).drop_columns(CARRIED.names)
+            given, left = self._advanced_anew(old, came, until, ended)
+            kept = kept.without(kept.all()).with_rows(left, number)
         return (
-            frame_of_few(spark, whole, travelling_schema(self.result)),
-            RetainedRows.of(spark, kept, self.schema),
-            lambda: until if least is None else least,
+            frame_of_few(spark, given, travelling_schema(self.result)),
+            RetainedRows.in_memory(spark, kept, self.schema),
+            lambda: until if (least := self.least(kept, until)) is None else least,
         )
 
     def advanced(
-        self, came: pa.Table, kept: pa.Table | None, until: int | None, ended: Ended | None = None
-    ) -> tuple[pa.Table, pa.Table, int | None]:
-        """What is final when these rows have come, what is still needed, and what no later step gives.
-
-        Parameters
-        ----------
-        came
-            The hoisted columns of rows before `until`, and of partitions that have ended.
-        kept
-            What the last step left; None before the first.
-        until, ended
-            As of :meth:`step`; None while nothing is known of the rows to come.
-
-        Returns
-        -------
-        given
-            As the kernel gives it.
-        kept
-            The rows that are still needed.
-        least
-            The instant before which no later step gives a row, as far as it is known.
-        """
-        growing = self.kernel.growing
+        self,
+        kept: KeptRows,
+        came: pa.Table,
+        until: int | None,
+        number: int,
+        ended: Ended | None = None,
+        over: Marks | None = None,
+        *,
+        moves: bool,
+    ) -> tuple[pa.Table, KeptRows]:
+        """As :meth:`ClauseKernel.step`, with errors at their places in the text."""
         try:
-            given, kept = advance(growing, kept, came, self.kernel.reached(until), ended)
+            return self.kernel.step(kept, came, until, number, ended, over, moves=moves)
         except WindrowError as error:
             raise error.located(self.clause.sql) from None
-        least = self.least(least_open(kept, self.rowtime), until)
-        return pa.Table.from_batches(given, growing.plan.result), kept, least
 
-    def least(self, first: pa.Scalar | None, until: int | None) -> int | None:
-        """The instant before which no later step gives a row, by the first rowtime of the rows kept at which
-        something may begin.
-        """
+    def _advanced_anew(
+        self, kept: pa.Table, came: pa.Table, until: int, ended: Ended | None
+    ) -> tuple[pa.Table, pa.Table]:
+        """What a step of all partitions emits, and what it keeps, where rows have columns of that step."""
+        growing = self.kernel.growing
+        try:
+            given, left = advance(growing, kept, came, self.kernel.reached(until), ended)
+        except WindrowError as error:
+            raise error.located(self.clause.sql) from None
+        return pa.Table.from_batches(given, growing.plan.result), left
+
+    def least(self, kept: KeptRows, until: int | None) -> int | None:
+        """The instant before which no later step gives a row, where these rows are kept."""
+        first = first_open(kept, self.rowtime)
         if first is None or until is None:
             return until
         return int(min(until, _ticks(pa.array([first]), self.kernel.scale)[0].as_py()))
@@ -296,7 +312,7 @@ class LiveClause:
             came = keyed if waited is None else keyed.unionByName(waited.frame)
             due = F.coalesce(ticks, raising("NULL_ROWTIME", _NO_ROWTIME, _WITHOUT_ONE)) < until
             early, later = _split(came.where(~due), ended)
-            span.keep[_waiting(name)] = RetainedRows(later, are_few=False)
+            span.keep[_waiting(name)] = RetainedRows.of(later, are_few=False)
             keyed = came.where(due) if early is None else came.where(due).unionAll(early)
         if self.pairs is not None:
             found = self.pairs.found(gateway, before, keyed)
@@ -320,7 +336,7 @@ class LiveClause:
                 ((least,),) = kept.where(is_open).agg(F.min(ticks)).collect()
             return until if least is None else min(until, int(least))
 
-        return given, RetainedRows(kept, are_few=False), tell
+        return given, RetainedRows.of(kept, are_few=False), tell
 
     def _no_rowtime(self) -> InputError:
         return InputError(
@@ -483,6 +499,12 @@ def _split(rows: DataFrame, ended: Ended | None) -> tuple[DataFrame | None, Data
         return in_worker(chosen, None)
 
     return map_in_arrow(rows, of(over=True), rows.schema), map_in_arrow(rows, of(over=False), rows.schema)
+
+
+def _kept(span: InstantSpan, name: str, key: tuple[str, ...]) -> KeptRows:
+    """What the step before kept under a name, in memory."""
+    before = span.before(name)
+    return KeptRows(key) if before is None else before.into_memory(key, span.number)
 
 
 def _waiting(name: str) -> str:

@@ -75,8 +75,10 @@ class EmitSource:
     watermark_of: frozenset[str]
     lateness: int
 
-    def given(self, rows: pa.Table, marks: Mapping[str, Marks], scales: Mapping[str, TimeScale]) -> pa.Table:
-        """The rows that come, as the program takes them.
+    def leaf_rows(
+        self, rows: pa.Table, marks: Mapping[str, Marks], scales: Mapping[str, TimeScale]
+    ) -> pa.Table:
+        """New rows, with the columns of the program's input.
 
         Parameters
         ----------
@@ -111,8 +113,8 @@ def mark_before(rows: pa.Table, others: Sequence[Marks], lateness: int) -> pa.Ar
     """
     before = rows.column(BEFORE).combine_chunks()
     if others:
-        steps = least_watermark(others)
-        since, values = [at + 1 for at, _ in steps], [value for _, value in steps]
+        moved = least_watermark(others)
+        since, values = [at + 1 for at, _ in moved], [value for _, value in moved]
         other = _last_of(since, values, rows.column(ARRIVED).to_numpy())
         before = pc.min_element_wise(before, other, skip_nulls=False)
     mark = pc.subtract(before, lateness)
@@ -135,23 +137,23 @@ class EmitProgram:
     streams
         Those of which the least watermark is that of the query.
     names, columns
-        What it gives: the columns as queries know them, and inside.
+        Its output: the columns as queries know them, and inside.
     hidden
-        How the names begin of those that are not shown.
+        The prefix of columns that are not in the output.
     groups
         The columns by which changes are counted; None where they are not.
     complete
-        What says that rows are complete; None where they are shown as they come.
+        The conditions by which rows are complete; None if they are emitted at once.
     over
-        What says of the keys of its rows that these change no more.
+        The conditions by which groups change no more, by their keys.
     maps
         What watermarks are mapped to.
     stay
         For how long keys stay after the watermark has passed them, in ticks of each stream.
     forgets
-        Whether all that is held goes when time has passed.
+        Whether time alone drops all state.
     envelope
-        The form of what it tells.
+        The form of its changes.
     """
 
     program: Program
@@ -171,27 +173,27 @@ class EmitProgram:
 
     @property
     def schema(self) -> pa.Schema:
-        """What its operators give, without `ENTER` and `LEAVE`."""
+        """The output of its operators, without `ENTER` and `LEAVE`."""
         (output,) = self.program.outputs
         return pa.schema([column for column in output.schema if column.name not in (ENTER, LEAVE)])
 
     @property
-    def kept(self) -> list[tuple[str, str]]:
-        """The columns that are shown: as queries know them, and inside."""
+    def visible(self) -> list[tuple[str, str]]:
+        """The columns of the output: as queries know them, and inside."""
         pairs = zip(self.names, self.columns, strict=True)
         return [(name, column) for name, column in pairs if not name.startswith(self.hidden)]
 
 
 @dataclass(frozen=True)
 class Promising:
-    """What streams promise by patterns: from when on rows are complete by that, and when they last have."""
+    """Punctuation: from when on it makes rows complete, and when the last one arrived."""
 
     since: Callable[[pa.Table], Ints]
     last: int
 
 
 class EmitRun:
-    """A query with EMIT, and what it holds.
+    """A query with EMIT, and its state.
 
     Parameters
     ----------
@@ -200,17 +202,17 @@ class EmitRun:
     operators
         Those of its program.
     mapped
-        What steps of a watermark are mapped to: of a table with ``at`` and ``mark`` it makes one with these
-        and a column for each of the program's `maps`.
+        Maps changes of a watermark to columns of event time: it adds a column for each of the program's
+        `maps` to a table with ``at`` and ``mark``.
     """
 
     def __init__(self, program: EmitProgram, operators: Run, mapped: Callable[[pa.Table], pa.Table]) -> None:
         self.program, self.operators, self._map = program, operators, mapped
-        self._known_steps: dict[tuple[int, int], tuple[int, ...]] = {}
+        self._known_marks: dict[tuple[int, int], tuple[int, ...]] = {}
         self.empty()
 
     def empty(self) -> None:
-        """Hold nothing."""
+        """Drop all state."""
         self.operators.empty()
         program, schema = self.program, self.program.schema
         self._completing = None
@@ -221,14 +223,14 @@ class EmitRun:
 
     @property
     def retained(self) -> int:
-        """How many rows the operators hold."""
+        """How many rows are in the state of the operators."""
         return self.operators.retained
 
     def forget(self, marks: Mapping[str, Marks]) -> None:
-        """Let go of groups that change no more, as far as the clocks of the streams have got."""
+        """Drop the groups that change no more, by the watermarks of the streams."""
         stay = self.program.stay
-        steps = [[(at, mark - stay[name]) for at, mark in marks[name]] for name in self.program.streams]
-        mapped = self._mapped(least_watermark(steps)[-1:])
+        moved = [[(at, mark - stay[name]) for at, mark in marks[name]] for name in self.program.streams]
+        mapped = self._mapped(least_watermark(moved)[-1:])
 
         def is_over(endings: Sequence[Ending]) -> Callable[[pa.Table], Bools]:
             return lambda rows: _since(endings, mapped, rows) < NEVER
@@ -237,20 +239,20 @@ class EmitRun:
         if self.program.over:
             self._versions.forget(is_over(self.program.over))
         if self._completing is None:  # which asks for them again
-            self._known_steps.clear()
+            self._known_marks.clear()
 
     @property
     def state(self) -> dict[str, Any]:
-        """What is held, as :mod:`windrow.kernels.stored` has it."""
+        """The state, for :mod:`windrow.kernels.stored`."""
         own = {"completing": self._completing, "versions": self._versions}
         return {"operators": self.operators.state, **own}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Hold what was held."""
+        """Restore a state."""
         self.operators.restore(state["operators"])
         self._completing, self._versions = state["completing"], state["versions"]
 
-    def step(
+    def advance(
         self,
         came: Sequence[pa.Table],
         marks: Mapping[str, Marks],
@@ -258,42 +260,42 @@ class EmitRun:
         origin: int | None = None,
         promising: Promising | None = None,
     ) -> pa.Table:
-        """What is told of a step from one processing time, which is left out, to another.
+        """The changes after one processing time, up to another.
 
         Parameters
         ----------
         came
-            The rows that came at each source in the step.
+            The new rows of each source.
         marks
-            Up to which rowtime each stream was known, in time.
+            The changes of each stream's watermark, with their processing times.
         origin
-            In the first step, the first processing time of the logs.
+            In the first call, the first processing time of the logs.
         promising
-            Where that is asked for: what streams promise by patterns.
+            The punctuation of the streams, if the query reads it.
         """
         since, until = span
         times = Times(None if since is None else since + 1, until + 1)
-        given = {
-            source.leaf: source.given(rows, marks, self.program.scales)
+        leaves = {
+            source.leaf: source.leaf_rows(rows, marks, self.program.scales)
             for source, rows in zip(self.program.sources, came, strict=True)
         }
-        (rows,) = self.operators.advance(given, times, origin)
+        (rows,) = self.operators.advance(leaves, times, origin)
         if self._completing is not None:
             rows = self._completing.advance(rows, *self._completed(marks, times, promising))
         rows = rows.select([*self.program.columns, ENTER, LEAVE])
-        return self._shown(changes(rows, times))
+        return self._in_envelope(changes(rows, times))
 
     def _completed(
         self, marks: Mapping[str, Marks], times: Times, promising: Promising | None
     ) -> tuple[Callable[[pa.Table], Ints], Times, list[Region] | None]:
-        """What says from when on rows are complete, as far as the clocks of the streams have got; the times;
-        and in which boxes the rows are that may be complete now.
+        """From when on rows are complete, by the watermarks of the streams; the times; and the regions of the
+        rows that may have become complete.
         """
         complete = self.program.complete or ()
         watermark = least_watermark([marks[name] for name in self.program.streams])
         mapped = self._mapped(watermark)
-        for step in self._known_steps.keys() - set(watermark):
-            del self._known_steps[step]
+        for entry in self._known_marks.keys() - set(watermark):
+            del self._known_marks[entry]
 
         def since_when(rows: pa.Table) -> Ints:
             in_time = _since(complete, mapped, rows)
@@ -304,7 +306,7 @@ class EmitRun:
         return since_when, times, self._passed(mapped) if is_known else None
 
     def _passed(self, mapped: Mapping[_Map, tuple[Ints, Ints]]) -> list[Region]:
-        """The boxes with all rows that the watermark has passed, as far as one of the streams tells."""
+        """The regions of all rows that the watermark of one of the streams has passed."""
         assert self._completing is not None
         complete = self.program.complete or ()
         first = min((each.origin for each in complete), default=None)
@@ -317,44 +319,50 @@ class EmitRun:
 
     def _mapped(self, watermark: Marks) -> dict[_Map, tuple[Ints, Ints]]:
         """What the watermark was in columns of event time, in ticks, and from when on."""
-        new = [step for step in watermark if step not in self._known_steps]
+        new = [entry for entry in watermark if entry not in self._known_marks]
         if new and self.program.maps:
             at, marks = zip(*new, strict=True)
             found = self._map(pa.table({"at": at, "mark": marks}))
             values = [column.to_pylist() for column in found.columns]
-            self._known_steps |= {(row[0], row[1]): row[2:] for row in zip(*values, strict=True)}
+            self._known_marks |= {(row[0], row[1]): row[2:] for row in zip(*values, strict=True)}
         since = np.asarray([at for at, _ in watermark], np.int64)
         return {
-            name: (np.asarray([self._known_steps[step][number] for step in watermark], np.int64), since)
+            name: (np.asarray([self._known_marks[entry][number] for entry in watermark], np.int64), since)
             for number, name in enumerate(self.program.maps)
         }
 
-    def _shown(self, told: pa.Table) -> pa.Table:
+    def _in_envelope(self, changed: pa.Table) -> pa.Table:
         """Changes in the envelope."""
         program = self.program
-        names = [name for name, _ in program.kept]
+        names = [name for name, _ in program.visible]
         if program.envelope != "one-sql":
-            own = told.select([*(column for _, column in program.kept), AT, DIFF])
+            own = changed.select([*(column for _, column in program.visible), AT, DIFF])
             inner = own.rename_columns([*columns_of(names), AT, DIFF])
             inner = netted(inner) if program.envelope == "diff" or _leaves(inner) else inner
             return enveloped(inner.sort_by(_IN_ORDER), names, PTIMES, program.envelope)
-        told = copies_of(netted(told)) if _leaves(told) else told
+        changed = copies_of(netted(changed)) if _leaves(changed) else changed
         order = tuple(map(SortKey, (AT, DIFF, *program.columns)))
         if program.groups is None:
-            told = told.sort_by(_IN_ORDER)
-            told = told.append_column(_VERSION, pa.array(np.zeros(told.num_rows, np.int64)))
-        elif told.num_rows:
-            told = self._versions.numbered(told, order)
-            told = told.take(pa.array(np.argsort(told.column(AT).to_numpy(), kind="stable")))
+            changed = changed.sort_by(_IN_ORDER)
+            changed = changed.append_column(_VERSION, pa.array(np.zeros(changed.num_rows, np.int64)))
+        elif changed.num_rows:
+            changed = self._versions.numbered(changed, order)
+            changed = changed.take(pa.array(np.argsort(changed.column(AT).to_numpy(), kind="stable")))
         else:
-            told = told.append_column(_VERSION, pa.array([], pa.int64()))
-        undo = pc.less(told.column(DIFF), 0)
-        columns = [*(told.column(column) for _, column in program.kept), undo, shown(told.column(AT), PTIMES)]
-        return pa.Table.from_arrays([*columns, told.column(_VERSION)], names=[*names, "undo", "ptime", "ver"])
+            changed = changed.append_column(_VERSION, pa.array([], pa.int64()))
+        undo = pc.less(changed.column(DIFF), 0)
+        columns = [
+            *(changed.column(column) for _, column in program.visible),
+            undo,
+            shown(changed.column(AT), PTIMES),
+        ]
+        return pa.Table.from_arrays(
+            [*columns, changed.column(_VERSION)], names=[*names, "undo", "ptime", "ver"]
+        )
 
 
 def _since(endings: Iterable[Ending], mapped: Mapping[_Map, tuple[Ints, Ints]], rows: pa.Table) -> Ints:
-    """From when on rows are over: any column of a stream tells, and all streams must."""
+    """From when on rows are over: by any column of a stream, for all streams."""
     by_origin: dict[int, Ints] = {}
     for each in endings:
         column = rows.column(each.column)
@@ -368,12 +376,12 @@ def _since(endings: Iterable[Ending], mapped: Mapping[_Map, tuple[Ints, Ints]], 
 
 
 def _last_of(since: Sequence[int], values: Sequence[int], ticks: Ints) -> pa.Array:
-    """The value of the last step that is not after a tick; NULL before the first."""
+    """The value of the last change that is not after a tick; NULL before the first."""
     place = np.searchsorted(np.asarray(since, np.int64), ticks, side="right")
     found = np.asarray([0, *values], np.int64)[place]
     return pa.array(found, mask=place == 0)
 
 
-def _leaves(told: pa.Table) -> bool:
+def _leaves(changed: pa.Table) -> bool:
     """Whether rows leave: where none do, no change takes another one back."""
-    return bool((told.column(DIFF).to_numpy() < 0).any())
+    return bool((changed.column(DIFF).to_numpy() < 0).any())

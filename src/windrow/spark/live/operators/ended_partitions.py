@@ -19,7 +19,7 @@ from windrow.kernels.advance import Ended
 from windrow.kernels.hashing import hashes
 from windrow.punctuations import Closing, Cover, lines_of
 from windrow.punctuations.regions import NULL, Lines, Region, is_exact
-from windrow.spark.live.operators.new_punctuation import promised, schema_of
+from windrow.spark.live.operators.new_punctuation import new_patterns, schema_of
 from windrow.spark.logs.clause_view import Ends
 from windrow.streams import Position
 
@@ -27,9 +27,9 @@ __all__ = ["Endings", "key_hashes", "may_end"]
 
 
 class Endings:
-    """What is closed for each clause of a query. It changes with each step.
+    """What is closed for each clause of a query. It changes with each micro-batch.
 
-    It is made anew out of what a checkpoint knows of the streams, so nothing of it is kept there.
+    It is made anew out of what a checkpoint knows of the streams, so nothing of it is retained there.
 
     Parameters
     ----------
@@ -45,22 +45,22 @@ class Endings:
     def take(
         self, number: int, last: int, before: Mapping[str, Position], after: Mapping[str, Position]
     ) -> bool:
-        """Take in what streams promise in a step; whether keys are closed of which that was not known.
+        """Add the punctuation of a micro-batch; returns whether it closes more keys.
 
         Parameters
         ----------
         number, last
-            Of the step, and of the one before.
+            Of the micro-batch, and of the one before.
         before, after
-            What the streams' logs had told before the step, and after it.
+            The positions of the streams before the micro-batch, and after it.
         """
         is_known = self._known is not None and self._known[0] == last
         known = self._known[1] if is_known and self._known is not None else self._made()
         self._new = {key: [] for key in self._ends}
         for key, one in self._ends.items():
             for source, closing in zip(one, known[key], strict=True):
-                told = before.get(source.name) if is_known else None
-                self._new[key] += closing.add(promised(source.stream, told, after[source.name]))
+                position = before.get(source.name) if is_known else None
+                self._new[key] += closing.add(new_patterns(source.stream, position, after[source.name]))
         self._known = number, known
         return any(self._new.values())
 
@@ -81,9 +81,10 @@ class Endings:
         return closing.closed.matches(rows.select(source.columns))
 
     def closed_now(self, key: str, names: Sequence[str]) -> npt.NDArray[np.uint64] | None:
-        """The hashes of a clause's keys, of columns in this order, that are closed since the last step.
+        """The hashes of a clause's keys, of columns in this order, that are closed since the last
+        micro-batch.
 
-        None if they are not told one by one, or the clause's rows come in several ways.
+        None if they are not listed one by one, or the clause's rows come in several ways.
         """
         sources = self._ends.get(key, ())
         if not sources:
@@ -99,7 +100,7 @@ class Endings:
         Parameters
         ----------
         waiting
-            Gives, of a stream, these columns of its rows that are there and wait; None if they are many.
+            Returns these columns of the buffered rows of a stream; None if they are many.
         """
         if key not in self._ends or self._known is None:
             return None
@@ -117,7 +118,7 @@ class Endings:
 
 
 def may_end(ends: Ends) -> bool:
-    """Whether keys may be closed before all is: by patterns, or by the clock."""
+    """Whether keys may be closed before the stream is: by patterns, or by the watermark."""
     for one in ends:
         live, lines = one.stream.live, lines_of(schema_of(one.stream))
         if live is None or not all(column in lines for column in one.columns):
@@ -128,12 +129,14 @@ def may_end(ends: Ends) -> bool:
 
 
 def key_hashes(
-    boxes: Sequence[Region], lines: Lines, columns: Sequence[str]
+    regions: Sequence[Region], lines: Lines, columns: Sequence[str]
 ) -> npt.NDArray[np.uint64] | None:
     """The hashes of these columns; None if they have several values in a box."""
-    if not all(name in box and is_exact(lines[name], box[name]) for box in boxes for name in columns):
+    if not all(
+        name in region and is_exact(lines[name], region[name]) for region in regions for name in columns
+    ):
         return None
-    spans = {name: [box[name] for box in boxes] for name in columns}
+    spans = {name: [region[name] for region in regions] for name in columns}
     places = {name: [NULL if span is NULL else span[0] for span in own] for name, own in spans.items()}
     keys = pa.table({name: lines[name].array(own) for name, own in places.items()})
     return hashes(keys, columns)

@@ -17,7 +17,7 @@ IN_MEMORY = ("delta", "op", "diff")
 """The envelopes that need no expression of Spark's."""
 
 
-def enveloped(told: pa.Table, names: Sequence[str], scale: TimeScale, envelope: str) -> pa.Table:
+def enveloped(changes: pa.Table, names: Sequence[str], scale: TimeScale, envelope: str) -> pa.Table:
     """The changelog of changes with `AT` and `DIFF` after their columns.
 
     Parameters
@@ -30,35 +30,35 @@ def enveloped(told: pa.Table, names: Sequence[str], scale: TimeScale, envelope: 
         One of `IN_MEMORY`.
     """
     if envelope == "diff":
-        rows = told.drop_columns([AT, DIFF]).columns
-        columns = [*rows, told.column(DIFF), shown(told.column(AT), scale)]
+        rows = changes.drop_columns([AT, DIFF]).columns
+        columns = [*rows, changes.column(DIFF), shown(changes.column(AT), scale)]
         return pa.Table.from_arrays(columns, names=[*names, "_diff", "_at"])
-    told = copies_of(told)
-    rows = told.drop_columns([AT, DIFF]).columns
-    at = shown(told.column(AT), scale)
+    changes = copies_of(changes)
+    rows = changes.drop_columns([AT, DIFF]).columns
+    at = shown(changes.column(AT), scale)
     if envelope == "delta":
-        kind = _words(told, "delete", "insert")
+        kind = _words(changes, "delete", "insert")
         ours = ["_change_type", "_commit_version", "_commit_timestamp"]
-        return pa.Table.from_arrays([*rows, kind, told.column(AT), at], names=[*names, *ours])
-    return pa.Table.from_arrays([_words(told, "-D", "+I"), at, *rows], names=["_op", "_at", *names])
+        return pa.Table.from_arrays([*rows, kind, changes.column(AT), at], names=[*names, *ours])
+    return pa.Table.from_arrays([_words(changes, "-D", "+I"), at, *rows], names=["_op", "_at", *names])
 
 
-def inserted(told: pa.Table, names: Sequence[str], scale: TimeScale, sign: int) -> pa.Table:
+def inserted(changes: pa.Table, names: Sequence[str], scale: TimeScale, sign: int) -> pa.Table:
     """The rows that enter (`sign` 1) or leave (−1), with the instants as their rowtimes before them."""
-    told = _copies(told, np.maximum(told.column(DIFF).to_numpy() * sign, 0))
+    changes = _copies(changes, np.maximum(changes.column(DIFF).to_numpy() * sign, 0))
     name = "rowtime" if "rowtime" not in {known.lower() for known in names} else "_rowtime"
-    rows = told.drop_columns([AT, DIFF]).columns
-    return pa.Table.from_arrays([shown(told.column(AT), scale), *rows], names=[name, *names])
+    rows = changes.drop_columns([AT, DIFF]).columns
+    return pa.Table.from_arrays([shown(changes.column(AT), scale), *rows], names=[name, *names])
 
 
-def copies_of(told: pa.Table) -> pa.Table:
+def copies_of(changes: pa.Table) -> pa.Table:
     """Each change as often as it is counted."""
-    return _copies(told, np.abs(told.column(DIFF).to_numpy()))
+    return _copies(changes, np.abs(changes.column(DIFF).to_numpy()))
 
 
-def copies(told: pa.Table, sign: int) -> pa.Table:
+def copies(changes: pa.Table, sign: int) -> pa.Table:
     """The rows that enter (`sign` 1) or leave (−1), with the instants after them, in ticks."""
-    return _copies(told, np.maximum(told.column(DIFF).to_numpy() * sign, 0)).drop_columns([DIFF])
+    return _copies(changes, np.maximum(changes.column(DIFF).to_numpy() * sign, 0)).drop_columns([DIFF])
 
 
 def shown(at: pa.ChunkedArray, scale: TimeScale) -> pa.ChunkedArray:
@@ -71,12 +71,12 @@ def shown(at: pa.ChunkedArray, scale: TimeScale) -> pa.ChunkedArray:
     return micros.cast(pa.timestamp("us", "UTC" if scale.kind == "timestamp" else None))
 
 
-def _copies(told: pa.Table, count: np.ndarray) -> pa.Table:
+def _copies(changes: pa.Table, count: np.ndarray) -> pa.Table:
     if (count == 1).all():
-        return told
-    return told.take(pa.array(np.repeat(np.arange(told.num_rows), count)))
+        return changes
+    return changes.take(pa.array(np.repeat(np.arange(changes.num_rows), count)))
 
 
-def _words(told: pa.Table, leaves: str, enters: str) -> pa.Array:
-    codes = (told.column(DIFF).to_numpy() > 0).astype(np.int8)
+def _words(changes: pa.Table, leaves: str, enters: str) -> pa.Array:
+    codes = (changes.column(DIFF).to_numpy() > 0).astype(np.int8)
     return pa.DictionaryArray.from_arrays(codes, [leaves, enters]).cast(pa.string())

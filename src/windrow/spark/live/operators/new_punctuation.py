@@ -14,7 +14,7 @@ from windrow.spark.live.operators.row_maps import arrow_schema
 from windrow.spark.logs.session_streams import Stream
 from windrow.streams import FOREVER, NO_BOUND, Position
 
-__all__ = ["promised", "reached", "schema_of"]
+__all__ = ["new_patterns", "reached", "schema_of"]
 
 
 def schema_of(stream: Stream) -> pa.Schema:
@@ -28,17 +28,17 @@ def reached(position: Position | None) -> int:
     return NO_BOUND if watermark is None else watermark
 
 
-def promised(
+def new_patterns(
     stream: Stream, before: Position | None, after: Position, bounds: tuple[int, int] | None = None
 ) -> tuple[Pattern, ...]:
-    """What a stream promises after a step that it had not before.
+    """The punctuation of a stream after a micro-batch that it did not have before.
 
     Parameters
     ----------
     stream
         The stream.
     before, after
-        What its log had told before the step, None before the first, and after it.
+        Its positions before the micro-batch, None before the first, and after it.
     bounds
         The least rowtimes that may still come, before and after; by default those of the clock.
     """

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import pyarrow as pa
 from pyspark.sql.types import StructType
@@ -22,7 +21,7 @@ from windrow.spark.collected import frame_of_few
 from windrow.spark.gateway import Gateway
 from windrow.syntax.sqltext import SqlText
 
-__all__ = ["Followed", "Going", "Moved", "RowMap", "arrow_schema"]
+__all__ = ["Followed", "Moved", "RowMap", "arrow_schema"]
 
 
 @dataclass(frozen=True)
@@ -56,10 +55,6 @@ class Followed:
 
     follower: Follower
     text: SqlText
-
-
-Going: TypeAlias = Moved | Followed
-"""A column that is computed, of which promises about another tell."""
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""Conditions on a value of each row and the watermark, asked in memory: Spark is asked where it has to be."""
+"""Conditions on a value of each row and the watermark, evaluated in memory, or by Spark if they must be."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ MARK = "__mark"
 
 
 class WatermarkConditions:
-    """Conditions that are planned once, and asked in each step.
+    """Conditions that are planned once, and evaluated in each micro-batch.
 
     Parameters
     ----------
     gateway
-        Makes one for each: it is told to leave operators to a flow.
+        Makes one for each condition: its operators run in a flow.
     folder
-        For files of a step.
+        For files of a micro-batch.
     """
 
     def __init__(self, gateway: Callable[[], Gateway], folder: Path) -> None:
@@ -48,7 +48,7 @@ class WatermarkConditions:
         values: pa.Array,
         mark: int | npt.NDArray[np.int64],
     ) -> Bools:
-        """For which values it holds.
+        """For which values a condition holds.
 
         Parameters
         ----------
@@ -67,15 +67,15 @@ class WatermarkConditions:
         if planned.why_not is None:
             return where_true(planned.run, kind.name, values, mark)
         gateway, schema = self._gateway(), _schema(kind)
-        asked = _asked(schema.names, values, mark)
-        frame = frame_of_few(gateway.spark, asked, schema).where(condition(MARK)).select(PLACE)
+        rows = _rows(schema.names, values, mark)
+        frame = frame_of_few(gateway.spark, rows, schema).where(condition(MARK)).select(PLACE)
         with gateway.translated():
             return _places(frame.toArrow(), len(values))
 
     def planned(self, key: Hashable, kind: StructField, condition: Callable[[str], Column]) -> Flow:
-        """What gives the places of values, at its only leaf, for :func:`where_true`; where it has steps."""
+        """The condition planned: it finds the places of values, at its only leaf, for :func:`where_true`."""
         if key not in self._flows:
-            flow = Flow(self._gateway(), self._folder / f".asked-{len(self._flows)}")
+            flow = Flow(self._gateway(), self._folder / f".condition-{len(self._flows)}")
             _, frame = flow.leaf(_schema(kind))
             flow.output(frame.where(condition(MARK)).select(PLACE))
             self._flows[key] = flow
@@ -84,21 +84,21 @@ class WatermarkConditions:
 
 def where_true(run: Run, name: str, values: pa.Array, mark: int | npt.NDArray[np.int64]) -> Bools:
     """For which values of a column a condition holds that has been planned, with a watermark in ticks."""
-    (told,) = run.advance({0: _asked([name, MARK, PLACE], values, mark)}, Times(None, 0))
-    return _places(told, len(values))
+    (true,) = run.advance({0: _rows([name, MARK, PLACE], values, mark)}, Times(None, 0))
+    return _places(true, len(values))
 
 
 def _schema(kind: StructField) -> StructType:
     return StructType([kind]).add(MARK, LongType()).add(PLACE, LongType())
 
 
-def _asked(names: Sequence[str], values: pa.Array, mark: int | npt.NDArray[np.int64]) -> pa.Table:
+def _rows(names: Sequence[str], values: pa.Array, mark: int | npt.NDArray[np.int64]) -> pa.Table:
     marks = np.array(np.broadcast_to(np.asarray(mark, np.int64), len(values)))
     columns = [values, pa.array(marks), pa.array(np.arange(len(values)))]
     return pa.Table.from_arrays(columns, names=names)
 
 
-def _places(told: pa.Table, count: int) -> Bools:
+def _places(true: pa.Table, count: int) -> Bools:
     found = np.zeros(count, bool)
-    found[told.column(PLACE).to_numpy()] = True
+    found[true.column(PLACE).to_numpy()] = True
     return found

@@ -54,14 +54,14 @@ class WindowFlow:
     query
         The query.
     folder
-        For files of a step.
+        For files of a micro-batch.
 
     Attributes
     ----------
     why_not
-        What of the query cannot be run so; None for nothing. Then the flow has no steps.
+        The part of the query that has no operator; None if there is none.
     columns
-        The names inside of what it gives, in order.
+        The internal names of its output, in order.
     """
 
     def __init__(self, gateway: Gateway, query: WindowQuery, folder: Path) -> None:
@@ -106,7 +106,7 @@ class WindowFlow:
         return self._leaves[key]
 
     def empty(self) -> None:
-        """Hold nothing."""
+        """Drop all state."""
         self._flow.run.empty()
 
     def read(self, key: str) -> frozenset[str]:
@@ -114,7 +114,7 @@ class WindowFlow:
         return self._flow.read(self._leaves[key]) - {ENTER, LEAVE}
 
     def step(self, moves: Mapping[str, pa.Table], times: Times, origin: int) -> pa.Table:
-        """What enters and leaves the relation in a step: its columns, `ENTER` and `LEAVE`.
+        """What enters and leaves the relation in a micro-batch: its columns, `ENTER` and `LEAVE`.
 
         Parameters
         ----------
@@ -126,12 +126,12 @@ class WindowFlow:
         Raises
         ------
         ExecutionError
-            ``UNSTABLE_VALUES`` where the query does not give the same of a row that leaves as it gave when
-            it came.
+            ``UNSTABLE_VALUES`` if the query computes other values for a row that leaves than
+            when it arrived.
         """
-        given = {self._leaves[key]: rows for key, rows in moves.items()}
+        leaves = {self._leaves[key]: rows for key, rows in moves.items()}
         try:
-            (rows,) = self._flow.step(given, times, origin if times.since is None else None)
+            (rows,) = self._flow.step(leaves, times, origin if times.since is None else None)
         except UnmatchedError as error:
             raise unstable(error) from None
         return rows

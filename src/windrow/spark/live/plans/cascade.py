@@ -87,7 +87,8 @@ class Cascade:
             retained = span.before(key)
             rows = one.rows if retained is None else retained.frame.unionByName(one.rows)
             reached = upwards(until, scale, one.stream.scale)
-            span.keep[key] = RetainedRows(rows.where(F.col(ROWTIME) >= reached) if moves else rows, are_few)
+            waits = rows.where(F.col(ROWTIME) >= reached) if moves else rows
+            span.keep[key] = RetainedRows.of(waits, are_few=are_few)
             arrived[name] = replace(one.stream, frame=rows)
         span.marks[f"{TOLD}{path}"] = until
         if not moves:

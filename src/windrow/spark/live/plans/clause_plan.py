@@ -51,7 +51,7 @@ from windrow.spark.live.plans.live_plan import RowtimePlan, texts_of
 from windrow.spark.live.plans.runner import live_streams, sequences_of, views_of
 from windrow.spark.live.reading.beside import LiveRelationNode, beside
 from windrow.spark.live.reading.origins import origin_of
-from windrow.spark.logs.clause_view import ClauseSource, Ends, Feed, Unbounded
+from windrow.spark.logs.clause_view import ClauseSource, Ends, Feed, Kept, Unbounded
 from windrow.spark.logs.micro_batch import Coming, InstantSpan, MicroBatch, PartOutput
 from windrow.spark.logs.session_streams import ROWTIME, Stream
 from windrow.syntax.nodes import Range
@@ -59,7 +59,7 @@ from windrow.syntax.sqltext import SqlText, quoted
 from windrow.syntax.subqueries import subqueries
 from windrow.syntax.tokens import TokenList
 
-__all__ = ["APART", "SequencePlan", "SequenceView", "sequence_plan"]
+__all__ = ["APART", "ClausePlan", "SequenceView", "plan_of_clauses"]
 
 APART = "__windrow_clause_"
 """What the names of queries in brackets before a window begin with."""
@@ -67,7 +67,7 @@ APART = "__windrow_clause_"
 _BUILDERS = {"batch": build_window, "reference": build_reference}
 
 
-def sequence_plan(
+def plan_of_clauses(
     gateway: Gateway,
     catalog: Catalog,
     tokens: TokenList,
@@ -75,7 +75,7 @@ def sequence_plan(
     execution: str,
     *,
     recorded: bool = False,
-) -> SequencePlan | None:
+) -> ClausePlan | None:
     """The plan of a query with WINDOW BY or MATCH_RECOGNIZE over live streams, or over a view of one, or also
     of `recorded` ones; None for any other.
     """
@@ -100,7 +100,7 @@ def sequence_plan(
     if not read or (not statement.windows and read.isdisjoint(catalog.sequences)):
         return None
     live = frozenset(name for key in read for name in found[key])
-    return SequencePlan(gateway, catalog, live, tokens, query, statement, frozenset(read), execution)
+    return ClausePlan(gateway, catalog, live, tokens, query, statement, frozenset(read), execution)
 
 
 def _live_behind(catalog: Catalog, name: str) -> frozenset[str]:
@@ -126,7 +126,7 @@ class _Bound:
 
 
 @dataclass(frozen=True)
-class SequencePlan(RowtimePlan):
+class ClausePlan(RowtimePlan):
     """A query with clauses over live streams.
 
     Attributes
@@ -243,6 +243,21 @@ class SequencePlan(RowtimePlan):
             found |= {name: f"{prefix}{what}", f"{name}.waiting": f"{prefix}{what}, waiting"}
         return found
 
+    def kept(self, path: str = "") -> dict[str, Kept]:
+        """The rows of its clauses, and of those that it follows, which may be in the driver's memory."""
+        found: dict[str, Kept] = {}
+        for name in self.read:
+            definition = self.catalog.definitions.get(name)
+            behind = [name] if definition is None else sequences_of(self.catalog, definition.query)
+            for view in self.catalog.sequences.keys() & behind:
+                found |= self.catalog.sequences[view].kept()
+        for clause in self.clauses:
+            if clause.takes_few:
+                name = f"window{path}{clause.clause.key}"
+                found[name] = Kept(clause.schema, clause.kernel.growing.partition)
+                found[f"{name}.waiting"] = Kept(clause.waiting, ())
+        return found
+
     @property
     def rowtimes(self) -> tuple[str, ...]:
         """The columns of kept rows that hold rowtimes, and not only what a clock shows at them."""
@@ -353,16 +368,18 @@ class SequencePlan(RowtimePlan):
 
     def run(self, gateway: Gateway, span: InstantSpan) -> DataFrame:
         """The rows of what is final in a step."""
-        return self.given(self._cascade(gateway, span), "").rows
+        return self.output(gateway, span).rows
 
     def stream(self, gateway: Gateway, span: InstantSpan) -> Stream:
         """The same with their rowtimes; the instant before which none will follow is marked."""
-        given = self.given(self._cascade(gateway, span), "")
+        given = self.output(gateway, span)
         span.marks[TOLD] = given.until
         return self.as_stream(given.rows, tuple(self.outer.columns))
 
-    def _cascade(self, gateway: Gateway, span: InstantSpan) -> Cascade:
-        return Cascade(gateway, self.catalog, self.execution, span, self.scale, self.tokens)
+    def output(self, gateway: Gateway, span: InstantSpan) -> PartOutput:
+        """The rows of what is final in a step, and the instant before which none will follow."""
+        cascade = Cascade(gateway, self.catalog, self.execution, span, self.scale, self.tokens)
+        return self.given(cascade, "")
 
     def given(self, batch: MicroBatch, path: str) -> PartOutput:
         """What is final in a step of a query; rows are kept under names after a path."""
@@ -507,7 +524,7 @@ class SequenceView:
     """
 
     name: str
-    plan: SequencePlan
+    plan: ClausePlan
     names: tuple[str, ...]
 
     @property
@@ -551,6 +568,10 @@ class SequenceView:
     def windows(self) -> dict[str, str]:
         """What is kept for its clauses, and those of the views that it reads."""
         return self.plan.windows(f".{self.name.lower()}", f"{self.label}: ")
+
+    def kept(self) -> dict[str, Kept]:
+        """The rows of its clauses, and of those that it follows, which may be in the driver's memory."""
+        return self.plan.kept(f".{self.name.lower()}")
 
     def ends(self) -> dict[str, Ends]:
         """What ends the partitions of its clauses, and of those that it follows, by their keys."""

@@ -36,7 +36,7 @@ _DAY = 86_400_000_000_000  # nanoseconds
 
 
 class EmittedFlow:
-    """The program of a query that is evaluated so, and what it holds.
+    """The program of a query with EMIT, with its state.
 
     Parameters
     ----------
@@ -45,17 +45,17 @@ class EmittedFlow:
     plan
         The query.
     envelope
-        The form of what it tells.
+        The form of its changes.
     folder
-        For files of a step.
+        For temporary files.
 
     Attributes
     ----------
     promised
-        What the streams have promised by patterns so far.
+        The punctuation of the streams so far.
 
     why_not
-        What of the query is evaluated in another way, by tasks; None for nothing. Then the flow has no steps.
+        The part of the query that only tasks evaluate; None if there is none.
     """
 
     def __init__(self, gateway: Gateway, plan: EmittedPlan, envelope: str, folder: Path) -> None:
@@ -99,31 +99,31 @@ class EmittedFlow:
         self._flow.output(found.frame)
         if self._flow.why_not is not None:
             return self._flow.why_not
-        self._asked = query.closing_columns(kinds, self._inside) if query.how.watermark else []
+        self._closing_columns = query.closing_columns(kinds, self._inside) if query.how.watermark else []
         return None
 
     def emptied(self) -> EmittedFlow:
         """Itself, with nothing in it."""
         self._run.empty()
-        self.promised = self._plan.promised(dict.fromkeys(self._query.streams, ()))
-        self._promised_at = -1  # when what is promised last is
+        self.punctuation = self._plan.punctuation(dict.fromkeys(self._query.streams, ()))
+        self._punctuated_at = -1  # when the last punctuation arrived
         return self
 
-    def promise(self, told: Mapping[str, Iterable[tuple[int, str]]]) -> None:
-        """Take in what streams promise by patterns, and when."""
-        for name, one in told.items():
+    def add_punctuation(self, logged: Mapping[str, Iterable[tuple[int, str]]]) -> None:
+        """Add the punctuation of streams, with processing times."""
+        for name, one in logged.items():
             news = list(one)
-            self.promised.take(name, news)
-            self._promised_at = max([self._promised_at, *(at for at, _ in news)])
+            self.punctuation.take(name, news)
+            self._punctuated_at = max([self._punctuated_at, *(at for at, _ in news)])
 
     @property
     def retained(self) -> int:
-        """How many rows the operators hold."""
+        """How many rows are in the state of the operators."""
         return self._run.retained
 
     @property
     def forgets(self) -> bool:
-        """Whether all that is held goes when time has passed."""
+        """Whether time alone drops all state."""
         return self.program.forgets
 
     def forget(self, marks: Mapping[str, Marks]) -> None:
@@ -136,7 +136,7 @@ class EmittedFlow:
         return self._run.state
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Hold what was held."""
+        """Restore a state."""
         self._run.restore(state)
 
     def read(self, name: str) -> list[str]:
@@ -158,10 +158,10 @@ class EmittedFlow:
             rows = rows.withColumn(each.number, F.lit(0).cast("bigint"))
         if not each.watermark_of:
             return number, rows
-        shown_mark = F.expr(stream.scale.to_column(MARK))
+        mark = F.expr(stream.scale.to_column(MARK))
         columns = [F.col(quoted(name)) for name in stream.columns]
         numbers = [each.number] if each.is_numbered else []
-        return number, rows.select(*columns, *numbers, ENTER, shown_mark.alias(each.watermark), LEAVE)
+        return number, rows.select(*columns, *numbers, ENTER, mark.alias(each.watermark), LEAVE)
 
     @cached_property
     def program(self) -> EmitProgram:
@@ -205,8 +205,8 @@ class EmittedFlow:
         return EmitSource(each.stream, leaf, reads, each.watermark_of, lateness)
 
     def _stay(self, maps: Sequence[tuple[str, str]]) -> dict[str, int]:
-        """For how long keys stay after the watermark: rows that are late may come for as long as is allowed,
-        and a date begins twice where clocks are set back over midnight, so that one is kept for a day more.
+        """For how long keys stay after the watermark: for the allowed lateness, and dates for a day longer: a
+        date begins twice if local time goes back over midnight.
         """
         allowed, has_dates = self._query.how.lateness or {}, any(kind == "date" for _, kind in maps)
         scales = {name: self._query.streams[name].scale for name in self._query.timed.streams}
@@ -221,21 +221,21 @@ class EmittedFlow:
 
     @cached_property
     def mapping(self) -> Flow:
-        """What maps steps of a watermark, which come at its only leaf."""
+        """Maps the changes of a watermark, which come at its only leaf."""
         gateway = Gateway(self._query.gateway.spark, self._query.gateway.parameters)
         flow = Flow(gateway, self._flow.folder.with_name(".mapping"))
         _, frame = flow.leaf(StructType().add("at", LongType()).add("mark", LongType()))
         flow.output(frame.selectExpr("at", "mark", *self._query.mapping(self.program.maps)))
         return flow
 
-    def _mapped(self, steps: pa.Table) -> pa.Table:
-        (found,) = self.mapping.step({0: steps}, Times(None, 0))
+    def _mapped(self, marks: pa.Table) -> pa.Table:
+        (found,) = self.mapping.step({0: marks}, Times(None, 0))
         return found
 
-    def _endings(self, told: Sequence[Completeness]) -> tuple[Ending, ...]:
-        """What is told by columns of the query, by what these are called inside."""
+    def _endings(self, by: Sequence[Completeness]) -> tuple[Ending, ...]:
+        """Conditions on columns of the query, as conditions on columns of the program."""
         kinds, inside = self._found.frame.schema, self._inside
-        columns = [(each, inside[each.column.lower()]) for each in told]
+        columns = [(each, inside[each.column.lower()]) for each in by]
         return tuple(
             Ending(column, each.origin, each.mapped, kinds[column].dataType.simpleString())
             for each, column in columns
@@ -252,7 +252,7 @@ class EmittedFlow:
         is_counted = self._envelope == "one-sql" and self._query.timed.counts
         return self._query.keys(self._found) if is_counted else None
 
-    # -- steps -----------------------------------------------------------------------------------------
+    # -- micro-batches ---------------------------------------------------------------------------------
 
     def step(
         self,
@@ -262,31 +262,35 @@ class EmittedFlow:
         until: int,
         origin: int,
     ) -> pa.Table:
-        """What is told of a step from one processing time, which is left out, to another.
+        """The changes after one processing time, up to another.
 
         Parameters
         ----------
         came
-            The rows of each stream that came in the step, with `ARRIVED`; from the first on without `since`.
+            The new rows of each stream, with `ARRIVED`; all rows if there is no `since`.
         marks
             Up to which rowtime each stream was known, in time.
         origin
             The first processing time of the logs.
         """
         rows = [came[source.stream] for source in self.program.sources]
-        return self._run.step(rows, marks, (since, until), origin if since is None else None, self._promising)
+        return self._run.advance(
+            rows, marks, (since, until), origin if since is None else None, self._promising
+        )
 
     @property
     def _promising(self) -> Promising | None:
-        if not self._asked:
+        if not self._closing_columns:
             return None
 
         def since(rows: pa.Table) -> Ints:
-            found = [self.promised.since(name, asked, rows) for _, name, asked in self._asked]
+            found = [
+                self.punctuation.since(name, columns, rows) for _, name, columns in self._closing_columns
+            ]
             first: Ints = np.maximum.reduce(found)
             return first
 
-        return Promising(since, self._promised_at)
+        return Promising(since, self._punctuated_at)
 
 
 def why_by_tasks(plan: EmittedPlan) -> str | None:

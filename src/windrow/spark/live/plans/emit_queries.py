@@ -31,7 +31,7 @@ from windrow.spark.logs.arrived import arrived, before_end
 from windrow.spark.logs.clause_view import Unbounded
 from windrow.spark.logs.session_streams import ROWTIME, Stream
 from windrow.spark.recorded.emission import Emitted
-from windrow.spark.recorded.promised_over import Promised
+from windrow.spark.recorded.punctuation_times import PunctuationTimes
 from windrow.streams import FOREVER, NamedStream
 from windrow.streams.log_position import Punctuations
 from windrow.syntax.sqltext import quoted
@@ -41,33 +41,33 @@ __all__ = ["EmittedPlan", "Evaluated", "KnownWatermarks"]
 
 @dataclass(frozen=True)
 class KnownWatermarks:
-    """What a step knows of a stream.
+    """What a micro-batch knows of a stream.
 
     Attributes
     ----------
     rows
-        That have come and may be needed, with `ROWTIME`, `ARRIVED` and `BEFORE`.
+        The rows that may be needed, with `ROWTIME`, `ARRIVED` and `BEFORE`.
     marks
-        Up to which rowtime the stream was known, in time.
-    told
-        What it had promised by patterns, in time.
+        The changes of its watermark, each with its processing time.
+    punctuations
+        Its punctuations, each with its processing time.
     """
 
     rows: DataFrame
     marks: Marks
-    told: Punctuations = ()
+    punctuations: Punctuations = ()
 
 
 @dataclass(frozen=True)
 class Evaluated:
-    """What a step has found out.
+    """The result of a micro-batch.
 
     Attributes
     ----------
     changes
-        What it gives.
+        What it emits.
     due
-        When the next change is to be told, if no entry comes; None for never.
+        When the next change is to be emitted, if no entry arrives; None for never.
     """
 
     changes: DataFrame
@@ -76,24 +76,24 @@ class Evaluated:
 
 @dataclass(frozen=True)
 class EmittedPlan(LivePlan):
-    """A query that is told by processing time, over streams that go on.
+    """A query with EMIT over live streams.
 
     Attributes
     ----------
     written
         The statement.
     query
-        The query over what had come when it was given.
-    told_as
-        The envelope of EMIT STREAM, None where rows are asked for.
+        The query over the log at the time of the statement.
+    emit_envelope
+        The envelope of EMIT STREAM; None without that clause.
     """
 
     written: str
     query: Emitted
-    told_as: str | None
+    emit_envelope: str | None
 
     def fingerprint(self) -> dict[str, Any]:
-        """What tells it from other queries, and from those of before that kept no watermarks beside rows."""
+        """The properties of the query and of its state: earlier versions had no watermarks beside rows."""
         return {"state": "rows with the watermark before each", **super().fingerprint()}
 
     @property
@@ -109,17 +109,17 @@ class EmittedPlan(LivePlan):
     @property
     def envelope(self) -> str:
         """That of EMIT STREAM."""
-        return self.told_as or "delta"
+        return self.emit_envelope or "delta"
 
     @property
     def asks_changes(self) -> bool:
         """Whether it has EMIT STREAM."""
-        return self.told_as is not None
+        return self.emit_envelope is not None
 
     @property
     def columns(self) -> list[str]:
-        """Those that it gives."""
-        return list(self.shown().columns)
+        """The columns of its output."""
+        return list(self.no_rows().columns)
 
     @property
     def is_relation(self) -> bool:
@@ -128,7 +128,7 @@ class EmittedPlan(LivePlan):
 
     @property
     def has_ttl(self) -> bool:
-        """Whether keys have a lifetime."""
+        """Whether keys have a state TTL."""
         return self.query.timed.has_ttl
 
     @property
@@ -154,7 +154,7 @@ class EmittedPlan(LivePlan):
 
     @cached_property
     def keeps(self) -> str:
-        """Which rows a step leaves behind, and why."""
+        """Which rows a micro-batch retains, and why."""
         timed, how = self.query.timed, self.query.how
         if timed.unbounded is not None:
             return f"what its operators hold, because {timed.unbounded}"
@@ -163,21 +163,21 @@ class EmittedPlan(LivePlan):
         if not timed.closes:
             return "all rows, because of AFTER DELAY without groups"
         late = " and no late rows can change them" if how.lateness else ""
-        told = "sessions, which rows that come may still join" if timed.sessions else "groups"
+        groups = "sessions, which rows that come may still join" if timed.sessions else "groups"
         kinds = {type(each) for grouping in timed.closes for each in grouping}
         if kinds == {Closed}:
             retained = "rows, or what operators hold of them where nothing has been promised,"
             return f"{retained} until it is promised that nothing more comes to their groups"
-        return f"rows until the watermark has passed their {told}{late}"
+        return f"rows until the watermark has passed their {groups}{late}"
 
     @property
-    def keeps_by_tasks(self) -> str:
-        """The same where tasks evaluate the steps, which hold nothing from one to the next."""
-        holds = self.query.timed.unbounded
-        return self.keeps if holds is None else f"all rows, because {holds}"
+    def retains_by_tasks(self) -> str:
+        """The same if tasks evaluate the micro-batches: they retain rows alone."""
+        why = self.query.timed.unbounded
+        return self.keeps if why is None else f"all rows, because {why}"
 
     def unbounded(self) -> Sequence[Unbounded]:
-        """Rows that are kept for ever, or until streams promise what they are not known to promise."""
+        """Rows that are retained for ever, or until streams promise what they are not known to promise."""
         timed = self.query.timed
         if timed.unbounded is not None or (not self.appends and not timed.closes):
             needs = "groups by windows of time, or by keys with a STATE LIFETIME, would bound it"
@@ -186,14 +186,14 @@ class EmittedPlan(LivePlan):
         for name, part in [(each, part) for each in sorted(self.streams) for part in self.closes(each)]:
             if any(isinstance(each, ClosedKeys) or self._is_expected(each) for each in part):
                 continue
-            asked = [f"{self.places[at]} ({', '.join(column for column, _ in pairs)})"
-                     for each in part if isinstance(each, Closed) for at, pairs in each.by]  # fmt: skip
-            needs = f"it is bounded by punctuations of {' and '.join(dict.fromkeys(asked))}"
+            closing = [f"{self.places[at]} ({', '.join(column for column, _ in pairs)})"
+                       for each in part if isinstance(each, Closed) for at, pairs in each.by]  # fmt: skip
+            needs = f"it is bounded by punctuations of {' and '.join(dict.fromkeys(closing))}"
             found.append(Unbounded("the query", f"{self.keeps}, of {name}", needs))
         return found
 
     def _is_expected(self, ending: ClosedBy) -> bool:
-        """Whether streams are known to promise what is asked of them."""
+        """Whether streams declare the punctuation that closes these keys."""
         return isinstance(ending, Closed) and all(
             bounded(self.catalog, self.places[at]).within([column for column, _ in pairs])
             for at, pairs in ending.by
@@ -204,24 +204,24 @@ class EmittedPlan(LivePlan):
 
     @property
     def stream_columns(self) -> list[str]:
-        """Those of the query: rows that are complete stay, so no change tells more."""
+        """The columns of the query: complete rows are never retracted, so changes need no more."""
         return self.table_columns
 
     @cached_property
     def rowtime(self) -> str | None:
-        """The column by whose values rows are complete, so that they come in its order, where they stay.
+        """The column by whose values rows become complete, and in whose order they are emitted.
 
-        None where rows may leave again, or no column of the query tells of all streams.
+        None if rows may be retracted, or no column of the query does for all streams.
         """
         how = self.query.how
         if not how.watermark or how.delay is not None or any((how.lateness or {}).values()):
             return None
         origins = {one.origin for one in self.query.timed.complete}
-        told = ((name, {one.origin for one in self._complete_by(name)}) for name in self.table_columns)
-        return next((name for name, of in told if of and of == origins), None)
+        by = ((name, {one.origin for one in self._complete_by(name)}) for name in self.table_columns)
+        return next((name for name, of in by if of and of == origins), None)
 
     def _complete_by(self, name: str) -> list[Completeness]:
-        """What says that rows are complete by the values of a column of the query."""
+        """The conditions by which values of a column of the query make rows complete."""
         plan = self.query.timed.plan
         ids = {column.name: column.id for column in plan.columns}
         own = ids_of(plan, ids[name])
@@ -256,7 +256,7 @@ class EmittedPlan(LivePlan):
             )
 
     def refuse_into(self, stream: NamedStream, columns: tuple[str, ...]) -> None:  # noqa: ARG002 - of others
-        """Refuse a stream in order where promises may complete rows before others with an earlier time.
+        """Refuse an ordered stream if punctuation may complete rows before others with an earlier time.
 
         Raises
         ------
@@ -265,7 +265,7 @@ class EmittedPlan(LivePlan):
         """
         if self.query.timed.lineage and stream.definition.ordering.lag is not None:
             raise NotSupportedError(
-                "promises of keys may complete rows before others with an earlier time, and the stream takes"
+                "punctuation may complete rows before others with an earlier time, and the stream takes"
                 " rows in the order of their rowtimes",
                 condition="UNSUPPORTED_STREAM",
                 sql=self.text,
@@ -280,7 +280,7 @@ class EmittedPlan(LivePlan):
                 place, f"its rows are complete by {self.rowtime}", f"; or give {self.rowtime}"
             )
 
-    def as_stream(self, told: DataFrame) -> Stream:
+    def as_stream(self, changes: DataFrame) -> Stream:
         """Rows that are complete, of a changelog in the envelope ``delta``."""
         scale, rowtime = self.rowtime_scale, self.rowtime or ""
         changed = raising(
@@ -288,11 +288,11 @@ class EmittedPlan(LivePlan):
         )
         of_row = F.expr(scale.of_column(quoted(rowtime), scale.kind, scale.unit))
         ticks = F.when(F.col("_change_type") == "insert", of_row).otherwise(changed)
-        rows = told.withColumn(ROWTIME, ticks).select(*map(quoted, self.stream_columns), ROWTIME)
+        rows = changes.withColumn(ROWTIME, ticks).select(*map(quoted, self.stream_columns), ROWTIME)
         return Stream(rows, tuple(self.stream_columns), scale, (), rowtime=rowtime)
 
     def rowtime_until(self, gateway: Gateway, marks: Mapping[str, Marks], until: int) -> int | None:
-        """The rowtime before which no row is told after a processing time; None while that is not known."""
+        """The rowtime before which no row is emitted after a processing time; None while it is unknown."""
         known = [
             self.known(name, marks[name]) if name in marks else arrival.watermark
             for name in sorted(self.query.timed.streams)
@@ -314,9 +314,11 @@ class EmittedPlan(LivePlan):
             found = gateway.spark.sql(f"SELECT {least} AS until").collect()[0][0]
         return None if found is None else int(found)
 
-    def shown(self) -> DataFrame:
-        """No rows, of the columns that the query shows."""
-        return (self.query.emitted(self.told_as) if self.told_as is not None else self.query.at(0)).limit(0)
+    def no_rows(self) -> DataFrame:
+        """No rows, with the columns of the output."""
+        return (
+            self.query.emitted(self.emit_envelope) if self.emit_envelope is not None else self.query.at(0)
+        ).limit(0)
 
     def evaluate(
         self,
@@ -326,17 +328,17 @@ class EmittedPlan(LivePlan):
         origin: int,
         envelope: str,
     ) -> Evaluated:
-        """The changes of a step.
+        """The changes of a micro-batch.
 
         Parameters
         ----------
         gateway
-            Of the step.
+            Of the micro-batch.
         known
-            Of each live stream what has come by the end of the step.
+            Of each live stream what has come by the end of the micro-batch.
         span
-            The processing times that the step goes from and to: changes after the first of them, which is
-            None at the beginning, up to the last are given.
+            The processing times that the micro-batch goes from and to: changes after the first of them, which
+            is None at the beginning, up to the last are emitted.
         origin
             The first processing time of the logs.
         envelope
@@ -344,14 +346,14 @@ class EmittedPlan(LivePlan):
         """
         since, until = span
         query = self.query_over(gateway, known, (origin, until))
-        shown, due = query.emitted_rows, None
+        rows, due = query.emitted_rows, None
         if query.how.delay is not None:
-            table = few(shown.frame)
+            table = few(rows.frame)
             if table is not None:
-                shown = replace(shown, frame=frame_of_few(gateway.spark, table, shown.frame.schema))
-            due = _next(shown.frame, until) if table is None else _next_of(table, until)
+                rows = replace(rows, frame=frame_of_few(gateway.spark, table, rows.frame.schema))
+            due = _next(rows.frame, until) if table is None else _next_of(table, until)
         first = None if since is None else since + 1
-        return Evaluated(query.emitted(envelope, since=first, emitted_rows=shown), due)
+        return Evaluated(query.emitted(envelope, since=first, emitted_rows=rows), due)
 
     def query_over(
         self, gateway: Gateway, known: Mapping[str, KnownWatermarks], span: tuple[int, int]
@@ -359,7 +361,7 @@ class EmittedPlan(LivePlan):
         """The query over what is known of the live streams by the end of the processing times."""
         streams = {
             name: arrived(
-                stream, known[name].rows, self.known(name, known[name].marks), span, known[name].told
+                stream, known[name].rows, self.known(name, known[name].marks), span, known[name].punctuations
             )
             if name in known
             else stream
@@ -376,7 +378,7 @@ class EmittedPlan(LivePlan):
         rows
             With `ROWTIME`, `ARRIVED` and `BEFORE`.
         marks
-            Up to which rowtime each live stream was known, in time.
+            The changes of each live stream's watermark, each with its processing time.
         """
         others = [
             self.known(name, marks[name]) if name in marks else arrival.watermark
@@ -386,7 +388,7 @@ class EmittedPlan(LivePlan):
         return mark_before(rows, others, (self.query.how.lateness or {}).get(each.stream, 0))
 
     def known(self, name: str, marks: Marks) -> Marks:
-        """Up to which rowtime a stream was known, in time, by when its clock has moved."""
+        """The changes of a stream's watermark, as the query counts them."""
         return before_end(self.catalog.streams[name].scale, marks)
 
     @cached_property
@@ -394,41 +396,41 @@ class EmittedPlan(LivePlan):
         """The streams, by where they stand in the query."""
         return {each.place: each.stream for each in self.query.timed.occurrences}
 
-    def promised(self, told: Mapping[str, Punctuations]) -> Promised:
-        """What streams have promised by patterns."""
+    def punctuation(self, logged: Mapping[str, Punctuations]) -> PunctuationTimes:
+        """The punctuations of the streams: declared, and logged."""
         streams = {
             name: self.catalog.streams.get(name, stream) for name, stream in self.query.streams.items()
         }
-        found = Promised(streams)
+        found = PunctuationTimes(streams)
         for name, stream in streams.items():
-            if name in told:
+            if name in logged:
                 found.take(name, [(0, text) for text in (stream.live.domain if stream.live else ())])
             elif stream.timed is not None:
                 found.take(name, stream.timed.punctuations)
-            found.take(name, told.get(name, ()))
+            found.take(name, logged.get(name, ()))
         return found
 
     @cached_property
-    def asks_promises(self) -> bool:
-        """Whether it is asked what streams promise by patterns."""
+    def reads_punctuations(self) -> bool:
+        """Whether punctuation matters to the query."""
         timed = self.query.timed
         endings = [each for grouping in (*timed.closes, timed.closed) for each in grouping]
         return bool(timed.lineage) or any(isinstance(each, Closed) for each in endings)
 
     @property
-    def tells_at_once(self) -> bool:
-        """Whether rows are told when they come, and never again."""
+    def emits_at_once(self) -> bool:
+        """Whether rows are emitted when they arrive, and never again."""
         return self.appends and not self.query.how.watermark
 
     @property
     def has_sessions(self) -> bool:
-        """Whether it depends on other rows until when a row is needed."""
+        """Whether other rows decide until when a row is needed."""
         return bool(self.query.timed.sessions) and self.query.timed.unbounded is None
 
     def endings(self, name: str) -> list[list[ClosedBy]]:
-        """What says that no change is made of a stream's rows any more: of each of these, any.
+        """The conditions by which rows of a stream are no longer needed: one of each list.
 
-        Of queries without sessions.
+        For queries without sessions.
         """
         timed = self.query.timed
         if not self.appends:
@@ -438,9 +440,9 @@ class EmittedPlan(LivePlan):
         return [[*by_time, *(each for each in timed.closed if each.origin in places)]]
 
     def over(self, groupings: Sequence[Sequence[ClosedBy]], name: str, mark: str) -> Column:
-        """Whether no change is made of a row any more, by its rowtime.
+        """Whether a row is no longer needed, by its rowtime.
 
-        `mark` is SQL for what :meth:`mark_of` says, in ticks.
+        `mark` is SQL for the watermark of :meth:`mark_of`, in ticks.
         """
         over = F.lit(True)
         for grouping in groupings:
@@ -451,7 +453,7 @@ class EmittedPlan(LivePlan):
         return over
 
     def closes(self, name: str) -> list[list[ClosedBy]]:
-        """What says that rows of a stream are over, wherever it stands in the query: one of each."""
+        """The conditions that close rows of a stream, wherever it stands in the query: one of each list."""
         timed = self.query.timed
         places = [each.place for each in timed.occurrences if each.stream == name]
         parts = [
@@ -464,18 +466,18 @@ class EmittedPlan(LivePlan):
         return [[each for each in part if isinstance(each, ClosedKeys)] for part in self.closes(name)]
 
     def mark_of(self, name: str, marks: Mapping[str, Marks], until: int) -> int | None:
-        """The watermark below which what is complete by a processing time has been told for good."""
+        """The watermark below which rows that are complete by a processing time have been emitted."""
         arrivals = {each: self.query.streams[each].timed for each in self.query.timed.streams}
         if self.catalog.streams[name].rowtime is None:
             return None
         if len({each.rowtime for each in arrivals.values() if each is not None}) > 1:
-            return None  # of rowtimes of several types there is no least
+            return None  # rowtimes of several types have no least
         known = [
             self.known(each, marks[each]) if each in marks else arrival.watermark
             for each, arrival in arrivals.items()
             if arrival is not None
         ]
-        # by then what was changed last has been told
+        # by then the last changes have been emitted
         mark = value_at(least_watermark(known), until - (self.query.how.delay or 0))
         late = 0 if self.appends else (self.query.how.lateness or {}).get(name, 0)
         return None if mark is None else mark - late
@@ -483,9 +485,9 @@ class EmittedPlan(LivePlan):
     def below(self, greatest: str, least: str, name: str, mark: str, column: str | None = None) -> Column:
         """Whether what is greatest of a row, of its rowtime or another column, is below the watermark."""
         stream = self.catalog.streams[name]
-        shown = stream.scale.to_column(mark)
+        instant = stream.scale.to_column(mark)
         row = greatest.replace("{t}", quoted(column or stream.rowtime or ""))
-        return F.coalesce(F.expr(f"{row} < {least.replace('{t}', shown)}"), F.lit(False))
+        return F.coalesce(F.expr(f"{row} < {least.replace('{t}', instant)}"), F.lit(False))
 
 
 def _next(frame: DataFrame, until: int) -> int | None:

@@ -31,10 +31,10 @@ from windrow.spark.live.operators.expected_punctuation import bounded
 from windrow.spark.live.plans.cascade import Cascade
 from windrow.spark.live.plans.runner import LiveRunner, live_windows, sequences_of, views_of
 from windrow.spark.live.reading.beside import Beside
-from windrow.spark.live.reading.closed_keys import bounding_ends, ends_of_stage
+from windrow.spark.live.reading.closed_keys import bounding_ends, ends_of_windows
 from windrow.spark.live.reading.moved_rowtime import MovedRowtime, UnknownRowtimeError, moved_rowtime
 from windrow.spark.live.reading.origins import comes_at_rowtime, passes_on, read_live, shows_instant
-from windrow.spark.live.reading.windowed_queries import WindowedQuery, staged
+from windrow.spark.live.reading.windowed_queries import WindowedQuery, windowed_query
 from windrow.spark.logs.clause_view import ClauseSource, Ends, Unbounded
 from windrow.spark.logs.micro_batch import InstantSpan
 from windrow.spark.logs.session_streams import ROWTIME, Stream
@@ -80,7 +80,7 @@ class LivePlan(ABC):
     @property
     @abstractmethod
     def columns(self) -> list[str]:
-        """Those that the query gives, but for those of time."""
+        """The columns of the output, without those of time."""
 
     def started(self) -> Self:
         """The query with the streams and views of now, which it goes on with when they are dropped."""
@@ -95,7 +95,7 @@ class LivePlan(ABC):
 
     @property
     def has_ttl(self) -> bool:
-        """Whether keys have a lifetime, so that a row of one may follow another that stays."""
+        """Whether keys have a state TTL, so that a later row of a key does not retract an earlier one."""
         return False
 
     @property
@@ -105,12 +105,12 @@ class LivePlan(ABC):
 
     @property
     def table_columns(self) -> list[str]:
-        """Those of the relation, of which a changelog tells."""
+        """The columns of the relation, without those that a changelog adds."""
         return self.columns
 
     @property
     def stream_columns(self) -> list[str]:
-        """Those that go into a stream."""
+        """The columns that go into a stream."""
         return self.columns
 
     @property
@@ -129,7 +129,7 @@ class LivePlan(ABC):
         return "delta"
 
     def refuse_no_stream(self) -> None:
-        """Refuse a query that does not give a stream, as this one.
+        """Refuse a query whose output is no stream, as this one.
 
         Raises
         ------
@@ -168,8 +168,8 @@ class LivePlan(ABC):
             )
 
     def moved(self, place: int) -> MovedRowtime | None:  # noqa: ARG002 - of some
-        """How one of its columns goes with the rowtime, where that is computed of it; None where it is the
-        rowtime, or only rows can tell.
+        """How one of its columns is computed of the rowtime; None if it is the rowtime, or if only its rows
+        show that.
 
         Raises
         ------
@@ -201,21 +201,21 @@ class LivePlan(ABC):
         """The texts of the views that it reads, by their names."""
 
     def windows(self) -> dict[str, str]:
-        """How what keeps rows is written, by the names under which they are kept."""
+        """How what retains rows is written, by the names under which they are retained."""
         return {}
 
     @property
     def rowtimes(self) -> tuple[str, ...]:
-        """The columns of rows that are kept in which their rowtimes are."""
+        """The columns of rows that are retained in which their rowtimes are."""
         return (ROWTIME,)
 
     @property
     def passes_on(self) -> bool:
-        """Whether each row that it gives is made of one row of a stream alone, at the rowtime of that."""
+        """Whether each output row is made of one row of a stream, and has its rowtime."""
         return False
 
     def taken_before(self, frontier: int) -> int:
-        """The first instant of which a step with this frontier leaves the rows to later ones.
+        """The first instant of which a micro-batch with this frontier leaves the rows to later ones.
 
         Rows at the frontier itself may still come. Operators that need all of an instant wait for them; a
         merge by rowtime does not.
@@ -232,7 +232,7 @@ class LivePlan(ABC):
         return {}
 
     def fingerprint(self) -> dict[str, Any]:
-        """What tells it from other queries."""
+        """The properties by which a checkpoint recognizes the query."""
         streams = {
             name: [
                 *self.catalog.streams[name].frame.schema.simpleString().split(","),
@@ -243,7 +243,7 @@ class LivePlan(ABC):
             if (live := self.catalog.streams[name].live) is not None
         }
         views = self.views()
-        told = {
+        found = {
             "text": _in_one_line(self.text),
             "clock": str(self.scale),
             "streams": streams,
@@ -251,13 +251,15 @@ class LivePlan(ABC):
             "canonical_views": {name: _hash(canonical_text(text)) for name, text in views.items()},
         }
         values = self._parameters()
-        return {**told, "parameters": values} if values else told
+        return {**found, "parameters": values} if values else found
 
     def _parameters(self) -> dict[str, str]:
         """The values of the named parameters in its text, or of all positional ones."""
-        tokens, given = tokenize(self.text), self.gateway.parameters
+        tokens, parameters = tokenize(self.text), self.gateway.parameters
         read = {token.text for before, token in pairwise(tokens.tokens) if before.text == ":"}
-        return {name: repr(given[name]) for name in given if name in read or name.startswith(POSITIONAL)}
+        return {
+            name: repr(parameters[name]) for name in parameters if name in read or name.startswith(POSITIONAL)
+        }
 
 
 def _hash(text: str) -> str:
@@ -265,7 +267,7 @@ def _hash(text: str) -> str:
 
 
 def said_of(ordering: Ordering) -> list[str]:
-    """What a checkpoint says of a stream's order: the same as before there was FUTURE, where it has none."""
+    """A stream's order, as checkpoints have it: without FUTURE as in versions that did not know it."""
     said = f"Ordering(lag={ordering.lag}, is_promise={ordering.is_promise})"
     return [said] if ordering.future is None else [said, str(ordering.future)]
 
@@ -296,39 +298,39 @@ class ReaderPlan(LivePlan):
 
 @dataclass(frozen=True)
 class RowtimePlan(LivePlan):
-    """A query whose steps go from one instant of rowtime to the next."""
+    """A query whose micro-batches go from one instant of rowtime to the next."""
 
     @abstractmethod
     def run(self, gateway: Gateway, span: InstantSpan) -> Result | None:
-        """What a step gives: a relation's changes, a stream's rows, or rows; `span.keep` is filled in.
+        """The output of a micro-batch: a relation's changes, a stream's rows, or rows; fills `span.keep`.
 
-        None where it does not get further than the step before.
+        None where it does not get further than the micro-batch before.
         """
 
     def stream(self, gateway: Gateway, span: InstantSpan) -> Stream | None:
-        """The rows of a step of a query that gives a stream."""
+        """The output of a micro-batch of a query whose output is a stream."""
         found = self.run(gateway, span)
         assert found is None or isinstance(found, Stream)
         return found
 
     @property
-    def stage(self) -> WindowedQuery | None:
-        """What a step does with tables in memory; None where other operators are needed."""
+    def windowed(self) -> WindowedQuery | None:
+        """What a micro-batch does with tables in memory; None where other operators are needed."""
         return None
 
     @property
     def forgets(self) -> bool:
-        """Whether keys of what never leaves a window are expected to be over, by what streams promise."""
+        """Whether declared punctuation closes the keys of rows that never leave a window."""
         return False
 
     def fingerprint(self) -> dict[str, Any]:
-        """What tells it from other queries, and how its state is kept."""
-        return {**super().fingerprint(), "state": "rows" if self.stage is None else "chunks"}
+        """The properties by which a checkpoint recognizes the query, and the form of its state."""
+        return {**super().fingerprint(), "state": "rows" if self.windowed is None else "chunks"}
 
 
 @dataclass(frozen=True)
 class ContinuousPlan(RowtimePlan, ReaderPlan):
-    """A query of relations that vary, evaluated by the operators for whole logs."""
+    """A CQL query, evaluated in memory or by the operators for whole logs."""
 
     execution: str
     names: tuple[str, ...] = ()
@@ -342,7 +344,7 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
 
     @property
     def columns(self) -> list[str]:
-        """Those that it gives."""
+        """The columns of its output."""
         return list(self.names)
 
     @property
@@ -363,15 +365,17 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
             )
 
     @property
-    def stage(self) -> WindowedQuery | None:
-        """What a step does with tables in memory; None where the operators for whole logs are needed."""
-        return self._staged if isinstance(self._staged, WindowedQuery) else None
+    def windowed(self) -> WindowedQuery | None:
+        """What a micro-batch does with tables in memory; None where the operators for whole logs are
+        needed.
+        """
+        return self._windowed if isinstance(self._windowed, WindowedQuery) else None
 
     @cached_property
     def passes_on(self) -> bool:
-        """Whether each row that it gives is made of one row of a stream alone, at the rowtime of that."""
-        if self.stage is not None and self.stage.flows is None:
-            return self.stage.passes_on
+        """Whether each output row is made of one row of a stream, and has its rowtime."""
+        if self.windowed is not None and self.windowed.flows is None:
+            return self.windowed.passes_on
         return passes_on(self.gateway, self.catalog, self.query, self.reader)
 
     @cached_property
@@ -403,24 +407,24 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
 
     @cached_property
     def ends(self) -> Mapping[str, Ends]:
-        """What ends the keys of a stage's windows, and of clauses that it follows."""
-        found = {} if self.stage is None else ends_of_stage(self.stage, self.catalog)
+        """What ends the keys of its windows, and of the clauses that it follows."""
+        found = {} if self.windowed is None else ends_of_windows(self.windowed, self.catalog)
         for name in sequences_of(self.catalog, self.query):
             found |= self.catalog.sequences[name].ends()
         return found
 
     @property
     def follows(self) -> bool:
-        """Whether it reads what clauses give."""
+        """Whether it reads the output of clauses."""
         return bool(sequences_of(self.catalog, self.query))
 
     @property
-    def not_staged(self) -> str | None:
-        """What of the query no stage does; None if all of it is one."""
-        return None if isinstance(self._staged, WindowedQuery) else self._staged
+    def why_not_in_memory(self) -> str | None:
+        """Why its micro-batches run as Spark jobs; None if they run in memory."""
+        return None if isinstance(self._windowed, WindowedQuery) else self._windowed
 
     @cached_property
-    def _staged(self) -> WindowedQuery | str:
+    def _windowed(self) -> WindowedQuery | str:
         if self.execution == "reference":
             return "the reference"
         gateway = Gateway(self.gateway.spark, self.gateway.parameters)
@@ -437,8 +441,8 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
                 sizes = runner.sizes(item, self.scale)
                 length = sizes.granularity if item.window.is_now else sizes.range_
                 windows[item.key] = Window(ROWTIME, length, sizes.slide, item.window.rows)
-            return staged(gateway, self.catalog, self.reader, self.query, self.scale, windows)
-        except WindrowError as error:  # what is wrong with the query as a whole is told of it as a whole
+            return windowed_query(gateway, self.catalog, self.reader, self.query, self.scale, windows)
+        except WindrowError as error:  # an error of the query as a whole is raised for it as a whole
             return f"an expression that has no meaning alone ({error.condition})"
 
     def unbounded(self) -> Sequence[Unbounded]:
@@ -451,45 +455,45 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
             view = self.catalog.sequences.get(name.lower())
             name = name if view is None else view.label
             if window.is_unbounded:
-                told = f"a length of time would bound it: [RANGE 1 HOUR]{self._or_promises(item)}"
-                if self._is_promised(item):
+                needs = f"a length of time would bound it: [RANGE 1 HOUR]{self._or_punctuation(item)}"
+                if self._is_bounded(item):
                     continue
-                goes_on = self.stage is not None and self.stage.block.going_on() is not None
-                kept = "a few numbers for each key" if goes_on else "all rows"
-                found.append(Unbounded(f"{name} [RANGE UNBOUNDED]", kept, told))
+                goes_on = self.windowed is not None and self.windowed.operator.running_groups() is not None
+                retained = "a few numbers for each key" if goes_on else "all rows"
+                found.append(Unbounded(f"{name} [RANGE UNBOUNDED]", retained, needs))
             elif window.rows is not None and window.partition_by and window.range_ is None:
-                told = (
+                needs = (
                     "a length of time would bound it: [PARTITION BY … ROWS … RANGE …]"
-                    f"{self._or_promises(item)}"
+                    f"{self._or_punctuation(item)}"
                 )
-                if self._is_promised(item):
+                if self._is_bounded(item):
                     continue
-                found.append(Unbounded(f"{name} [PARTITION BY … ROWS]", "the last rows of every key", told))
+                found.append(Unbounded(f"{name} [PARTITION BY … ROWS]", "the last rows of every key", needs))
         return found
 
     def _bounding(self, item: WindowedStream) -> list[ClauseSource]:
         """What lets go of the rows of a window that time does not take away; nothing if something else reads
         them.
         """
-        return [] if self.stage is None else bounding_ends(self.stage, self.ends, f"window{item.key}")
+        return [] if self.windowed is None else bounding_ends(self.windowed, self.ends, f"window{item.key}")
 
-    def _is_promised(self, item: WindowedStream) -> bool:
-        """Whether all that it holds is expected to be over some time."""
+    def _is_bounded(self, item: WindowedStream) -> bool:
+        """Whether declared punctuation bounds all its rows."""
         ends = self._bounding(item)
         return bool(ends) and all(bounded(self.catalog, one.name).within(one.columns) for one in ends)
 
     @property
     def forgets(self) -> bool:
-        """Whether keys of what never leaves a window are expected to be over, by what streams promise."""
+        """Whether declared punctuation closes the keys of rows that never leave a window."""
         windows = live_windows(self.catalog, self.query)
-        return any(self._is_promised(item) for item in windows if item.window.is_unbounded)
+        return any(self._is_bounded(item) for item in windows if item.window.is_unbounded)
 
-    def _or_promises(self, item: WindowedStream) -> str:
-        told = dict.fromkeys(map(str, self._bounding(item)))
-        return f", or punctuations of {' and '.join(told)}" if told else ""
+    def _or_punctuation(self, item: WindowedStream) -> str:
+        closing = dict.fromkeys(map(str, self._bounding(item)))
+        return f", or punctuations of {' and '.join(closing)}" if closing else ""
 
     def run(self, gateway: Gateway, span: InstantSpan) -> Result | None:
-        """What a step gives."""
+        """The output of a micro-batch."""
         tokens = self.reader.tokens
         cascade = Cascade(gateway, self.catalog, self.execution, span, self.scale, tokens)
         return cascade.result(self.query, self.reader)[0]
@@ -499,7 +503,7 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
         return texts_of(self.catalog, views_of(self.catalog, self.query))
 
     def windows(self) -> dict[str, str]:
-        """What is kept for windows, and for clauses that it follows, by the names in a step."""
+        """What is retained for windows, and for clauses that it follows, by the names in a micro-batch."""
         found = _windows(self.catalog, self.query, self.text)
         for name in sequences_of(self.catalog, self.query):
             view = self.catalog.sequences[name]
@@ -531,7 +535,7 @@ def texts_of(catalog: Catalog, names: frozenset[str]) -> dict[str, str]:
 
 
 def _windows(catalog: Catalog, query: Continuous, sql: str, path: str = "") -> dict[str, str]:
-    """How the windows of a query are written, by the names under which their rows are kept."""
+    """How the windows of a query are written, by the names under which their rows are retained."""
     relation = query.query if isinstance(query, StreamQuery) else query
     found: dict[str, str] = {}
     definitions = catalog.definitions

@@ -21,11 +21,11 @@ from windrow.spark.logs.columns_taken import TextPlace, columns_taken
 from windrow.spark.logs.storable import in_spark
 from windrow.streams import NamedStream
 
-__all__ = ["BlockingPlan"]
+__all__ = ["WholeStreamsPlan"]
 
 
 @dataclass(frozen=True)
-class BlockingPlan(ReaderPlan):
+class WholeStreamsPlan(ReaderPlan):
     """A query of live streams without windows.
 
     Attributes
@@ -74,7 +74,7 @@ class BlockingPlan(ReaderPlan):
             raise self.gateway.as_written(error) from error.__cause__
         return found if self.in_order is None else in_order_of(found, self.in_order)
 
-    def into(self, stream: NamedStream, columns: Sequence[str] | None) -> BlockingPlan:
+    def into(self, stream: NamedStream, columns: Sequence[str] | None) -> WholeStreamsPlan:
         """The query whose rows come in the order of a stream, where that is in order."""
         taken = columns_taken(stream, self.names, columns, TextPlace(self.written or self.text, self.span))
         rowtime = stream.definition.rowtime.column

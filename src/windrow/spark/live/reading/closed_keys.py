@@ -8,22 +8,22 @@ from dataclasses import replace
 import pyarrow as pa
 
 from windrow.kernels.advance import Ended
+from windrow.kernels.incremental.closed_rows import closed_alone, closed_pairs
 from windrow.kernels.incremental.input_state import InputState
-from windrow.kernels.incremental.settled import settled_alone, settled_pairs
 from windrow.spark.catalog import Catalog
 from windrow.spark.live.operators.ended_partitions import Endings
 from windrow.spark.live.reading.windowed_queries import WindowedQuery, WindowedSide
 from windrow.spark.logs.clause_view import ClauseSource, Ends
 
-__all__ = ["bounding_ends", "ends_of_stage", "settled"]
+__all__ = ["bounding_ends", "ends_of_windows", "without_closed_keys"]
 
 _GROUPS = "groups"
 
 
-def ends_of_stage(stage: WindowedQuery, catalog: Catalog) -> dict[str, Ends]:
+def ends_of_windows(windowed: WindowedQuery, catalog: Catalog) -> dict[str, Ends]:
     """What ends the partitions of its windows, its groups, and the keys with which rows are joined."""
     found: dict[str, Ends] = {}
-    if stage.flows is not None:  # of which operators nothing is asked
+    if windowed.flows is not None:  # of which operators nothing is asked
         return found
 
     def note(key: str, names: Sequence[str], side: WindowedSide, own: Sequence[str]) -> None:
@@ -35,36 +35,43 @@ def ends_of_stage(stage: WindowedQuery, catalog: Catalog) -> dict[str, Ends]:
         if names and len(columns) == len(names) and stream.live is not None:
             found[key] = (ClauseSource(side.stream, stream, columns),)
 
-    for side in stage.sides:
-        if side.window.rows is not None and (side.window.length is None or stage.block.joined is not None):
+    for side in windowed.sides:
+        if side.window.rows is not None and (
+            side.window.length is None or windowed.operator.joined is not None
+        ):
             note(side.name, side.window.partition, side, side.window.partition)
-    if stage.block.aggregates is not None and stage.sides[0].window.length is None:
-        note(_GROUPS, stage.block.key, stage.sides[0], stage.block.key)
-    if stage.block.joined is not None:
+    if windowed.operator.aggregates is not None and windowed.sides[0].window.length is None:
+        note(_GROUPS, windowed.operator.key, windowed.sides[0], windowed.operator.key)
+    if windowed.operator.joined is not None:
         kinds = [
             [side.schema.field(name).type for name in names]
-            for side, names in zip(stage.sides, stage.block.joined, strict=True)
+            for side, names in zip(windowed.sides, windowed.operator.joined, strict=True)
         ]
-        for at, side in enumerate(stage.sides):
+        for at, side in enumerate(windowed.sides):
             if kinds[0] == kinds[1]:
-                note(_beside(side), stage.block.joined[at], stage.sides[1 - at], stage.block.joined[1 - at])
+                note(
+                    _beside(side),
+                    windowed.operator.joined[at],
+                    windowed.sides[1 - at],
+                    windowed.operator.joined[1 - at],
+                )
     return found
 
 
-def bounding_ends(stage: WindowedQuery, ends: Mapping[str, Ends], name: str) -> list[ClauseSource]:
+def bounding_ends(windowed: WindowedQuery, ends: Mapping[str, Ends], name: str) -> list[ClauseSource]:
     """What has to end before all rows of a window go that time does not take; none if that is not enough."""
-    if all(side.name != name for side in stage.sides):
+    if all(side.name != name for side in windowed.sides):
         return []
-    wanted = [side.name for side in stage.sides if side.window.rows is not None]
-    wanted += [_GROUPS] if stage.block.aggregates is not None else []
-    wanted += [_beside(side) for side in stage.sides] if stage.block.joined is not None else []
+    wanted = [side.name for side in windowed.sides if side.window.rows is not None]
+    wanted += [_GROUPS] if windowed.operator.aggregates is not None else []
+    wanted += [_beside(side) for side in windowed.sides] if windowed.operator.joined is not None else []
     return (
         [one for key in wanted for one in ends[key]] if wanted and all(key in ends for key in wanted) else []
     )
 
 
-def settled(
-    stage: WindowedQuery, states: Mapping[str, InputState], endings: Endings
+def without_closed_keys(
+    windowed: WindowedQuery, states: Mapping[str, InputState], endings: Endings
 ) -> tuple[dict[str, InputState], bool]:
     """What is still held, and whether more may go without further promises."""
     waits = False
@@ -80,14 +87,16 @@ def settled(
         waits |= found is not None and found.waiting is not None
         return found
 
-    own = [ended(side.name, side) for side in stage.sides]
-    retained = [states[side.name].retained for side in stage.sides]
-    first, *others = stage.sides
-    if stage.block.joined is None:
-        is_grouped = stage.block.aggregates is not None
+    own = [ended(side.name, side) for side in windowed.sides]
+    retained = [states[side.name].retained for side in windowed.sides]
+    first, *others = windowed.sides
+    if windowed.operator.joined is None:
+        is_grouped = windowed.operator.aggregates is not None
         over = ended(_GROUPS, first) if is_grouped else None
         gone = [
-            settled_alone(retained[0], first.window, own[0], stage.block.key if is_grouped else None, over)
+            closed_alone(
+                retained[0], first.window, own[0], windowed.operator.key if is_grouped else None, over
+            )
         ]
         closed = over if is_grouped else own[0]
         waits |= closed is not None and bool(
@@ -98,13 +107,13 @@ def settled(
         over_each = ended(_beside(first), second), ended(_beside(second), first)
         windows = first.window, second.window
         gone = list(
-            settled_pairs(
-                (retained[0], retained[1]), windows, (own[0], own[1]), stage.block.joined, over_each
+            closed_pairs(
+                (retained[0], retained[1]), windows, (own[0], own[1]), windowed.operator.joined, over_each
             )
         )
         waits |= any(one is not None for one in over_each)
     after = dict(states)
-    for side, one, rows in zip(stage.sides, retained, gone, strict=True):
+    for side, one, rows in zip(windowed.sides, retained, gone, strict=True):
         if rows.any():
             after[side.name] = replace(states[side.name], retained=one.where(~rows))
     return after, waits

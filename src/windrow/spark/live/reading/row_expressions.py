@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from windrow.algebra.names import verbatim
+from windrow.algebra.names import piece_of
 from windrow.syntax.blocks import find_blocks, is_set_operator, level_around
 from windrow.syntax.expression_nodes import Call, Expression, Literal, Name, OperationNode, names_in
 from windrow.syntax.expressions import parse_expression
@@ -129,7 +129,7 @@ _Own = Callable[[Expression], bool]
 
 
 @dataclass
-class _Gathered:
+class _RowExpressions:
     """What is computed of one relation's rows, as it is found."""
 
     stream: str
@@ -163,8 +163,8 @@ class _Gathered:
     @property
     def whole(self) -> OfRows | None:
         """All of it; None if it is nothing."""
-        told = tuple(dict.fromkeys(self.found))
-        return OfRows(self.stream, self.rows, told) if told else None
+        known = tuple(dict.fromkeys(self.found))
+        return OfRows(self.stream, self.rows, known) if known else None
 
 
 def _maximal(one: Expression, own: _Own) -> Iterator[Expression]:
@@ -205,7 +205,7 @@ class _Text:
         self.tokens, self.streams, self.live, self.asked, self.place = tokens, streams, live, asked, place
         self.matches = find_matches(tokens)
         self.blocks = {block.range[0]: block for block in find_blocks(tokens)}
-        self.told: dict[tuple[str, str], bool] = {}
+        self.known: dict[tuple[str, str], bool] = {}
 
     def found(self) -> Iterator[OfRows]:
         """Inner queries stand behind outer ones."""
@@ -225,8 +225,7 @@ class _Text:
     # -- texts -----------------------------------------------------------------------------------------
 
     def _text(self, part: Range) -> str:
-        span = self.tokens.span(*part)
-        return verbatim(self.tokens, span.start, span.stop).render()
+        return piece_of(self.tokens, *part).render()
 
     def _parsed(self, part: Range) -> Expression:
         return parse_expression(self.tokens, *part, deeply=True)
@@ -242,9 +241,9 @@ class _Text:
 
     def _takes(self, made: _Made, rows: SqlText, text: str) -> bool:
         key = rows.render(), text
-        if key not in self.told:
-            self.told[key] = self.asked.takes(made.stream, rows, text)
-        return self.told[key]
+        if key not in self.known:
+            self.known[key] = self.asked.takes(made.stream, rows, text)
+        return self.known[key]
 
     # -- blocks ----------------------------------------------------------------------------------------
 
@@ -284,15 +283,15 @@ class _Text:
         grouped = [] if select.group_by is None else self.tokens.split(*select.group_by)
         values = [*map(self._parsed, (*listed, *grouped)), *after]
         for item in items:
-            gathered = self._gathered(item, items)
-            if gathered is None:
+            expressions = self._expressions(item, items)
+            if expressions is None:
                 continue
             for one in select.source:
                 if one.on is not None and one.join != "inner":
-                    gathered.conditions(self._conjuncts(one.on))
-            gathered.values(values, gathered.conditions(self._choosing(select)))
-            if gathered.whole is not None:
-                yield gathered.whole
+                    expressions.conditions(self._conjuncts(one.on))
+            expressions.values(values, expressions.conditions(self._choosing(select)))
+            if expressions.whole is not None:
+                yield expressions.whole
 
     def _conjuncts(self, part: Range) -> list[Expression]:
         return [self._parsed(one) for one in conjuncts(self.tokens, *part)]
@@ -303,7 +302,7 @@ class _Text:
         parts += [] if select.where is None else [select.where]
         return [one for part in parts for one in self._conjuncts(part)]
 
-    def _gathered(self, item: _Item, items: Sequence[_Item]) -> _Gathered | None:
+    def _expressions(self, item: _Item, items: Sequence[_Item]) -> _RowExpressions | None:
         made = item.made
         if made is None:
             return None
@@ -317,7 +316,7 @@ class _Text:
                 return False
             return self._takes(made, rows, self._text(one.range))
 
-        return _Gathered(made.stream, rows, own, self._text)
+        return _RowExpressions(made.stream, rows, own, self._text)
 
     @staticmethod
     def _resolved(name: Name, items: Sequence[_Item]) -> _Item | None:
@@ -421,13 +420,13 @@ class _Text:
             values += [*clause.partition_by, *(key.expression for key in clause.order_by)]
         chosen: list[str] = []
         for item in items:
-            gathered = self._gathered(item, items)
-            if gathered is None:
+            expressions = self._expressions(item, items)
+            if expressions is None:
                 continue
-            chosen = gathered.conditions(self._choosing(select))
-            gathered.values(map(self._parsed, values), chosen)
-            if gathered.whole is not None:
-                yield gathered.whole
+            chosen = expressions.conditions(self._choosing(select))
+            expressions.values(map(self._parsed, values), chosen)
+            if expressions.whole is not None:
+                yield expressions.whole
         item = items[0]
         if len(items) > 1 or item.made is None or block.group_by is not None:
             return
@@ -438,17 +437,17 @@ class _Text:
             SqlText.of(f"(SELECT {star} FROM ", _named(item.made.text, item.alias), f"{where})"),
             item.made.columns,
         )
-        told = [self._conjuncts(each.when) for each in clause.boundaries() if each.when is not None]
+        known = [self._conjuncts(each.when) for each in clause.boundaries() if each.when is not None]
         for variable in clause.variables():
             if variable.role is Role.POSITION:
                 continue
-            gathered = self._of_variable(rows, variable.name)
-            for conditions in told:
-                gathered.conditions(conditions, alone=True)
-            if gathered.whole is not None:
-                yield gathered.whole
+            expressions = self._of_variable(rows, variable.name)
+            for conditions in known:
+                expressions.conditions(conditions, alone=True)
+            if expressions.whole is not None:
+                yield expressions.whole
 
-    def _of_variable(self, rows: _Made, name: str, *, is_current: bool = False) -> _Gathered:
+    def _of_variable(self, rows: _Made, name: str, *, is_current: bool = False) -> _RowExpressions:
         """What is computed of rows by a row variable; of the current row, also by names without it."""
         named = _named(rows.text, name)
 
@@ -460,7 +459,7 @@ class _Text:
                 is_own &= (bool(rest) and first == name.lower()) or (is_current and first in rows.columns)
             return is_own and self._takes(rows, named, self._text(one.range))
 
-        return _Gathered(rows.stream, named, own, self._text)
+        return _RowExpressions(rows.stream, named, own, self._text)
 
     # -- MATCH_RECOGNIZE -------------------------------------------------------------------------------
 
@@ -471,18 +470,18 @@ class _Text:
             return
         keys = [*clause.partition_by, *(key.expression for key in clause.order_by)]
         alone = _Item(None, rows, rows.columns)
-        gathered = self._gathered(alone, [alone])
-        assert gathered is not None
-        gathered.values(map(self._parsed, keys), ())
-        if gathered.whole is not None:
-            yield gathered.whole
+        expressions = self._expressions(alone, [alone])
+        assert expressions is not None
+        expressions.values(map(self._parsed, keys), ())
+        if expressions.whole is not None:
+            yield expressions.whole
         for name in variables_of(clause.pattern):
             for one in clause.defines:
                 is_current = one.name.lower() == name.lower()
-                gathered = self._of_variable(rows, name, is_current=is_current)
-                gathered.conditions(self._conjuncts(one.expression), alone=True)
-                if gathered.whole is not None:
-                    yield gathered.whole
+                expressions = self._of_variable(rows, name, is_current=is_current)
+                expressions.conditions(self._conjuncts(one.expression), alone=True)
+                if expressions.whole is not None:
+                    yield expressions.whole
 
 
 def _named(relation: SqlText, alias: str | None) -> SqlText:

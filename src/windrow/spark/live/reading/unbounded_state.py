@@ -39,100 +39,100 @@ def unbounded(query: Blocking, streams: Mapping[str, Bounded]) -> list[Unbounded
     return found
 
 
-def _after(query: Blocking, node: Node, given: list[Bounded], found: list[Unbounded]) -> Bounded:
-    """How what an operator gives is bounded; notes what it keeps for ever."""
+def _after(query: Blocking, node: Node, inputs: list[Bounded], found: list[Unbounded]) -> Bounded:
+    """How what an operator gives is bounded; notes what it retains for ever."""
 
-    def grows(keeps: str, *columns: Collection[str]) -> None:
-        found.append(Unbounded(node.name, keeps, _needs(query, columns)))
+    def grows(state: str, *columns: Collection[str]) -> None:
+        found.append(Unbounded(node.name, state, _needs(query, columns)))
 
     operator = node.operator
     match operator:
         case Filter():
-            return given[0]
+            return inputs[0]
         case Project(columns=pairs):
-            return given[0].only({column: name for name, column in reversed(pairs)})
+            return inputs[0].only({column: name for name, column in reversed(pairs)})
         case RowMap(plain=pairs, moved=moved, followed=followed, widened=widened):
-            after = _followed(given[0], pairs, [one.follower for one in followed])
+            after = _followed(inputs[0], pairs, [one.follower for one in followed])
             for name, column in widened:
                 wider = {frozenset({name, *one} - {column}) for one in after.by if column in one}
                 rises = {name} if column in after.rising else set()
                 after = Bounded(after.by | wider, after.rising | rises)
-            risen = frozenset(one.name for one in moved if one.column in given[0].rising)
+            risen = frozenset(one.name for one in moved if one.column in inputs[0].rising)
             return Bounded(after.by | {frozenset([name]) for name in risen}, after.rising | risen)
         case Group(keys=keys):
             own = {column: name for name, column in keys}
-            if not given[0].within(own):
+            if not inputs[0].within(own):
                 grows("each group", own)
-            return given[0].only(own)
+            return inputs[0].only(own)
         case Join(on=on, kind=kind):
-            return _joined(given, on, kind, grows)
+            return _joined(inputs, on, kind, grows)
         case SetOperator(operator=name):
-            return _combined(name, given, grows)
+            return _combined(name, inputs, grows)
         case Over(partition=partition):
-            return _looked(given[0], operator, partition, grows)
+            return _looked(inputs[0], operator, partition, grows)
         case Session(keys=by, time=time, bounds=bounds):
-            is_passed = time in given[0].rising
-            if not is_passed and not given[0].within(by):
+            is_passed = time in inputs[0].rising
+            if not is_passed and not inputs[0].within(by):
                 grows("the rows of open sessions", by)
                 return Bounded(frozenset())
             ends = frozenset(bounds if is_passed else ())
-            return Bounded(given[0].by | {frozenset([name]) for name in ends}, given[0].rising | ends)
+            return Bounded(inputs[0].by | {frozenset([name]) for name in ends}, inputs[0].rising | ends)
         case Sort(keys=sorted_by, limit=limit):
             first = sorted_by[0].column
-            if limit is None and first not in given[0].rising and not given[0].within([]):
+            if limit is None and first not in inputs[0].rising and not inputs[0].within([]):
                 grows("all rows", [first])
-            return given[0]
+            return inputs[0]
     raise AssertionError(operator)
 
 
-def _followed(given: Bounded, plain: Sequence[tuple[str, str]], followers: Sequence[Follower]) -> Bounded:
+def _followed(below: Bounded, plain: Sequence[tuple[str, str]], followers: Sequence[Follower]) -> Bounded:
     """How rows are bounded on columns that are passed on, and on those that go with some."""
     passed = {column: name for name, column in reversed(plain)}
-    after = given.only(passed)
+    after = below.only(passed)
     differing = {one.column: one.name for one in followers if one.differs}
     each = [{column: name} for column, name in differing.items()]
-    by = {found for own in (*each, differing) for found in given.only({**passed, **own}).by}
-    rising = {one.name for one in followers if one.rises and one.column in given.rising}
+    by = {found for own in (*each, differing) for found in below.only({**passed, **own}).by}
+    rising = {one.name for one in followers if one.rises and one.column in below.rising}
     return Bounded(after.by | by, after.rising | rising)
 
 
-def _looked(given: Bounded, over: Over, partition: tuple[str, ...], grows: object) -> Bounded:
+def _looked(below: Bounded, over: Over, partition: tuple[str, ...], grows: object) -> Bounded:
     assert callable(grows)
-    if given.within(partition):
-        return given
+    if below.within(partition):
+        return below
     order = [key.column for key in over.order if key.column not in partition]
-    is_passed = over.looks_back and bool(order) and order[0] in given.rising
+    is_passed = over.looks_back and bool(order) and order[0] in below.rising
     if not is_passed or over.reach is None:
         grows("the rows of each partition", partition)
-    return given if is_passed else Bounded(frozenset())
+    return below if is_passed else Bounded(frozenset())
 
 
-def _joined(given: list[Bounded], on: tuple[tuple[str, str], ...], kind: str, grows: object) -> Bounded:
-    left, right = given
+def _joined(inputs: list[Bounded], on: tuple[tuple[str, str], ...], kind: str, grows: object) -> Bounded:
+    left, right = inputs
     mine, theirs = [one for one, _ in on], [other for _, other in on]
-    keeps_left, keeps_right = not right.within(theirs), not left.within(mine)
+    retains_left, retains_right = not right.within(theirs), not left.within(mine)
     assert callable(grows)
-    if keeps_left and not left.within([]):
+    if retains_left and not left.within([]):
         grows("the rows of the left side", theirs)
-    if keeps_right and not right.within([]):
+    if retains_right and not right.within([]):
         grows(
             "the keys of the right side" if kind in ("semi", "anti") else "the rows of the right side", mine
         )
-    by = set() if keeps_left else {*left.by}
-    rising = frozenset() if keeps_left else left.rising
-    if kind not in ("semi", "anti") and not keeps_right:
+    by = set() if retains_left else {*left.by}
+    rising = frozenset() if retains_left else left.rising
+    if kind not in ("semi", "anti") and not retains_right:
         by |= right.by - {frozenset()}
         rising |= right.rising
     return Bounded(frozenset(by), rising)
 
 
-def _combined(name: str, given: list[Bounded], grows: object) -> Bounded:
+def _combined(name: str, inputs: list[Bounded], grows: object) -> Bounded:
     assert callable(grows)
     if name == "distinct":
-        if not given[0].by:
+        if not inputs[0].by:
             grows("each different row", [])
-        return given[0]
-    left, right = given
+        return inputs[0]
+    left, right = inputs
     if name.startswith("union"):
         if name == "union" and not (left.by and right.by):
             grows("each different row", [])
@@ -144,15 +144,15 @@ def _combined(name: str, given: list[Bounded], grows: object) -> Bounded:
 
 def _needs(query: Blocking, columns: tuple[Collection[str], ...]) -> str:
     """What would bound it, in words."""
-    told = []
+    needs = []
     for own in columns:
         origins = [query.lineage.of(column) for column in own]
         known = [origin for origin in origins if origin is not None]
         if not own:
-            told.append("it is bounded by punctuations of its streams")
+            needs.append("it is bounded by punctuations of its streams")
         elif len(known) < len(origins) or len({stream for stream, _ in known}) > 1:
-            told.append("it is bounded by nothing, as it goes by what is computed")
+            needs.append("it is bounded by nothing, as it goes by what is computed")
         else:
             names = ", ".join(column for _, column in known)
-            told.append(f"it is bounded by punctuations of {known[0][0]} on {names}")
-    return "; ".join(told)
+            needs.append(f"it is bounded by punctuations of {known[0][0]} on {names}")
+    return "; ".join(needs)

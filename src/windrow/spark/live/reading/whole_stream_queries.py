@@ -80,7 +80,7 @@ class Blocking:
 
     @property
     def only_orders(self) -> bool:
-        """Whether all that it keeps rows for is ORDER BY."""
+        """Whether all that it retains rows for is ORDER BY."""
         return all(isinstance(node.operator, Project | RowMap | Sort) for node in self.flow.nodes)
 
 

@@ -1,10 +1,10 @@
-"""CQL over windows of live streams, planned in memory: :func:`staged` reads the query's text once.
+"""CQL over windows of live streams, planned to run in memory: :func:`windowed_query` is the entry.
 
-One block over one window, with groups or without, or over two windows joined by equal columns, is a
-:class:`~windrow.kernels.incremental.Block`: Spark computes the expressions over single rows as rows arrive,
-and those over groups for the groups that change. Any other plan over such windows is a program, if it has
-operators in memory (:mod:`windrow.spark.live.operators.window_flow`). Of all else :func:`staged` says why
-not; the operators for whole logs run it as Spark jobs.
+SELECT over one window, with GROUP BY or without, or over two windows joined by equal columns, becomes a
+:class:`~windrow.kernels.incremental.WindowOperator`. Spark computes the expressions over single rows when
+rows arrive, and those over groups for the groups that change. Any other plan over such windows becomes a
+program, if all its operators run in memory (:mod:`windrow.spark.live.operators.window_flow`). For all else
+:func:`windowed_query` returns the reason, and the operators for whole logs run the query as Spark jobs.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pyspark.sql.types import BooleanType, StructType
 
 from windrow.algebra.continuous import Continuous, Query, Reader, StreamQuery, WindowedStream
 from windrow.algebra.time_scale import TimeScale
-from windrow.kernels.incremental import Block, Window, WindowInput
+from windrow.kernels.incremental import Window, WindowInput, WindowOperator
 from windrow.plan import nodes as plan
 from windrow.plan.columns import ROWS, Column, Expression, Scope, schema_of
 from windrow.plan.nodes import Node
@@ -37,7 +37,7 @@ from windrow.spark.relations.time_varying_relation import ENTER, LEAVE
 from windrow.syntax.queries import UnknownShapeError
 from windrow.syntax.sqltext import SqlText, quoted
 
-__all__ = ["MINE", "WindowedQuery", "WindowedSide", "staged"]
+__all__ = ["MINE", "WindowedQuery", "WindowedSide", "windowed_query"]
 
 MINE = "__mine"
 """Whether a row is one of the stream: not of another, nor an entry that is no row."""
@@ -56,39 +56,39 @@ class WindowedSide:
     stream
         Whose rows they are, in lower case.
     columns
-        What is kept of a row: names inside, and the stream's columns; `ROWTIME` is kept besides.
+        What is retained of a row: names inside, and the stream's columns; `ROWTIME` is retained besides.
     computed
         The query that computes further columns of the rows, whose key in the text is ``__w``; and the names
-        that the stream's columns have in it. Those rows have `MINE` too, where it does not hold nothing is
-        computed; all their columns are given, and after them those that are computed.
-    kept
-        What its block knows of it.
+        that the stream's columns have in it. Those rows have `MINE` too, where that is false nothing is
+        computed. The output has all their columns, and then those that are computed.
+    window_input
+        Its part of the operator.
     """
 
     stream: str
     columns: Mapping[str, str]
     computed: tuple[SqlText, tuple[str, ...]] | None
-    kept: WindowInput
+    window_input: WindowInput
 
     @property
     def name(self) -> str:
-        """Of what it holds, in the checkpoint."""
-        return self.kept.name
+        """The name of its state, in the checkpoint."""
+        return self.window_input.name
 
     @property
     def window(self) -> Window:
         """When rows enter and leave."""
-        return self.kept.window
+        return self.window_input.window
 
     @property
     def schema(self) -> pa.Schema:
-        """Of what is kept, as it is in memory."""
-        return self.kept.schema
+        """Of what is retained, as it is in memory."""
+        return self.window_input.schema
 
 
 @dataclass(frozen=True)
 class WindowedQuery:
-    """A query as a step does it.
+    """A query as a micro-batch does it.
 
     Attributes
     ----------
@@ -96,8 +96,8 @@ class WindowedQuery:
         The query.
     sides
         Its windows, one or two.
-    block
-        What is made of them.
+    operator
+        Computes rows, groups or pairs from the windows.
     kind
         ISTREAM or DSTREAM, or RSTREAM of rows of one instant; None for the changes of the relation.
     names, result
@@ -108,7 +108,7 @@ class WindowedQuery:
         The columns of the first side that are columns of the query as they are.
     after
         Of groups: the query that makes the rows of them, over rows with their columns; None where
-        these are the keys and aggregates that the block gives.
+        these are the keys and aggregates that the operator outputs.
     groups
         The columns that `after` reads, but for `ENTER` and `LEAVE`.
     flows
@@ -117,7 +117,7 @@ class WindowedQuery:
 
     plan: Node
     sides: tuple[WindowedSide, ...]
-    block: Block
+    operator: WindowOperator
     kind: str | None
     names: tuple[str, ...]
     result: StructType
@@ -129,13 +129,13 @@ class WindowedQuery:
 
     @property
     def passes_on(self) -> bool:
-        """Whether all it does with rows is to give them, at their rowtimes, with what is computed of each."""
+        """Whether it passes rows on at their rowtimes, with what is computed of each."""
         window = self.sides[0].window
-        alone = len(self.sides) == 1 and self.block.aggregates is None
+        alone = len(self.sides) == 1 and self.operator.aggregates is None
         return alone and self.kind == "RSTREAM" and window.length == 1 and window.slide is window.rows is None
 
 
-def staged(
+def windowed_query(
     gateway: Gateway,
     catalog: Catalog,
     reader: Reader,
@@ -143,7 +143,7 @@ def staged(
     scale: TimeScale,
     sizes: Mapping[str, Window],
 ) -> WindowedQuery | str:
-    """The stage of a query, or what of it none does.
+    """The query over windows, or the part of it that has no form in memory.
 
     Parameters
     ----------
@@ -166,14 +166,14 @@ def staged(
         if stream.scale.kind != scale.kind and scale.kind == "timestamp":
             return "rowtimes of two kinds"
         frames[item.key] = stream.frame.select(*map(quoted, stream.columns))
-    shown = gateway.sql(inner.text, frames).schema
+    output = gateway.sql(inner.text, frames).schema
     try:
         known = KnownStreams(catalog, with_clauses=True)
         plan = applied(QueryReader(reader, SparkAnalyser(gateway), known).relation(inner))
     except (NotPlannedError, UnknownShapeError) as found:
         return str(found)
-    lowering = _Lowering(gateway, catalog, reader, sizes, kind, shown)
-    made = lowering.stage(plan)
+    lowering = _Lowering(gateway, catalog, reader, sizes, kind, output)
+    made = lowering.windowed(plan)
     if isinstance(made, WindowedQuery):
         return made
     return lowering.flowing(plan, WindowQuery(catalog, reader, inner, scale), made)
@@ -187,7 +187,7 @@ def _of_one_instant(query: Query) -> bool:
 
 @dataclass
 class _Reads:
-    """What a stage reads of a window, found while its plan is gone through.
+    """What a query reads of a window, found while its plan is walked.
 
     Attributes
     ----------
@@ -198,8 +198,8 @@ class _Reads:
     parts
         The names by which the texts know the columns.
     plain, texts, conditions
-        What is kept of a row by the names inside: columns of the stream, and what is computed; and what rows
-        must satisfy.
+        What is retained of a row by the names inside: columns of the stream, and what is computed; and what
+        rows must satisfy.
     """
 
     window: plan.StreamWindow
@@ -212,7 +212,7 @@ class _Reads:
     conditions: list[SqlText] = field(default_factory=list)
 
     def state(self, column: str) -> str:
-        """What holds a column of the plan."""
+        """The retained column that has a column of the plan."""
         if column in self.computed_ids:
             return self.computed(self.computed_ids[column])
         name = self.retained[column]
@@ -224,7 +224,7 @@ class _Reads:
         return made
 
     def computed(self, expression: Expression) -> str:
-        """What holds the value of an expression."""
+        """The retained column that has the value of an expression."""
         if expression.column is not None:
             return self.state(expression.column)
         made = f"x{len(self.plain) + len(self.texts)}"
@@ -238,21 +238,21 @@ class _Reads:
 
 @dataclass
 class _Lowering:
-    """Makes a stage of a plan."""
+    """Lowers a plan to one operator over windows, or to a program."""
 
     gateway: Gateway
     catalog: Catalog
     reader: Reader
     sizes: Mapping[str, Window]
     kind: str | None
-    shown: StructType
+    output: StructType
 
-    def stage(self, node: plan.Node) -> WindowedQuery | str:
-        """The stage of one block, or what of the plan none does."""
+    def windowed(self, node: plan.Node) -> WindowedQuery | str:
+        """A plan of one SELECT as an operator, or the part of it that has none."""
         if (why := self._beyond(node)) is not None:
             return why
         if not isinstance(node, plan.Project) or node.is_whole:
-            return _KINDS.get(type(node), "more than one block")
+            return _KINDS.get(type(node), "more than one SELECT")
         having = node.input if isinstance(node.input, plan.Filter) else None
         below = node.input if having is None else having.input
         if isinstance(below, plan.Aggregate):
@@ -265,8 +265,8 @@ class _Lowering:
     def _rows(
         self, node: plan.Project, having: plan.Filter | None, sides: Sequence[_Reads], joined: Joined | None
     ) -> WindowedQuery | str:
-        """The stage of a block without groups, over a window or two."""
-        if len(node.outputs) != len(self.shown):
+        """SELECT without groups, over one window or two."""
+        if len(node.outputs) != len(self.output):
             return "columns that are made in another way"
         for side in sides:
             self._name(side, node.scope)
@@ -281,25 +281,25 @@ class _Lowering:
             outputs.append((sides.index(read), read.computed(one)))
         made = []
         for at, side in enumerate(sides):
-            kept = self._made(side, () if joined is None else (joined[at],))
-            if isinstance(kept, str):
-                return kept
-            made.append(kept)
+            window_input = self._made(side, () if joined is None else (joined[at],))
+            if isinstance(window_input, str):
+                return window_input
+            made.append(window_input)
         rowtimes = [None if side.window.window.slide is not None else side.stream.rowtime for side in sides]
         is_net = all(
             rowtime is not None
             and any(at == place and made[at].columns.get(name) == rowtime for place, name in outputs)
             for at, rowtime in enumerate(rowtimes)
         )
-        names = tuple(self.shown.names)
-        block = Block(tuple(side.kept for side in made), tuple(outputs), joined=joined)
+        names = tuple(self.output.names)
+        operator = WindowOperator(tuple(side.window_input for side in made), tuple(outputs), joined=joined)
         shows = frozenset(name for at, name in outputs if at == 0)
-        return WindowedQuery(node, tuple(made), block, self.kind, names, self.shown, is_net, shows)
+        return WindowedQuery(node, tuple(made), operator, self.kind, names, self.output, is_net, shows)
 
     def flowing(self, node: plan.Node, query: WindowQuery, instead: str) -> WindowedQuery | str:
         """The same of any plan over windows, or what of it has no operators in memory.
 
-        `instead` says what makes it more than a block over one window, or two that are joined.
+        `instead` says why one :class:`WindowOperator` does not do.
         """
         windows = {one.key: one for one in plan.walk(node) if isinstance(one, plan.StreamWindow)}
         items = query.windows()
@@ -311,7 +311,7 @@ class _Lowering:
             return "a table beside windows"
         gateway = Gateway(self.gateway.spark, self.gateway.parameters)
         flow = WindowFlow(gateway, query, Path("of-a-plan-alone"))
-        if flow.why_not is not None or len(flow.columns) != len(self.shown):
+        if flow.why_not is not None or len(flow.columns) != len(self.output):
             return flow.why_not or instead
         sides = []
         for item in items:
@@ -328,10 +328,10 @@ class _Lowering:
             if isinstance(made, str):
                 return made
             sides.append(made)
-        names = tuple(self.shown.names)
-        block = Block(tuple(side.kept for side in sides))
+        names = tuple(self.output.names)
+        operator = WindowOperator(tuple(side.window_input for side in sides))
         return WindowedQuery(
-            node, tuple(sides), block, self.kind, names, self.shown, is_net=False, flows=query
+            node, tuple(sides), operator, self.kind, names, self.output, is_net=False, flows=query
         )
 
     # -- windows -------------------------------------------------------------------------------------
@@ -351,7 +351,7 @@ class _Lowering:
         if isinstance(node, plan.TimeWindows):
             return self._side(node.spelled)
         if not isinstance(node, plan.Filter | plan.Project):
-            return _KINDS.get(type(node), "more than one block")
+            return _KINDS.get(type(node), "more than one SELECT")
         side = self._side(node.input)
         if isinstance(side, str):
             return side
@@ -363,12 +363,12 @@ class _Lowering:
         if not side.conditions and all(column in side.retained for column in passed):
             side.retained |= {made.id: side.retained[one.column or ""] for made, one in node.outputs}
             return side
-        kept = [(column.id, column.id) for column in node.input.columns]
-        if [(made.id, one.column) for made, one in node.outputs[: len(kept)]] == kept:
+        window_input = [(column.id, column.id) for column in node.input.columns]
+        if [(made.id, one.column) for made, one in node.outputs[: len(window_input)]] == window_input:
             self._name(side, node.scope)
-            side.computed_ids |= {made.id: one for made, one in node.outputs[len(kept) :]}
+            side.computed_ids |= {made.id: one for made, one in node.outputs[len(window_input) :]}
             return side
-        return "more than one block"
+        return "more than one SELECT"
 
     def _name(self, side: _Reads, scope: Scope) -> None:
         """Note the names by which texts know the columns of a window."""
@@ -383,7 +383,7 @@ class _Lowering:
         side.scope = Scope(parts, scope.prefix)
 
     def _pairs(self, node: plan.Project, having: plan.Filter | None, join: plan.Join) -> WindowedQuery | str:
-        """The stage of a block over two windows."""
+        """SELECT over two windows."""
         if join.kind != "inner" or join.conditions:
             return "an outer join, or one of a subquery"
         if not join.keys:
@@ -432,31 +432,33 @@ class _Lowering:
             return made
         names = {column.id: key for (column, _), key in zip(groups.keys, inside, strict=True)}
         names |= {one.column.id: one.column.id for one in groups.calls}
-        shown = [one.column for _, one in node.outputs]
+        output = [one.column for _, one in node.outputs]
         after = None
-        if having is not None or None in shown:
+        if having is not None or None in output:
             times = f", {ROWS}.{ENTER}, {ROWS}.{LEAVE}"
             conditions = () if having is None else [one.text for one in having.conditions]
             after = node.scope.select(SqlText.of(node.listed, times), conditions)
-        outputs = tuple((0, names[column]) for column in shown if column is not None) if after is None else ()
-        is_net = after is None and names.keys() <= set(shown)
+        outputs = (
+            tuple((0, names[column]) for column in output if column is not None) if after is None else ()
+        )
+        is_net = after is None and names.keys() <= set(output)
         return WindowedQuery(
             node,
             (made,),
-            Block((made.kept,), outputs, inside, specs),
+            WindowOperator((made.window_input,), outputs, inside, specs),
             self.kind,
-            tuple(self.shown.names),
-            self.shown,
+            tuple(self.output.names),
+            self.output,
             is_net,
-            frozenset(names[column] for column in shown if column is not None),
+            frozenset(names[column] for column in output if column is not None),
             after,
             schema_of(groups.columns),
         )
 
-    # -- what a window keeps -------------------------------------------------------------------------
+    # -- what a window retains -------------------------------------------------------------------------
 
     def _made(self, side: _Reads, marked: tuple[tuple[str, ...], ...]) -> WindowedSide | str:
-        """What is kept of a window, or why it is not in memory."""
+        """What is retained of a window, or why it is not in memory."""
         if None in side.window.partition:
             return "a computed key of a window"
         scanned = {
@@ -496,9 +498,9 @@ class _Lowering:
             [*fields, *(pa.field(tie, of_ties[tie]) for tie in ties), pa.field(ROWTIME, pa.int64())]
         )
         passes, all_marked = _PASSES if side.conditions else None, tuple(dict.fromkeys((*keys, *marked)))
-        kept = WindowInput(f"window{side.window.key}", window, passes, all_marked, schema)
+        window_input = WindowInput(f"window{side.window.key}", window, passes, all_marked, schema)
         computed = None if text is None else (text, columns)
-        return WindowedSide(side.window.input.name, dict(side.plain), computed, kept)
+        return WindowedSide(side.window.input.name, dict(side.plain), computed, window_input)
 
     def _beyond(self, node: plan.Node) -> str | None:
         """What reads several rows, and subqueries over tables, which every micro-batch would run."""
@@ -550,7 +552,7 @@ def _expressions(node: plan.Node) -> Sequence[Expression]:
 
 
 def _computing(side: _Reads) -> SqlText | None:
-    """The query for what is computed of rows; of those for which the condition does not hold nothing is."""
+    """The query for what is computed of rows; nothing is, if the condition is false for a row."""
     condition = SqlText.join(" AND ", [SqlText.of("(", one, ")") for one in side.conditions])
     mine = f"CASE WHEN {ROWS}.{MINE} THEN ("
     guard = (mine, "CASE WHEN ", condition, " THEN (") if side.conditions else (mine,)

@@ -27,7 +27,7 @@ __all__ = ["IntoStream", "refuse_other", "rescaled_tick"]
 
 _TICKS = "__ticks"
 _WAIT = 30.0
-"""Seconds: a killed process keeps the lease of its producer for some time."""
+"""Seconds: a killed process retains the lease of its producer for some time."""
 
 
 class IntoStream(Receiver):

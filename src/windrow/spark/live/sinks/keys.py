@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from windrow.algebra.aggregates import calls_aggregate
-from windrow.errors import AnalysisError, did_you_mean
+from windrow.errors import AnalysisError, no_column
 from windrow.spark.live.plans.live_plan import LivePlan
 from windrow.syntax.blocks import with_items
 from windrow.syntax.expression_nodes import Name
@@ -114,12 +114,7 @@ def _place(names: Sequence[str], name: str) -> int:
             sqlstate="42704",
             hint="rename one of them with AS",
         )
-    raise AnalysisError(
-        f"the relation has no column {name}",
-        condition="UNRESOLVED_COLUMN",
-        sqlstate="42703",
-        hint=did_you_mean(name, names) or f"columns are {', '.join(names)}",
-    )
+    raise no_column("the relation has", name, names)
 
 
 def _is_several(tokens: TokenList, item: Range) -> bool:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
-from windrow.errors import ExecutionError, UsageError
+from windrow.errors import ExecutionError, UsageError, refuse_unknown
 from windrow.streams.durable_files import flush
 
 __all__ = [
@@ -184,12 +184,7 @@ class Files(InFolder):
     """
 
     def __init__(self, folder: str | Path, format: FileFormat = "parquet") -> None:  # noqa: A002 - as Spark's
-        if format not in ("parquet", "json", "csv"):
-            raise UsageError(
-                f"format {format!r} of files is unknown",
-                condition="UNKNOWN_FORMAT",
-                hint="use 'parquet', 'json' or 'csv'",
-            )
+        refuse_unknown(f"format {format!r} of files", format, ("parquet", "json", "csv"), "UNKNOWN_FORMAT")
         super().__init__(Path(folder).resolve())
         self.format = format
         self.folder.mkdir(parents=True, exist_ok=True)

@@ -8,7 +8,7 @@ from typing import Literal
 
 from pyspark.sql import DataFrame
 
-from windrow.errors import AnalysisError, NotSupportedError, UsageError, did_you_mean
+from windrow.errors import AnalysisError, NotSupportedError, UsageError, refuse_unknown
 from windrow.spark.live.plans.live_plan import LivePlan
 from windrow.spark.live.sinks.full_refresh import FullTable, Replaced
 from windrow.spark.live.sinks.into_stream import IntoStream, refuse_other
@@ -113,9 +113,7 @@ def in_mode(
 
 
 def _refuse_arguments(mode: str, key: str | Sequence[str] | None, envelope: str | None) -> None:
-    if mode not in MODES:
-        hint = did_you_mean(mode, MODES) or f"modes are {', '.join(MODES)}"
-        raise UsageError(f"mode {mode!r} is unknown", condition="INVALID_ARGUMENT", hint=hint)
+    refuse_unknown(f"mode {mode!r}", mode, MODES, "INVALID_ARGUMENT")
     if key is not None and mode != "upsert":
         raise UsageError(
             f"mode {mode!r} takes no key",

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from windrow.kernels.hashing import among, hashes
-from windrow.kernels.incremental import PER_MICRO_BATCH, SMALLEST, merging
+from windrow.kernels.incremental.chunking import PER_MICRO_BATCH, SMALLEST, merging
 
 __all__ = ["GONE", "Bools", "KeptRows", "Marks", "Places", "union"]
 
@@ -155,6 +155,34 @@ class KeptRows:
             yield rows if chunk.alive.all() else rows.filter(pa.array(chunk.alive))
 
     # -- what a step does ----------------------------------------------------------------------------
+
+    def due(
+        self,
+        came: pa.Table,
+        holds: Callable[[pa.Table], Bools] | None,
+        number: int,
+        closed: tuple[Bools, Places] | None = None,
+    ) -> tuple[pa.Table, KeptRows]:
+        """The rows for which it holds, of these and of those that came in a step, and the others.
+
+        Parameters
+        ----------
+        came
+            The rows that came.
+        holds
+            None for no row.
+        number
+            Of the step.
+        closed
+            Rows that are due in any case: which of those that came, and the places of those that were kept.
+        """
+        is_due, places = (np.zeros(came.num_rows, bool), {}) if closed is None else closed
+        if holds is not None:
+            is_due = is_due | holds(came)
+            places = union(places, self.where(holds))
+        waited, due = self.rows(places), came.filter(pa.array(is_due))
+        due = due if waited is None else pa.concat_tables([waited.cast(due.schema), due])
+        return due, self.without(places).with_rows(came.filter(pa.array(~is_due)), number)
 
     def without(self, places: Places) -> KeptRows:
         """Without the rows at these places."""

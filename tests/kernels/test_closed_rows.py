@@ -21,7 +21,7 @@ from tests.kernels.test_stages import (
 from windrow.kernels.advance import Ended
 from windrow.kernels.aggregates import Aggregate
 from windrow.kernels.incremental import TimedRows, Times, Window, changes, group, join, rows_of
-from windrow.kernels.incremental.settled import settled_alone, settled_pairs
+from windrow.kernels.incremental.closed_rows import closed_alone, closed_pairs
 from windrow.punctuations import Cover, lines_of
 
 LINES = lines_of(SCHEMA)
@@ -78,7 +78,7 @@ def test_rows_that_never_leave_are_not_held(window, rows, cuts, promised):
     for times in steps(cuts):
         found |= told(changes(rows_of(side.take(times), times, ["k", "v"]), times))
         side.leave(times)
-        gone = settled_alone(side.retained, window, side.partitions(times), None, None)
+        gone = closed_alone(side.retained, window, side.partitions(times), None, None)
         side.retained = side.retained.where(~gone)
     there = meant(window, rows)
 
@@ -96,7 +96,7 @@ def test_groups_that_are_over_are_not_held(window, rows, cuts, promised):
     for times in steps(cuts):
         found |= told(changes(group(side.take(times), times, ("k",), specs), times))
         side.leave(times)
-        gone = settled_alone(side.retained, window, side.partitions(times), ("k",), side.over(times))
+        gone = closed_alone(side.retained, window, side.partitions(times), ("k",), side.over(times))
         side.retained = side.retained.where(~gone)
     there = meant(window, rows)
 
@@ -120,7 +120,7 @@ def test_rows_whose_pairs_are_over_are_not_held(one, other, left, right, cuts, p
         found |= told(changes(join(retained, times, (("k",), ("k",)), columns), times))
         for side in sides:
             side.leave(times)
-        gone = settled_pairs(
+        gone = closed_pairs(
             (sides[0].retained, sides[1].retained), (one, other),
             (sides[0].partitions(times), sides[1].partitions(times)),
             (("k",), ("k",)), (sides[1].over(times), sides[0].over(times)),
@@ -156,18 +156,18 @@ def test_nothing_is_held_of_keys_that_are_over():
 
     side = retained(by_key)
     over = side.over(times)
-    assert left(side, settled_alone(side.retained, by_key, over, None, None)) == ["b"], "b may be pushed out"
-    assert left(side, settled_alone(side.retained, by_key, over, ("k",), over)) == ["b"]
+    assert left(side, closed_alone(side.retained, by_key, over, None, None)) == ["b"], "b may be pushed out"
+    assert left(side, closed_alone(side.retained, by_key, over, ("k",), over)) == ["b"]
     side = retained(ever)
-    assert left(side, settled_alone(side.retained, ever, None, ("k",), over)) == ["b"]
+    assert left(side, closed_alone(side.retained, ever, None, ("k",), over)) == ["b"]
     side = retained(brief)
-    assert len(left(side, settled_alone(side.retained, brief, None, ("k",), over))) == 4, (
+    assert len(left(side, closed_alone(side.retained, brief, None, ("k",), over))) == 4, (
         "they leave in their time"
     )
     # of two windows, rows without a partner go where none can come, and others if both stay for ever
     nothing = Side(ever, [], promised)
     nothing.leave(times)
-    gone = settled_pairs(
+    gone = closed_pairs(
         (side.retained, nothing.retained),
         (brief, ever),
         (None, None),
@@ -176,7 +176,7 @@ def test_nothing_is_held_of_keys_that_are_over():
     )
     assert left(side, gone[0]) == []
     both = retained(ever), retained(ever)
-    gone = settled_pairs(
+    gone = closed_pairs(
         (both[0].retained, both[1].retained), (ever, ever), (None, None), (("k",), ("k",)), (over, over)
     )
     assert [left(one, rows_) for one, rows_ in zip(both, gone, strict=True)] == [["b"], ["b"]]

@@ -11,10 +11,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow.kernels.advance import Ended, Frontier, Growing, changed, least_open
+from windrow.kernels.advance.advancing import Growing
+from windrow.kernels.advance.bounds import least_open
+from windrow.kernels.advance.ended import Ended
+from windrow.kernels.advance.frontier import Frontier
+from windrow.kernels.advance.kept_rows import KeptRows, Marks, Places, union
 from windrow.kernels.advance.suffix import STATE
+from windrow.kernels.advance.touched import changed
 from windrow.kernels.hashing import hashes
-from windrow.spark.live.micro_batches.retained_rows import KeptRows, Marks, Places, union
 
 __all__ = ["first_open", "step_of"]
 

@@ -28,8 +28,8 @@ from windrow.spark.tasks.exchange import in_worker
 
 __all__ = [
     "ColumnPairs",
-    "Promised",
-    "Promises",
+    "LoggedPunctuation",
+    "PunctuationTimes",
     "closing_columns_of",
     "folded",
     "stream_kinds",
@@ -42,7 +42,7 @@ ColumnPairs = Mapping[str, str]
 """Columns of a stream, each with the column of the rows in question that has its values."""
 
 
-Promises = list[tuple[int, str]]
+LoggedPunctuation = list[tuple[int, str]]
 """(processing time, pattern), in order of time."""
 
 _SPARE = 100
@@ -68,7 +68,7 @@ class _Punctuations:
         return self.since[key]
 
 
-class Promised:
+class PunctuationTimes:
     """The punctuations of streams so far; further ones can be added.
 
     Parameters
@@ -149,7 +149,7 @@ class Promised:
             for place, pairs in closed.by
         ]
 
-    def may_tell(self, closed: Closed, streams: Mapping[int, str]) -> bool:
+    def may_close(self, closed: Closed, streams: Mapping[int, str]) -> bool:
         """Whether the condition can hold: whether all streams have punctuations of these columns."""
         return all(self.of(*part) is not None for part in self.closing_columns(closed, streams))
 
@@ -173,7 +173,7 @@ def stream_kinds(stream: Stream) -> StructType:
     return StructType([stream.frame.schema[name] for name in stream.columns])
 
 
-def folded(punctuations: Promises, since: int, columns: pa.Schema) -> Promises:
+def folded(punctuations: LoggedPunctuation, since: int, columns: pa.Schema) -> LoggedPunctuation:
     """Equivalent punctuations: now and then, those before an instant are merged, without their times."""
     old = [text for at, text in punctuations if at < since]
     if len(old) <= 2 * sum(at == 0 for at, _ in punctuations) + _SPARE:

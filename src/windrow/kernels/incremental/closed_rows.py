@@ -19,15 +19,15 @@ from windrow.kernels.incremental.windows import Window
 from windrow.kernels.packing.numbering import numbered
 from windrow.kernels.zset.relation import NEVER
 
-__all__ = ["settled_alone", "settled_pairs"]
+__all__ = ["closed_alone", "closed_pairs"]
 
 Bools = npt.NDArray[np.bool_]
 
 
-def settled_alone(
+def closed_alone(
     retained: TimedRows, window: Window, ended: Ended | None, key: Sequence[str] | None, over: Ended | None
 ) -> Bools:
-    """The rows of one window that are settled.
+    """The rows of one window that are closed.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def settled_alone(
     return found
 
 
-def settled_pairs(
+def closed_pairs(
     sides: tuple[TimedRows, TimedRows],
     windows: tuple[Window, Window],
     ended: tuple[Ended | None, Ended | None],

@@ -1,4 +1,4 @@
-"""One block of a CQL query, computed in each step: over one window, or over two that are joined."""
+"""SELECT over one window, or over two that are joined, computed in each micro-batch for affected keys."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from windrow.kernels.packing.shards import Layout
 from windrow.kernels.zset.keyed_operator import Keyed
 from windrow.kernels.zset.relation import ENTER, LEAVE
 
-__all__ = ["Block", "WindowInput"]
+__all__ = ["WindowInput", "WindowOperator"]
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class WindowInput:
 
 
 @dataclass(frozen=True)
-class Block:
+class WindowOperator:
     """Rows of a window, groups of them, or pairs of rows of two windows; tasks are sent it.
 
     Attributes
@@ -73,8 +73,8 @@ class Block:
         """The names of the columns of `outputs` in the output of :meth:`rows`."""
         return [name if self.joined is None else f"{at}{name}" for at, name in self.outputs]
 
-    def going_on(self) -> Operated | None:
-        """Updates groups of rows that never leave their window, and retains no row; None of other blocks."""
+    def running_groups(self) -> Operated | None:
+        """Updates groups of rows that never leave their window, and retains no row; None for others."""
         (only, *others), aggregates = self.inputs, self.aggregates
         if others or aggregates is None or only.window.length is not None or only.window.rows is not None:
             return None
@@ -94,7 +94,7 @@ class Block:
         retained
             The rows that each window retains.
         groups
-            Updates the groups, as :meth:`going_on` has it.
+            Updates the groups, as :meth:`running_groups` has it.
         """
         (first, *_), passes = retained, self.inputs[0].passes
         if self.joined is not None:

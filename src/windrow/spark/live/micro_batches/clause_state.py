@@ -1,0 +1,248 @@
+"""What clauses and their sources keep between micro-batches: in memory, and in chunks of the checkpoint.
+
+    rows of sources ─▶ buffered until the frontier ─▶ due ─▶ clauses ─▶ rows that they still need
+
+The names are those that :class:`windrow.spark.live.micro_batches.steps.Steps` gives, which takes over where
+there are too many rows for the driver, and from which these go on. What has no columns known before, as the
+rows of windows in a view between two clauses, is committed as there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+
+from windrow.algebra.time_scale import TimeScale
+from windrow.kernels.advance import Ended
+from windrow.kernels.advance.kept_rows import GONE, Bools, KeptRows, Places
+from windrow.spark.collected import frame_of_few
+from windrow.spark.live.checkpoints.checkpoint import Checkpoint, CommittedBatch
+from windrow.spark.live.micro_batches.in_memory import Come, numbered, waiting_schema
+from windrow.spark.live.micro_batches.steps import BUFFERED, by_kind
+from windrow.spark.live.plans.live_plan import RowtimePlan
+from windrow.spark.live.reports.state_table import RetainedRowsOf, retained_in, retained_of
+from windrow.spark.logs.clause_view import Kept
+from windrow.spark.logs.micro_batch import InstantSpan, RetainedRows, upwards
+from windrow.spark.logs.session_streams import ROWTIME, Stream
+
+__all__ = ["Buffered", "ClauseState", "first_before", "rows_before"]
+
+
+@dataclass(frozen=True, eq=False)
+class Buffered:
+    """Rows of sources in a step.
+
+    Attributes
+    ----------
+    sources, scale
+        The streams, and what the query counts rowtimes in.
+    number
+        Of the step.
+    came, waits
+        Those that came in it, and those that wait for the frontier.
+    """
+
+    sources: Mapping[str, Stream]
+    scale: TimeScale
+    number: int
+    came: Mapping[str, pa.Table]
+    waits: Mapping[str, KeptRows]
+
+    def rows(self) -> Iterator[tuple[pa.Table, TimeScale]]:
+        """All rows, and what their rowtimes are counted in."""
+        for name, stream in self.sources.items():
+            for rows in (self.came[name], *self.waits[name].tables(ROWTIME)):
+                yield rows, stream.scale
+
+    def taken(
+        self, until: int | None, closed: tuple[Bools, Places] | None = None
+    ) -> tuple[dict[str, pa.Table], Buffered]:
+        """The rows before an instant, none where it is None, and those that wait on.
+
+        `closed` are rows of the only source that are taken in any case, as :meth:`KeptRows.due` has them.
+        """
+        due, waits = {}, {}
+        for name, stream in self.sources.items():
+            before = None if until is None else rows_before(upwards(until, self.scale, stream.scale))
+            due[name], waits[name] = self.waits[name].due(self.came[name], before, self.number, closed)
+        return due, replace(self, waits=waits)
+
+    def waiting(self, name: str, columns: tuple[str, ...]) -> pa.Table:
+        """These columns of the rows of a source that wait."""
+        nothing = self.came[name].slice(0, 0).select(columns)
+        waits = self.waits[name].tables(*columns)
+        return pa.concat_tables([nothing, *(rows.cast(nothing.schema) for rows in waits)])
+
+
+def first_before(until: int, scale: TimeScale, rows: Iterable[tuple[pa.Table, TimeScale]]) -> int | None:
+    """The first instant of rows, with their time scales, that is before another one, in ticks of a scale."""
+    firsts = [
+        pc.min(one.column(ROWTIME)).as_py() * own.nanoseconds // scale.nanoseconds
+        for one, own in rows
+        if one.num_rows
+    ]
+    return min((first for first in firsts if first < until), default=None)
+
+
+def rows_before(until: int) -> Callable[[pa.Table], Bools]:
+    """Says of rows which have a rowtime before an instant."""
+
+    def holds(rows: pa.Table) -> Bools:
+        is_before: Bools = rows.column(ROWTIME).to_numpy() < until
+        return is_before
+
+    return holds
+
+
+class ClauseState:
+    """What is kept.
+
+    Parameters
+    ----------
+    plan, checkpoint
+        Those of the query.
+    sources
+        The streams whose rows come to clauses.
+    kept
+        What clauses keep, by name.
+    key
+        Columns of the only source by which its buffered rows are found.
+
+    Attributes
+    ----------
+    sources
+        The same.
+    """
+
+    def __init__(
+        self,
+        plan: RowtimePlan,
+        checkpoint: Checkpoint,
+        sources: Mapping[str, Stream],
+        kept: Mapping[str, Kept],
+        key: tuple[str, ...] = (),
+    ) -> None:
+        self._plan, self._spark, self._checkpoint = plan, plan.gateway.spark, checkpoint
+        self.sources = sources
+        waits = {f"{BUFFERED}{name}": Kept(waiting_schema(stream), key) for name, stream in sources.items()}
+        self._kinds = {**kept, **waits}
+        self._known: tuple[int, dict[str, RetainedRows]] = (-1, {})
+
+    # -- after a step ----------------------------------------------------------------------------------
+
+    def names(self, step: CommittedBatch) -> list[str]:
+        """Under which names a step kept rows."""
+        return [*step.rows, *(name for name in step.chunks if name in self._kinds)]
+
+    def rows(self, step: CommittedBatch, name: str) -> RetainedRows | None:
+        """The rows that a step kept under a name; None without."""
+        if self._known[0] != step.number:
+            self._known = step.number, {}
+        known = self._known[1]
+        if name not in known:
+            kind = self._kinds.get(name)
+            if kind is not None and (name in step.rows or name in step.chunks):
+                known[name] = self.in_memory(name, self._read(step, name, kind))
+            elif (frame := self._checkpoint.rows(step, name)) is not None:
+                known[name] = RetainedRows.of(frame, are_few=True)
+        return known.get(name)
+
+    def _read(self, step: CommittedBatch, name: str, kind: Kept) -> KeptRows:
+        rows, gone = (
+            {int(chunk): self._checkpoint.read_chunk(one, int(chunk)) for chunk in step.chunks.get(one, {})}
+            for one in (name, f"{name}{GONE}")
+        )
+        found = KeptRows.read(kind.key, rows, gone)
+        table = self._checkpoint.table(step, name)  # of a step that tasks evaluated, or as it was before
+        return found if table is None else found.with_rows(table, step.number + 1)
+
+    def kept(self, step: CommittedBatch, name: str) -> KeptRows:
+        """The same in memory."""
+        rows = self.rows(step, name)
+        return KeptRows(self._kinds[name].key) if rows is None or rows.kept is None else rows.kept
+
+    def counts(self, step: CommittedBatch) -> dict[str, int]:
+        """How many rows a step kept under each name."""
+        return {
+            name: self._checkpoint.count(step, name) if name in step.rows else len(self.kept(step, name))
+            for name in self.names(step)
+        }
+
+    def told(self, step: CommittedBatch) -> tuple[dict[str, RetainedRowsOf], dict[str, RetainedRowsOf]]:
+        """What a step kept, as :func:`windrow.spark.live.reports.state_table.state_of` takes it."""
+
+        def count(name: str, scale: TimeScale, columns: Sequence[str]) -> RetainedRowsOf:
+            if name in step.rows:
+                return retained_in(self._checkpoint.path(step.number) / name, scale, columns)
+            size = sum(self._checkpoint.chunk_bytes(step, kind) for kind in (name, f"{name}{GONE}"))
+            return retained_of(self.kept(step, name).tables(*columns), size, scale, columns)
+
+        return by_kind(self._plan, self.names(step), count)
+
+    # -- a step ----------------------------------------------------------------------------------------
+
+    def came(self, come: Come, step: CommittedBatch) -> Buffered:
+        """The rows of the sources: those that came since a step, and those that it buffered."""
+        number = step.number + 1
+        came = {name: numbered(one, come.found[name].rows, number) for name, one in self.sources.items()}
+        waits = {name: self.kept(step, f"{BUFFERED}{name}") for name in self.sources}
+        return Buffered(self.sources, self._plan.scale, number, came, waits)
+
+    def unchanged(self, step: CommittedBatch) -> dict[str, RetainedRows]:
+        """What clauses keep where they are not advanced."""
+        names = [name for name in self.names(step) if not name.startswith(BUFFERED)]
+        return {name: rows for name in names if (rows := self.rows(step, name)) is not None}
+
+    def span(
+        self,
+        due: Mapping[str, pa.Table],
+        before: CommittedBatch,
+        instants: tuple[int | None, int, int],
+        marks: dict[str, int],
+        cached: list[DataFrame],
+        ended: Mapping[str, Ended | None],
+    ) -> InstantSpan:
+        """The step of clauses to which these rows come.
+
+        Parameters
+        ----------
+        instants
+            The instant that the step before got to, that of this one, and the first of the logs.
+        marks, cached
+            Changed by what is evaluated.
+        ended
+            As of :meth:`windrow.spark.live.operators.ended_partitions.Endings.ended`.
+        """
+        over = {key: found for key, found in ended.items() if found is not None}
+        arrived = {name: self._stream(name, rows) for name, rows in due.items()}
+        known, number = partial(self.rows, before), before.number + 1
+        return InstantSpan(*instants, arrived, known, {}, True, marks, cached, over, number)
+
+    def _stream(self, name: str, rows: pa.Table) -> Stream:
+        stream = self.sources[name]
+        return replace(stream, frame=frame_of_few(self._spark, rows, waiting_schema(stream)))
+
+    def in_memory(self, name: str, kept: KeptRows) -> RetainedRows:
+        """Rows that are to be kept under a name."""
+        return RetainedRows.in_memory(self._spark, kept, self._kinds[name].schema)
+
+    def write(
+        self, keep: Mapping[str, RetainedRows], buffered: Buffered
+    ) -> tuple[dict[str, dict[str, int]], dict[str, RetainedRows]]:
+        """Write the new chunks of what a step keeps: all chunks, and what is to be committed beside them."""
+        number, known = buffered.number, dict[str, RetainedRows]()
+        chunks: dict[str, dict[str, int]] = {}
+        in_memory = {name: rows.kept for name, rows in keep.items() if rows.kept is not None}
+        in_memory |= {f"{BUFFERED}{name}": rows for name, rows in buffered.waits.items()}
+        for name, rows in in_memory.items():
+            kept = rows.merged(number)
+            known[name] = self.in_memory(name, kept)
+            for kind, counts, new in kept.stored(name, number):
+                chunks[kind] = self._checkpoint.write_chunks(kind, counts, new)
+        self._known = number, known
+        return chunks, {name: rows for name, rows in keep.items() if rows.kept is None}

@@ -1,0 +1,182 @@
+"""The clauses behind windows in brackets, in memory on the driver.
+
+    sources ─ their frontier ─▶ clauses ─ least rowtime that may still be emitted ─▶ windows ─▶ changes
+
+Rows of sources are buffered until their frontier, and rows of clauses until theirs. The buffered rows of
+sources and the state of clauses are committed beside the chunks of the windows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from windrow.spark.gateway import Gateway
+from windrow.spark.live.checkpoints.checkpoint import Checkpoint, CommittedBatch
+from windrow.spark.live.input.entry_columns import inside
+from windrow.spark.live.micro_batches.clause_state import ClauseState, first_before
+from windrow.spark.live.micro_batches.direct_input import Reading
+from windrow.spark.live.micro_batches.in_memory import Come
+from windrow.spark.live.micro_batches.steps import BUFFERED
+from windrow.spark.live.operators.ended_partitions import Endings
+from windrow.spark.live.plans.cascade import Cascade
+from windrow.spark.live.plans.live_plan import ContinuousPlan
+from windrow.spark.logs.micro_batch import InstantSpan, RetainedRows
+from windrow.spark.logs.session_streams import ROWTIME, Stream
+from windrow.syntax.sqltext import quoted
+
+__all__ = ["Arrived", "ClausesBehind"]
+
+_SOURCES = "sources"
+"""The mark of the sources' frontier, which may be ahead of that of the windows."""
+
+_NOTHING = pa.table({ROWTIME: pa.array([], pa.int64())})
+
+
+@dataclass(frozen=True, eq=False)
+class Arrived:
+    """What comes to the windows in a micro-batch.
+
+    Attributes
+    ----------
+    rows
+        The new rows of each stream that has windows.
+    until
+        No later micro-batch brings a row before this instant, in ticks of the query's time scale.
+    origin
+        The first instant of the streams, where it is known apart from `rows`.
+    waiting
+        How many rows wait for clauses.
+    chunks, keep, marks
+        What is to be committed beside the windows.
+    """
+
+    rows: Mapping[str, pa.Table]
+    until: int | None
+    origin: int | None = None
+    waiting: int = 0
+    chunks: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    keep: Mapping[str, RetainedRows] = field(default_factory=dict)
+    marks: Mapping[str, int] = field(default_factory=dict)
+
+
+class ClausesBehind:
+    """What the clauses that a query's windows read give, and what they keep.
+
+    Parameters
+    ----------
+    plan
+        The query.
+    read
+        The streams that its windows read.
+    streams
+        All live streams behind it, by name.
+    checkpoint, endings
+        Those of the query.
+    reading
+        What the windows read of the rows of a stream.
+
+    Attributes
+    ----------
+    names
+        The clauses that the windows read.
+    state
+        What clauses and their sources keep.
+    cached
+        What is cached for the step.
+    """
+
+    def __init__(
+        self,
+        plan: ContinuousPlan,
+        read: Collection[str],
+        streams: Mapping[str, Stream],
+        checkpoint: Checkpoint,
+        endings: Endings,
+        reading: Reading,
+    ) -> None:
+        self._plan, self._endings, self._reading = plan, endings, reading
+        sequences = plan.catalog.sequences
+        self.names = sorted(sequences.keys() & read)
+        behind = frozenset[str]().union(*(sequences[name].streams for name in self.names))
+        sources = {name: stream for name, stream in streams.items() if name in behind}
+        kept = {own: kind for name in self.names for own, kind in sequences[name].kept().items()}
+        self.state = ClauseState(plan, checkpoint, sources, kept)
+        self.cached: list[DataFrame] = []
+
+    def drop_cached(self) -> None:
+        """Drop what clauses cached for a step, however it ended."""
+        while self.cached:
+            self.cached.pop().unpersist()
+
+    def waiting(self, step: CommittedBatch) -> int:
+        """How many rows of sources wait after a step."""
+        return sum(len(self.state.kept(step, f"{BUFFERED}{name}")) for name in self.state.sources)
+
+    def arrived(
+        self,
+        come: Come,
+        waiting: Sequence[pa.Table],
+        until: int | None,
+        before: CommittedBatch,
+        *,
+        closes: bool,
+    ) -> Arrived:
+        """What comes to the windows: the rows of streams, and what the clauses give before their frontier.
+
+        Parameters
+        ----------
+        waiting
+            The rows that wait for the windows.
+        until
+            The frontier of the streams.
+        closes
+            Whether the step closes keys of clauses.
+        """
+        reached, origin, marks = before.marks.get(_SOURCES), before.origin, dict(before.marks)
+        rows = {name: one.rows for name, one in come.found.items() if name not in self.state.sources}
+        buffered, keep = self.state.came(come, before), self.state.unchanged(before)
+        moved = until is not None and (reached is None or until > reached)
+        if moved and until is not None and origin is None:
+            scale, streams = self._plan.scale, self._plan.catalog.streams
+            others = [(one, streams[name].scale) for name, one in rows.items()]
+            others += [(one, scale) for one in waiting]
+            origin = first_before(until, scale, [*buffered.rows(), *others])
+        goes = (moved or closes) and until is not None and origin is not None
+        due, buffered = buffered.taken(until if goes else None)
+        bound, given = before.frontier, dict.fromkeys(self.names, _NOTHING)
+        if goes and until is not None and origin is not None:
+            sequences = self._plan.catalog.sequences
+            keys = [key for name in self.names for key in sequences[name].ends()]
+            ended = {key: self._endings.ended(key, buffered.waiting) for key in keys}
+            instants = reached, until, origin
+            span = self.state.span(due, before, instants, marks, self.cached, ended)
+            given, bound = self._given(span)
+            keep |= span.keep
+            marks[_SOURCES] = until
+        chunks, keep = self.state.write(keep, buffered)
+        rows |= {name: come.found[name].rows for name in self.state.sources}
+        waits = sum(map(len, buffered.waits.values()))
+        return Arrived({**rows, **given}, bound, origin, waits, chunks, keep, marks)
+
+    def _given(self, span: InstantSpan) -> tuple[dict[str, pa.Table], int]:
+        """What the clauses give in a step, as windows read it, and before which instant no later one does."""
+        plan, scale = self._plan, self._plan.scale
+        gateway = Gateway(plan.gateway.spark, plan.gateway.parameters)
+        cascade = Cascade(gateway, plan.catalog, plan.execution, span, scale, plan.reader.tokens)
+        coming = {name: cascade.coming(name) for name in self.names}
+        with gateway.translated():
+            given = {name: self._read(name, one.rows).toArrow() for name, one in coming.items()}
+        return given, min(one.until(scale) for one in coming.values())
+
+    def _read(self, name: str, rows: DataFrame) -> DataFrame:
+        """What the windows read of the rows of a clause."""
+        stream = self._plan.catalog.streams[name]
+        own = [F.col(quoted(one)).alias(inside(0, one)) for one in stream.columns]
+        frame, columns = self._reading(rows.select(*own, ROWTIME, *stream.ties), 0, name, F.lit(True))
+        shown = (F.col(quoted(made)).alias(one) for one, made in columns.items())
+        return frame.select(*shown, ROWTIME, *stream.ties)
