@@ -9,6 +9,7 @@ import pytest
 
 from windrow import Session
 from windrow.errors import WindrowError
+from windrow.relation_kinds import StreamRelation, VaryingRelation
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 
@@ -488,7 +489,8 @@ def answers(spark):
         found = []
         for session in sessions:
             relation = session.sql(query)
-            if hasattr(relation, "_varying"):
+            assert isinstance(relation, VaryingRelation | StreamRelation)
+            if isinstance(relation, VaryingRelation):
                 relation = relation.changelog("diff")
             found.append(sorted(map(str, relation.collect())))
         return found
@@ -496,7 +498,6 @@ def answers(spark):
     return ask
 
 
-@pytest.mark.sampled
 @pytest.mark.sampled
 @pytest.mark.parametrize(
     "query",
