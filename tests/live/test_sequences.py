@@ -374,7 +374,7 @@ REFUSED = [
         "JOIN",
     ),
     ("SYSTEM_CLOCK", "SELECT * FROM s WHERE ts < now() {windows:ORDER BY ts}", "now()"),
-    ("UNSUPPORTED_STATEMENT", "CREATE TABLE x AS SELECT * FROM s {windows:ORDER BY ts}", "CREATE"),
+    ("UNSUPPORTED_STATEMENT", "CREATE TABLE x AS SELECT * FROM s {windows:ORDER BY ts}", "TABLE"),
     (
         "UNKNOWN_ROWTIME",
         "CREATE TEMPORARY VIEW x AS SELECT e.ts FROM s {windows:ORDER BY ts}",
