@@ -11,8 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 
-from windrow.algebra.names import AGGREGATE, QUALIFIED
-from windrow.algebra.window_node import AggregateCall, Uses, Window, WindowFragment
+from windrow.algebra.names import AGGREGATE, IS_ROW, QUALIFIED
+from windrow.algebra.window_node import AggregateCall, CallOfSpark, Uses, Window, WindowFragment
 from windrow.errors import Span
 from windrow.kernels.aggregates import FUNCTIONS
 from windrow.syntax.expression_nodes import Name
@@ -31,6 +31,7 @@ __all__ = [
     "find_calls",
     "find_uses",
     "kernel_function",
+    "own_call",
 ]
 
 _KERNEL = {name: own for own, function in FUNCTIONS.items() for name in function.names}
@@ -100,6 +101,7 @@ def find_aggregates(
         text = " ".join([*words, *map(str, marks)])
         if text not in by_text:
             call = _call(tokens, start, stop, f"{AGGREGATE}{len(by_text)}", piece, qualified)
+            is_own = tokens[start].name.lower() in own
             read = [use.fields for use in find_uses(tokens, [(start, stop)], [window], [], qualified)]
             by_text[text] = replace(
                 call,
@@ -110,10 +112,22 @@ def find_aggregates(
                     () if read_around is None else read_around((start, stop)),
                 ),
                 others=find_uses(tokens, [(start, stop)], others, [], qualified),
-                is_own=tokens[start].name.lower() in own,
+                own=own_call(tokens, start, piece, IS_ROW) if is_own else None,
             )
         found[start, stop] = by_text[text]
     return Aggregates(tuple(by_text.values()), found)
+
+
+def own_call(tokens: TokenList, start: int, piece: Callable[[Range], SqlText], counts: str) -> CallOfSpark:
+    """The call at `start` of an aggregate of the user's own, of rows for which `counts` is true."""
+    close = tokens.partner[start + 1]
+    is_distinct = tokens.word(start + 2) == "DISTINCT" and start + 3 < close
+    arguments = (start + 2 + is_distinct, close)
+    text = SqlText.of(piece((start, start + 1)), "(", _text_of(arguments, piece), ")")
+    condition = SqlText.of(counts)
+    if tokens.word(close + 1) == "FILTER" and tokens.is_symbol(close + 2, "("):
+        condition = SqlText.of(counts, " AND (", piece((close + 4, tokens.partner[close + 2])), ")")
+    return CallOfSpark(text, condition, piece(arguments) if is_distinct else None)
 
 
 def aggregate_ranges(
@@ -319,6 +333,10 @@ def _call(
     expression = parse_expression(tokens, first, last, atoms)
     fragment = WindowFragment(SqlText.of(argument), expression, tokens.span(first, last))
     return AggregateCall(name, canonical, fragment, ignore_nulls, parameters, text, span)
+
+
+def _text_of(part: Range, piece: Callable[[Range], SqlText]) -> SqlText:
+    return piece(part) if part[0] < part[1] else SqlText()
 
 
 def _is_path(tokens: TokenList, start: int, stop: int) -> bool:

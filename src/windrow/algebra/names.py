@@ -11,6 +11,7 @@ from windrow.syntax.tokens import TokenList
 __all__ = [
     "AGGREGATE",
     "IDENTITY",
+    "IS_ROW",
     "OUTER",
     "PATTERN_CALL",
     "POSITIONAL",
@@ -29,6 +30,9 @@ __all__ = [
 
 ROW = "__row"
 """The struct with a row of the input."""
+
+IS_ROW = "__is_row_of_window"
+"""Whether a row is one of a window, not the row of NULLs that stands for an empty one."""
 
 IDENTITY = "__row_of_"
 """Prefix of the columns that stand for row variables where two of them are compared."""

@@ -45,13 +45,27 @@ class WindowBoundary:
 
 
 @dataclass(frozen=True)
+class CallOfSpark:
+    """An aggregate of rows that Spark computes.
+
+    Of an aggregate of the user's own `counts` is the condition of the rows that count, and `distinct` are
+    the arguments of which equal ones count once: Spark takes neither FILTER nor DISTINCT for it.
+    """
+
+    text: SqlText
+    counts: SqlText | None = None
+    distinct: SqlText | None = None
+
+
+@dataclass(frozen=True)
 class AggregateCall:
     """An aggregate over the window's rows, taken out of the SELECT.
 
     `name` is the column that holds its value. `function` is canonical and `argument` a fragment over
     the window's name as one row, where the kernel may compute it; `text` is the whole call for Spark,
     in which the window's name stands for one row. `reads` are the fields of the window's rows that it
-    reads, None for all; `others` are the other variables that it reads.
+    reads, None for all; `others` are the other variables that it reads. An aggregate of the user's own is
+    called as `own` says.
     """
 
     name: str
@@ -63,7 +77,7 @@ class AggregateCall:
     span: Span
     reads: frozenset[str] | None = None
     others: tuple[Uses, ...] = ()
-    is_own: bool = False
+    own: CallOfSpark | None = None
 
 
 @dataclass(frozen=True)

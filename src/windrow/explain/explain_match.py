@@ -111,7 +111,7 @@ def _plan(item: BoundMatch, names: dict[str, str]) -> Lines:
             f"{leaf.name} = {leaf.function} of {_column(leaf.column)} of {over}, in the kernel",
         )
         if leaf.of_spark is not None:
-            yield "aggregate", f"{leaf.name} = {one_line(leaf.of_spark, names)}, in Spark"
+            yield "aggregate", f"{leaf.name} = {one_line(leaf.of_spark.text, names)}, in Spark"
     for value in draft.values:
         over = (
             "all rows"

@@ -9,6 +9,7 @@ from typing import Protocol
 from windrow.algebra.match_node import Match
 from windrow.algebra.navigations import Aggregation
 from windrow.algebra.physical import Hoisted
+from windrow.algebra.window_node import CallOfSpark
 from windrow.kernels.patterns.pattern_plan import Duration, Navigation, PatternCondition, Register
 from windrow.kernels.window_plan import ColumnRef
 from windrow.rules.match_conditions import ConditionSource
@@ -19,7 +20,6 @@ __all__ = [
     "ELEMENT",
     "MATCH_NUMBER",
     "AggregateLeaf",
-    "CallOfSpark",
     "MatchAnalyzer",
     "MatchDraft",
     "ReadValue",
@@ -82,16 +82,14 @@ class MatchAnalyzer(Protocol):
 class AggregateLeaf:
     """An aggregate that the kernel is to compute: `text` is it over the rows, for its type.
 
-    With `of_spark` it is a list, of whose elements Spark is to compute that aggregate. `counts` is the
-    condition of those that count, where it is an aggregate of the user's own, which takes no FILTER.
+    With `of_spark` it is a list, of whose elements Spark is to compute that aggregate.
     """
 
     name: str
     leaf: Aggregation
     column: str | None
     text: SqlText
-    of_spark: SqlText | None = None
-    counts: SqlText | None = None
+    of_spark: CallOfSpark | None = None
 
     @property
     def function(self) -> str:
@@ -104,19 +102,9 @@ class AggregateLeaf:
         return self.leaf.ignore_nulls or (self.leaf.keeps_nulls and self.leaf.filter is not None)
 
 
-@dataclass(frozen=True)
-class CallOfSpark:
-    """An aggregate of a list that Spark computes, and the condition `counts` of an aggregate of one's own."""
-
-    text: SqlText
-    counts: SqlText | None = None
-
-
 def calls_of_spark(leaves: Iterable[AggregateLeaf]) -> dict[str, CallOfSpark]:
     """The aggregates that Spark computes of lists, by the names of these."""
-    return {
-        leaf.name: CallOfSpark(leaf.of_spark, leaf.counts) for leaf in leaves if leaf.of_spark is not None
-    }
+    return {leaf.name: leaf.of_spark for leaf in leaves if leaf.of_spark is not None}
 
 
 RunningLeaf = AggregateLeaf

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from windrow.algebra.aggregates import own_call
 from windrow.algebra.match_node import Match
 from windrow.algebra.names import ROW, visible_field
 from windrow.algebra.navigations import Aggregation, classifiers, match_numbers, references
 from windrow.algebra.physical import DraftColumns, find_field
+from windrow.algebra.window_node import CallOfSpark
 from windrow.errors import AnalysisError
 from windrow.rules.match_draft import ARGUMENT, ELEMENT, AggregateLeaf, MatchAnalyzer
 from windrow.syntax.expression_nodes import Name, names_in
@@ -110,12 +112,8 @@ class RowValues:
         counts = f"{element} IS NOT NULL"  # lists of other lengths stand beside
         listed = SqlText.of("collect_list(", value, ")")
         if leaf.is_own:
-            call = leaf.call if leaf.filter is None else (leaf.call[0], leaf.filter[0] - 3)
-            text = self.match.replace(call, replaced)
-            told = SqlText.of(counts)
-            if leaf.filter is not None:
-                told = SqlText.of(counts, " AND (", self.match.replace(leaf.filter, replaced), ")")
-            return AggregateLeaf(name, leaf, self.column(column), listed, text, told)
+            own = own_call(self.tokens, leaf.call[0], lambda part: self.match.replace(part, replaced), counts)
+            return AggregateLeaf(name, leaf, self.column(column), listed, own)
         if leaf.filter is not None:
             condition = self.match.replace(leaf.filter, replaced).render()
             start, stop = leaf.filter
@@ -124,7 +122,7 @@ class RowValues:
         text = self.match.replace(leaf.call, replaced)
         if leaf.filter is None:
             text = SqlText.of(text, f" FILTER (WHERE {counts})")
-        return AggregateLeaf(name, leaf, self.column(column), listed, text)
+        return AggregateLeaf(name, leaf, self.column(column), listed, CallOfSpark(text))
 
     def over_rows(self, leaf: Aggregation) -> SqlText:
         """An aggregate over the rows, for its type."""

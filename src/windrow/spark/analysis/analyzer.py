@@ -86,7 +86,8 @@ class SparkAnalyzer:
         if call.name not in self.aggregate_types:
             scope = self.scope(Side.END).select("*", *as_variable(F.col(ROW), self.fields, self.window.name))
             try:
-                self.aggregate_types[call.name] = self.analyse([call.text], scope).fields[0].dataType
+                text = call.text if call.own is None else call.own.text
+                self.aggregate_types[call.name] = self.analyse([text], scope).fields[0].dataType
             except WindrowError as error:
                 raise in_window_terms(error, self.window, self.fields, None) from None
         return self.aggregate_types[call.name]

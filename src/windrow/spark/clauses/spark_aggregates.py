@@ -5,8 +5,8 @@ own, and aggregated with the call as the user wrote it, in which the window's na
 a window reach the aggregate in no particular order, as in any GROUP BY of Spark. Of matches it gives a list
 for each aggregate, which are exploded together.
 
-Aggregates of the user's own in Python stand beside no others in one GROUP BY, and take no FILTER. They are
-computed over the rows of each number by OVER, apart from those that do not count.
+Aggregates of the user's own in Python stand beside no others in one GROUP BY, and take no FILTER and no
+DISTINCT. They are computed over the rows of each number by OVER, apart from those that do not count.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, StructType
 
-from windrow.algebra.names import QUALIFIED
-from windrow.algebra.window_node import AggregateCall, Window
+from windrow.algebra.names import IS_ROW, QUALIFIED
+from windrow.algebra.window_node import AggregateCall, CallOfSpark, Window
 from windrow.rules.kernel_plan import ROWS
-from windrow.rules.match_draft import ELEMENT, CallOfSpark
+from windrow.rules.match_draft import ELEMENT
 from windrow.spark.analysis.row_fields import as_variable
 from windrow.spark.gateway import Gateway
 from windrow.syntax.sqltext import RelationText, SqlText, quoted
 
 __all__ = ["aggregate_in_spark", "aggregate_lists"]
 
-_ROW, _IS_ROW = "__row_of_window", "__is_row_of_window"
+_ROW = "__row_of_window"
 _SCOPE = "scope"
 
 
@@ -44,14 +44,14 @@ def aggregate_in_spark(
     exploded = numbered.select("*", F.explode_outer(ROWS).alias(_ROW)).drop(ROWS)
     exploded = exploded.select(
         "*",
-        F.col(_ROW).isNotNull().alias(_IS_ROW),
+        F.col(_ROW).isNotNull().alias(IS_ROW),
         *as_variable(F.col(_ROW), kind.elementType.fieldNames(), window.name),
     ).drop(_ROW)
     carried = []
     for name in keys:
         inside = whole.get(name, name)
         carried.append(f"any_value({quoted(inside)}) AS {quoted('__kept_' + name)}")
-    own = {call.name: CallOfSpark(call.text, SqlText.of(_IS_ROW)) for call in calls if call.is_own}
+    own = {call.name: call.own for call in calls if call.own is not None}
     exploded = _with_own(own, window.prefix, exploded, lambda text, scope: gateway.sql(text, {_SCOPE: scope}))
     texts = ((call.name, _picked(call.name, own) or call.text) for call in calls)
     results = SqlText.join(", ", (SqlText.of(text, f" AS {quoted(name)}") for name, text in texts))
@@ -101,7 +101,11 @@ def _with_own(
     """Exploded rows with the user's aggregates, which each have the value of the rows that count like it."""
     for name, call in calls.items():
         assert call.counts is not None
-        counts = SqlText.of("coalesce((", call.counts, f"), FALSE) AS {_counts(name)}")
+        counts = SqlText.of("coalesce((", call.counts, "), FALSE)")
+        if call.distinct is not None:
+            equal = SqlText.of("PARTITION BY __number, ", counts, ", ", call.distinct, " ORDER BY 1")
+            counts = SqlText.of(counts, " AND ROW_NUMBER() OVER (", equal, ") = 1")
+        counts = SqlText.of(counts, f" AS {_counts(name)}")
         exploded = run(SqlText.of(prefix, "SELECT *, ", counts, " FROM ", RelationText(_SCOPE)), exploded)
         value = SqlText.of(call.text, f" OVER (PARTITION BY __number, {_counts(name)}) AS {_value(name)}")
         exploded = run(SqlText.of(prefix, "SELECT *, ", value, " FROM ", RelationText(_SCOPE)), exploded)
