@@ -90,6 +90,43 @@ def test_windows_and_patterns_live_are_those_of_the_whole_log(
         assert found == rows_of([session.sql(query).to_arrow()])
 
 
+# -- texts and decimals of a row and its neighbours, which Spark computes of recorded rows -----------------
+
+BESIDE = [
+    "b AS concat(PREV(b.p), b.p) IN ('ab', 'ba')",
+    "b AS PREV(p, 2) || p >= 'aa' OR CAST(v AS DECIMAL(9, 2)) * PREV(v) > 2.5",
+    "b AS NEXT(p) || p LIKE 'a%'",
+    "b AS substring(PREV(p) || p || NEXT(p), 2, 1) = 'b' AND v - NEXT(CAST(v AS DECIMAL(5, 1))) <= 0.5",
+]
+
+
+@law(1)
+@given(
+    log,
+    st.lists(st.floats(0, 1), min_size=1, max_size=2),
+    st.sets(st.integers(0, 1), max_size=1),
+    st.sampled_from(["a b+", "(a | b)+ $", "a? b b"]),
+    st.sampled_from(BESIDE),
+)
+@pytest.mark.usefixtures("interpreted")
+def test_texts_and_decimals_of_neighbours_live_are_those_of_the_whole_log(
+    spark, tmp_path_factory, s, cuts, kills, pattern, define
+):
+    logs = {"s": ended(s)}
+    if not admitted(logs["s"], None):
+        return
+    query = (
+        f"SELECT * FROM s MATCH_RECOGNIZE (PARTITION BY k {ORDER} MEASURES FIRST(ts) AS t, COUNT(b.*) AS n"
+        f" ALL ROWS PER MATCH PATTERN ({pattern}) DEFINE {define})"
+    )
+    found = rows_of(live(spark, tmp_path_factory.mktemp("live"), logs, None, cuts, kills, query))
+    rows = table([(*row, None) for _, *row in admitted(logs["s"], None)]).drop_columns("b")
+    for execution in ("batch", "reference"):
+        session = Session(spark, execution=execution)
+        session.register("s", rows)
+        assert found == rows_of([session.sql(query).to_arrow()])
+
+
 # -- conditions that Spark evaluates over pairs of rows ---------------------------------------------------
 
 FAR, IN_WORDS = re.compile(r"far\(([\w.]+), ([\w.]+)\)"), r"abs(\1 - \2) >= 2"

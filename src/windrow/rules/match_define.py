@@ -138,8 +138,9 @@ class Definitions:
             return [self.match.replace(of, replaced | dict.fromkeys(named[name], word)) for word in words]
 
         when = WindowFragment(part(item.range), expression, item.span, part)
-        # a row beside the one that is tried may be outside of a frame
-        beside_row = with_neighbours if self.match.clause.frame is None else None
+        # a row beside the one that is tried may be outside of a frame, or not have come yet
+        by_spark = self.match.clause.frame is None and self.analyzer.whole
+        beside_row = with_neighbours if by_spark else None
         return self.converted(when, f"DEFINE {item.name}", beside_row, with_names, queries)
 
     def read_at(self, leaf: Navigated, argument: Range) -> Iterator[Leaf]:

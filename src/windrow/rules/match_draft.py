@@ -60,6 +60,10 @@ class MatchAnalyzer(Protocol):
     def ansi(self) -> bool:
         """Whether the session raises errors where other modes return NULL."""
 
+    @property
+    def whole(self) -> bool:
+        """Whether whole partitions are there at once, so that Spark can read the rows beside a row."""
+
     def stands_alone(self, query: SqlText) -> bool:
         """Whether a query in parentheses reads nothing of what is around it."""
 

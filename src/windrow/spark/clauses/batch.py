@@ -196,11 +196,11 @@ def refuse_streaming(window: Window | Match, rows: DataFrame) -> None:
         )
 
 
-def bind_clause(gateway: Gateway, window: Window | Match, rows: DataFrame) -> Bound:
-    """Analyse a clause over its rows and apply the rules."""
-    return (
-        bind_match(gateway, window, rows) if isinstance(window, Match) else bind_window(gateway, window, rows)
-    )
+def bind_clause(gateway: Gateway, window: Window | Match, rows: DataFrame, *, whole: bool = True) -> Bound:
+    """Analyse a clause over its rows, which are there at once where they are `whole`, and apply the rules."""
+    if isinstance(window, Match):
+        return bind_match(gateway, window, rows, whole=whole)
+    return bind_window(gateway, window, rows)
 
 
 def bind_window(gateway: Gateway, window: Window, rows: DataFrame) -> BoundWindow:

@@ -92,9 +92,9 @@ class BoundMatch:
     types: dict[str, DataType] = field(default_factory=dict)
 
 
-def bind_match(gateway: Gateway, match: Match, rows: DataFrame) -> BoundMatch:
-    """Analyse a clause over its rows."""
-    analyzer = MatchTypes(gateway, match, rows)
+def bind_match(gateway: Gateway, match: Match, rows: DataFrame, *, whole: bool = True) -> BoundMatch:
+    """Analyse a clause over its rows, which are there at once where they are `whole`."""
+    analyzer = MatchTypes(gateway, match, rows, whole=whole)
     try:
         draft = draft_match(match, analyzer)
     except WindrowError as error:
@@ -110,8 +110,8 @@ def build_match(gateway: Gateway, bound: BoundMatch) -> DataFrame:
 class MatchTypes:
     """What the rules ask of Spark (:class:`windrow.rules.match_draft.MatchAnalyzer`)."""
 
-    def __init__(self, gateway: Gateway, match: Match, rows: DataFrame) -> None:
-        self.gateway, self.match, self.rows = gateway, match, rows
+    def __init__(self, gateway: Gateway, match: Match, rows: DataFrame, *, whole: bool = True) -> None:
+        self.gateway, self.match, self.rows, self.whole = gateway, match, rows, whole
         row = rows.schema[ROW].dataType
         assert isinstance(row, StructType)
         self.row = row

@@ -364,7 +364,7 @@ def bind_live(
     `refuse` raises for what cannot be advanced. `rowtimes` are the columns of its rows that hold the rowtime,
     and `feeds` those of its rows; fields of a row are called `__row.field`.
     """
-    bound = bind_clause(gateway, clause, rows)
+    bound = bind_clause(gateway, clause, rows, whole=False)
     fields: tuple[tuple[str, str], ...] = ()
     by_pairs = isinstance(bound, BoundWindow) and needs_join(bound.draft)
     if isinstance(bound, BoundWindow) and by_pairs:
