@@ -4,8 +4,8 @@
 
 Seeds are the queries of all conformance cases, the examples of the pages, and sentences of the grammar. A
 statement is wrong where it leads to an exception that is not ours, to an error that has no place in the
-text, or takes longer than ten seconds for each started ten thousand characters, on a machine that may be
-busy. Every statement that is wrong is printed.
+text, or takes longer than ten seconds of the processor for each started ten thousand characters. Every
+statement that is wrong is printed.
 """
 
 from __future__ import annotations
@@ -450,18 +450,18 @@ def _in_time(seconds: float) -> Iterator[None]:
     def stop(*_: object) -> None:
         raise _TookTooLongError
 
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 @dataclass
 class Findings:
-    """How many statements were tried, how many refused, the longest time, and what was wrong with which."""
+    """How many were tried and refused, the processor's longest time for one, and what was wrong."""
 
     count: int = 0
     refused: int = 0
@@ -471,10 +471,10 @@ class Findings:
 
 
 def tried(statements: Iterator[str], patience: float = 10.0) -> Findings:
-    """Read each statement; `patience` is the seconds for each started ten thousand characters."""
+    """Read each statement; `patience` is the processor's seconds for each started ten thousand characters."""
     found = Findings()
     for sql in statements:
-        begun, is_refused = time.perf_counter(), False
+        begun, is_refused = time.process_time(), False
         try:
             with _in_time(patience * (1 + len(sql) // 10_000)):
                 for error in read(sql):
@@ -487,7 +487,7 @@ def tried(statements: Iterator[str], patience: float = 10.0) -> Findings:
             found.wrong.append((sql, _where()))
         found.count += 1
         found.refused += is_refused
-        found.slowest = max(found.slowest, time.perf_counter() - begun)
+        found.slowest = max(found.slowest, time.process_time() - begun)
     return found
 
 
@@ -525,7 +525,7 @@ def main() -> None:
     print(
         f"{total.count} statements from {len(seeds())} seeds in {time.perf_counter() - begun:.0f} s: "
         f"{total.refused} refused by {len(total.conditions)} conditions, {len(total.wrong)} wrong; "
-        f"the slowest took {total.slowest:.2f} s"
+        f"the slowest took {total.slowest:.2f} s of the processor"
     )
     sys.exit(bool(total.wrong))
 

@@ -203,7 +203,9 @@ def parse_select(
         As :func:`parse_query`.
     """
     first, last = items
-    while tokens[first].text.startswith("/*+"):  # how Spark is to join, which is for Spark's own plans
+    while first < last and tokens[first].text.startswith(
+        "/*+"
+    ):  # how Spark is to join, which is for Spark's own plans
         first += 1
     distinct = tokens.word(first) == "DISTINCT"
     first += distinct or (tokens.word(first) == "ALL" and first + 1 < last)
@@ -391,7 +393,7 @@ def _is_strange(tokens: TokenList, at: int) -> bool:
 
 def _is_lateral(tokens: TokenList, at: int) -> bool:
     """Whether LATERAL stands before a query, or before the call of a function."""
-    return tokens.is_symbol(at + 1, "(") or (tokens[at + 1].is_name and tokens.is_symbol(at + 2, "("))
+    return tokens.is_symbol(at + 1, "(") or (tokens.is_name(at + 1) and tokens.is_symbol(at + 2, "("))
 
 
 def _item(tokens: TokenList, start: int, stop: int, join: str, on: Range | None) -> FromItem:

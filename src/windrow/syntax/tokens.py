@@ -138,6 +138,10 @@ class TokenList:
         """Whether the token at `index` exists and is this piece of punctuation."""
         return 0 <= index < len(self.tokens) and self.tokens[index].is_symbol(text)
 
+    def is_name(self, index: int) -> bool:
+        """Whether the token at `index` exists and can stand for a name."""
+        return 0 <= index < len(self.tokens) and self.tokens[index].is_name
+
     def span(self, start: int, stop: int) -> Span:
         """The stretch of text from token `start` to the token before `stop`."""
         if start >= stop:

@@ -61,18 +61,20 @@ class Expander:
                 index += 1
                 continue
             name = tokens[index].name
-            is_data = tokens.word(index - 1 - tokens.is_symbol(index - 1, "(")) == "TABLE"
-            parts += [self._piece(at, index)]
-            if is_data and tokens.parent[index] >= 0:
-                bracketed = tokens.is_symbol(index - 1, "(")
-                parts += [SqlText.of("SELECT * FROM " if bracketed else "(SELECT * FROM ", query)]
+            table = index - 1 - tokens.is_symbol(index - 1, "(")
+            if tokens.word(table) != "TABLE":
+                named = alias_after(tokens, index + 1, stop) is not None
+                parts += [self._piece(at, index), query, " " if named else f" AS {quoted(name)} "]
+            elif not self._is_argument(table):
+                self._refuse_brackets(table, index)
+                parts += [self._piece(at, table), "SELECT * FROM ", query, f" AS {quoted(name)} "]
+            else:
+                bracketed = table < index - 1
+                parts += [self._piece(at, index), "SELECT * FROM " if bracketed else "(SELECT * FROM ", query]
                 parts += [f" AS {quoted(name)}{'' if bracketed else ')'} "]
                 call = self._call_around(index)
                 if alias_after(tokens, call, len(tokens)) is None:
                     later[call] = f" AS {quoted(name)} "
-            else:
-                named = alias_after(tokens, index + 1, stop) is not None
-                parts += [query, " " if named else f" AS {quoted(name)} "]
             index += 1
             at = index
         parts.append(self._piece(at, stop))
@@ -155,6 +157,28 @@ class Expander:
         if cte is None or cte.recursive or cte.item[0] <= index < cte.item[1]:
             return None
         return cte if self.leads_to_streams(cte.body) else None
+
+    def _is_argument(self, table: int) -> bool:
+        """Whether TABLE stands in the call of a table function, and is no query."""
+        tokens = self.tokens
+        function = tokens.parent[table] - 1
+        if function < 0 or not tokens[function].is_name:
+            return False
+        is_wrapped = tokens.is_symbol(function - 1, "(") and tokens.word(function - 2) == "TABLE"
+        first = function - 2 if is_wrapped else function
+        return begins_relation(tokens, first) or tokens.word(first - 1) in ("LATERAL", "TABLE")
+
+    def _refuse_brackets(self, table: int, index: int) -> None:
+        if table == index - 1:
+            return
+        name = self.tokens[index].text
+        raise ParseError(
+            "TABLE and a name in brackets is the argument of a table function",
+            condition="PARSE_SYNTAX_ERROR",
+            sql=self.tokens.sql,
+            span=self.tokens.span(table, index + 2),
+            hint=f"write FROM {name}; (TABLE {name}) is a query",
+        )
 
     def _call_around(self, index: int) -> int:
         """The token after the table function of which a name is the table."""
