@@ -9,6 +9,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
+from windrow.algebra.time_scale import TimeScale
 from windrow.kernels.computed.texts import extracted, found, time_shape
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.operators.flow import Flow
@@ -94,6 +95,10 @@ hour(at)
 minute(at)
 second(at)
 hour(local)
+unix_date(day)
+CAST(extract(SECOND FROM local) * 1000000 AS BIGINT)
+timestampadd(MICROSECOND, x, TIMESTAMP_NTZ '1970-01-01 00:00:00')
+timestampadd(MICROSECOND, 0L - x, TIMESTAMP_NTZ '2026-01-01 00:00:00')
 date_format(at, 'yyyy-MM-dd')
 date_format(at, 'HH:mm')
 date_format(at, 'yyyy/MM/dd HH:mm:ss')
@@ -150,6 +155,7 @@ u.n + x
 u.of.t
 u.of.t IS NULL
 """.strip().splitlines()
+READ.append(TimeScale("timestamp_ntz", "MICROSECOND").of_column("local", "timestamp_ntz", "MICROSECOND"))
 ASCII = """
 lower(t)
 upper(t)

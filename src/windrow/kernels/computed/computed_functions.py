@@ -139,6 +139,6 @@ def of_calendar(function: Callable[[pa.Array], pa.Array], days: pa.Array) -> pa.
     return function(days).cast(pa.int32())
 
 
-def later(time: pa.Array, by: pa.Array) -> pa.Array:
-    """A time so many microseconds after another."""
-    return pc.add_checked(time.cast(pa.int64()), by.cast(pa.int64())).cast(INSTANT)
+def later(kind: pa.DataType, time: pa.Array, by: pa.Array) -> pa.Array:
+    """A time of a type so many microseconds after another."""
+    return pc.add_checked(time.cast(pa.int64()), by.cast(pa.int64())).cast(kind)

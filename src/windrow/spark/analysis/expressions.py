@@ -28,6 +28,7 @@ from windrow.spark.analysis.plan_tree import SparkNode
 __all__ = ["ColumnScope", "Span", "Struct", "Typed", "Unread", "kind_of", "read"]
 
 _HOUR = 3_600_000_000
+_MINUTE = 60_000_000
 _UTC = ("UTC", "Etc/UTC", "GMT", "Z")
 _LOCAL = pa.timestamp("us")
 _KINDS: Mapping[str, pa.DataType] = {
@@ -130,11 +131,12 @@ def read(node: SparkNode, scope: ColumnScope) -> Typed:
             return read(of.children[2 * place + 1], scope)
         if of.name == "AttributeReference" and of.number in scope.structs:
             return scope.structs[of.number].field(place)
-    operands = [read(child, scope) for child in node.children]
+    counted = _in_minute(node)
+    operands = [read(child, scope) for child in (node if counted is None else counted).children]
     try:
         if node.name == "Literal":
             return _literal(node)
-        handler = _HANDLERS.get(node.name)
+        handler = _HANDLERS.get(node.name) if counted is None else _micros_of_minute
         _only(handler is not None)
         assert handler is not None
         found = handler(node, operands)
@@ -478,7 +480,32 @@ def _plus_interval(node: SparkNode, operands: Sequence[Typed]) -> Typed:
     _only(value.kind == INSTANT and _is_utc(node) and length.kind == pa.duration("us"))
     (least, most), (shortest, longest) = map(_span, operands)
     span = _within((least + shortest, most + longest), INSTANT)
-    return _over(computed_functions.later, operands, INSTANT, *span)
+    return _over(partial(computed_functions.later, INSTANT), operands, INSTANT, *span)
+
+
+def _plus_units(node: SparkNode, operands: Sequence[Typed]) -> Typed:
+    """``timestampadd`` of microseconds to a time without a zone, in which days and hours are all alike."""
+    count, value = operands
+    _only(node.fields["unit"] == "MICROSECOND" and value.kind == _LOCAL and count.kind == pa.int64())
+    span = _within(_sums(_span(value), _span(count)), _LOCAL)
+    return _over(partial(computed_functions.later, _LOCAL), [value, count], _LOCAL, *span)
+
+
+def _in_minute(node: SparkNode) -> SparkNode | None:
+    """The seconds of which an expression has the microseconds, ``CAST(seconds * 1000000 AS BIGINT)``."""
+    if node.name != "Cast" or node.fields["dataType"] != "long" or node.children[0].name != "Multiply":
+        return None
+    seconds, factor = node.children[0].children
+    is_million = factor.name == "Literal" and factor.fields["value"] == "1000000"
+    return seconds if is_million and seconds.name == "SecondWithFraction" else None
+
+
+def _micros_of_minute(_: SparkNode, operands: Sequence[Typed]) -> Typed:
+    (value,) = operands
+    _only(value.kind == _LOCAL)
+    span = (0, _MINUTE - 1)
+    found = _over(partial(computed_functions.of_day, 1, _MINUTE), operands, pa.int32(), span)
+    return _over(partial(computed_functions.to_type, pa.int64()), [found], pa.int64(), span)
 
 
 def _converted(old: pa.DataType, new: pa.DataType) -> _Handler:
@@ -566,12 +593,14 @@ _HANDLERS: Mapping[str, _Handler] = {
     "Hour": _part(_HOUR, 24),
     "Minute": _part(_HOUR // 60, 60),
     "Second": _part(_HOUR // 3600, 60),
+    "UnixDate": _converted(pa.date32(), pa.int32()),
     "Year": _of_calendar(pc.year, (1, 9999)),
     "Quarter": _of_calendar(pc.quarter, (1, 4)),
     "Month": _of_calendar(pc.month, (1, 12)),
     "DayOfMonth": _of_calendar(pc.day, (1, 31)),
     "DayOfYear": _of_calendar(pc.day_of_year, (1, 366)),
     "DateFormatClass": _formatted,
+    "TimestampAdd": _plus_units,
     "TimestampAddInterval": _plus_interval,
     "TimeAdd": _plus_interval,  # the same in Spark 4.0
     "GetStructField": _field,
