@@ -480,6 +480,7 @@ class Session:
                 )
                 malformed_lines.createOrReplaceTempView(f"{name}_malformed")
         else:
+            frame = self._frame(name, source)
             if rowtime is None:
                 raise UsageError(
                     f"stream {name} has no rowtime",
@@ -489,7 +490,6 @@ class Session:
             log_columns = TableLog(
                 rowtime, known, ptime, producer, bound, on_late, watermark, punctuation=punctuation
             )
-            frame = self._frame(name, source)
             if frame.isStreaming and watermark is not None:
                 raise UsageError(
                     f"stream {name} is live, and has no column of watermarks",
