@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -15,6 +16,7 @@ from windrow.errors import UsageError
 from windrow.relation import Changes, Relation
 from windrow.spark.gateway import Gateway
 from windrow.spark.live import LivePlan, LiveQuery, streaming, streaming_late
+from windrow.spark.live.reports.rows_set_aside import LATE_FOR_GROUP, SetAside, counted_late
 from windrow.spark.logs.session_streams import LATE, Stream
 from windrow.spark.recorded.emission import Emitted
 from windrow.spark.relations.changelog import changelog
@@ -171,6 +173,13 @@ class TimeVaryingRelation(Relation):
         with self._gateway.translated():
             streams = self._query.streams_with_late()
         return _late(self._gateway, streams, streams[0].scale)
+
+    def late_for_groups(self, most: int = 3) -> tuple[SetAside, ...]:
+        """How many rows of which streams are late for a group, and `most` of each stream."""
+        with self._gateway.translated():
+            late = [stream.own_late() for stream in self._query.streams_late_for_groups()]
+            found = [one for rows in late if rows is not None for one in counted_late(rows, most)]
+        return tuple(replace(one, reason=LATE_FOR_GROUP) for one in found)
 
     def __repr__(self) -> str:
         columns = ", ".join(f"{field.name}: {field.dataType.simpleString()}" for field in self.schema)

@@ -10,7 +10,9 @@ from typing import Any, Literal, TypeGuard
 
 import pandas as pd
 import pyarrow as pa
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from windrow.algebra.names import POSITIONAL
 from windrow.algebra.rewriting.folded import folded
@@ -76,6 +78,12 @@ class Session:
     ) -> None:
         known = ("batch", "reference")
         refuse_unknown(f"execution mode {execution!r}", execution, known, "UNKNOWN_EXECUTION")
+        if spark is not None and not isinstance(getattr(spark, "version", None), str):
+            raise UsageError(
+                f"{spark!r:.60} is no SparkSession",
+                condition="INVALID_ARGUMENT",
+                hint="pass SparkSession.builder.getOrCreate(), or nothing for a local session of Windrow's",
+            )
         self.spark = spark if spark is not None else local_session()
         self.execution: Execution = execution
         self.dialect = None if dialect is None else check_dialect(dialect)
@@ -472,6 +480,7 @@ class Session:
                 )
                 malformed_lines.createOrReplaceTempView(f"{name}_malformed")
         else:
+            frame = self._frame(name, source)
             if rowtime is None:
                 raise UsageError(
                     f"stream {name} has no rowtime",
@@ -481,7 +490,6 @@ class Session:
             log_columns = TableLog(
                 rowtime, known, ptime, producer, bound, on_late, watermark, punctuation=punctuation
             )
-            frame = self._frame(name, source)
             if frame.isStreaming and watermark is not None:
                 raise UsageError(
                     f"stream {name} is live, and has no column of watermarks",
@@ -563,7 +571,7 @@ class Session:
         return tuple(one for rows in late if rows is not None for one in counted_late(rows, most))
 
     def _gateway(self, args: Sequence[Any], params: Mapping[str, Any]) -> Gateway:
-        _refuse_long_integers([*enumerate(args, 1), *params.items()])
+        _refuse_no_values([*enumerate(args, 1), *params.items()])
         named = {f"{POSITIONAL}{number}": value for number, value in enumerate(args)}
         return Gateway(self.spark, {**named, **params}, self.dialect)
 
@@ -574,7 +582,7 @@ def _is_named_stream(source: object) -> TypeGuard[str | Path]:
 
 
 def _check_name(name: str) -> None:
-    if not _NAME.fullmatch(name):
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise UsageError(
             f"table name {name!r} is not an identifier",
             condition="INVALID_NAME",
@@ -582,8 +590,8 @@ def _check_name(name: str) -> None:
         )
 
 
-def _refuse_long_integers(parameters: Sequence[tuple[int | str, Any]]) -> None:
-    """Refuse integers that no type of Spark can represent."""
+def _refuse_no_values(parameters: Sequence[tuple[int | str, Any]]) -> None:
+    """Refuse what no type of Spark can represent."""
     for name, value in parameters:
         if isinstance(value, int) and not -(2**63) <= value < 2**63:
             raise UsageError(
@@ -591,6 +599,15 @@ def _refuse_long_integers(parameters: Sequence[tuple[int | str, Any]]) -> None:
                 condition="INVALID_ARGUMENT",
                 hint="pass a decimal.Decimal",
             )
+        if not isinstance(value, str | int | float | None):
+            try:
+                F.lit(value)
+            except (AttributeError, TypeError, PySparkException) as error:
+                raise UsageError(
+                    f"parameter {name} is a {type(value).__name__}, and Spark has no such values",
+                    condition="INVALID_ARGUMENT",
+                    hint="pass a number, text, date, time or list, such as str(value)",
+                ) from error
 
 
 def _refuse_no_text(text: object) -> None:

@@ -97,6 +97,22 @@ SELECT ts FROM s [RANGE UNBOUNDED] WHERE ts > 5"""
     assert done.stdout.split()[2:] == ["n", "4"]
 
 
+def test_rows_that_are_late_for_a_group_are_shown_beside_their_query(invoke, tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("n,ts,upto\n1,10,\n2,,20\n3,15,\n4,21,\n5,12,30\n6,29,\n")
+    made = f"CREATE STREAM s (ROWTIME ts INT UNIT SECONDS, PTIME n INT, WATERMARK upto INT) FROM '{path}'"
+    counts = "SELECT wend, COUNT(*) AS c FROM TUMBLE(TABLE s, DESCRIPTOR(ts), 10) GROUP BY wend"
+    late = [
+        "3 late rows of s, whose groups were complete; relation.late in Python gives all",
+        '  {"ts":12,"n":5}, rowtime 12, bound 20',
+        '  {"ts":15,"n":3}, rowtime 15, bound 20',
+        '  {"ts":29,"n":6}, rowtime 29, bound 30',
+    ]
+    for emission in ("", " EMIT STREAM AFTER WATERMARK", " EMIT STREAM AS op"):
+        done = invoke("run", "-c", f"{made}; {counts}{emission}; SELECT ts FROM s EMIT STREAM", "-f", "csv")
+        assert done.stderr.splitlines() == late, emission
+
+
 def test_late_rows_of_a_named_stream_and_quarantined_ones_are_shown(invoke, tmp_path):
     script = f"""CREATE STREAM s (ROWTIME ts TIMESTAMP, v INT) LOCATION '{tmp_path / "s"}' FUTURE 1 DAY;
 INSERT INTO s VALUES ('2020-01-01 09:30:00', 1);

@@ -266,7 +266,7 @@ def test_dataframes_relations_and_files_are_registered_under_a_name(session, df,
         session.spark.catalog.dropTempView("named")
 
 
-@pytest.mark.parametrize("name", ["a b", "", "1a", "a.b", "a;b", "`a`"])
+@pytest.mark.parametrize("name", ["a b", "", "1a", "a.b", "a;b", "`a`", None, 1])
 def test_a_name_for_a_table_is_an_identifier(session, df, name):
     with pytest.raises(UsageError) as caught:
         session.register(name, df)
@@ -277,6 +277,30 @@ def test_positional_and_named_parameters_do_not_mix(session):
     with pytest.raises(UsageError) as caught:
         session.sql("SELECT ?, :a", 1, a=2)
     assert (caught.value.condition, caught.value.sqlstate) == ("MIXED_PARAMETERS", "22023")
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda session: session.sql("SELECT ?", object()), "parameter 1 is a object"),
+        (lambda session: session.sql("SELECT :a", a={1, 2}), "parameter a is a set"),
+        (lambda _: windrow.Session("local[1]"), "'local[1]' is no SparkSession"),
+        (lambda session: windowed(session, when=5), "start: 5 is neither SQL nor a Column"),
+        (lambda session: windowed(session, select=["s.id", 5]), "select[1]: 5 is neither SQL nor a Column"),
+        (lambda session: windowed(session, partition_by=5), "partition_by: 5 is neither SQL nor a Column"),
+        (lambda session: windowed(session, order_by=None), "order_by: None is neither SQL nor a Column"),
+    ],
+)
+def test_arguments_that_spark_has_no_value_of_are_refused(session, call, message):
+    with pytest.raises(UsageError) as caught:
+        call(session)
+    assert (caught.value.condition, caught.value.message[: len(message)]) == ("INVALID_ARGUMENT", message)
+
+
+def windowed(session, when=None, order_by="id", select=("s.id",), **options):
+    start = windrow.boundary("s", when=when)
+    rows = session.spark.range(3)
+    return windrow.window_by(rows, type="tumbling", order_by=order_by, start=start, select=select, **options)
 
 
 def test_an_unknown_execution_mode_is_refused(spark):

@@ -174,6 +174,7 @@ def test_a_view_keeps_the_length_that_it_was_made_with(session):
         ("«:n»", {"n": float("nan")}, "INVALID_WINDOW_SIZE", "is no length"),
         ("«:n MINUTES»", {"n": MINUTES}, "INVALID_WINDOW_SIZE", "has its unit already"),
         ("«:n DAYS»", {"n": 2**62}, "INVALID_WINDOW_SIZE", "64 bits"),
+        ("«9223372036854775807»", {}, "INVALID_WINDOW_SIZE", "64 bits"),
         ("«2 * INTERVAL '1' YEAR»", {}, "INVALID_WINDOW_SIZE", "no fixed length"),
         ("«make_interval(0, 0, 0, 1)»", {}, "INVALID_WINDOW_SIZE", "no fixed length"),
         ("2 + «v»", {}, "NON_CONSTANT_LENGTH", "reads no column"),
@@ -232,3 +233,15 @@ def test_an_offset_of_a_navigation_is_a_whole_number(session, rows_):
         session.sql(NAVIGATED.format("LAST(A.v, :n)"), n=rows_).collect()
     assert found.value.condition == "INVALID_NAVIGATION"
     assert found.value.span is not None
+
+
+@pytest.mark.parametrize("number", ["0", "1 - 1"])
+def test_now_is_the_hint_where_a_window_may_stand_alone(session, number):
+    queries = {
+        "use [NOW] for rows of one instant": f"SELECT v FROM len [RANGE {number}]",
+        "give a longer one": f"SELECT wend FROM TUMBLE(TABLE len, DESCRIPTOR(ts), {number}) GROUP BY wend",
+    }
+    for hint, query in queries.items():
+        with pytest.raises(WindrowError) as caught:
+            session.sql(query)
+        assert (caught.value.condition, caught.value.hint) == ("INVALID_WINDOW_SIZE", hint)

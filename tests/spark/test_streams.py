@@ -155,6 +155,11 @@ def test_rowtimes_too_large_for_the_clock(spark, session):
     assert refused(session, "SELECT * FROM s [RANGE 1 SECOND]")[0] == "ROWTIME_OVERFLOW"
 
 
+def test_a_stream_of_a_path_that_is_not_there_says_so(session, tmp_path):
+    with pytest.raises(WindrowError, match="PATH_NOT_FOUND"):
+        session.stream("nowhere", tmp_path / "nowhere")
+
+
 def test_mistakes_in_making_a_stream(spark, session):
     spark.catalog.dropTempView("s")  # of other tests
     spark.sql("SELECT 1 AS a, 'x' AS b").createOrReplaceTempView("o")

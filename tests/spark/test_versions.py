@@ -178,6 +178,24 @@ def test_a_stream_is_read_as_of_a_time_directly_after_its_name(session, time, ar
     assert sorted(session.sql(PAST.format(f"{clause} AS r", ";"), *args).collect()) == sorted(then)
 
 
+def test_before_the_first_entry_no_row_is_there(session):
+    assert session.sql("SELECT COUNT(*) FROM rates FOR SYSTEM_TIME AS OF -5").collect() == [(0,)]
+
+
+@pytest.mark.parametrize("relation", ["rates [RANGE 5] {}", "rates {} [RANGE 5]", "rates {} [RANGE 5] AS r"])
+def test_a_window_in_brackets_is_not_as_of_a_processing_time(session, relation):
+    clause = "FOR SYSTEM_TIME AS OF 3"
+    with refused("MIXED_CLOCKS") as caught:
+        session.sql(f"SELECT COUNT(*) FROM {relation.format(clause)}")
+    assert caught.value.getQueryContext()[0].fragment() == clause
+
+
+def test_null_is_no_instant_of_a_relation(session):
+    with refused("INVALID_INSTANT") as caught:
+        session.sql("SELECT COUNT(*) FROM rates FOR SYSTEM_TIME AS OF NULL")
+    assert caught.value.getQueryContext()[0].fragment() == "NULL"
+
+
 @pytest.mark.parametrize("time", ["TIMESTAMP '2024-01-01 00:00:00'", "DATE '2024-01-01'", "1.5", "NULL"])
 def test_no_time_is_an_instant_where_processing_times_are_numbers(session, time):
     query = PAST.format("", f" AS OF SYSTEM TIME {time}")

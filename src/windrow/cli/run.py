@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from windrow.relation import Relation
     from windrow.session import Session
+    from windrow.spark.live.reports.rows_set_aside import SetAside
 
 __all__ = [
     "Output",
@@ -122,12 +123,15 @@ def run_script(
     with Progress() as progress:
         progress.begin("starting Spark")
         session = open_session(options, factory)
+        from windrow.relation_kinds import TimeVaryingRelation
+
         opened(session)
         params = values(session.spark, options.params)
         for statement in statements:
             progress.begin("running", session.spark)
             with at_its_place(statement, options):
-                relation = output.view.of(session.sql(statement.padded, **params), statement)
+                result = session.sql(statement.padded, **params)
+                relation = output.view.of(result, statement)
                 if statement is last and output.path is not None:
                     write_rows(relation, statement, output, output.path, progress)
                 elif relation.df.columns and not statement.is_silent:
@@ -135,10 +139,16 @@ def run_script(
                 if statement is last and output.picture is not None:
                     progress.begin("drawing", session.spark)
                     draw_picture(relation, output.picture)
+                for_groups = result.late_for_groups() if isinstance(result, TimeVaryingRelation) else ()
             progress.pause()
-        for found in session.set_aside():
-            for line in lines_of(found):
-                errors_console().print(line, style="dim", markup=False)
+            _tell(for_groups)
+        _tell(session.set_aside())
+
+
+def _tell(found: Sequence[SetAside]) -> None:
+    for one in found:
+        for line in lines_of(one):
+            errors_console().print(line, style="dim", markup=False)
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from windrow.cli.output.terminal import printable
-from windrow.spark.live.reports.rows_set_aside import SetAside
+from windrow.spark.live.reports.rows_set_aside import LATE_FOR_GROUP, SetAside
 
 __all__ = ["lines_of"]
 
@@ -15,10 +15,11 @@ _WHY = {
     "watermark": "late {rows} of {stream}, below the watermark",
     "bound": "late {rows} of {stream}, below a bound",
     "punctuation": "late {rows} of {stream}, closed by punctuation",
+    LATE_FOR_GROUP: "late {rows} of {stream}, whose groups were complete",
     "future": "quarantined {rows} of {stream}, too far ahead of processing time",
     "future bound": "quarantined {bounds} of {stream}, too far ahead of processing time",
 }
-"""By the reasons of `windrow.streams.entries.REASONS`."""
+"""By the reasons of `windrow.streams.entries.REASONS`, and that of rows late for groups."""
 
 
 def lines_of(found: SetAside, query: str | None = None) -> Iterator[str]:
@@ -40,7 +41,9 @@ def lines_of(found: SetAside, query: str | None = None) -> Iterator[str]:
     >>> next(lines_of(found))
     '2 late rows of trades, below a bound; SELECT * FROM trades_late gives all'
     """
-    if query is None:
+    if found.reason == LATE_FOR_GROUP:
+        yield f"{found.count:,} {_why(found)}; relation.late in Python gives all"
+    elif query is None:
         yield f"{found.count:,} {_why(found)}; SELECT * FROM {found.stream}_late gives all"
     else:
         yield f"{query}: {found.count:,} {_why(found)}; {_where(found)}"

@@ -61,6 +61,57 @@ def create_named(gateway: Gateway, catalog: Catalog, tokens: TokenList, create: 
         ``STREAM_ALREADY_EXISTS``, ``STREAM_DIFFERS``, ``UNSUPPORTED_CLAUSE``, and those of
         :meth:`windrow.streams.NamedStream.create`.
     """
+    declared = _declared(gateway, tokens, create)
+    columns, rowtime, folder = declared.columns, declared.rowtime, _folder(gateway, tokens, create)
+    if gateway.plan_only:
+        return f"stream {create.name}({', '.join(columns.names)}) in {folder}"
+    if not create.replace:
+        refuse_taken(gateway, catalog, create.name)
+    place = tokens.span(create.location, create.location + 1) if create.location is not None else None
+    try:
+        if create.keep and (folder / "stream.json").exists():
+            stream = NamedStream.open(folder)
+            declared.refuse_another(tokens, create, stream.definition)
+        else:
+            stream = NamedStream.create(
+                folder,
+                columns,
+                rowtime.name,
+                unit=rowtime.unit,
+                ordering=declared.ordering,
+                idle=declared.idle,
+                domain=declared.domain,
+                schemes=declared.schemes,
+                future=declared.future,
+            )
+    except WindrowError as error:
+        if error.span is None:
+            error.sql, error.span = (tokens.sql, place) if place is not None else (None, None)
+        raise
+    remember_named(gateway, catalog, create.name, stream)
+    return f"stream {create.name}"
+
+
+@dataclass(frozen=True)
+class _Declared:
+    """What CREATE STREAM says of a named stream."""
+
+    columns: pa.Schema
+    rowtime: DeclaredColumn
+    ordering: Ordering | None
+    idle: float | None
+    future: float | None
+    domain: Sequence[Pattern]
+    schemes: Sequence[Scheme]
+
+    def refuse_another(self, tokens: TokenList, create: CreateStream, found: Definition) -> None:
+        """Refuse a stream that is there and is not as it is declared."""
+        _refuse_another(tokens, create, found, self.columns, self.rowtime, self.ordering)
+        _refuse_another_future(tokens, create, found, self.future)
+        _refuse_other_promises(tokens, create, found, self.columns, self.domain, self.schemes)
+
+
+def _declared(gateway: Gateway, tokens: TokenList, create: CreateStream) -> _Declared:
     (rowtime,) = (column for column in create.columns if column.is_rowtime)
     for column in create.columns:
         if column.part and not column.is_rowtime:
@@ -71,41 +122,53 @@ def create_named(gateway: Gateway, catalog: Catalog, tokens: TokenList, create: 
                 span=tokens.span(*column.tokens),
                 hint="its log records when rows come and from whom; PUNCTUATE promises bounds",
             )
-    folder = _folder(gateway, tokens, create)
     ordering, idle = _promises(gateway, tokens, create, rowtime)
     future = None if create.future is None else float(nanoseconds_of(gateway, tokens, create.future)) / 1e9
     columns = pa.schema([pa.field(column.name, _type(gateway, tokens, column)) for column in create.columns])
-    declared = _StreamRows(gateway, tokens, create.name, columns)
-    domain, schemes = declared.domain(create), declared.schemes(create)
-    if gateway.plan_only:
-        return f"stream {create.name}({', '.join(columns.names)}) in {folder}"
-    if not create.replace:
-        refuse_taken(gateway, catalog, create.name)
-    place = tokens.span(create.location, create.location + 1) if create.location is not None else None
-    try:
-        if create.keep and (folder / "stream.json").exists():
-            stream = NamedStream.open(folder)
-            _refuse_another(tokens, create, stream.definition, columns, rowtime, ordering)
-            _refuse_another_future(tokens, create, stream.definition, future)
-            _refuse_other_promises(tokens, create, stream.definition, columns, domain, schemes)
-        else:
-            stream = NamedStream.create(
-                folder,
-                columns,
-                rowtime.name,
-                unit=rowtime.unit,
-                ordering=ordering,
-                idle=idle,
-                domain=domain,
-                schemes=schemes,
-                future=future,
-            )
-    except WindrowError as error:
-        if error.span is None:
-            error.sql, error.span = (tokens.sql, place) if place is not None else (None, None)
-        raise
-    remember_named(gateway, catalog, create.name, stream)
-    return f"stream {create.name}"
+    rows = _StreamRows(gateway, tokens, create.name, columns)
+    return _Declared(columns, rowtime, ordering, idle, future, rows.domain(create), rows.schemes(create))
+
+
+def refuse_other_stream(gateway: Gateway, catalog: Catalog, tokens: TokenList, create: CreateStream) -> None:
+    """Refuse CREATE STREAM IF NOT EXISTS where the session's stream of this name is not as it is declared.
+
+    Raises
+    ------
+    AnalysisError
+        ``STREAM_DIFFERS``.
+    """
+    named = catalog.named.get(create.name.lower())
+    if named is None:
+        return
+    _declared(gateway, tokens, create).refuse_another(tokens, create, named.stream.definition)
+    folder = named.stream.folder
+    if create.location is not None and _folder(gateway, tokens, create).resolve() != folder.resolve():
+        raise AnalysisError(
+            f"stream {create.name} is in the folder {folder}",
+            condition="STREAM_DIFFERS",
+            sql=tokens.sql,
+            span=tokens[create.location].span,
+            hint=f"choose another name, or DROP STREAM {create.name} first, which leaves its folder alone",
+        )
+
+
+def refuse_changed_rows(catalog: Catalog, tokens: TokenList, start: int) -> None:
+    """Refuse DELETE, UPDATE, MERGE and TRUNCATE of a stream.
+
+    Raises
+    ------
+    NotSupportedError
+        ``UNSUPPORTED_STATEMENT``.
+    """
+    words = {"DELETE": "FROM", "MERGE": "INTO", "TRUNCATE": "TABLE", "UPDATE": None}
+    if tokens.word(start) not in words:
+        return
+    follows = words[tokens.word(start)]
+    at = start + 1 + (follows is not None)
+    is_one = follows is None or tokens.word(start + 1) == follows
+    if is_one and tokens.is_name(at) and tokens[at].name.lower() in catalog.streams:
+        hint = "INSERT INTO adds rows; a new stream has a folder of its own"
+        raise unsupported_statement(tokens, start, "changing the rows of a stream", hint)
 
 
 def _refuse_other_promises(

@@ -35,7 +35,13 @@ from windrow.spark.recorded.continuous_queries import Runner
 from windrow.spark.relations.time_varying_relation import TimeVarying
 from windrow.spark.scan.file_sources import read_table
 from windrow.statements.clauses_over_streams import declare_clauses
-from windrow.statements.named_streams import create_named, insert, punctuate
+from windrow.statements.named_streams import (
+    create_named,
+    insert,
+    punctuate,
+    refuse_changed_rows,
+    refuse_other_stream,
+)
 from windrow.statements.naming import (
     forget,
     is_free,
@@ -103,10 +109,15 @@ def run_continuous(context: StatementContext) -> Relation | None:
     is_explained = gateway.plan_only
     refresh(gateway, catalog, execution)
     create = parse_create_stream(tokens, start, stop)
+    if create is not None and create.name.lower() in catalog.names:
+        if gateway.reopens:
+            return no_rows(gateway)
+        if create.keep:
+            if create.source is None:
+                refuse_other_stream(gateway, catalog, tokens, create)
+            return no_rows(gateway)
     if create is not None and gateway.reopens:
         create = replace(create, keep=True)
-    if create is not None and create.keep and create.name.lower() in catalog.names:
-        return no_rows(gateway)
     if create is not None and create.source is None:
         plan = create_named(gateway, catalog, tokens, create)
         return as_plan(gateway, plan) if gateway.plan_only else no_rows(gateway)
@@ -124,6 +135,7 @@ def run_continuous(context: StatementContext) -> Relation | None:
     punctuated = punctuate(gateway, catalog, tokens, start, stop)
     if punctuated is not None:
         return as_plan(gateway, punctuated) if gateway.plan_only else no_rows(gateway)
+    refuse_changed_rows(catalog, tokens, start)
     inserted = insert(gateway, catalog, tokens, (start, stop), run_query)
     if inserted is not None:
         return inserted

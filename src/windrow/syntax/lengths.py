@@ -21,7 +21,10 @@ from windrow.errors import ParseError, did_you_mean
 from windrow.syntax.nodes import Range
 from windrow.syntax.tokens import TokenKind, TokenList
 
-__all__ = ["LENGTH_UNITS", "TIME_UNITS", "Length", "LengthReader", "begins_length", "interval_of"]
+__all__ = [
+    "LENGTH_UNITS", "TIME_UNITS", "Length", "LengthReader", "begins_length", "interval_of",
+    "stands_in_window",
+]  # fmt: skip
 
 TIME_UNITS = {
     "DAY": 86_400_000_000_000,
@@ -97,6 +100,14 @@ class Length:
         return int(self.number)
 
 
+def stands_in_window(tokens: TokenList, at: int) -> bool:
+    """Whether a token is of a window in brackets."""
+    while (at := tokens.parent[at]) >= 0:
+        if tokens.is_symbol(at, "["):
+            return True
+    return False
+
+
 class LengthReader:
     """Reads the length that begins at a token.
 
@@ -147,7 +158,8 @@ class LengthReader:
         if tokens[start].kind is TokenKind.NUMBER and not self._is_operator(start + 1):
             found = self._number(least)
             if least is not None and found.number is not None and found.number < least and found.number <= 0:
-                hint = "use [NOW] for rows of one instant"
+                of_window = stands_in_window(tokens, start)
+                hint = "use [NOW] for rows of one instant" if of_window else "give a longer one"
                 raise self.wrong("a length of time must be greater than zero", start, hint)
             return found
         intervals = [at for at in tokens.level(start, stop) if self._interval_end(at) == stop]

@@ -7,7 +7,7 @@ argument at fault.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -27,8 +27,8 @@ from windrow.syntax.sqltext import quoted
 from windrow.syntax.tokens import tokenize
 
 __all__ = [
-    "ClauseArguments", "Expression", "Items", "Rows", "as_name", "as_sql", "check_rows", "name_in_from",
-    "named_item", "numbered", "order_item", "refuse_direction", "run",
+    "ClauseArguments", "Expression", "Items", "Rows", "as_name", "as_sql", "check_rows", "expression",
+    "name_in_from", "named_item", "numbered", "order_item", "refuse_direction", "run",
 ]  # fmt: skip
 
 _INPUT = "__input"
@@ -152,9 +152,27 @@ def _run(
 
 def numbered(items: Items, argument: str) -> list[tuple[Expression, str]]:
     """The items, each with its name in errors."""
-    if isinstance(items, str | Column):
-        return [(items, argument)]
-    return [(item, f"{argument}[{number}]") for number, item in enumerate(items)]
+    if isinstance(items, str | Column) or not isinstance(items, Iterable):
+        return [(expression(items, argument), argument)]
+    names = ((item, f"{argument}[{number}]") for number, item in enumerate(items))
+    return [(expression(item, name), name) for item, name in names]
+
+
+def expression(item: object, argument: str) -> Expression:
+    """An argument that is SQL or a Column.
+
+    Raises
+    ------
+    UsageError
+        ``INVALID_ARGUMENT`` for anything else.
+    """
+    if isinstance(item, str | Column):
+        return item
+    raise UsageError(
+        f"{argument}: {item!r:.60} is neither SQL nor a Column",
+        condition="INVALID_ARGUMENT",
+        hint="write it as text, such as 'val < 25', or with pyspark.sql.functions",
+    )
 
 
 _FIRST = "add it to the rows first, df.withColumn('x', …), and read x"
@@ -168,6 +186,7 @@ def as_sql(item: Expression, argument: str, hint: str = _FIRST) -> str:
     UsageError
         ``INVALID_ARGUMENT`` for a Column that is no SQL.
     """
+    item = expression(item, argument)
     text = item if isinstance(item, str) else column_text(item)
     if not isinstance(text, str):
         raise UsageError(
@@ -201,7 +220,7 @@ def refuse_direction(keys: Items) -> None:
     UsageError
         ``INVALID_ARGUMENT``.
     """
-    if any(not isinstance(item, str) and sort_order(item)[1] for item, _ in numbered(keys, "")):
+    if any(not isinstance(item, str) and sort_order(item)[1] for item, _ in numbered(keys, "partition_by")):
         raise UsageError(
             "partition_by has a Column with a direction",
             condition="INVALID_ARGUMENT",

@@ -28,6 +28,7 @@ from windrow.without_sql.clause_arguments import (
     as_name,
     as_sql,
     check_rows,
+    expression,
     name_in_from,
     named_item,
     numbered,
@@ -207,6 +208,7 @@ class _Opaque:
         words = [f"{word} {as_name(name)}" for word, name in named if name is not None]
         when = boundary.when
         if when is not None and not isinstance(when, str):
+            expression(when, side)
             refuse_changing_column(when)
             if column_text(when) is None and self.is_possible:
                 self.conditions[side] = when

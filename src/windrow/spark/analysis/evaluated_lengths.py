@@ -31,15 +31,15 @@ from windrow.algebra.rewriting.changing import refuse_changing
 from windrow.algebra.time_scale import TimeScale
 from windrow.errors import AnalysisError, WindrowError
 from windrow.spark.gateway import Gateway
-from windrow.syntax.lengths import LENGTH_UNITS, Length, interval_of
+from windrow.syntax.lengths import LENGTH_UNITS, Length, interval_of, stands_in_window
 from windrow.syntax.sqltext import Piece, SqlText
 from windrow.syntax.tokens import TokenList
 
 __all__ = ["nanoseconds_of", "ticks_of", "with_lengths"]
 
 _NUMBERS = (ByteType, ShortType, IntegerType, LongType, DecimalType, FloatType, DoubleType)
-_LONGEST = Decimal(2**63 - 1)
-"""So many microseconds or rows are counted at most."""
+_LONGEST = Decimal(2**62)
+"""So many microseconds or rows are counted at most: added to a rowtime as large, they are within 64 bits."""
 _SUBQUERIES = ("UNSUPPORTED_SUBQUERY_EXPRESSION", "INVALID_SUBQUERY_EXPRESSION")
 
 
@@ -138,7 +138,12 @@ def _amount(gateway: Gateway, tokens: TokenList, length: Length) -> _Amount:
     if least is not None and (value.value < 0 or (least > 0 and value.value == 0)):
         problem = "greater than zero" if least else "zero or greater"
         hint = _rows_from(length) if length.counts_rows else "give a longer one"
-        if least and not length.counts_rows and value.value == 0:
+        if (
+            least
+            and not length.counts_rows
+            and value.value == 0
+            and stands_in_window(tokens, length.value[0])
+        ):
             hint = "use [NOW] for rows of one instant"
         raise _invalid(tokens, length, f"{what} must be {problem}", hint)
     if abs(value.value) > _LONGEST * (1000 if value.is_time else 1):

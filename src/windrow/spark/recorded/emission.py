@@ -202,22 +202,27 @@ class Emitted:
         mark = known - F.lit((self.how.lateness or {}).get(name, 0))
         return F.when(F.col(ROWTIME) < mark, mark)
 
-    def streams_with_late(self) -> list[Stream]:
-        """The streams, whose late rows include those that are late for groups."""
+    def streams_late_for_groups(self) -> list[Stream]:
+        """The streams of which rows can be late for groups, with these as their late rows."""
         found = []
         for name, stream in self.streams.items():
-            late, own = self.late(name), stream.late
+            late = self.late(name)
             if late is not None:
-                columns = [
-                    *stream.columns,
-                    ROWTIME,
-                    *([SENDER] if SENDER in late.columns else []),
-                    VIOLATED_BOUND,
-                ]
+                sender = [SENDER] if SENDER in late.columns else []
+                columns = [*stream.columns, ROWTIME, *sender, VIOLATED_BOUND]
                 late = late.select(*map(quoted, columns), F.lit(REASONS[0]).alias(REASON))
-                if own is not None:
-                    own = own.withColumn(REASON, stream.why_late(own))
-                    late = own.unionByName(late, allowMissingColumns=True)
+                found.append(replace(stream, late=late))
+        return found
+
+    def streams_with_late(self) -> list[Stream]:
+        """The streams, whose late rows include those that are late for groups."""
+        for_groups = {stream.name: stream.late for stream in self.streams_late_for_groups()}
+        found = []
+        for stream in self.streams.values():
+            late, own = for_groups.get(stream.name), stream.late
+            if late is not None and own is not None:
+                own = own.withColumn(REASON, stream.why_late(own))
+                late = own.unionByName(late, allowMissingColumns=True)
             found.append(stream if late is None else replace(stream, late=late))
         return found
 

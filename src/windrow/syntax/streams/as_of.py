@@ -71,23 +71,47 @@ def pasts(tokens: TokenList, names: Collection[str]) -> list[Past]:
     >>> tokens = tokenize(f"SELECT * FROM a {of} 3 JOIN b {of} a.ts ON a.k = b.k")
     >>> [tokens.text(*past.time) for past in pasts(tokens, {"a", "b"})]
     ['3']
+
+    Raises
+    ------
+    NotSupportedError
+        ``MIXED_CLOCKS`` beside a window in brackets.
     """
     found = []
     for at in range(1, len(tokens) - len(_WORDS)):
         is_one = all(tokens.word(at + place) == word for place, word in enumerate(_WORDS))
-        if not is_one or not tokens[at - 1].is_name or not begins_relation(tokens, at - 1):
+        window = tokens.partner.get(at - 1) if tokens.is_symbol(at - 1, "]") else None
+        relation = (at if window is None else window) - 1
+        if not is_one or not tokens.is_name(relation) or not begins_relation(tokens, relation):
             continue
-        name, first = tokens[at - 1].name.lower(), at + len(_WORDS)
+        name, first = tokens[relation].name.lower(), at + len(_WORDS)
         after = _end_of_instant(tokens, first)
-        is_named = any(cte.name.lower() == name for cte in visible_ctes(tokens, at - 1))
-        if after is not None and name in names and not is_named:
-            found.append(Past(at - 1, (at, after), (first, after)))
+        is_named = any(cte.name.lower() == name for cte in visible_ctes(tokens, relation))
+        if after is None or name not in names or is_named:
+            continue
+        if window is not None or tokens.is_symbol(after, "["):
+            raise _two_clocks(tokens, (at, after))
+        found.append(Past(relation, (at, after), (first, after)))
     return found
+
+
+def _two_clocks(tokens: TokenList, clause: Range) -> NotSupportedError:
+    return NotSupportedError(
+        "a window in brackets beside FOR SYSTEM_TIME AS OF is not supported",
+        condition="MIXED_CLOCKS",
+        sql=tokens.sql,
+        span=tokens.span(*clause),
+        hint="windows vary by rowtime, not by processing time: leave one of both out; relation.at(instant)"
+        " has the rows as of a rowtime",
+    )
 
 
 def _end_of_instant(tokens: TokenList, first: int) -> int | None:
     """The token after a literal, a parameter, a call or brackets; None for a column, and what reads one."""
-    typed = first + (tokens.word(first) in ("TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ", "DATE"))
+    if tokens.word(first) == "NULL":
+        return first + 1
+    is_typed = tokens.word(first) in ("TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ", "DATE")
+    typed = first + (is_typed or tokens.is_symbol(first, "-") or tokens.is_symbol(first, "+"))
     if typed < len(tokens) and tokens[typed].kind in (TokenKind.STRING, TokenKind.NUMBER):
         return typed + 1
     if tokens.is_symbol(first, "?"):

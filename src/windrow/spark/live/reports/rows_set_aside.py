@@ -11,9 +11,11 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-__all__ = ["SetAside", "counted", "counted_late"]
+__all__ = ["LATE_FOR_GROUP", "SetAside", "counted", "counted_late"]
 
 _WHO = ("stream", "reason")
+LATE_FOR_GROUP = "group"
+"""The reason of rows of recorded streams below the watermark at which their groups were complete."""
 
 
 @dataclass(frozen=True)
