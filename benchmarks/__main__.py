@@ -113,7 +113,7 @@ def report_live(
     file: Annotated[Path, typer.Argument(help="What a run has written.", exists=True, dir_okay=False)],
     section: Annotated[str, typer.Option(help="Of the page: live, or nexmark.")] = "live",
 ) -> None:
-    """Write a run of live queries into docs/benchmarks.md, in place of the one there."""
+    """Write a run of live queries into benchmarks/figures.md, in place of the one there."""
     live_into_page(file, section=section)
     typer.echo(f"Written into {PAGE}")
 
@@ -121,9 +121,9 @@ def report_live(
 @app.command()
 def report(
     file: Annotated[Path, typer.Argument(help="What a run has written.", exists=True, dir_okay=False)],
-    section: Annotated[str, typer.Option(help="Of the page: results, or streams.")] = "results",
+    section: Annotated[str, typer.Option(help="Of the page: results, streams, or patterns.")] = "results",
 ) -> None:
-    """Write a run into docs/benchmarks.md, in place of the results there."""
+    """Write a run into benchmarks/figures.md, in place of the results there."""
     into_page(read(file), section=section)
     typer.echo(f"Written into {PAGE}")
 

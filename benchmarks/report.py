@@ -1,4 +1,4 @@
-"""A run as a table for the terminal, and as the section of results of docs/benchmarks.md."""
+"""A run as a table for the terminal, and as a section of `figures.md`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from benchmarks.results import Row, Run
 
 __all__ = ["PAGE", "into_page", "markdown", "table"]
 
-PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
+PAGE = Path(__file__).parent / "figures.md"
 _COLUMNS = ("query", "data", "rows", "of", "figure", "against", "its figure", "ratio", "target", "met")
 _NUMBERS = {"rows", "figure", "its figure", "ratio", "target"}
 

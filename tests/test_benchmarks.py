@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pyarrow as pa
@@ -188,6 +189,17 @@ def test_a_page_without_a_place_for_results_is_left_alone(tmp_path):
 def test_the_page_of_the_project_has_a_place_for_results():
     text = PAGE.read_text(encoding="utf-8")
     assert text.index("<!-- results: begin -->") < text.index("<!-- results: end -->")
+
+
+def test_what_the_documentation_says_was_measured():
+    docs = (PAGE.parents[1] / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    claimed = numbers("\n".join(line for line in docs.splitlines() if line.startswith("|")))
+    assert len(claimed) > 100
+    assert sorted(claimed - numbers(PAGE.read_text(encoding="utf-8"))) == []
+
+
+def numbers(text):
+    return set(re.findall(r"\d+(?:,\d{3})*(?:\.\d+)?", text))
 
 
 @pytest.mark.parametrize("full", [False, True])

@@ -1,4 +1,4 @@
-"""Figures of live queries, as a file and as a section of docs/benchmarks.md."""
+"""Figures of live queries, as a file and as a section of `figures.md`."""
 
 from __future__ import annotations
 
