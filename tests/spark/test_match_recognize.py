@@ -121,10 +121,10 @@ def test_a_recorded_stream_is_read_as_its_rows(session):
     session.stream("ticks", rows, rowtime="i", unit="second")
     query = pattern("A B", "B AS v <= PREV(v)", source="ticks", measures="A.v AS a, B.v AS b")
     assert sorted(map(tuple, session.sql(query).collect())) == [("a", 5, 3), ("b", 2, 2)]
-    windows = f"SELECT * FROM ticks [NOW], ({pattern('A', 'A AS v > 1')})"
+    beside = f"SELECT * FROM ticks [NOW], ({pattern('A', 'A AS v > 1', source='ticks')})"
     with pytest.raises(WindrowError) as raised:
-        session.sql(windows)
-    assert raised.value.condition == "UNSUPPORTED_STREAM"
+        session.sql(beside)
+    assert raised.value.condition == "STREAM_WHERE_RELATION_IS_NEEDED"
 
 
 def test_names_of_columns_are_matched_regardless_of_case(session):

@@ -55,6 +55,7 @@ def bind(
     clauses: bool = True,
     own: frozenset[str] = frozenset(),
     columns_of: ColumnsOf | None = None,
+    apart: Sequence[Range] = (),
 ) -> BoundStatement | None:
     """The algebra of one statement of a script, or None if no WINDOW BY and no MATCH_RECOGNIZE is in it.
 
@@ -73,6 +74,8 @@ def bind(
     columns_of
         The columns of a query over windows; with it, names without a relation may be columns of the query
         around a block.
+    apart
+        Stretches whose clauses stay in the text as they are written.
 
     Raises
     ------
@@ -80,6 +83,9 @@ def bind(
         ``MISSING_ORDER_BY`` for MATCH_RECOGNIZE without one over a query that reads streams.
     """
     binder = _Binder(tokens, rowtimes or {}, relations or {}, own, columns_of)
+    binder.islands = [
+        one for one in binder.islands if not any(_covers(inside, one.range) for inside in apart)
+    ]
     has_clause = any(statement[0] <= island.range[0] < statement[1] for island in binder.islands)
     if not has_clause and clauses:
         return None

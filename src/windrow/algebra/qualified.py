@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from windrow.algebra.names import QUALIFIED, of_relation
-from windrow.syntax.cql_clauses import alias_after, begins_relation
+from windrow.syntax.cql_clauses import alias_after, begins_relation, window_at
 from windrow.syntax.expression_nodes import Name
 from windrow.syntax.expressions import parse_expression
 from windrow.syntax.nodes import BlockText, Range
@@ -157,6 +157,8 @@ def _named(tokens: TokenList, at: int, stop: int) -> Iterable[str]:
         last = at
     at = tokens.partner.get(at, at) + 1
     if at < stop and tokens.is_symbol(at, "(") and last is not None:  # a function
+        at = tokens.partner[at] + 1
+    if at < stop and window_at(tokens, at):
         at = tokens.partner[at] + 1
     alias = alias_after(tokens, at, stop)
     if alias is not None:

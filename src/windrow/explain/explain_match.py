@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from windrow.explain.explain_text import one_line, order, section, text_of, without_keys
 from windrow.kernels.patterns.execution import is_row_only, parts_of, searches_at_once
@@ -16,10 +16,12 @@ __all__ = ["explain_match"]
 Lines = Iterator[tuple[str, str]]
 
 
-def explain_match(number: int, item: BoundMatch, names: dict[str, str]) -> str:
-    """The section of one clause."""
+def explain_match(
+    number: int, item: BoundMatch, names: dict[str, str], more: Iterable[tuple[str, str]] = ()
+) -> str:
+    """The section of one clause, with further lines."""
     title = "MATCH_RECOGNIZE" if item.match.clause.frame is None else "WINDOW WITH A PATTERN"
-    return section(f"{number} {title}", [*_clause(item, names), *_plan(item, names)])
+    return section(f"{number} {title}", [*_clause(item, names), *_plan(item, names), *more])
 
 
 def _clause(item: BoundMatch, names: dict[str, str]) -> Lines:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from windrow.algebra.bound_statement import BoundStatement
 from windrow.algebra.continuous import ChangelogOf, Continuous, StreamQuery, WindowedStream
@@ -21,7 +21,7 @@ from windrow.spark.clauses.matching import BoundMatch
 from windrow.spark.gateway import Gateway
 from windrow.spark.relations.aggregates_of_plan import kernel_aggregates
 
-__all__ = ["explain", "explain_continuous"]
+__all__ = ["explain", "explain_clause", "explain_continuous"]
 
 _IN_PART = "a part by Spark, over pieces of time"
 _INTERNAL = re.compile(r"\b__(?=[pohamd]\d+\b|aggregate\d+\b)|\b__of_|\b__twin\d+_")
@@ -43,7 +43,9 @@ def explain(statement: BoundStatement, bound: tuple[Bound, ...]) -> str:
     return _INTERNAL.sub("", "\n\n".join(parts))
 
 
-def _window(number: int, item: BoundWindow, names: dict[str, str]) -> str:
+def _window(
+    number: int, item: BoundWindow, names: dict[str, str], more: Iterable[tuple[str, str]] = ()
+) -> str:
     window, draft = item.window, item.draft
     lines = [
         ("rows", one_line(without_keys(window.rows), names)),
@@ -87,6 +89,7 @@ def _window(number: int, item: BoundWindow, names: dict[str, str]) -> str:
     lines += zip(("reads", ""), item.reads, strict=False)
     lines.append(("exchange", _exchange(item)))
     lines += [("", text) for text in _after_exchange(item)]
+    lines += more
     return section(f"{number} WINDOW BY {window.name}", lines)
 
 
@@ -132,6 +135,17 @@ def _after_exchange(item: BoundWindow) -> list[str]:
     if item.window.tumbling and item.window.label is not None:
         return []
     return ["a long partition in slices, by ranges of the first order key"]
+
+
+def explain_clause(bound: Bound, how: str) -> str:
+    """The section of a clause in a query over windows of time, and how it is evaluated in time."""
+    more = [("over time", how)]
+    match bound:
+        case BoundMatch():
+            text = explain_match(1, bound, {}, more)
+        case BoundWindow():
+            text = _window(1, bound, {}, more)
+    return _INTERNAL.sub("", text).removeprefix("1 ")
 
 
 def explain_continuous(gateway: Gateway, query: Continuous, plans: Mapping[Span, Node]) -> str:

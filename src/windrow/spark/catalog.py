@@ -11,12 +11,14 @@ from pyspark.sql import DataFrame
 from windrow.spark.logs.session_streams import Stream
 
 if TYPE_CHECKING:
-    from windrow.algebra.continuous import Continuous, Reader
+    from windrow.algebra.continuous import Continuous, Query, Reader
+    from windrow.algebra.match_node import Match
+    from windrow.algebra.window_node import Window
     from windrow.spark.logs.clause_view import ClauseView
     from windrow.spark.logs.named_in_session import NamedStreamEntry
     from windrow.spark.relations.time_varying_relation import TimeVarying
 
-__all__ = ["Catalog", "CatalogDefinition"]
+__all__ = ["Catalog", "CatalogDefinition", "ClauseDefinition"]
 
 
 @dataclass(frozen=True)
@@ -28,16 +30,27 @@ class CatalogDefinition:
     names: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class ClauseDefinition:
+    """WINDOW BY or MATCH_RECOGNIZE over a relation that varies: the query of its rows, and the clause."""
+
+    reader: Reader
+    query: Query
+    clause: Window | Match
+
+
 @dataclass
 class Catalog:
-    """The streams and varying relations of a session, what views are, which streams are views of windows and
-    matches, which are named ones, the user's table functions, the queries of views over recorded streams, and
-    of those that put rows of whole streams together, by their names in lower case.
+    """The streams and varying relations of a session, what views are, which relations are clauses over
+    windows of time, which streams are views of windows and matches, which are named ones, the user's table
+    functions, the queries of views over recorded streams, and of those that put rows of whole streams
+    together, by their names in lower case.
     """
 
     streams: dict[str, Stream] = field(default_factory=dict)
     relations: dict[str, TimeVarying] = field(default_factory=dict)
     definitions: dict[str, CatalogDefinition] = field(default_factory=dict)
+    clauses: dict[str, ClauseDefinition] = field(default_factory=dict)
     sequences: dict[str, ClauseView] = field(default_factory=dict)
     named: dict[str, NamedStreamEntry] = field(default_factory=dict)
     functions: dict[str, Callable[..., DataFrame]] = field(default_factory=dict)
@@ -62,6 +75,7 @@ class Catalog:
         self.streams.pop(name.lower(), None)
         self.relations.pop(name.lower(), None)
         self.definitions.pop(name.lower(), None)
+        self.clauses.pop(name.lower(), None)
         self.sequences.pop(name.lower(), None)
         self.texts.pop(name.lower(), None)
         self.gathered.pop(name.lower(), None)

@@ -17,7 +17,7 @@ from windrow.algebra.rewriting.nested_streams import may_nest_streams
 from windrow.algebra.rewriting.patterns_before_windows import patterns_below
 from windrow.algebra.rewriting.patterns_over_results import patterns_around
 from windrow.algebra.rewriting.pipes import in_blocks
-from windrow.errors import NotSupportedError, ParseError
+from windrow.errors import ParseError
 from windrow.explain.explain_live import explain_live
 from windrow.explain.explained import explain
 from windrow.relation import Relation, as_plan
@@ -34,6 +34,7 @@ from windrow.spark.logs.session_streams import Stream
 from windrow.spark.relations.table_functions_in_from import TableFunctions, calls_table_functions
 from windrow.spark.scan.files_in_text import with_files
 from windrow.statements.clauses_over_streams import names_sequence, run_sequence
+from windrow.statements.clauses_over_windows import with_clauses_cut
 from windrow.statements.composed import as_of_now, queries_inside, relation_inside, with_emitted
 from windrow.statements.emit_statements import (
     may_be_emitted,
@@ -198,6 +199,10 @@ def _run(
     def run_query(query: str) -> Relation:
         return _run(gateway, query, positional, execution, catalog)
 
+    if catalog is not None and _may_be_ours(text) and is_continuous(text, catalog):
+        with with_clauses_cut(gateway, catalog, text, execution, _BUILDERS[execution]) as cut:
+            if cut is not None:
+                return cut.explained(gateway, _run(gateway, cut.text, [], execution, catalog))
     if catalog is not None and _may_be_sequence(text, catalog):
         tokens = tokenize(text)
         found = run_sequence(
@@ -371,30 +376,14 @@ def _may_be_sequence(text: str, catalog: Catalog) -> bool:
 
 
 def _matches_rows(text: str) -> bool:
-    """Whether a text has row patterns, which read a recorded stream as the table of its rows.
-
-    Raises
-    ------
-    NotSupportedError
-        ``UNSUPPORTED_STREAM`` beside windows of streams.
-    """
+    """Whether a text has row patterns, which read a recorded stream as the table of its rows."""
     if not _PATTERNS.search(text):
         return False
     tokens = tokenize(text)
-    words = [item.clause.word for item in find_matches(tokens)]
-    words += [window.clause.word for block in find_pattern_windows(tokens) for window in block.windows]
-    apart = [tokens.span(*inside) for _, inside in clauses_apart(tokens, (0, len(tokens)))]
-    words = [word for word in words if not any(one.start <= word.start < one.stop for one in apart)]
-    if words and has_stream_words(text):
-        raise NotSupportedError(
-            "MATCH_RECOGNIZE beside windows of streams is not supported",
-            condition="UNSUPPORTED_STREAM",
-            sql=text,
-            span=words[0],
-            hint="make a view of one of them: CREATE TEMPORARY VIEW v AS SELECT … MATCH_RECOGNIZE …, or AS"
-            " ISTREAM(SELECT …)",
-        )
-    return bool(words)
+    places = [item.range for item in find_matches(tokens)]
+    places += [block.range for block in find_pattern_windows(tokens)]
+    apart = [inside for _, inside in clauses_apart(tokens, (0, len(tokens)))]
+    return any(not any(start <= at < stop for start, stop in apart) for at, _ in places)
 
 
 def _plain(gateway: Gateway, text: str, positional: list[Any]) -> Relation:

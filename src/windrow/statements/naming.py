@@ -17,6 +17,7 @@ from windrow.spark.logs.named_in_session import NamedStreamEntry
 from windrow.spark.logs.session_streams import Stream
 from windrow.spark.recorded.continuous_queries import Runner
 from windrow.spark.relations.time_varying_relation import TimeVarying
+from windrow.statements.clause_relations import relation_of_clause
 from windrow.streams import NamedStream
 from windrow.syntax.sqltext import quoted
 from windrow.syntax.streams.create_view import View
@@ -101,7 +102,9 @@ def _renew(
         return
     seen.add(name)
     definition, view = catalog.definitions.get(name), catalog.sequences.get(name)
-    inside = view.read if view is not None else set(reads(catalog, definition.query)) if definition else set()
+    clause = catalog.clauses.get(name)
+    query = clause.query if clause is not None else None if definition is None else definition.query
+    inside = view.read if view is not None else set() if query is None else set(reads(catalog, query))
     for other in inside:
         _renew(gateway, catalog, other, execution, grown, seen)
     if grown.isdisjoint(inside):
@@ -109,6 +112,9 @@ def _renew(
     grown.add(name)
     if view is not None:
         _show(gateway, catalog, view.recorded())
+        return
+    if clause is not None:
+        catalog.relations[name] = relation_of_clause(gateway, catalog, clause, execution)[0]
         return
     assert definition is not None
     result = Runner(gateway, catalog, definition.reader, execution).run(definition.query)

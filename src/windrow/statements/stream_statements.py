@@ -19,13 +19,12 @@ from windrow.relation import Relation, as_plan, no_rows
 from windrow.relation_kinds import LiveRelation, StreamRelation, VaryingRelation
 from windrow.spark.analysis.evaluated_lengths import nanoseconds_of
 from windrow.spark.catalog import Catalog, CatalogDefinition
-from windrow.spark.declared import declare, keys_of, read_by, refuse_mixed
+from windrow.spark.declared import declare, read_by, refuse_mixed
 from windrow.spark.gateway import Gateway
 from windrow.spark.live import (
     ContinuousPlan,
     is_blocking,
     live_stream,
-    live_streams,
     refuse_gathered_changes,
 )
 from windrow.spark.logs.session_streams import Stream
@@ -34,7 +33,7 @@ from windrow.spark.logs.text_log import is_text_log, of_text_log, read_text_log
 from windrow.spark.recorded.continuous_queries import Runner
 from windrow.spark.relations.time_varying_relation import TimeVarying
 from windrow.spark.scan.file_sources import read_table
-from windrow.statements.clauses_over_streams import declare_clauses
+from windrow.statements.clause_relations import live_beside_clauses
 from windrow.statements.named_streams import (
     create_named,
     insert,
@@ -57,6 +56,7 @@ from windrow.statements.select_stream import (
     selects_inside,
 )
 from windrow.statements.statement_context import StatementContext
+from windrow.statements.stream_reader import reader_of
 from windrow.statements.view_expansion import remember_gathered
 from windrow.syntax.lengths import Length
 from windrow.syntax.mistakes import unsupported_statement
@@ -160,15 +160,7 @@ def _run_query(
 ) -> Relation | None:
     """Run a query or a view of one; None if nothing in it varies."""
     tokens, (start, stop) = written.tokens, statement
-    apart = declare_clauses(gateway, catalog, tokens, (start, stop), execution)
-    reader = Reader(
-        tokens,
-        frozenset(catalog.streams),
-        frozenset(catalog.relations),
-        selects=written.selects,
-        declared={**keys_of(written), **apart},
-        tables=frozenset(name for name, view in catalog.sequences.items() if not view.is_endless),
-    )
+    reader = reader_of(gateway, catalog, written, statement, execution)
     view = parse_view(tokens, start, stop)
     if view is None and not _is_query(tokens, start):
         _refuse_command(reader, start, stop)
@@ -187,7 +179,7 @@ def _run_query(
         reader.refuse_bare_streams(query)
     refuse_gathering_inside(reader, query)
     refuse_changing(tokens, view.body if view is not None else (start, stop))
-    live = live_streams(catalog, query)
+    live = live_beside_clauses(gateway, catalog, query, tokens)
     if live:
         refuse_mixed(catalog, query, tokens.sql)
     blocks = isinstance(query, StreamQuery) and is_blocking(reader, query.query)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
 
 from pyspark.sql import DataFrame
@@ -96,7 +96,7 @@ class Runner:
         if self.execution == "reference":
             if self.gateway.plan_only:
                 return unrun
-            return by_snapshots(self.gateway, query.text, inputs, tables, scale)
+            return by_snapshots(self.gateway, lambda at: self.answer(query, {**at, **tables}), inputs, scale)
         try:
             plan = plan_of(self.gateway, self.reader, query, inputs, tables)
             found = relation_of_plan(self.gateway, plan, scale, inputs, tables, self.tokens)
@@ -104,6 +104,10 @@ class Runner:
             raise self._not_planned(query, reason_of(refused)) from None
         self.plans[query.span] = plan
         return found.renamed(unrun.names)
+
+    def answer(self, query: Query, relations: Mapping[str, DataFrame]) -> DataFrame:
+        """The rows of a query at an instant, over what its inputs are then."""
+        return self.gateway.sql(query.text, relations)
 
     def _not_planned(self, query: Query, reason: Reason) -> NotSupportedError:
         return NotSupportedError(

@@ -1,4 +1,4 @@
-"""A continuous query instant by instant: its text over what its inputs are at each, on the driver.
+"""A continuous query instant by instant: over what its inputs are at each, on the driver.
 
 This is what the query means, so it is how the reference runs all of it. Its work is that of one query for
 each instant at which an input changes.
@@ -7,7 +7,7 @@ each instant at which an input changes.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -20,31 +20,29 @@ from windrow.algebra.time_scale import NEVER, TimeScale
 from windrow.kernels.sorting import comparable
 from windrow.spark.gateway import Gateway
 from windrow.spark.relations.time_varying_relation import AT, ENTER, LEAVE, TimeVarying, columns_of
-from windrow.syntax.sqltext import SqlText
 
 __all__ = ["by_snapshots", "frame_of", "keys_of"]
 
 _AT_ONCE = 32
 
 
+Answer = Callable[[Mapping[str, DataFrame]], DataFrame]
+"""The rows of a query at an instant, of what its inputs are then."""
+
+
 def by_snapshots(
-    gateway: Gateway,
-    text: SqlText,
-    inputs: Mapping[str, TimeVarying],
-    tables: Mapping[str, DataFrame],
-    scale: TimeScale,
+    gateway: Gateway, answer: Answer, inputs: Mapping[str, TimeVarying], scale: TimeScale
 ) -> TimeVarying:
     """The relation of a query, evaluated at every instant.
 
     Parameters
     ----------
-    text
-        The query, with the keys of `inputs` and `tables` as its relations.
-    inputs, tables
-        The time-varying inputs, in ticks of this time scale, and the tables.
+    answer
+        The query, over its inputs by their keys.
+    inputs
+        The time-varying inputs, in ticks of this time scale.
     """
-    empty = {key: item.visible().limit(0) for key, item in inputs.items()}
-    schema = gateway.sql(text, {**empty, **tables}).schema
+    schema = answer({key: item.visible().limit(0) for key, item in inputs.items()}).schema
     names = tuple(schema.names)
     columns = columns_of(names)
     collected = {key: _Collected(gateway, item) for key, item in inputs.items()}
@@ -54,9 +52,7 @@ def by_snapshots(
     )
     answers: list[pa.Table] = []
     for start in range(0, len(instants), _AT_ONCE):
-        answers.append(
-            _answers(gateway, text, collected, tables, instants[start : start + _AT_ONCE], columns)
-        )
+        answers.append(_answers(gateway, answer, collected, instants[start : start + _AT_ONCE], columns))
     inner = StructType(
         [StructField(name, field.dataType) for name, field in zip(columns, schema, strict=True)]
     )
@@ -108,9 +104,8 @@ def _instants(collected: Any, firsts: Sequence[int]) -> list[int]:
 
 def _answers(
     gateway: Gateway,
-    text: SqlText,
+    answer: Answer,
     collected: Mapping[str, _Collected],
-    tables: Mapping[str, DataFrame],
     instants: Sequence[int],
     columns: Sequence[str],
 ) -> pa.Table:
@@ -118,11 +113,10 @@ def _answers(
     whole: DataFrame | None = None
     for tick in instants:
         inputs = {key: item.at(tick) for key, item in collected.items()}
-        answer = gateway.sql(text, {**inputs, **tables}).toDF(*columns)
-        answer = answer.withColumn(AT, F.lit(tick).cast("bigint"))
-        whole = answer if whole is None else whole.unionAll(answer)
+        rows = answer(inputs).toDF(*columns).withColumn(AT, F.lit(tick).cast("bigint"))
+        whole = rows if whole is None else whole.unionAll(rows)
     assert whole is not None
-    with gateway.translated(text):
+    with gateway.translated():
         return whole.toArrow()
 
 

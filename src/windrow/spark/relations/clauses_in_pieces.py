@@ -1,0 +1,195 @@
+"""WINDOW BY and MATCH_RECOGNIZE over a relation that varies: the clause over its rows at each instant.
+
+One run of the clause answers for all instants. Between two instants at which rows of a partition enter or
+leave, the partition is the same: a piece of its time. Each row stands in all pieces in which it is there, and
+the piece is one more key of the clause:
+
+    rows      k  v  [enter, leave)        k  v  [from, until)
+              a  5  [1, 4)         →      a  5  [1, 2)
+              a  7  [2, 5)                a  5  [2, 4)      a  7  [2, 4)
+                                                            a  7  [4, 5)
+    keys      PARTITION BY k              PARTITION BY k, from
+
+What the clause gives of a piece is there from its beginning to its end; equal rows of pieces side by side
+are one row then. A partition that does not change has one piece, whatever happens in others.
+
+Rows with equal keys of ORDER BY are in an arbitrary order, which is the same at all instants.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from windrow.algebra import window_node
+from windrow.algebra.match_node import Match
+from windrow.algebra.names import OUTER, QUALIFIED, ROW, of_relation, order_key, partition_key
+from windrow.algebra.rewriting.outer_values import boundary_row
+from windrow.algebra.window_node import Uses, WindowBoundary, WindowFragment
+from windrow.errors import NotSupportedError
+from windrow.spark.analysis.row_fields import with_distinct_names
+from windrow.spark.arrow import is_orderable
+from windrow.spark.clauses.batch import Bound, bind_clause, build_window
+from windrow.spark.clauses.reference_mode import build_reference
+from windrow.spark.gateway import Gateway
+from windrow.spark.relations.bags import Bags, inner
+from windrow.spark.relations.time_varying_relation import ENTER, LEAVE, TimeVarying, columns_of
+from windrow.spark.tasks.keyed import can_be_keyed, is_carried, run_keyed
+from windrow.syntax.expression_nodes import Literal, Name
+from windrow.syntax.nodes import OrderItem
+from windrow.syntax.sqltext import SqlText, quoted
+
+__all__ = ["clause_at_instant", "clause_over_time"]
+
+Clause = window_node.Window | Match
+
+_TIMES = {ENTER: of_relation(OUTER, "from"), LEAVE: of_relation(OUTER, "until")}
+"""The times of a piece: their columns, and the fields of the rows that hold them."""
+
+_NOWHERE = (0, 0)
+
+
+def clause_over_time(gateway: Gateway, clause: Clause, rows: TimeVarying) -> tuple[TimeVarying, Bound]:
+    """The relation of a clause, and the bound clause for EXPLAIN.
+
+    Parameters
+    ----------
+    clause
+        The clause, without a subquery that varies.
+    rows
+        What `clause.rows` gives: a struct with the row, and the keys.
+    """
+    clause = _in_one_order(clause)
+    if isinstance(clause, window_node.Window):
+        apart = with_distinct_names(rows.visible(ENTER, LEAVE))
+        rows = replace(rows, frame=apart.toDF(*rows.columns, ENTER, LEAVE))
+    bound, made = _in_pieces(gateway, clause, rows)
+    return TimeVarying.of(_merged(gateway, made), rows.scale, rows.streams, rows.instants), bound
+
+
+def clause_at_instant(gateway: Gateway, clause: Clause, rows: DataFrame) -> tuple[DataFrame, Bound]:
+    """What a clause gives over the rows of an instant, by the reference interpreter, and the bound clause."""
+    clause = _in_one_order(clause)
+    bound = bind_clause(gateway, clause, _numbered(clause, rows))
+    return build_reference(gateway, bound), bound
+
+
+def _in_pieces(gateway: Gateway, clause: Clause, rows: TimeVarying) -> tuple[Bound, DataFrame]:
+    """The bound clause, and what it gives of each piece, with `ENTER` and `LEAVE`."""
+    frame = _numbered(clause, rows.visible(ENTER, LEAVE))
+    _refuse_kinds(clause, frame)
+    keys = [partition_key(number) for number in range(len(clause.partition_by))]
+    pieces = run_keyed(gateway, "expand", [frame], keys, inner(frame))
+    row = F.col(ROW)
+    for name, field in _TIMES.items():
+        row = row.withField(quoted(field), F.col(name))
+    own = [name for name in frame.columns if name not in (ROW, ENTER, LEAVE)]
+    more = [F.col(name).alias(partition_key(len(keys) + at)) for at, name in enumerate(_TIMES)]
+    whole = pieces.select(row.alias(ROW), *own, *more)
+    if isinstance(clause, Match):
+        bound = bind_clause(gateway, _match_by_pieces(clause), whole)
+        made = build_window(gateway, bound)
+        times = [F.col(quoted(field)).alias(name) for name, field in _TIMES.items()]
+        return bound, made.select(*_others(made, *_TIMES.values()), *times)
+    hidden = QUALIFIED + boundary_row(clause.label or clause.start).name
+    read = next((use.fields for use in clause.uses if use.name == hidden), None)
+    bound = bind_clause(gateway, _window_by_pieces(clause, hidden, read), whole)
+    made = build_window(gateway, bound)
+    times = [F.col(hidden)[field].alias(name) for name, field in _TIMES.items()]
+    if read is None:
+        return bound, made.select(*_others(made, hidden), *times)
+    left = F.col(hidden).dropFields(*map(quoted, _TIMES.values())).alias(hidden)
+    return bound, made.select(*_others(made, hidden), left, *times)
+
+
+def _refuse_kinds(clause: Clause, frame: DataFrame) -> None:
+    """Refuse rows that operators over time do not take.
+
+    Raises
+    ------
+    NotSupportedError
+        ``UNSUPPORTED_QUERY`` for collated strings and intervals of months and days.
+    """
+    row = frame.schema[ROW].dataType
+    assert isinstance(row, StructType)
+    for field in row.fields:
+        if not is_carried(field.dataType):
+            kind = field.dataType.simpleString().upper()
+            raise NotSupportedError(
+                f"column {field.name} of type {kind} of a clause over windows of time is not supported",
+                condition="UNSUPPORTED_QUERY",
+                sql=clause.sql,
+                span=clause.span,
+                hint="cast it in a query in FROM: COLLATE UTF8_BINARY, or to a number; or leave it out",
+            )
+
+
+def _window_by_pieces(
+    clause: window_node.Window, hidden: str, read: frozenset[str] | None
+) -> window_node.Window:
+    """WINDOW BY with the times of the piece as keys, which are fields of a row that every window has."""
+    row = boundary_row(clause.label or clause.start)
+    others = (use for use in clause.uses if use.name != hidden)
+    uses = (*others, Uses(hidden, frozenset(_TIMES.values()) | (read or frozenset())))
+
+    def with_row(boundary: WindowBoundary) -> WindowBoundary:
+        if boundary.side is not row.side or row in boundary.variables:
+            return boundary
+        return replace(boundary, variables=(*boundary.variables, row))
+
+    label = clause.label and with_row(clause.label)
+    keys = (*clause.partition_by, *_keys(clause))
+    return replace(clause, partition_by=keys, uses=uses, label=label, start=with_row(clause.start))
+
+
+def _match_by_pieces(clause: Match) -> Match:
+    """MATCH_RECOGNIZE with the times of the piece as keys, which are columns of its result."""
+    times, mentioned = tuple(_TIMES.values()), clause.mentioned
+    return replace(
+        clause,
+        partition_by=(*clause.partition_by, *_keys(clause)),
+        clause=replace(clause.clause, key_names=(*clause.clause.key_names, *times)),
+        mentioned=None if mentioned is None else mentioned | {name.lower() for name in times},
+    )
+
+
+def _keys(clause: Clause) -> list[WindowFragment]:
+    return [
+        WindowFragment(SqlText.of(quoted(field)), Name((field,), _NOWHERE), clause.span)
+        for field in _TIMES.values()
+    ]
+
+
+def _in_one_order(clause: Clause) -> Clause:
+    """The clause with one more key of ORDER BY, by which ties are in the same order at all instants."""
+    last = WindowFragment(SqlText.of("xxhash64(*)"), Literal(_NOWHERE), clause.span), OrderItem(_NOWHERE)
+    return replace(clause, order_by=(*clause.order_by, last))
+
+
+def _numbered(clause: Clause, frame: DataFrame) -> DataFrame:
+    """The rows with the last key of ORDER BY: a number that equal rows have."""
+    row = F.col(ROW)
+    comparable = is_orderable(frame.schema[ROW].dataType)
+    number = F.xxhash64(row if comparable else F.to_json(row))
+    # never NULL, but kernels take all keys of ORDER BY for columns in which NULL may stand
+    may_be_null = F.when(row.isNotNull(), number)
+    return frame.withColumn(order_key(len(clause.order_by) - 1), may_be_null)
+
+
+def _others(frame: DataFrame, *names: str) -> list[str]:
+    return [quoted(name) for name in frame.columns if name not in names]
+
+
+def _merged(gateway: Gateway, frame: DataFrame) -> DataFrame:
+    """Equal rows of pieces side by side as one; what cannot be compared is left as it is.
+
+    EXCEPT ALL of nothing: each row as often as it is there.
+    """
+    if not can_be_keyed(frame):
+        return frame
+    names = frame.columns[:-2]
+    rows = Bags(gateway, {}).counted("except all", [frame.toDF(*columns_of(names), ENTER, LEAVE)])
+    return rows.frame.toDF(*names, ENTER, LEAVE)

@@ -1,0 +1,332 @@
+"""WINDOW BY and MATCH_RECOGNIZE over windows of time in brackets, and beside them.
+
+A statement is cut in two. The rows of the clause are a query of their own, whose relation varies; the clause
+over its rows at each instant is a relation too, which the statement reads under a hidden name:
+
+    SELECT f.ts FROM s [RANGE 5] WHERE v > 0 WINDOW BY w AS (PARTITION BY k ORDER BY ts START AS f …) HAVING …
+
+    →  rows    SELECT struct(*) AS __row, (k) AS __p0, (ts) AS __o0 FROM s [RANGE 5] WHERE v > 0
+       query   SELECT f.ts FROM __clause… WHERE …
+
+A clause over tables, beside windows of time, is run at once and stands there as a table.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+from pyspark.sql import DataFrame
+
+from windrow.algebra.bind import bind
+from windrow.algebra.bound_statement import BoundStatement
+from windrow.algebra.continuous import Query, Reader
+from windrow.algebra.match_node import Match
+from windrow.algebra.names import verbatim
+from windrow.algebra.rewriting.changing import refuse_changing
+from windrow.algebra.window_node import Window
+from windrow.errors import NotSupportedError, Span
+from windrow.explain.explained import explain_clause
+from windrow.relation import Relation, as_plan
+from windrow.spark.analysis.own_aggregates import own_aggregates
+from windrow.spark.catalog import Catalog, ClauseDefinition
+from windrow.spark.clauses.batch import Builder, bind_statement, explained
+from windrow.spark.declared import declare, read_by
+from windrow.spark.gateway import Gateway
+from windrow.spark.live import live_streams
+from windrow.spark.recorded.continuous_queries import Runner
+from windrow.statements.clause_relations import refuse_live_clauses, relation_of_clause
+from windrow.statements.clauses_over_streams import has_windows_of_time
+from windrow.statements.naming import refresh
+from windrow.statements.select_stream import selects_inside
+from windrow.statements.stream_reader import reader_of
+from windrow.syntax.blocks import find_blocks, with_items
+from windrow.syntax.cql_clauses import TO_STREAM, begins_relation, window_at
+from windrow.syntax.nodes import BlockText, Cte, Range
+from windrow.syntax.patterns.match_nodes import MatchRelation
+from windrow.syntax.patterns.match_recognize import find_matches
+from windrow.syntax.patterns.pattern_windows import PatternBlock, find_pattern_windows
+from windrow.syntax.sqltext import RelationText, SqlText
+from windrow.syntax.streams.apart import clauses_apart
+from windrow.syntax.streams.create_view import parse_view
+from windrow.syntax.streams.other_dialects import selects_stream, spelled
+from windrow.syntax.tokens import TokenList, tokenize
+
+__all__ = ["Cut", "with_clauses_cut"]
+
+Island = BlockText | MatchRelation | PatternBlock
+
+_ROWS = "__changes"
+_numbers = itertools.count(1)
+_BELOW = (
+    "put the clause below the window, with the rowtime of its label row:"
+    " FROM (SELECT … FROM s WINDOW BY …) [RANGE 1 HOUR]"
+)
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A statement without one of its clauses.
+
+    Attributes
+    ----------
+    text
+        The statement, in which a relation stands for the clause.
+    plan
+        What EXPLAIN says of the clause; empty where the clause is only written in another way.
+    names
+        The hidden names of relations in the statement, with what the plan calls them.
+    """
+
+    text: str
+    plan: str = ""
+    names: Mapping[str, str] = field(default_factory=dict)
+
+    def explained(self, gateway: Gateway, relation: Relation) -> Relation:
+        """What the statement gives, with the clause in its plan."""
+        plan = relation.plan()
+        for name, known in self.names.items():
+            plan = plan.replace(name, known)
+        if self.plan:
+            plan = f"{self.plan}\n\n{plan}"
+        if relation._is_plan:
+            return as_plan(gateway, plan)
+        relation._explained = plan
+        return relation
+
+
+@contextmanager
+def with_clauses_cut(
+    gateway: Gateway, catalog: Catalog, text: str, execution: str, build: Builder
+) -> Iterator[Cut | None]:
+    """The statement without the first clause that is over windows of time or beside them; None without any.
+
+    Parameters
+    ----------
+    execution, build
+        Who evaluates clauses, and what runs one over tables.
+
+    Raises
+    ------
+    NotSupportedError
+        ``UNSUPPORTED_STREAM`` over live streams, for a window with a pattern, and for subqueries that vary in
+        the clause.
+    """
+    tokens = tokenize(text)
+    island = _first_clause(tokens, catalog)
+    if island is None:
+        yield None
+        return
+    gateway.plan_only = gateway.plan_only or tokens.word(0) == "EXPLAIN"
+    refresh(gateway, catalog, execution)
+    if isinstance(island, BlockText) and (stream := _as_stream(tokens, island)) is not None:
+        with gateway.instead(stream) as read:
+            yield Cut(read)
+        return
+    own = own_aggregates(gateway, tokens)
+    bound = bind(tokens, island.range, catalog.rowtimes, own=own, apart=_apart(tokens))
+    assert bound is not None
+    first = bound.windows[0]
+    with gateway.instead(first.rows) as rows:
+        reader, query = _read(gateway, catalog, rows, execution)
+        if query.is_temporal:
+            what = f"{_called(island)} over windows of time of a live stream", _BELOW
+            live = live_streams(catalog, query)
+            refuse_live_clauses(gateway, catalog, live, tokens, _word(tokens, island), what)
+            clause = _without_what_varies(tokens, island, first, reader)
+            definition = ClauseDefinition(reader, query, clause)
+            relation, over_time, plan = relation_of_clause(gateway, catalog, definition, execution)
+    cut = _around(tokens, island, bound.text)
+    if not query.is_temporal:
+        made, frames = bind_statement(gateway, _over_table(gateway, catalog, bound, reader, query), build)
+        plan = "\n\n".join(explain_clause(one, "once: it does not vary") for one in made)
+        tables = {key: frames[key] for key in bound.text.relations()}
+        with gateway.views(tables) as names, explained(made), gateway.instead(cut, names) as read:
+            yield Cut(read, plan, dict.fromkeys(names.values(), _called(island)))
+        return
+    name = f"__clause_{next(_numbers)}"
+    catalog.relations[name], catalog.clauses[name] = relation, definition
+    try:
+        with explained([over_time]), gateway.instead(cut, {first.key: name}) as read:
+            yield Cut(read, plan, {name: _called(island)})
+    finally:
+        # a view reads it again when streams have grown
+        if gateway.plan_only or parse_view(tokens, 0, len(tokens)) is None:
+            catalog.forget(name)
+
+
+def _called(island: Island) -> str:
+    return f"WINDOW BY {island.clause.name}" if isinstance(island, BlockText) else "MATCH_RECOGNIZE"
+
+
+def _word(tokens: TokenList, island: Island) -> Span:
+    """The words that begin the clause."""
+    match island:
+        case MatchRelation():
+            return island.clause.word
+        case PatternBlock():
+            at = island.windows[0].clause.pattern_at[0] - 1
+            return tokens[at].span
+        case BlockText():
+            starts = [token.start for token in tokens.tokens]
+            at = starts.index(island.clause.span.start)
+            return tokens.span(at, at + 2)
+
+
+# -- where clauses stand ---------------------------------------------------------------------------
+
+
+def _first_clause(tokens: TokenList, catalog: Catalog) -> Island | None:
+    """The first clause that has none inside, of those that are not streams before a window of time."""
+    statement = (0, len(tokens))
+    if not has_windows_of_time(tokens, statement, catalog) and not any(
+        _makes_streams(tokens, at) for at in range(*statement)
+    ):
+        return None
+    islands: list[Island] = [*find_blocks(tokens), *find_matches(tokens), *find_pattern_windows(tokens)]
+    apart = _apart(tokens)
+    here = [one for one in islands if not any(_covers(other, one.range) for other in apart)]
+    inner = [one for one in here if not any(_is_inside(other.range, one.range) for other in here)]
+    return min(inner, key=lambda one: one.range, default=None)
+
+
+def _apart(tokens: TokenList) -> list[Range]:
+    """The queries in brackets that are streams, before a window of time."""
+    return [inside for _, inside in clauses_apart(tokens, (0, len(tokens)))]
+
+
+def _makes_streams(tokens: TokenList, at: int) -> bool:
+    """Whether ISTREAM and its like, or CHANGELOG OF, begin at a token."""
+    if tokens.word(at) == "CHANGELOG":
+        return tokens.word(at + 1) == "OF" and tokens.is_symbol(at + 2, "(")
+    return tokens.word(at) in TO_STREAM and tokens.is_symbol(at + 1, "(")
+
+
+def _covers(around: Range, inside: Range) -> bool:
+    return around[0] <= inside[0] and inside[1] <= around[1]
+
+
+def _is_inside(one: Range, other: Range) -> bool:
+    return one != other and _covers(other, one)
+
+
+def _around(tokens: TokenList, island: Island, instead: SqlText) -> SqlText:
+    span = tokens.span(*island.range)
+    end = len(tokens.sql)
+    return SqlText.of(verbatim(tokens, 0, span.start), " ", instead, " ", verbatim(tokens, span.stop, end))
+
+
+def _as_stream(tokens: TokenList, block: BlockText) -> SqlText | None:
+    """The statement with ISTREAM around a block that has it around what it selects; None for other blocks."""
+    start, stop = block.select
+    whole, at = tokens.span(*block.range), block.range[0]
+    if tokens.word(start) in TO_STREAM and tokens.is_symbol(start + 1, "("):
+        if tokens.partner[start + 1] != stop - 1:
+            return None
+        kind, items = tokens.word(start), tokens.span(start + 2, stop - 1)
+    elif selects_stream(tokens, at, block.range[1]):
+        kind, items = "ISTREAM", tokens.span(start + 1, stop)
+    else:
+        return None
+    rest = verbatim(tokens, tokens[stop].start, whole.stop)
+    select = verbatim(tokens, whole.start, tokens[start].start)
+    listed = verbatim(tokens, items.start, items.stop)
+    return _around(tokens, block, SqlText.of(f"{kind}(", select, listed, " ", rest, ")"))
+
+
+# -- the rows --------------------------------------------------------------------------------------
+
+
+def _read(gateway: Gateway, catalog: Catalog, rows: str, execution: str) -> tuple[Reader, Query]:
+    """The query of the rows, which varies or not."""
+    tokens = tokenize(rows)
+    written = spelled(tokens, 0, len(tokens), selects_inside(catalog, tokens, (0, len(tokens))))
+    statement = 0, len(written.tokens)
+    reader = reader_of(gateway, catalog, written, statement, execution)
+    query = reader.read(*statement)
+    assert isinstance(query, Query)
+    declare(gateway, catalog, written, read_by(reader.inputs.values()))
+    reader.refuse_bare_streams(query)
+    if query.is_temporal:
+        refuse_changing(written.tokens, statement)
+    return reader, query
+
+
+def _without_what_varies(
+    tokens: TokenList, island: Island, clause: Window | Match, reader: Reader
+) -> Window | Match:
+    """The clause, whose subqueries see the queries of WITH that do not vary.
+
+    Raises
+    ------
+    NotSupportedError
+        ``UNSUPPORTED_STREAM`` for a window with a pattern, and for subqueries that vary.
+    """
+    if isinstance(island, PatternBlock):
+        raise NotSupportedError(
+            "a window with a pattern over windows of time is not supported",
+            condition="UNSUPPORTED_STREAM",
+            sql=tokens.sql,
+            span=_word(tokens, island),
+            hint="write FROM … MATCH_RECOGNIZE (… ALL ROWS PER MATCH …)",
+        )
+    prefix, varying = _constant(clause, reader)
+    aggregates = clause.aggregates if isinstance(clause, Window) else ()
+    _refuse_inside(tokens, [clause.span, *(call.span for call in aggregates)], reader, varying)
+    return replace(clause, prefix=prefix)
+
+
+def _over_table(
+    gateway: Gateway, catalog: Catalog, bound: BoundStatement, reader: Reader, query: Query
+) -> BoundStatement:
+    """The statement, of which the first clause is over these rows, a table; so they are of CHANGELOG OF."""
+    if not query.inputs:
+        return bound
+    rows = Runner(gateway, catalog, reader, "batch").run(query)
+    assert isinstance(rows, DataFrame)
+    gateway.frames[_ROWS] = rows
+    first, *others = bound.windows
+    text = SqlText.of("SELECT * FROM ", RelationText(_ROWS))
+    read = replace(first, rows=text, prefix=_constant(first, reader)[0])
+    return replace(bound, windows=(read, *others))
+
+
+def _constant(clause: Window | Match, reader: Reader) -> tuple[SqlText, set[str]]:
+    """The WITH list that a clause sees without the queries that vary, and the names of these."""
+    listed = with_items(reader.tokens, 0) if reader.tokens.word(0) == "WITH" else []
+    varying = _varying(reader, listed)
+    kept = [cte for cte in listed if cte.name.lower() not in varying]
+    places = [reader.tokens.span(*cte.item) for cte in kept]
+    word = "WITH RECURSIVE " if any(cte.recursive for cte in kept) else "WITH "
+    items = SqlText.join(", ", [clause.rows.slice(place.start, place.stop) for place in places])
+    return (SqlText.of(word, items, " ") if kept else SqlText()), varying
+
+
+def _varying(reader: Reader, listed: Sequence[Cte]) -> set[str]:
+    """The named queries that vary, or read one that does."""
+    varying: set[str] = set()
+    for cte in listed:
+        body = range(*cte.body)
+        reads = any(reader.tokens[at].is_name and reader.tokens[at].name.lower() in varying for at in body)
+        if reads or reader.text(*cte.body).relations():
+            varying.add(cte.name.lower())
+    return varying
+
+
+def _refuse_inside(tokens: TokenList, spans: Sequence[Span], reader: Reader, varying: set[str]) -> None:
+    """Refuse subqueries of the clause that read what varies."""
+    named = varying | reader.relations
+    for at, token in enumerate(tokens.tokens):
+        if not any(span.start <= token.start < span.stop for span in spans):
+            continue
+        is_named = token.is_name and token.name.lower() in named and begins_relation(tokens, at)
+        if is_named or (tokens.is_symbol(at, "[") and window_at(tokens, at)):
+            raise NotSupportedError(
+                "a subquery over windows of time in a clause over windows of time is not supported",
+                condition="UNSUPPORTED_STREAM",
+                sql=tokens.sql,
+                span=tokens.span(at, tokens.partner[at] + 1) if tokens.is_symbol(at, "[") else token.span,
+                hint="join it with the rows, in a query in FROM",
+            )

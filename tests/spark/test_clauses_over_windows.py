@@ -1,0 +1,279 @@
+"""WINDOW BY and MATCH_RECOGNIZE over windows of time: at each instant what they give over the rows of then.
+
+Which rows are in a window when, and what the clause gives over them, the reference interpreter says, without
+Spark and without a changelog.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.live.stepping import law
+from windrow import Session, WindrowError
+from windrow.kernels.patterns.tree import Label, Repeat, Sequence
+from windrow.kernels.reference.expressions import compile_expression
+from windrow.kernels.reference.match_recognize import Clause, OutputRow, Seen, match_recognize
+from windrow.kernels.reference.stream_windows import WindowOfStream, validity
+from windrow.kernels.reference.window_by import Boundary, OrderKey, WindowBy, window_by
+from windrow.relation_kinds import LiveRelation
+
+WINDOWS = {
+    "[NOW]": WindowOfStream(granularity=1),
+    "[RANGE 3]": WindowOfStream(range_=3),
+    "[RANGE UNBOUNDED]": WindowOfStream(),
+    "[RANGE 4 SLIDE 3]": WindowOfStream(range_=4, slide=3),
+    "[ROWS 2]": WindowOfStream(rows=2),
+    "[PARTITION BY k ROWS 1]": WindowOfStream(rows=1),
+    "[PARTITION BY k ROWS 2 RANGE 5]": WindowOfStream(range_=5, rows=2),
+}
+
+
+class Asked(NamedTuple):
+    """A query over ``FROM {source}``, and what it gives over rows."""
+
+    query: str
+    answer: Callable[[list[dict[str, Any]]], list[tuple]]
+
+
+def field(name: str) -> Callable[[Any], Any]:
+    return lambda row: None if row is None else row[name]
+
+
+def when(**names: str | bool | None) -> Boundary:
+    condition = names.pop("when", None)
+    return Boundary(when=None if condition is None else compile_expression(str(condition)), **names)  # type: ignore[arg-type]
+
+
+def windows(text: str, clause: WindowBy) -> Asked:
+    """Of each window the row it begins at, the one it ends at, how many rows it has, and their sum."""
+    first = "f" if clause.label is None else "x"
+
+    def answer(rows: list[dict[str, Any]]) -> list[tuple]:
+        found = []
+        for window in window_by(rows, clause):
+            inside = [row for row in window["w"] if row is not None]
+            values = [row["v"] for row in inside if row["v"] is not None]
+            ends = field("i")(window[first]), field("i")(window["l"])
+            found.append((*ends, len(inside), sum(values) if values else None))
+        return found
+
+    items = f"{first}.i AS a, l.i AS b, COUNT(w.i) AS n, SUM(w.v) AS total"
+    return Asked(f"SELECT {items} FROM {{source}} WINDOW BY w AS ({text})", answer)
+
+
+def matches(text: str, clause: Clause) -> Asked:
+    """Of each match its first row, its last, and how many rows it has."""
+
+    def measured(row: OutputRow) -> tuple:
+        taken = [row.rows[at]["i"] for at, _ in row.taken]
+        return taken[0], taken[-1], len(taken)
+
+    measures = "FIRST(i) AS a, LAST(i) AS b, COUNT(*) AS n"
+    query = f"SELECT a, b, n FROM {{source}} MATCH_RECOGNIZE ({text.format(measures=measures)})"
+    return Asked(query, lambda rows: [measured(row) for row in match_recognize(rows, clause)])
+
+
+def rises(seen: Seen) -> bool | None:
+    """Whether the row that is tried has a greater value than the one before it."""
+    at = seen.taken[-1][0]
+    before, now = (None if at == 0 else seen.rows[at - 1]["v"]), seen.rows[at]["v"]
+    return None if before is None or now is None else now > before
+
+
+BY_K, BY_I = (field("k"),), (OrderKey(field("i")),)
+BY_V = (OrderKey(field("v"), descending=True, nulls_first=False), *BY_I)
+A_RISES = Sequence((Label(0), Repeat(Label(1), 1, None)))
+PAST = {"within": None, "targets": frozenset[int](), "shows_empty": True, "with_unmatched": False}
+CLAUSES = [
+    windows(
+        "TYPE SLIDING PARTITION BY k ORDER BY i START AS f WHEN f.v > 0 END AS l WHEN l.v < f.v",
+        WindowBy("w", False, BY_K, BY_I, when(as_="f", when="f.v > 0"), when(as_="l", when="l.v < f.v")),
+    ),
+    windows(
+        "TYPE SLIDING ORDER BY v DESC NULLS LAST, i START AS f ONLY END AS l WHEN l.k = f.k AND l.i > f.i",
+        WindowBy(
+            "w", False, (), BY_V, when(as_="f"), when(as_="l", when="l.k = f.k AND l.i > f.i", only=True)
+        ),
+    ),
+    windows(
+        "TYPE TUMBLING PARTITION BY k ORDER BY i START AS f END AS l WHEN l.i - f.i >= 2",
+        WindowBy("w", True, BY_K, BY_I, when(as_="f"), when(as_="l", when="l.i - f.i >= 2")),
+    ),
+    windows(
+        "TYPE SLIDING PARTITION BY k ORDER BY i LABEL AS x WHEN x.v >= 1"
+        " START AS f WHEN f.i >= x.i - 2 END AS l WHEN l.i > x.i",
+        WindowBy(
+            "w",
+            False,
+            BY_K,
+            BY_I,
+            when(as_="f", when="f.i >= x.i - 2"),
+            when(as_="l", when="l.i > x.i"),
+            when(as_="x", when="x.v >= 1"),
+        ),
+    ),
+    matches(
+        "PARTITION BY k ORDER BY i MEASURES {measures} PATTERN (a b+) DEFINE b AS v > PREV(v)",
+        Clause(BY_K, BY_I, A_RISES, {1: rises}, skip="past last", all_rows=False, **PAST),
+    ),
+    matches(
+        "ORDER BY i MEASURES {measures} AFTER MATCH SKIP TO NEXT ROW PATTERN (a b+) DEFINE b AS v > PREV(v)",
+        Clause((), BY_I, A_RISES, {1: rises}, skip="next", all_rows=False, **PAST),
+    ),
+]
+SOURCES = [
+    "s {window}",
+    "(SELECT * FROM s {window})",
+    "(SELECT i, k, v FROM s {window} WHERE v IS NULL OR v < 3)",
+]
+
+
+def rows_at(source: str, window: str, rows: list[dict[str, Any]]) -> Callable[[int], list[dict[str, Any]]]:
+    """The rows of a source at each instant."""
+    keys = [row["k"] for row in rows] if "PARTITION" in window else None
+    times = validity(WINDOWS[window], [row["ts"] for row in rows], keys)
+    keeps = compile_expression("v IS NULL OR v < 3") if "WHERE" in source else lambda _: True
+
+    def at(instant: int) -> list[dict[str, Any]]:
+        there = []
+        for row, interval in zip(rows, times, strict=True):
+            enter, leave = interval if interval is not None else (0, 0)
+            if (
+                enter <= instant
+                and (leave is None or instant < leave)
+                and interval is not None
+                and keeps(row)
+            ):
+                there.append(row)
+        return there
+
+    return at
+
+
+def declare(session: Session, rows: list[dict[str, Any]]) -> None:
+    columns = {name: pa.array([row[name] for row in rows], pa.int64()) for name in ("ts", "i", "k", "v")}
+    session.stream("s", pa.table(columns), rowtime="ts", unit="seconds", ptime="i")
+
+
+entries = st.lists(
+    st.tuples(st.integers(1, 3), st.none() | st.integers(0, 1), st.none() | st.integers(0, 3)),
+    min_size=1,
+    max_size=7,
+)
+
+
+@law(12)
+@given(entries, st.sampled_from(sorted(WINDOWS)), st.sampled_from(SOURCES), st.sampled_from(CLAUSES))
+@pytest.mark.usefixtures("interpreted")
+def test_a_clause_gives_at_each_instant_what_it_gives_over_the_rows_of_then(
+    spark, drawn, window, source, asked
+):
+    rows, now = [], 0
+    for number, (gap, k, v) in enumerate(drawn):
+        now += gap
+        rows.append({"ts": now, "i": number, "k": k, "v": v})
+    session = Session(spark)
+    declare(session, rows)
+    query = asked.query.format(source=source.format(window=window))
+    changes: dict[int, Counter] = {}
+    for *row, count, at in session.sql(query).changelog("diff").collect():
+        assert count != 0
+        changes.setdefault(at, Counter())[tuple(row)] += count
+    there = rows_at(source, window, rows)
+    found: Counter = Counter()
+    for instant in range(now + 8):
+        found.update(changes.pop(instant, Counter()))
+        assert +found == Counter(asked.answer(there(instant))), f"at {instant}"
+        assert min(found.values(), default=0) >= 0
+    assert changes == {}
+
+
+# -- what is refused, and views --------------------------------------------------------------------
+
+WINDOW = "WINDOW BY w AS (TYPE SLIDING ORDER BY ts START AS f END UNBOUNDED)"
+MATCH = "MATCH_RECOGNIZE (ORDER BY ts MEASURES a.v AS first PATTERN (a) DEFINE a AS v > 1)"
+
+
+@pytest.fixture
+def session(spark):
+    session = Session(spark)
+    declare(session, [{"ts": 1, "i": 0, "k": 1, "v": 2}, {"ts": 3, "i": 1, "k": 1, "v": 3}])
+    coming = spark.readStream.format("rate").load().selectExpr("timestamp AS ts", "value AS v")
+    session.stream("coming", coming, rowtime="ts")
+    session.sql("CREATE OR REPLACE TEMPORARY VIEW recent AS SELECT * FROM coming [RANGE 1 HOUR]")
+    return session
+
+
+@pytest.mark.parametrize(
+    ("query", "marked", "instead"),
+    [
+        (f"SELECT f.v FROM coming [RANGE 1 HOUR] {WINDOW}", "WINDOW BY", "below the window"),
+        (f"SELECT f.v FROM (SELECT * FROM coming [NOW]) {WINDOW}", "WINDOW BY", "below the window"),
+        (f"SELECT first FROM coming [RANGE 1 HOUR] {MATCH}", "MATCH_RECOGNIZE", "below the window"),
+        (f"SELECT first FROM recent {MATCH}", "MATCH_RECOGNIZE", "below the window"),
+        (f"EXPLAIN ISTREAM(SELECT f.v FROM recent {WINDOW})", "WINDOW BY", "below the window"),
+        (f"CREATE TEMPORARY VIEW x AS SELECT f.v FROM recent {WINDOW}", "WINDOW BY", "below the window"),
+        (
+            f"SELECT m.first, r.v FROM s [RANGE 3] {MATCH} AS m, coming [NOW] AS r",
+            "coming [NOW]",
+            "CREATE TABLE t AS",
+        ),
+    ],
+)
+def test_live_streams_are_refused_when_the_statement_is_given(session, query, marked, instead):
+    with pytest.raises(WindrowError) as raised:
+        session.sql(query)
+    error = raised.value
+    assert (error.condition, error.sql) == ("UNSUPPORTED_STREAM", query)
+    assert query[error.span.start : error.span.stop] == marked
+    assert instead in error.hint
+
+
+def test_what_the_hint_of_a_refusal_names_runs_live(session):
+    below = f"SELECT * FROM (SELECT f.ts, f.v FROM coming {WINDOW}) [RANGE 1 HOUR]"
+    assert isinstance(session.sql(below), LiveRelation)
+
+
+def test_a_view_over_a_named_stream_grows_with_it_and_is_not_started(spark, tmp_path):
+    session = Session(spark)
+    session.sql(
+        f"CREATE STREAM grown (ROWTIME ts BIGINT UNIT SECONDS, v BIGINT) LOCATION '{tmp_path / 'grown'}'"
+    )
+    session.sql("INSERT INTO grown VALUES (1, 5)")
+    session.sql(f"CREATE TEMPORARY VIEW firsts AS SELECT f.ts, f.v FROM grown [RANGE 10] {WINDOW}")
+    session.sql("CREATE TEMPORARY VIEW counted AS SELECT COUNT(*) AS n FROM firsts")
+    before = session.sql("SELECT n FROM counted").collect()
+    session.sql("INSERT INTO grown VALUES (2, 6)")
+    session.sql("INSERT INTO grown VALUES (3, 7)")
+    after = session.sql("SELECT n FROM counted").collect()
+    assert [tuple(row) for row in (*before, *after)] == [(1,), (3,)]
+    with pytest.raises(WindrowError) as raised:
+        session.sql("SELECT n FROM counted").start(str(tmp_path / "out"), checkpoint=str(tmp_path / "check"))
+    assert raised.value.condition == "NOT_LIVE"
+
+
+def test_explain_names_the_rows_the_clause_and_the_query_around(session):
+    explained = session.sql(f"EXPLAIN SELECT f.v FROM s [RANGE 3] {WINDOW}").collect()[0][0]
+    for line in (
+        "relation  s [RANGE 3]",
+        "WINDOW BY w",
+        "each partition once for each piece of time in which it is the same",
+        "query  SELECT f.v FROM input 1 AS `WINDOW BY w`",
+    ):
+        assert line in explained
+    beside = f"EXPLAIN SELECT * FROM s [NOW], (SELECT f.v AS other FROM VALUES (1, 2) AS t (ts, v) {WINDOW})"
+    assert "once: it does not vary" in session.sql(beside).collect()[0][0]
+
+
+def test_a_table_is_made_of_the_windows_at_the_last_instant(session):
+    session.sql(f"CREATE OR REPLACE TEMPORARY VIEW begun AS SELECT f.v FROM s [RANGE 2] {WINDOW}")
+    found = session.sql("SELECT v FROM begun")
+    assert [found.at(instant).collect() for instant in (0, 1, 5)] == [[], [(2,)], []]
+    assert found.collect() == [(3,)]
