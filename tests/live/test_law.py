@@ -9,9 +9,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tests.live.random_logs import LAGS, admitted, declared_live, ended, live, log, recorded
-from tests.live.stepping import law, rows_of, total
+from tests.live.random_logs import LAGS, admitted, declared_live, ended, live, log, recorded, table
+from tests.live.stepping import in_micro_batches, law, rows_of, total
 from tests.spark.test_continuous_property import relations
+from windrow.errors import WindrowError
 from windrow.spark.live.checkpoints import carried_state
 
 
@@ -90,6 +91,10 @@ BRACKETS = [
     "[PARTITION BY k ROWS 1]",
     "[PARTITION BY p, k ROWS 2 RANGE 4]",
     "[PARTITION BY k ROWS 2 RANGE 5 SLIDE 2]",
+    "[ROWS 2 SLIDE 2]",
+    "[ROWS 3 SLIDE 2]",
+    "[PARTITION BY k % 2 ROWS 2 RANGE 4]",
+    "[RANGE 2 ON ts]",
 ]
 IN_MEMORY = [
     "SELECT p, ts, k, v FROM s {}",
@@ -123,10 +128,10 @@ FLOWING = [
 ]
 
 
-def _in_memory(spark, folder, logs, lag, cuts, kills, query):
-    assert declared_live(spark, folder, logs, lag).sql(query)._live.windowed is not None
-    found = live(spark, folder, logs, lag, cuts, kills, query)
-    relation = recorded(spark, logs, lag).sql(query)
+def _in_memory(spark, folder, logs, lag, cuts, kills, query, before=()):
+    assert declared_live(spark, folder, logs, lag, before).sql(query)._live.why_not_in_memory is None
+    found = live(spark, folder, logs, lag, cuts, kills, query, before)
+    relation = recorded(spark, logs, lag, before).sql(query)
     if "STREAM" in query:
         wanted = relation.to_arrow()
         count = Counter(tuple(row.values()) for table in found for row in table.to_pylist())
@@ -176,6 +181,175 @@ def test_any_plan_over_windows_in_memory_changes_nothing(
     logs = {name: ended(entries) for name, entries in (("s", s), ("t", t)) if f" {name} [" in query}
     if all(admitted(entries, lag) for entries in logs.values()):
         _in_memory(spark, tmp_path_factory.mktemp("live"), logs, lag, cuts, kills, query)
+
+
+VIEWS = [
+    "CREATE OR REPLACE TEMPORARY VIEW chosen AS SELECT ts, k, v + 1 AS v FROM s {} WHERE v > 0 OR k IS NULL",
+    "CREATE OR REPLACE TEMPORARY VIEW counts(g, n) AS SELECT k, COUNT(*) FROM s {} GROUP BY k",
+    "CREATE OR REPLACE TEMPORARY VIEW pairs AS SELECT c.v, t.k FROM chosen c JOIN t {} ON c.k = t.k",
+]
+OVER_VIEWS = [
+    "SELECT v, k, ts FROM chosen WHERE k <> 1",
+    "SELECT k, SUM(v) AS v FROM chosen GROUP BY k",
+    "SELECT ISTREAM(c.k, t.v) FROM chosen AS c JOIN t {} AS t ON t.k = c.k",
+    "SELECT * FROM counts WHERE n > 1",
+    "SELECT a.g, b.n FROM counts AS a, counts AS b WHERE a.n = b.g",
+    "SELECT DSTREAM(n, k) FROM counts LEFT JOIN pairs ON n = k",
+    "SELECT k, v FROM pairs EXCEPT SELECT g, n FROM counts",
+    "SELECT g, (SELECT MAX(v) FROM chosen WHERE k = g) AS most FROM counts",
+    "SELECT t.k, t.v FROM t {} AS t WHERE v IN (SELECT n FROM counts)",
+]
+
+
+@law(6)
+@given(
+    log,
+    log,
+    st.sampled_from(LAGS),
+    st.lists(st.floats(0, 1), max_size=3),
+    st.sets(st.integers(0, 3), max_size=1),
+    st.sampled_from(OVER_VIEWS),
+    st.lists(st.sampled_from(BRACKETS), min_size=4, max_size=4),
+)
+@pytest.mark.usefixtures("interpreted")
+def test_views_in_memory_change_nothing(spark, tmp_path_factory, s, t, lag, cuts, kills, query, windows):
+    own, *others = windows
+    views = [view.format(window) for view, window in zip(VIEWS, others, strict=True)]
+    reads_both = any(word in query for word in (" t ", "pairs"))
+    logs = {"s": ended(s), "t": ended(t)}
+    if all(admitted(logs[name], lag) for name in ("s", "t") if name == "s" or reads_both):
+        folder = tmp_path_factory.mktemp("live")
+        _in_memory(spark, folder, logs, lag, cuts, kills, query.format(own), views)
+
+
+NAMES = (
+    "CREATE OR REPLACE TEMPORARY VIEW names AS"
+    " SELECT * FROM VALUES (0L, 5L, 'x'), (1L, 1L, 'y'), (1L, 2L, 'z'), (NULL, 0L, 'w') AS t(k, v, name)"
+)
+BESIDE_TABLES = [
+    "SELECT s.k, n.name FROM s {} AS s JOIN names AS n ON s.k = n.k",
+    "SELECT ISTREAM(s.ts, n.v) FROM s {} AS s LEFT JOIN names AS n ON s.k = n.k AND n.v > s.v",
+    "SELECT n.name, COUNT(s.k) AS c FROM names AS n LEFT JOIN s {} AS s ON s.k = n.k GROUP BY n.name",
+    "SELECT n.name, SUM(s.v) AS v FROM s {} AS s, names AS n WHERE s.v <= n.v GROUP BY n.name",
+    "SELECT k, v FROM s {} AS s LEFT ANTI JOIN names AS n ON s.k = n.k",
+    "SELECT k, v FROM names EXCEPT SELECT k, v FROM s {}",
+    "SELECT n.name, t.v FROM s {} AS s JOIN t {} AS t ON s.k = t.k JOIN names AS n ON n.k = t.v",
+    "SELECT name FROM names AS n WHERE EXISTS (SELECT 1 FROM s {} AS s WHERE s.k = n.k AND s.v = n.v)",
+    "SELECT DSTREAM(name, v) FROM (SELECT n.name, s.v FROM s {} AS s FULL JOIN names n ON s.k = n.k) AS c",
+]
+
+
+@law(6)
+@given(
+    log,
+    log,
+    st.sampled_from(LAGS),
+    st.lists(st.floats(0, 1), max_size=3),
+    st.sets(st.integers(0, 3), max_size=1),
+    st.sampled_from(BESIDE_TABLES),
+    st.sampled_from(BRACKETS),
+    st.sampled_from(BRACKETS),
+)
+@pytest.mark.usefixtures("interpreted")
+def test_tables_beside_windows_in_memory_change_nothing(
+    spark, tmp_path_factory, s, t, lag, cuts, kills, query, window, other
+):
+    query = query.format(window, other)
+    logs = {name: ended(entries) for name, entries in (("s", s), ("t", t)) if f" {name} [" in query}
+    if all(admitted(entries, lag) for entries in logs.values()):
+        _in_memory(spark, tmp_path_factory.mktemp("live"), logs, lag, cuts, kills, query, [NAMES])
+
+
+STREAMS = [
+    "SELECT RSTREAM(k, v) FROM s {} WHERE v > 0 OR k IS NULL",
+    "SELECT RSTREAM(k, COUNT(*) AS n) FROM s {} GROUP BY k",
+    "SELECT RSTREAM(COUNT(*) AS n, MAX(v) AS v) FROM s {}",
+    "RSTREAM(SELECT a.k, b.v FROM s {} AS a LEFT JOIN t {} AS b ON a.k = b.k)",
+    "RSTREAM(SELECT k, v FROM s {} UNION ALL SELECT v, k FROM t {})",
+    "ISTREAM(SELECT k, v FROM s {}) DIFFERENCE USING (k)",
+    "DSTREAM(SELECT k, COUNT(*) AS n, MAX(v) AS v FROM s {} GROUP BY k) DIFFERENCE USING (v, k)",
+    "ISTREAM(SELECT DISTINCT a.k, b.v FROM s {} AS a, t {} AS b WHERE a.v <= b.v) DIFFERENCE USING (v)",
+]
+
+
+@law(6)
+@given(
+    log,
+    log,
+    st.sampled_from(LAGS),
+    st.lists(st.floats(0, 1), max_size=3),
+    st.sets(st.integers(0, 3), max_size=1),
+    st.sampled_from(STREAMS),
+    st.sampled_from(BRACKETS),
+    st.sampled_from(BRACKETS),
+)
+@pytest.mark.usefixtures("interpreted")
+def test_streams_of_relations_in_memory_change_nothing(
+    spark, tmp_path_factory, s, t, lag, cuts, kills, query, window, other
+):
+    query = query.format(window, other)
+    logs = {name: ended(entries) for name, entries in (("s", s), ("t", t)) if f" {name} [" in query}
+    if all(admitted(entries, lag) for entries in logs.values()):
+        _in_memory(spark, tmp_path_factory.mktemp("live"), logs, lag, cuts, kills, query)
+
+
+def _beside_a_table_that_changes(spark, folder, logs, query, change):
+    """What a query gives that is killed, while a table is changed in each micro-batch."""
+    numbers = []
+
+    def frames(steps, low, high):
+        change(len(numbers))
+        numbers.append(len(numbers))
+        ((_, _, stream),) = steps.streams()
+        part = logs["s"][round(low * len(logs["s"])) : round(high * len(logs["s"]))]
+        return {"s": spark.createDataFrame(table(part)).select(*stream.live.columns)}
+
+    plan = declared_live(spark, folder, logs, 0).sql(query)._live
+    given, _ = in_micro_batches(plan, folder, [0.2, 0.4, 0.6], {1}, frames)
+    assert numbers == [0, 1, 2, 3]
+    return total(given)
+
+
+WITH_NAMES = "SELECT s.v, n.v AS w FROM s [RANGE 3] AS s JOIN names AS n ON s.k = n.k"
+LOG = ended([("a", 1, 1, 2, 1), ("a", 3, 2, 3, 3), ("a", 4, 1, 4, 4), ("a", 9, 0, 0, 9)])
+
+
+@pytest.mark.parametrize("count", [3, 30_000])
+@pytest.mark.usefixtures("interpreted")
+def test_a_table_beside_windows_stays_as_it_was_when_the_query_began(spark, tmp_path, count):
+    def change(number):
+        spark.range(count).selectExpr("id AS k", f"id + {number} AS v").createOrReplaceTempView("names")
+
+    change(0)
+    meant = total([recorded(spark, {"s": LOG}, 0).sql(WITH_NAMES).changelog("diff").to_arrow()])
+    assert _beside_a_table_that_changes(spark, tmp_path, {"s": LOG}, WITH_NAMES, change) == meant
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_a_table_beside_windows_with_other_columns_is_another_query(spark, tmp_path):
+    def change(number):
+        spark.range(3).selectExpr("id AS k", f"id AS {'v' if number < 1 else 'u'}").createOrReplaceTempView(
+            "names"
+        )
+
+    change(0)
+    with pytest.raises(
+        WindrowError, match=r"the columns struct<k:bigint,u:bigint>, and had struct"
+    ) as caught:
+        _beside_a_table_that_changes(spark, tmp_path, {"s": LOG}, WITH_NAMES, change)
+    assert caught.value.condition == "CHECKPOINT_OF_ANOTHER_QUERY"
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_an_error_in_a_view_points_into_the_text_of_the_view(spark, tmp_path):
+    query = "SELECT k, (SELECT v FROM s [ROWS 2]) AS v FROM s [NOW]"
+    view = f"CREATE OR REPLACE TEMPORARY VIEW several AS {query}"
+    logs = {"s": ended([("a", 1, 1, 2, None), ("a", 2, 1, 3, None)])}
+    with pytest.raises(WindrowError) as caught:
+        live(spark, tmp_path, logs, 0, [], set(), "SELECT v FROM several", [view])
+    assert caught.value.condition == "SCALAR_SUBQUERY_TOO_MANY_ROWS"
+    span = caught.value.span
+    assert caught.value.sql[span.start : span.stop] == "(SELECT v FROM s [ROWS 2])"
 
 
 @pytest.mark.sampled

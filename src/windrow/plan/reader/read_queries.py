@@ -80,6 +80,7 @@ class QueryReader:
             from_where,
             unnested,
             self._inside,
+            self.relation,
         )
 
     def whole(self, start: int, stop: int, names: Sequence[str] | None = None) -> Node:
@@ -181,10 +182,11 @@ class QueryReader:
             return renamed(self.statement, node, names, "columns", ids)
         return self._set(shape) if isinstance(shape, SetShape) else self._with_keys(shape, [])[0]
 
-    def _inside(self, reader: Reader) -> ReaderState:
+    def _inside(self, reader: Reader, path: str) -> ReaderState:
         """Reads the text of a view, whose columns are of the same plan."""
         statement = self.statement
         inside = QueryReader(reader, statement.analyser, self._reading.known, statement.numbers)
+        inside._reading.path = path
         return inside._reading
 
     # -- blocks --------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pyspark.sql.types import StructType
 
 from windrow.algebra.continuous import Input as QueryInput
-from windrow.algebra.continuous import StreamQuery, WindowedStream
+from windrow.algebra.continuous import NamedRelation, StreamQuery, WindowedStream
 from windrow.plan.columns import ROWS, Column, Part
 from windrow.plan.nodes import Input, Node, Scan, StreamWindow
 from windrow.plan.reader.block_rows import BlockRows, name_around, renamed
@@ -156,21 +156,26 @@ def _named_query(reading: ReaderState, cte: Cte, source: Range) -> Node:
 
 
 def input_of(reading: ReaderState, item: QueryInput, source: Range) -> Node:
-    """A relation that is given, a stream, with or without a window, or a view of one."""
+    """A relation that is given, a stream, with or without a window, or a view."""
     known = reading.known.fields_of(item)
     if known is not None:
         fields, is_temporal = known
         ids = reading.statement.fresh(len(fields))
         columns = tuple(Column(own, one.name, one.dataType) for own, one in zip(ids, fields, strict=True))
         return Input(item.key, columns, is_temporal, reading.statement.written(source), source)
+    if isinstance(item, NamedRelation):
+        view = reading.known.view(item.name.lower())
+        if view is None:
+            raise NotPlannedError("a relation that varies", source)
+        return _view(reading, item.name, item.key, view, source)
     if not isinstance(item, WindowedStream) or not isinstance(item.source, str):
         raise NotPlannedError("a relation that varies", source)
     name = item.source.lower()
     view = reading.known.view(name)
-    if view is not None and isinstance(view.query, StreamQuery):
+    if view is not None:
         if not item.is_bare:
             raise NotPlannedError("a window of a view", source)
-        return _view(reading, item.source, view, view.query, source)
+        return _view(reading, item.source, "", view, source)
     kinds = reading.known.stream(name)
     if kinds is None:
         raise NotPlannedError("a view of something recorded", source)
@@ -183,7 +188,8 @@ def input_of(reading: ReaderState, item: QueryInput, source: Range) -> Node:
         path = parsed.parts[-1].lower() if isinstance(parsed, Name) else None
         partition.append(next((one.id for one in scan.columns if one.name.lower() == path), None))
     label = reading.statement.written(source)
-    return StreamWindow(scan, item.key, item.window, tuple(partition), label, source)
+    own = f"{reading.path}{item.key}"
+    return StreamWindow(scan, own, item.window, tuple(partition), label, source)
 
 
 def _scan(statement: StatementText, name: str, kinds: StructType, table: SqlText | None, at: Range) -> Scan:
@@ -193,12 +199,16 @@ def _scan(statement: StatementText, name: str, kinds: StructType, table: SqlText
     return Scan(name, columns, tuple(kinds.names), table, label, at)
 
 
-def _view(reading: ReaderState, name: str, view: PlannedView, query: StreamQuery, source: Range) -> Node:
-    """The rows of a view of streams without windows, read from its own text."""
-    (start, stop), reader = query.query.tokens, view.reader
-    inside = reading.inside(reader)
+def _view(reading: ReaderState, name: str, key: str, view: PlannedView, source: Range) -> Node:
+    """The rows of a view, of windows or of streams without, read from its own text."""
+    query, reader = view.query, view.reader
+    inside = reading.inside(reader, f"{reading.path}.{name.lower()}{key}")
     try:
-        node = inside.query(parse_query(reader.tokens, reader.after_with(start, stop), stop))
+        if isinstance(query, StreamQuery):
+            start, stop = query.query.tokens
+            node = inside.query(parse_query(reader.tokens, reader.after_with(start, stop), stop))
+        else:
+            node = inside.relation(query)
     except (NotPlannedError, UnknownShapeError) as found:
         raise NotPlannedError(f"view {name}, with {found}", source) from None
     columns = [column.named(name) for column, name in zip(node.columns, view.names, strict=True)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -20,13 +20,26 @@ from pyspark.sql.types import (
 )
 
 from windrow.errors import InputError
-from windrow.kernels.incremental import PER_MICRO_BATCH, InputState, Operated, Times, changes, netted, rows_of
+from windrow.kernels.incremental import (
+    PER_MICRO_BATCH,
+    InputState,
+    Operated,
+    Standing,
+    Times,
+    WindowValueError,
+    changes,
+    exceeding,
+    instants_of,
+    netted,
+    rows_of,
+)
 from windrow.kernels.zset.relation import AT, DIFF, ENTER, LEAVE
 from windrow.plan.columns import ROWS
 from windrow.spark.collected import frame_of_few
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.checkpoints.carried_state import Carried
 from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
+from windrow.spark.live.checkpoints.stored_tables import stored_table
 from windrow.spark.live.input.entry_columns import inside
 from windrow.spark.live.micro_batches.clauses_behind import Arrived, ClausesBehind
 from windrow.spark.live.micro_batches.in_memory import InMemorySteps
@@ -42,6 +55,7 @@ from windrow.spark.live.sinks.into_stream import IntoStream
 from windrow.spark.live.sinks.sink import Sink
 from windrow.spark.logs.session_streams import ROWTIME, Stream
 from windrow.spark.relations.changelog import as_cql
+from windrow.spark.relations.stream_windows import falls, wrong_distance
 from windrow.spark.relations.time_varying_relation import columns_of
 
 __all__ = ["WindowedSteps"]
@@ -69,6 +83,7 @@ class WindowedSteps(InMemorySteps):
         self._goes_on: Operated | None = None
         self._origin: int | None = None
         self._carried: Carried | None = None
+        self._standing = Standing()
         self._behind: ClausesBehind | None = None
         if isinstance(plan, ContinuousPlan) and plan.follows:
             streams = {name: stream for _, name, stream in self.streams()}
@@ -98,10 +113,15 @@ class WindowedSteps(InMemorySteps):
             self._goes_on = self._stage.operator.running_groups() if is_by_key else None
             if self._goes_on is not None:
                 self._go_on_again(self._goes_on, states, before)
+            self._standing = Standing()
             if self._stage.flows is not None:
                 self._flow.empty()
                 if before.frontier is not None and before.origin is not None:
-                    self._flowed(states, Times(None, before.frontier), before.origin)
+                    times = Times(None, before.frontier)
+                    rows = self._flowed(states, times, before.origin)
+                    if self._stage.kind == "RSTREAM":
+                        none = np.zeros(0, np.int64)
+                        self._standing.advance(self._shown(changes(rows, times), self._flow.columns), none)
         self._known = None  # what goes on changes now: a step that fails begins again from the files
         closes = self._endings.take(number, before.number, before.positions, positions)
         behind, came_in = self._behind, sum(one.rows.num_rows for one in found.values())
@@ -267,16 +287,24 @@ class WindowedSteps(InMemorySteps):
 
     @cached_property
     def _flow(self) -> WindowFlow:
-        assert self._stage.flows is not None
+        query = self._stage.flows
+        assert query is not None
         gateway = Gateway(self._spark, self._plan.gateway.parameters)
-        return WindowFlow(gateway, self._stage.flows, self._checkpoint.folder.resolve() / ".flow")
+        folder = self._checkpoint.folder.resolve()
+        with gateway.translated():
+            tables = {
+                name: stored_table(folder, f"table{number}", gateway.sql(text))
+                for number, (name, text) in enumerate(query.tables.items())
+            }
+        return WindowFlow(gateway, query, folder / ".flow", tables)
 
     def _flowed(self, states: Mapping[str, InputState], times: Times, origin: int) -> pa.Table:
         """What changes by the rows that enter or leave the windows in a step."""
         assert self._stage.flows is not None
         moves = {}
-        for side, item in zip(self._stage.sides, self._stage.flows.windows(), strict=True):
-            moves[item.key] = rows_of(states[side.name].retained, times, sorted(self._flow.read(item.key)))
+        for side, window in zip(self._stage.sides, self._stage.flows.windows, strict=True):
+            read = sorted(self._flow.read(window.key))
+            moves[window.key] = rows_of(states[side.name].retained, times, read)
         with self._gateway.translated():
             return self._flow.step(moves, times, origin)
 
@@ -308,7 +336,7 @@ class WindowedSteps(InMemorySteps):
     ) -> tuple[dict[str, InputState], pa.Table]:
         """What is held after a step, and what changes in it."""
         whole = _with(states, came, number)
-        taken = {side.name: whole[side.name].taken(side.window_input, times) for side in self._stage.sides}
+        taken = {side.name: _taken(side, whole[side.name], times) for side in self._stage.sides}
         told = self._changes(taken, times)
         return {
             side.name: taken[side.name].after(side.window_input, times) for side in self._stage.sides
@@ -350,10 +378,17 @@ class WindowedSteps(InMemorySteps):
             with self._gateway.translated():
                 rows = made.toArrow()
             chosen = columns_of(stage.names)
-        told = changes(rows, times)
+        told = self._shown(changes(rows, times), chosen)
+        if stage.kind == "RSTREAM":
+            retained = [states[side.name].retained for side in stage.sides]
+            return self._standing.advance(told, instants_of(retained, times))
+        told = told if stage.is_net and not stage.using else netted(told)
+        return exceeding(told, stage.using, -1 if stage.kind == "DSTREAM" else 1) if stage.using else told
+
+    def _shown(self, told: pa.Table, chosen: Sequence[str]) -> pa.Table:
+        """Changes with the columns of the query in their order, under internal names."""
         columns = [*(told.column(name) for name in chosen), told.column(AT), told.column(DIFF)]
-        told = pa.Table.from_arrays(columns, names=[*columns_of(stage.names), AT, DIFF])
-        return told if stage.is_net or stage.kind == "RSTREAM" else netted(told)
+        return pa.Table.from_arrays(columns, names=[*columns_of(self._stage.names), AT, DIFF])
 
     def _insert(self, sink: IntoStream, told: pa.Table, until: int, before: int) -> int:
         """Give rows to a named stream."""
@@ -403,6 +438,14 @@ class WindowedSteps(InMemorySteps):
             )
             schema = schema.add(f"o{at}", kind)
         return frame_of_few(self._spark, table.rename_columns(schema.names), schema).toDF(*names)
+
+
+def _taken(side: WindowedSide, state: InputState, times: Times) -> InputState:
+    """What is held with the rows before the frontier in the window."""
+    try:
+        return state.taken(side.window_input, times)
+    except WindowValueError as error:
+        raise (falls if error.falls else wrong_distance)(side.item) from None
 
 
 def _with(

@@ -14,13 +14,20 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pyarrow as pa
-from pyspark.sql.types import BooleanType, StructType
+from pyspark.sql.types import BooleanType, DataType, StructType
 
-from windrow.algebra.continuous import Continuous, Query, Reader, StreamQuery, WindowedStream
+from windrow.algebra.continuous import (
+    ChangelogOf,
+    Continuous,
+    NamedRelation,
+    Reader,
+    StreamQuery,
+    WindowedStream,
+)
 from windrow.algebra.time_scale import TimeScale
 from windrow.kernels.incremental import Window, WindowInput, WindowOperator
 from windrow.plan import nodes as plan
-from windrow.plan.columns import ROWS, Column, Expression, Scope, schema_of
+from windrow.plan.columns import ROWS, Column, Expression, Part, Scope, schema_of
 from windrow.plan.nodes import Node
 from windrow.plan.reader import NotPlannedError, QueryReader
 from windrow.plan.reasons import Reason
@@ -31,11 +38,13 @@ from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.operators.known_streams import KnownStreams, is_live
 from windrow.spark.live.operators.window_flow import WindowFlow, WindowQuery
+from windrow.spark.live.reading.windows_of_query import windows_of
 from windrow.spark.logs.session_streams import ROWTIME, Stream
 from windrow.spark.relations.aggregates_of_plan import kernel_aggregates
-from windrow.spark.relations.time_varying_relation import ENTER, LEAVE
+from windrow.spark.relations.time_varying_relation import ENTER, LEAVE, columns_of
 from windrow.syntax.queries import UnknownShapeError
 from windrow.syntax.sqltext import SqlText, quoted
+from windrow.syntax.tokens import tokenize
 
 __all__ = ["MINE", "WindowedQuery", "WindowedSide", "windowed_query"]
 
@@ -63,12 +72,15 @@ class WindowedSide:
         computed. The output has all their columns, and then those that are computed.
     window_input
         Its part of the operator.
+    item
+        How it is written.
     """
 
     stream: str
     columns: Mapping[str, str]
     computed: tuple[SqlText, tuple[str, ...]] | None
     window_input: WindowInput
+    item: WindowedStream
 
     @property
     def name(self) -> str:
@@ -99,7 +111,7 @@ class WindowedQuery:
     operator
         Computes rows, groups or pairs from the windows.
     kind
-        ISTREAM or DSTREAM, or RSTREAM of rows of one instant; None for the changes of the relation.
+        ISTREAM, DSTREAM or RSTREAM; None for the changes of the relation.
     names, result
         The columns of the query, and their types.
     is_net
@@ -113,6 +125,8 @@ class WindowedQuery:
         The columns that `after` reads, but for `ENTER` and `LEAVE`.
     flows
         Any other plan, whose operators take what enters and leaves the sides; None for those above.
+    using
+        The columns of the output by which ISTREAM and DSTREAM tell rows apart, where these are not all.
     """
 
     plan: Node
@@ -126,12 +140,13 @@ class WindowedQuery:
     after: SqlText | None = None
     groups: StructType = field(default_factory=StructType)
     flows: WindowQuery | None = None
+    using: tuple[str, ...] = ()
 
     @property
     def passes_on(self) -> bool:
         """Whether it passes rows on at their rowtimes, with what is computed of each."""
         window = self.sides[0].window
-        alone = len(self.sides) == 1 and self.operator.aggregates is None
+        alone = len(self.sides) == 1 and self.operator.aggregates is None and self.flows is None
         return alone and self.kind == "RSTREAM" and window.length == 1 and window.slide is window.rows is None
 
 
@@ -148,41 +163,44 @@ def windowed_query(
     Parameters
     ----------
     sizes
-        The windows of its streams, by the keys of the inputs; their keys are not known yet.
+        Its windows, by their keys; their own keys are not known yet.
     """
     kind = query.kind if isinstance(query, StreamQuery) else None
     inner = query.query if isinstance(query, StreamQuery) else query
-    if isinstance(query, StreamQuery) and (query.using or (kind == "RSTREAM" and not _of_one_instant(inner))):
-        return "this kind of stream"
-    frames = {}
-    for item in inner.inputs:
-        if not isinstance(item, WindowedStream) or not isinstance(item.source, str):
+    windows = {window.key: window.item for window in windows_of(catalog, query, reader)}
+    for written in windows.values():
+        source = written.source
+        if not isinstance(source, str):
             return "what is no window of a stream with a name"
-        if not is_live(catalog, item.source.lower(), with_clauses=True):
-            return "a recorded stream or a view"
-        if kind == "RSTREAM" and item.source.lower() in catalog.sequences:
+        if not is_live(catalog, source.lower(), with_clauses=True):
+            return "a recorded stream or a view of rows"
+        if kind == "RSTREAM" and source.lower() in catalog.sequences:
             return "windows or matches as they come"
-        stream = catalog.streams[item.source.lower()]
+        stream = catalog.streams[source.lower()]
         if stream.scale.kind != scale.kind and scale.kind == "timestamp":
             return "rowtimes of two kinds"
+    frames = {}
+    for item in inner.inputs:
+        if isinstance(item, ChangelogOf):
+            return "CHANGELOG OF"
+        if isinstance(item, NamedRelation):
+            frames[item.key] = catalog.relations[item.name.lower()].visible()
+            continue
+        stream = catalog.streams[str(item.source).lower()]
         frames[item.key] = stream.frame.select(*map(quoted, stream.columns))
     output = gateway.sql(inner.text, frames).schema
+    names = dict(zip((name.lower() for name in output.names), columns_of(output.names), strict=True))
+    using = tuple(names[name.lower()] for name, _ in query.using) if isinstance(query, StreamQuery) else ()
     try:
-        known = KnownStreams(catalog, with_clauses=True)
+        known = KnownStreams(catalog, over_windows=True)
         plan = applied(QueryReader(reader, SparkAnalyser(gateway), known).relation(inner))
     except (NotPlannedError, UnknownShapeError) as found:
         return str(found)
-    lowering = _Lowering(gateway, catalog, reader, sizes, kind, output)
+    lowering = _Lowering(gateway, catalog, reader, sizes, windows, kind, output)
     made = lowering.windowed(plan)
-    if isinstance(made, WindowedQuery):
-        return made
-    return lowering.flowing(plan, WindowQuery(catalog, reader, inner, scale), made)
-
-
-def _of_one_instant(query: Query) -> bool:
-    """Whether a relation has each row of one stream at its rowtime alone."""
-    (item, *others) = query.inputs
-    return not others and isinstance(item, WindowedStream) and item.window.is_now
+    if not isinstance(made, WindowedQuery) or (kind == "RSTREAM" and not made.passes_on):
+        made = lowering.flowing(plan, scale, made if isinstance(made, str) else "all rows at each instant")
+    return replace(made, using=using) if isinstance(made, WindowedQuery) else made
 
 
 @dataclass
@@ -231,6 +249,12 @@ class _Reads:
         self.texts.append((expression, made))
         return made
 
+    @property
+    def moves_late(self) -> bool:
+        """Whether rows enter later than they come."""
+        bracket = self.window.window
+        return bracket.slide is not None or (bracket.row_slide or 1) > 1
+
     def has(self, column: str) -> bool:
         """Whether a column of the plan is of this window."""
         return column in self.retained or column in self.computed_ids
@@ -244,6 +268,7 @@ class _Lowering:
     catalog: Catalog
     reader: Reader
     sizes: Mapping[str, Window]
+    windows: Mapping[str, WindowedStream]
     kind: str | None
     output: StructType
 
@@ -256,7 +281,7 @@ class _Lowering:
         having = node.input if isinstance(node.input, plan.Filter) else None
         below = node.input if having is None else having.input
         if isinstance(below, plan.Aggregate):
-            return "groups of each instant" if self.kind == "RSTREAM" else self._groups(node, having, below)
+            return self._groups(node, having, below)
         if isinstance(below, plan.Join):
             return self._pairs(node, having, below)
         side = self._side(below)
@@ -285,7 +310,7 @@ class _Lowering:
             if isinstance(window_input, str):
                 return window_input
             made.append(window_input)
-        rowtimes = [None if side.window.window.slide is not None else side.stream.rowtime for side in sides]
+        rowtimes = [None if side.moves_late else side.stream.rowtime for side in sides]
         is_net = all(
             rowtime is not None
             and any(at == place and made[at].columns.get(name) == rowtime for place, name in outputs)
@@ -296,35 +321,36 @@ class _Lowering:
         shows = frozenset(name for at, name in outputs if at == 0)
         return WindowedQuery(node, tuple(made), operator, self.kind, names, self.output, is_net, shows)
 
-    def flowing(self, node: plan.Node, query: WindowQuery, instead: str) -> WindowedQuery | str:
+    def flowing(self, node: plan.Node, scale: TimeScale, instead: str) -> WindowedQuery | str:
         """The same of any plan over windows, or what of it has no operators in memory.
 
         `instead` says why one :class:`WindowOperator` does not do.
         """
-        windows = {one.key: one for one in plan.walk(node) if isinstance(one, plan.StreamWindow)}
-        items = query.windows()
-        if self.kind == "RSTREAM" or windows.keys() != {item.key for item in items}:
+        nodes = plan.walk(node)
+        found = [one for one in nodes if isinstance(one, plan.StreamWindow)]
+        windows = tuple({one.key: one for one in found}.values())
+        within = [one.input for one in found]
+        scans = [one for one in nodes if isinstance(one, plan.Scan) and one not in within]
+        if not windows or any(one.is_stream for one in scans):
             return instead
         if self.gateway.is_connect:
             return f"{instead}, on Spark Connect"
-        if any(isinstance(one, plan.Scan) and not one.is_stream for one in plan.walk(node)):
-            return "a table beside windows"
+        query = WindowQuery(self.catalog, node, windows, scale)
         gateway = Gateway(self.gateway.spark, self.gateway.parameters)
         flow = WindowFlow(gateway, query, Path("of-a-plan-alone"))
         if flow.why_not is not None or len(flow.columns) != len(self.output):
             return flow.why_not or instead
         sides = []
-        for item in items:
-            window = windows[item.key]
+        for window in windows:
             side = _Reads(window, self.catalog.streams[window.input.name], {})
             scanned = dict(zip((column.id for column in window.columns), window.input.sources, strict=True))
             keys = {scanned[column] for column in window.partition if column is not None}
-            read = flow.read(item.key)
+            read = flow.read(window.key)
             side.retained.update(scanned)
             side.plain.update(
-                {own: name for own, name in query.columns(item).items() if own in read or name in keys}
+                {own: name for own, name in query.columns(window).items() if own in read or name in keys}
             )
-            made = self._made(side, ())
+            made = self._made(side, (), self._in_bracket(side))
             if isinstance(made, str):
                 return made
             sides.append(made)
@@ -457,16 +483,53 @@ class _Lowering:
 
     # -- what a window retains -------------------------------------------------------------------------
 
-    def _made(self, side: _Reads, marked: tuple[tuple[str, ...], ...]) -> WindowedSide | str:
-        """What is retained of a window, or why it is not in memory."""
-        if None in side.window.partition:
-            return "a computed key of a window"
+    def _in_bracket(self, side: _Reads) -> dict[SqlText, str]:
+        """The retained columns with what is computed in the bracket of a window."""
+        item, window = self.windows[side.window.key], side.window
+        by_name = {column.id: name for column, name in zip(window.columns, window.input.sources, strict=True)}
+        side.scope = Scope((Part(str(item.source), tuple(by_name.values()), tuple(by_name)),))
+        computed = [
+            text for text, key in zip(item.partition_by, window.partition, strict=True) if key is None
+        ]
+        if item.on is not None and item.distance is not None:
+            limit = SqlText.of("(", item.on, ") + (", item.distance, ")")
+            kind = self._typed(side, limit)
+            # values are compared with limits in the type of these
+            value = SqlText.of("CAST(", item.on, f" AS {kind.simpleString()})")
+            computed += [value, limit]
+        found = {}
+        for text in computed:
+            found[text] = side.computed(Expression(text, self._typed(side, text)))
+        return found
+
+    def _typed(self, side: _Reads, text: SqlText) -> DataType:
+        """The type of an expression over the rows of a window."""
+        query = side.scope.select(SqlText.of("(", text, ") AS value"))
+        return SparkAnalyser(self.gateway).schema(query, side.window.columns)[0].dataType
+
+    def _made(
+        self,
+        side: _Reads,
+        marked: tuple[tuple[str, ...], ...],
+        in_bracket: Mapping[SqlText, str] | None = None,
+    ) -> WindowedSide | str:
+        """What is retained of a window, or why it is not in memory.
+
+        `in_bracket` are the columns of what is computed in its bracket; without them nothing may be.
+        """
+        item = self.windows[side.window.key]
+        if in_bracket is None and (None in side.window.partition or item.on is not None):
+            return "what is computed in the bracket of a window"
+        in_bracket = in_bracket or {}
         scanned = {
             column.id: name
             for column, name in zip(side.window.columns, side.window.input.sources, strict=True)
         }
         again = {name: own for own, name in reversed(side.retained.items())}
-        partition = tuple(side.state(again[scanned[column or ""]]) for column in side.window.partition)
+        partition = tuple(
+            in_bracket[text] if column is None else side.state(again[scanned[column]])
+            for text, column in zip(item.partition_by, side.window.partition, strict=True)
+        )
         kinds = {field.name: field.dataType for field in side.stream.frame.schema}
         types = {inside: kinds[name] for inside, name in side.plain.items()}
         types |= {inside: one.type for one, inside in side.texts}
@@ -480,8 +543,12 @@ class _Lowering:
         sizes = self.sizes[side.window.key]
         live = side.stream.live
         is_ordered = live is not None and not live.identity  # its rows come in their order
-        ties = () if is_ordered or sizes.rows is None else side.stream.ties
-        window = Window(ROWTIME, sizes.length, sizes.slide, sizes.rows, partition, ties)
+        by_value = None
+        if item.on is not None:
+            *_, value, limit = in_bracket.values()
+            by_value = value, limit
+        ties = () if is_ordered or (sizes.rows is None and by_value is None) else side.stream.ties
+        window = replace(sizes, partition=partition, ties=ties, by_value=by_value)
         fields = [pa.field(name, arrow_type(kind)) for name, kind in types.items()]
         of_ties = {tie: arrow_type(kinds[tie]) for tie in ties}
         if None in of_ties.values():
@@ -500,21 +567,17 @@ class _Lowering:
         passes, all_marked = _PASSES if side.conditions else None, tuple(dict.fromkeys((*keys, *marked)))
         window_input = WindowInput(f"window{side.window.key}", window, passes, all_marked, schema)
         computed = None if text is None else (text, columns)
-        return WindowedSide(side.window.input.name, dict(side.plain), computed, window_input)
+        return WindowedSide(side.window.input.name, dict(side.plain), computed, window_input, item)
 
     def _beyond(self, node: plan.Node) -> str | None:
         """What reads several rows, and subqueries over tables, which every micro-batch would run."""
-        tokens = self.reader.tokens
         for one in plan.walk(node):
             if isinstance(one, plan.Pieces):
                 return str(one.why)
             if type(one) in _KINDS:
                 return _KINDS[type(one)]
-            for expression in _expressions(one):
-                if expression.at is not None and any(
-                    tokens.word(at) in ("SELECT", "WITH") for at in range(*expression.at)
-                ):
-                    return "a subquery"
+            if any(_asks(expression.text) for expression in _expressions(one)):
+                return "a subquery"
         return None
 
 
@@ -549,6 +612,11 @@ def _expressions(node: plan.Node) -> Sequence[Expression]:
         case plan.Filter() | plan.Join():
             return node.conditions
     return ()
+
+
+def _asks(text: SqlText) -> bool:
+    """Whether there is a subquery in an expression."""
+    return any(token.word in ("SELECT", "WITH") for token in tokenize(text.render()).tokens)
 
 
 def _computing(side: _Reads) -> SqlText | None:
