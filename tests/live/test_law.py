@@ -128,10 +128,11 @@ FLOWING = [
 ]
 
 
-def _in_memory(spark, folder, logs, lag, cuts, kills, query, before=()):
-    assert declared_live(spark, folder, logs, lag, before).sql(query)._live.why_not_in_memory is None
-    found = live(spark, folder, logs, lag, cuts, kills, query, before)
-    relation = recorded(spark, logs, lag, before).sql(query)
+def _in_memory(spark, folder, logs, lag, cuts, kills, query, before=(), beside=None):
+    session = declared_live(spark, folder, logs, lag, before, beside)
+    assert session.sql(query)._live.why_not_in_memory is None
+    found = live(spark, folder, logs, lag, cuts, kills, query, before, beside)
+    relation = recorded(spark, {**logs, **(beside or {})}, lag, before).sql(query)
     if "STREAM" in query:
         wanted = relation.to_arrow()
         count = Counter(tuple(row.values()) for table in found for row in table.to_pylist())
@@ -291,6 +292,74 @@ def test_streams_of_relations_in_memory_change_nothing(
     logs = {name: ended(entries) for name, entries in (("s", s), ("t", t)) if f" {name} [" in query}
     if all(admitted(entries, lag) for entries in logs.values()):
         _in_memory(spark, tmp_path_factory.mktemp("live"), logs, lag, cuts, kills, query)
+
+
+MADE_VIEWS = [
+    "CREATE OR REPLACE TEMPORARY VIEW news AS ISTREAM(SELECT k, COUNT(*) AS n FROM s {} GROUP BY k)",
+    "CREATE OR REPLACE TEMPORARY VIEW gone(a, b) AS DSTREAM(SELECT k, v FROM t {} WHERE v > 0)",
+]
+OVER_MADE = [
+    "SELECT k, n FROM ISTREAM(SELECT k, COUNT(*) AS n FROM s {} GROUP BY k) {} WHERE n > 1",
+    "SELECT MAX(v) AS v FROM (DSTREAM(SELECT k, v FROM s {})) {}",
+    "SELECT RSTREAM(k) FROM (RSTREAM(SELECT k FROM s {})) {}",
+    "SELECT n, COUNT(*) AS c FROM news {} GROUP BY n",
+    "SELECT x.a, y.k FROM gone {} AS x JOIN news {} AS y ON x.a = y.k",
+    "SELECT a, b FROM gone {} EXCEPT SELECT k, v FROM s {}",
+    "SELECT ISTREAM(n) FROM ISTREAM(SELECT MAX(n) AS n FROM news {}) {}",
+    "SELECT STREAM k, v + 1 AS w FROM ISTREAM(SELECT k, v FROM s {})",
+]
+OF_MADE = [window for window in BRACKETS if "k" not in window and "ON" not in window]
+
+
+@law(6)
+@given(
+    log,
+    log,
+    st.sampled_from(LAGS),
+    st.lists(st.floats(0, 1), max_size=3),
+    st.sets(st.integers(0, 3), max_size=1),
+    st.sampled_from(OVER_MADE),
+    st.lists(st.sampled_from(OF_MADE), min_size=4, max_size=4),
+)
+@pytest.mark.usefixtures("interpreted")
+def test_streams_that_queries_make_in_memory_change_nothing(
+    spark, tmp_path_factory, s, t, lag, cuts, kills, query, windows
+):
+    views = [view.format(window) for view, window in zip(MADE_VIEWS, windows[2:], strict=True)]
+    logs = {"s": ended(s), "t": ended(t)}
+    reads = {name for name in logs if f" {name} " in query or {"s": "news", "t": "gone"}[name] in query}
+    if all(admitted(logs[name], lag) for name in reads):
+        folder = tmp_path_factory.mktemp("live")
+        _in_memory(spark, folder, logs, lag, cuts, kills, query.format(*windows), views)
+
+
+BESIDE_RECORDED = [
+    "SELECT s.k, t.v FROM s {} AS s JOIN t {} AS t ON s.k = t.k",
+    "SELECT COUNT(*) AS n, SUM(t.v) AS v FROM s {} AS s LEFT JOIN t {} AS t ON s.k = t.k",
+    "SELECT RSTREAM(k) FROM (SELECT k FROM s {} EXCEPT SELECT k FROM t {})",
+    "SELECT ISTREAM(s.k, c.n) FROM s {} AS s JOIN"
+    " ISTREAM(SELECT k, COUNT(*) AS n FROM t {} GROUP BY k) [ROWS 2] AS c ON s.k = c.k",
+]
+
+
+@law(6)
+@given(
+    log,
+    log,
+    st.sampled_from(LAGS),
+    st.lists(st.floats(0, 1), max_size=3),
+    st.sets(st.integers(0, 3), max_size=1),
+    st.sampled_from(BESIDE_RECORDED),
+    st.sampled_from(BRACKETS),
+    st.sampled_from(BRACKETS),
+)
+@pytest.mark.usefixtures("interpreted")
+def test_recorded_streams_beside_live_ones_change_nothing(
+    spark, tmp_path_factory, s, t, lag, cuts, kills, query, window, other
+):
+    if admitted(s, lag):
+        folder, query = tmp_path_factory.mktemp("live"), query.format(window, other)
+        _in_memory(spark, folder, {"s": ended(s)}, lag, cuts, kills, query, beside={"t": t})
 
 
 def _beside_a_table_that_changes(spark, folder, logs, query, change):

@@ -62,10 +62,17 @@ class QueryReader:
         What Spark says of texts, and what names stand for.
     numbers
         As :class:`StatementText` has them: the plan of a view goes on with those of the query that reads it.
+    path
+        The views through which the statement is read.
     """
 
     def __init__(
-        self, reader: Reader, analyser: Analyser, known: KnownNames, numbers: list[int] | None = None
+        self,
+        reader: Reader,
+        analyser: Analyser,
+        known: KnownNames,
+        numbers: list[int] | None = None,
+        path: str = "",
     ) -> None:
         self.statement = StatementText(reader, analyser, numbers)
         self.tokens = reader.tokens
@@ -81,6 +88,7 @@ class QueryReader:
             unnested,
             self._inside,
             self.relation,
+            path=path,
         )
 
     def whole(self, start: int, stop: int, names: Sequence[str] | None = None) -> Node:
@@ -185,9 +193,7 @@ class QueryReader:
     def _inside(self, reader: Reader, path: str) -> ReaderState:
         """Reads the text of a view, whose columns are of the same plan."""
         statement = self.statement
-        inside = QueryReader(reader, statement.analyser, self._reading.known, statement.numbers)
-        inside._reading.path = path
-        return inside._reading
+        return QueryReader(reader, statement.analyser, self._reading.known, statement.numbers, path)._reading
 
     # -- blocks --------------------------------------------------------------------------------------
 

@@ -168,18 +168,23 @@ def input_of(reading: ReaderState, item: QueryInput, source: Range) -> Node:
         if view is None:
             raise NotPlannedError("a relation that varies", source)
         return _view(reading, item.name, item.key, view, source)
-    if not isinstance(item, WindowedStream) or not isinstance(item.source, str):
+    if not isinstance(item, WindowedStream):
         raise NotPlannedError("a relation that varies", source)
-    name = item.source.lower()
-    view = reading.known.view(name)
-    if view is not None:
-        if not item.is_bare:
-            raise NotPlannedError("a window of a view", source)
-        return _view(reading, item.source, "", view, source)
-    kinds = reading.known.stream(name)
+    own = f"{reading.path}{item.key}"  # by which a stream is known that a query makes
+    kinds, label = reading.known.stream(own), reading.statement.written(source)
+    if kinds is None:
+        if not isinstance(item.source, str):
+            raise NotPlannedError("a relation that varies", source)
+        own = label = item.source.lower()
+        view = reading.known.view(own)
+        if view is not None:
+            if not item.is_bare:
+                raise NotPlannedError("a window of a view", source)
+            return _view(reading, item.source, "", view, source)
+        kinds = reading.known.stream(own)
     if kinds is None:
         raise NotPlannedError("a view of something recorded", source)
-    scan = _scan(reading.statement, name, kinds, None, source)
+    scan = replace(_scan(reading.statement, own, kinds, None, source), label=label)
     if item.is_bare:
         return scan
     partition = []
@@ -188,8 +193,8 @@ def input_of(reading: ReaderState, item: QueryInput, source: Range) -> Node:
         path = parsed.parts[-1].lower() if isinstance(parsed, Name) else None
         partition.append(next((one.id for one in scan.columns if one.name.lower() == path), None))
     label = reading.statement.written(source)
-    own = f"{reading.path}{item.key}"
-    return StreamWindow(scan, own, item.window, tuple(partition), label, source)
+    name = f"{reading.path}{item.key}"
+    return StreamWindow(scan, name, item.window, tuple(partition), label, source)
 
 
 def _scan(statement: StatementText, name: str, kinds: StructType, table: SqlText | None, at: Range) -> Scan:

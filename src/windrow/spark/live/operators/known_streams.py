@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from pyspark.sql.types import StructType
 
 from windrow.algebra.continuous import Input, Query
@@ -19,13 +22,23 @@ class KnownStreams:
         The session's.
     over_windows
         Whether windows in brackets are read: of live windows and matches too, and in views that vary.
+    made
+        The columns of streams that queries make, by the keys of their windows.
     """
 
-    def __init__(self, catalog: Catalog, *, over_windows: bool = False) -> None:
-        self._catalog, self._over_windows = catalog, over_windows
+    def __init__(
+        self,
+        catalog: Catalog,
+        *,
+        over_windows: bool = False,
+        made: Mapping[str, StructType] = MappingProxyType({}),
+    ) -> None:
+        self._catalog, self._over_windows, self._made = catalog, over_windows, made
 
     def stream(self, name: str) -> StructType | None:
-        """The columns of a live stream."""
+        """The columns of a live stream, or of one that a query makes."""
+        if name in self._made:
+            return self._made[name]
         if not is_live(self._catalog, name, with_clauses=self._over_windows):
             return None
         stream = self._catalog.streams[name]

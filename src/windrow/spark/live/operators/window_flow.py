@@ -16,9 +16,9 @@ from windrow.kernels.incremental import Program, Times, UnmatchedError
 from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.plan.nodes import Node, Scan, StreamWindow, walk
 from windrow.plan.reader import NotPlannedError
-from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.operators.flow import Flow, unstable
+from windrow.spark.logs.session_streams import Stream
 from windrow.spark.relations.relation_of_plan import relation_of_plan, why_not_in_steps
 from windrow.spark.relations.time_varying_relation import TimeVarying, columns_of
 from windrow.syntax.sqltext import SqlText
@@ -32,22 +32,22 @@ class WindowQuery:
 
     Attributes
     ----------
-    catalog
-        The streams.
+    streams
+        The streams of its windows, by the names of their scans.
     plan, windows
         The plan, and its windows, each key once.
     scale
         What its instants are counted in.
     """
 
-    catalog: Catalog
+    streams: Mapping[str, Stream]
     plan: Node
     windows: tuple[StreamWindow, ...]
     scale: TimeScale
 
     def columns(self, window: StreamWindow) -> dict[str, str]:
         """The names that the columns of a window have inside, and those that its stream has for them."""
-        own = self.catalog.streams[window.input.name].columns
+        own = self.streams[window.input.name].columns
         return dict(zip(columns_of(own), own, strict=True))
 
     @property
@@ -95,7 +95,7 @@ class WindowFlow:
 
     def _window(self, query: WindowQuery, window: StreamWindow) -> TimeVarying:
         """The rows of a window, as a leaf."""
-        stream, schema = query.catalog.streams[window.input.name], StructType()
+        stream, schema = query.streams[window.input.name], StructType()
         for inside, name in query.columns(window).items():
             schema = schema.add(inside, stream.frame.schema[name].dataType)
         never_leaves = window.window.is_unbounded and window.window.rows is None

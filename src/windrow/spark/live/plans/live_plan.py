@@ -436,10 +436,10 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
             found = windowed_query(gateway, self.catalog, self.reader, self.query, self.scale, windows)
         except WindrowError as error:  # an error of the query as a whole is raised for it as a whole
             return f"an expression that has no meaning alone ({error.condition})"
-        is_flow = isinstance(found, WindowedQuery) and found.flows is not None
-        if is_flow and passes_on(self.gateway, self.catalog, self.query, self.reader):
-            return "rows as they come, beside a table"
-        return found
+        if isinstance(found, str) or found.passes_on:
+            return found
+        comes = passes_on(self.gateway, self.catalog, self.query, self.reader)
+        return "rows as they come, beside a table or of a view" if comes else found
 
     def unbounded(self) -> Sequence[Unbounded]:
         """The windows that rows, or keys, never leave, and of which no key is expected to be over."""

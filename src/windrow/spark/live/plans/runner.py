@@ -203,9 +203,7 @@ def sequences_of(catalog: Catalog, query: Continuous) -> frozenset[str]:
 def live_windows(catalog: Catalog, query: Continuous, reader: Reader) -> Iterator[QueryWindow]:
     """The windows in a query of live streams, and of streams that clauses or queries make, also in views."""
     for window in windows_of(catalog, query, reader):
-        source = window.item.source
-        is_made = isinstance(source, StreamQuery) or source.lower() in catalog.definitions
-        if is_made or is_live(catalog, str(source).lower(), with_clauses=True):
+        if window.made is not None or is_live(catalog, str(window.item.source).lower(), with_clauses=True):
             yield window
 
 

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
 import pyarrow as pa
-from pyspark.sql.types import BooleanType, DataType, StructType
+from pyspark.sql.types import BooleanType, DataType, StructField, StructType
 
 from windrow.algebra.continuous import (
     ChangelogOf,
@@ -38,7 +39,7 @@ from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.operators.known_streams import KnownStreams, is_live
 from windrow.spark.live.operators.window_flow import WindowFlow, WindowQuery
-from windrow.spark.live.reading.windows_of_query import windows_of
+from windrow.spark.live.reading.windows_of_query import InnerQuery, windows_of
 from windrow.spark.logs.session_streams import ROWTIME, Stream
 from windrow.spark.relations.aggregates_of_plan import kernel_aggregates
 from windrow.spark.relations.time_varying_relation import ENTER, LEAVE, columns_of
@@ -74,6 +75,8 @@ class WindowedSide:
         Its part of the operator.
     item
         How it is written.
+    made
+        The stream that it is of, if that is of a query or recorded; None for rows that arrive.
     """
 
     stream: str
@@ -81,6 +84,7 @@ class WindowedSide:
     computed: tuple[SqlText, tuple[str, ...]] | None
     window_input: WindowInput
     item: WindowedStream
+    made: MadeStream | None
 
     @property
     def name(self) -> str:
@@ -96,6 +100,32 @@ class WindowedSide:
     def schema(self) -> pa.Schema:
         """Of what is retained, as it is in memory."""
         return self.window_input.schema
+
+
+@dataclass(frozen=True)
+class MadeStream:
+    """A stream whose rows do not arrive: a query makes them, or they are recorded.
+
+    Attributes
+    ----------
+    query
+        The query; None for a recorded stream.
+    stream
+        Its columns; of a recorded stream its rows, with rowtimes in ticks of the query's time scale.
+    """
+
+    query: WindowedQuery | None
+    stream: Stream
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of its columns."""
+        return tuple(self.stream.columns)
+
+    @property
+    def schema(self) -> StructType:
+        """The columns."""
+        return StructType([self.stream.frame.schema[name] for name in self.columns])
 
 
 @dataclass(frozen=True)
@@ -143,8 +173,24 @@ class WindowedQuery:
     using: tuple[str, ...] = ()
 
     @property
+    def windows(self) -> list[WindowedSide]:
+        """All windows, also those of the queries whose streams it reads."""
+        made = [side.made.query for side in self.sides if side.made is not None]
+        return [*(one for query in made if query is not None for one in query.windows), *self.sides]
+
+    @property
+    def sign(self) -> int:
+        """The sign of the changes that are rows of its stream."""
+        return -1 if self.kind == "DSTREAM" else 1
+
+    @property
     def passes_on(self) -> bool:
-        """Whether it passes rows on at their rowtimes, with what is computed of each."""
+        """Whether it passes rows on as they come, with what is computed of each."""
+        return self.is_of_one_instant and self.sides[0].made is None
+
+    @property
+    def is_of_one_instant(self) -> bool:
+        """Whether it has each row of one stream at its rowtime alone."""
         window = self.sides[0].window
         alone = len(self.sides) == 1 and self.operator.aggregates is None and self.flows is None
         return alone and self.kind == "RSTREAM" and window.length == 1 and window.slide is window.rows is None
@@ -157,6 +203,7 @@ def windowed_query(
     query: Continuous,
     scale: TimeScale,
     sizes: Mapping[str, Window],
+    path: str = "",
 ) -> WindowedQuery | str:
     """The query over windows, or the part of it that has no form in memory.
 
@@ -164,19 +211,28 @@ def windowed_query(
     ----------
     sizes
         Its windows, by their keys; their own keys are not known yet.
+    path
+        The views through which it is read.
     """
     kind = query.kind if isinstance(query, StreamQuery) else None
     inner = query.query if isinstance(query, StreamQuery) else query
-    windows = {window.key: window.item for window in windows_of(catalog, query, reader)}
-    for written in windows.values():
-        source = written.source
-        if not isinstance(source, str):
-            return "what is no window of a stream with a name"
-        if not is_live(catalog, source.lower(), with_clauses=True):
-            return "a recorded stream or a view of rows"
-        if kind == "RSTREAM" and source.lower() in catalog.sequences:
+    windows = {window.key: window for window in windows_of(catalog, query, reader, path, within=False)}
+    made: dict[str, MadeStream] = {}
+    for window in windows.values():
+        if window.made is not None:
+            own = window.made
+            found = windowed_query(gateway, catalog, own.reader, own.query, scale, sizes, own.path)
+            if isinstance(found, str):
+                return found
+            made[window.key] = _stream_of(gateway, found, own, scale)
+            continue
+        source = str(window.item.source).lower()
+        if not is_live(catalog, source, with_clauses=True):
+            made[window.key] = MadeStream(None, catalog.streams[source].on(scale))
+            continue
+        if kind == "RSTREAM" and source in catalog.sequences and window.item.window.is_now:
             return "windows or matches as they come"
-        stream = catalog.streams[source.lower()]
+        stream = catalog.streams[source]
         if stream.scale.kind != scale.kind and scale.kind == "timestamp":
             return "rowtimes of two kinds"
     frames = {}
@@ -186,21 +242,33 @@ def windowed_query(
         if isinstance(item, NamedRelation):
             frames[item.key] = catalog.relations[item.name.lower()].visible()
             continue
-        stream = catalog.streams[str(item.source).lower()]
+        key = f"{path}{item.key}"
+        stream = made[key].stream if key in made else catalog.streams[str(item.source).lower()]
         frames[item.key] = stream.frame.select(*map(quoted, stream.columns))
     output = gateway.sql(inner.text, frames).schema
     names = dict(zip((name.lower() for name in output.names), columns_of(output.names), strict=True))
     using = tuple(names[name.lower()] for name, _ in query.using) if isinstance(query, StreamQuery) else ()
     try:
-        known = KnownStreams(catalog, over_windows=True)
-        plan = applied(QueryReader(reader, SparkAnalyser(gateway), known).relation(inner))
-    except (NotPlannedError, UnknownShapeError) as found:
-        return str(found)
-    lowering = _Lowering(gateway, catalog, reader, sizes, windows, kind, output)
-    made = lowering.windowed(plan)
-    if not isinstance(made, WindowedQuery) or (kind == "RSTREAM" and not made.passes_on):
-        made = lowering.flowing(plan, scale, made if isinstance(made, str) else "all rows at each instant")
-    return replace(made, using=using) if isinstance(made, WindowedQuery) else made
+        schemas = {key: one.schema for key, one in made.items()}
+        known = KnownStreams(catalog, over_windows=True, made=schemas)
+        plan = applied(QueryReader(reader, SparkAnalyser(gateway), known, path=path).relation(inner))
+    except (NotPlannedError, UnknownShapeError) as reason:
+        return str(reason)
+    items = {key: window.item for key, window in windows.items()}
+    lowering = _Lowering(gateway, catalog.streams, made, reader, sizes, items, kind, output)
+    query_of = lowering.windowed(plan)
+    if not isinstance(query_of, WindowedQuery) or (kind == "RSTREAM" and not query_of.is_of_one_instant):
+        why = query_of if isinstance(query_of, str) else "all rows at each instant"
+        query_of = lowering.flowing(plan, scale, why)
+    return replace(query_of, using=using) if isinstance(query_of, WindowedQuery) else query_of
+
+
+def _stream_of(gateway: Gateway, windowed: WindowedQuery, inner: InnerQuery, scale: TimeScale) -> MadeStream:
+    """The stream of a query, whose rows have instants of this time scale."""
+    names = inner.names or windowed.names
+    fields = zip(names, windowed.result, strict=True)
+    schema = StructType([StructField(name, field.dataType) for name, field in fields])
+    return MadeStream(windowed, Stream(gateway.spark.createDataFrame([], schema), names, scale))
 
 
 @dataclass
@@ -265,12 +333,18 @@ class _Lowering:
     """Lowers a plan to one operator over windows, or to a program."""
 
     gateway: Gateway
-    catalog: Catalog
+    named: Mapping[str, Stream]
+    made: Mapping[str, MadeStream]
     reader: Reader
     sizes: Mapping[str, Window]
     windows: Mapping[str, WindowedStream]
     kind: str | None
     output: StructType
+
+    @cached_property
+    def streams(self) -> Mapping[str, Stream]:
+        """The streams, by the names of their scans."""
+        return {**self.named, **{key: one.stream for key, one in self.made.items()}}
 
     def windowed(self, node: plan.Node) -> WindowedQuery | str:
         """A plan of one SELECT as an operator, or the part of it that has none."""
@@ -335,14 +409,14 @@ class _Lowering:
             return instead
         if self.gateway.is_connect:
             return f"{instead}, on Spark Connect"
-        query = WindowQuery(self.catalog, node, windows, scale)
+        query = WindowQuery(self.streams, node, windows, scale)
         gateway = Gateway(self.gateway.spark, self.gateway.parameters)
         flow = WindowFlow(gateway, query, Path("of-a-plan-alone"))
         if flow.why_not is not None or len(flow.columns) != len(self.output):
             return flow.why_not or instead
         sides = []
         for window in windows:
-            side = _Reads(window, self.catalog.streams[window.input.name], {})
+            side = _Reads(window, self.streams[window.input.name], {})
             scanned = dict(zip((column.id for column in window.columns), window.input.sources, strict=True))
             keys = {scanned[column] for column in window.partition if column is not None}
             read = flow.read(window.key)
@@ -369,7 +443,7 @@ class _Lowering:
             assert isinstance(bare, WindowedStream)
             node = plan.StreamWindow(node, bare.key, bare.window, (), node.label, node.at)
         if isinstance(node, plan.StreamWindow):
-            stream = self.catalog.streams[node.input.name]
+            stream = self.streams[node.input.name]
             retained = {
                 column.id: name for column, name in zip(node.columns, node.input.sources, strict=True)
             }
@@ -567,7 +641,8 @@ class _Lowering:
         passes, all_marked = _PASSES if side.conditions else None, tuple(dict.fromkeys((*keys, *marked)))
         window_input = WindowInput(f"window{side.window.key}", window, passes, all_marked, schema)
         computed = None if text is None else (text, columns)
-        return WindowedSide(side.window.input.name, dict(side.plain), computed, window_input, item)
+        made = self.made.get(side.window.key)
+        return WindowedSide(side.window.input.name, dict(side.plain), computed, window_input, item, made)
 
     def _beyond(self, node: plan.Node) -> str | None:
         """What reads several rows, and subqueries over tables, which every micro-batch would run."""

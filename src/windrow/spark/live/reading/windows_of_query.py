@@ -8,14 +8,23 @@ from dataclasses import dataclass
 from windrow.algebra.continuous import (
     ChangelogOf,
     Continuous,
-    NamedRelation,
     Reader,
     StreamQuery,
     WindowedStream,
 )
 from windrow.spark.catalog import Catalog
 
-__all__ = ["QueryWindow", "windows_of"]
+__all__ = ["InnerQuery", "QueryWindow", "windows_of"]
+
+
+@dataclass(frozen=True)
+class InnerQuery:
+    """A query that makes a stream, in this text and read through these views; `names` are of its columns."""
+
+    query: StreamQuery
+    reader: Reader
+    path: str
+    names: tuple[str, ...] | None
 
 
 @dataclass(frozen=True)
@@ -28,11 +37,15 @@ class QueryWindow:
         By which the plan of the query knows it: a view that is read twice has two.
     item, reader
         The window, and the text in which it is written.
+    made
+        The query whose stream it is of, if it is of one, and the names of the columns of that, where these
+        are not the query's.
     """
 
     key: str
     item: WindowedStream
     reader: Reader
+    made: InnerQuery | None = None
 
     @property
     def name(self) -> str:
@@ -46,28 +59,40 @@ class QueryWindow:
         return " ".join(self.reader.tokens.sql[span.start : span.stop].split())
 
 
-def windows_of(catalog: Catalog, query: Continuous, reader: Reader, path: str = "") -> Iterator[QueryWindow]:
+def windows_of(
+    catalog: Catalog, query: Continuous, reader: Reader, path: str = "", *, within: bool = True
+) -> Iterator[QueryWindow]:
     """The windows of a query of a text.
 
     Parameters
     ----------
     path
         The views through which the query is read.
+    within
+        Whether those are among them that are inside of queries that make streams.
     """
     relation = query.query if isinstance(query, StreamQuery) else query
     for item in relation.inputs:
         if isinstance(item, ChangelogOf):
-            yield from windows_of(catalog, item.query, reader, path)
-            continue
-        if isinstance(item, WindowedStream):
-            yield QueryWindow(f"{path}{item.key}", item, reader)
-            if isinstance(item.source, StreamQuery):
-                yield from windows_of(catalog, item.source, reader, path)
-                continue
-            name, own = item.source.lower(), ""
-        else:
-            assert isinstance(item, NamedRelation)
-            name, own = item.name.lower(), item.key
-        if name in catalog.definitions:
+            yield from windows_of(catalog, item.query, reader, path, within=within)
+        elif isinstance(item, WindowedStream):
+            made = _made(catalog, item, reader, path)
+            yield QueryWindow(f"{path}{item.key}", item, reader, made)
+            if made is not None and within:
+                yield from windows_of(catalog, made.query, made.reader, made.path)
+        elif item.name.lower() in catalog.definitions:
+            name = item.name.lower()
             view = catalog.definitions[name]
-            yield from windows_of(catalog, view.query, view.reader, f"{path}.{name}{own}")
+            own = f"{path}.{name}{item.key}"
+            yield from windows_of(catalog, view.query, view.reader, own, within=within)
+
+
+def _made(catalog: Catalog, item: WindowedStream, reader: Reader, path: str) -> InnerQuery | None:
+    """The query whose stream a window is of; None for a stream of its own."""
+    if isinstance(item.source, StreamQuery):
+        names = tuple(name for name, _ in item.source.names) or None
+        return InnerQuery(item.source, reader, path, names)
+    view = catalog.definitions.get(item.source.lower())
+    if view is None or not isinstance(view.query, StreamQuery):
+        return None
+    return InnerQuery(view.query, view.reader, f"{path}.{item.source.lower()}", view.names)
