@@ -55,6 +55,8 @@ class WindowGraph(Graph):
     @cached_property
     def why_not(self) -> str | None:
         """What of the query cannot be run so; None for nothing."""
+        if self.windowed.parts:
+            return "CHANGELOG OF"
         if any(side.made is not None for side in self.windowed.sides):
             return "streams that queries make, or that are recorded"
         if any(side.window.by_value is not None for side in self.windowed.sides):

@@ -13,9 +13,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import LongType, StructType
+from pyspark.sql.types import LongType, StructField, StructType
 
+from windrow.algebra.time_scale import TimeScale
 from windrow.kernels.incremental import (
     PER_MICRO_BATCH,
     InputState,
@@ -40,6 +42,7 @@ from windrow.spark.live.operators.envelopes import copies
 from windrow.spark.live.operators.window_flow import WindowFlow
 from windrow.spark.live.reading.windowed_queries import WindowedQuery, WindowedSide
 from windrow.spark.logs.session_streams import ROWTIME, Stream
+from windrow.spark.relations.changelog import as_delta
 from windrow.spark.relations.stream_windows import falls, wrong_distance
 from windrow.spark.relations.time_varying_relation import columns_of
 from windrow.syntax.sqltext import quoted
@@ -83,10 +86,13 @@ class WindowedRelation:
             for side in windowed.sides
             if side.made is not None and side.made.query is not None
         }
+        self._parts = [
+            WindowedRelation(gateway, part.query, checkpoint, retained, part.key) for part in windowed.parts
+        ]
 
     def begin(self, states: States, frontier: int | None, origin: int | None) -> None:
         """Let it be what it was at a frontier, of what the windows retained."""
-        for inner in self._inner.values():
+        for inner in (*self._inner.values(), *self._parts):
             inner.begin(states, frontier, origin)
         self._standing = Standing()
         if self._windowed.flows is None:
@@ -130,6 +136,22 @@ class WindowedRelation:
             states[side.name] = states[side.name].after(side.window_input, times)
         return states, found
 
+    def over_changelogs(
+        self, states: States, number: int, times: Times, origin: int, scale: TimeScale
+    ) -> tuple[States, DataFrame]:
+        """The same of a query over changelogs, with the rows that it makes of the changes."""
+        frames, text = {}, self._windowed.text
+        assert text is not None
+        for part, relation in zip(self._windowed.parts, self._parts, strict=True):
+            states, found = relation.advance(states, number, times, origin)
+            columns = columns_of(part.query.names)
+            kinds = zip(columns, part.query.result, strict=True)
+            schema = StructType([StructField(name, field.dataType) for name, field in kinds])
+            schema = schema.add(AT, LongType()).add(DIFF, LongType())
+            frame = frame_of_few(self._gateway.spark, found, schema)
+            frames[part.key] = as_delta(frame, columns, part.query.names, scale, part.columns)
+        return states, self._gateway.sql(text, frames)
+
     def stream(
         self, states: States, number: int, times: Times, origin: int, names: Sequence[str]
     ) -> tuple[States, pa.Table]:
@@ -145,7 +167,7 @@ class WindowedRelation:
 
     def first(self, until: int) -> int | None:
         """The first rowtime of the recorded streams before an instant."""
-        firsts = [inner.first(until) for inner in self._inner.values()]
+        firsts = [inner.first(until) for inner in (*self._inner.values(), *self._parts)]
         for side in self._windowed.sides:
             if side.made is not None and side.made.query is None:
                 rows = self._recorded(side.made.stream, Times(None, until), [ROWTIME])

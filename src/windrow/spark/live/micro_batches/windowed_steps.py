@@ -133,22 +133,15 @@ class WindowedSteps(InMemorySteps):
         moved = moved or (self._stage.passes_on and come.count > 0)
         if moved and until is not None and reached is not None and origin is not None and origin < reached:
             times = Times(frontier, reached)
-            if self._stage.passes_on:
-                states, told = self._passed_on(states, came, number, times)
-            else:
-                whole = _with(states, came, number)
-                states, told = self._relation.advance(whole, number, times, origin, self._goes_on)
-            if isinstance(self._sink, IntoStream):
-                given = self._insert(self._sink, told, until, before.counts.get("rows_given", 0))
-            else:
-                given = self._put(self._sink, told, number)
+            states, told = self._advanced(states, came, number, times, origin)
+            given = self._handed_over(told, number, until, before.counts.get("rows_given", 0))
             frontier = until
             if self._stage.passes_on:
                 marks[_PASSED] = reached
         else:
             states = _with(states, came, number)
         used = waited - self._waiting(states) - arrived.waiting
-        if (closes or self._may_settle) and self._stage.flows is None:
+        if (closes or self._may_settle) and self._stage.sides and self._stage.flows is None:
             states, self._may_settle = without_closed_keys(self._stage, states, self._endings)
         counts = self._counts(come, before, used, given)
         if self._goes_on is not None and frontier is not None:
@@ -292,6 +285,22 @@ class WindowedSteps(InMemorySteps):
         sides = {side.stream: side.name for side in self._sides if side.stream not in behind}
         return sum(states[name].waiting.num_rows for name in sides.values())
 
+    def _advanced(
+        self,
+        states: Mapping[str, InputState],
+        came: Mapping[str, pa.Table],
+        number: int,
+        times: Times,
+        origin: int,
+    ) -> tuple[dict[str, InputState], pa.Table | DataFrame]:
+        """What is held after a step, and what it gives: changes, or rows that are made of them."""
+        if self._stage.passes_on:
+            return self._passed_on(states, came, number, times)
+        whole = _with(states, came, number)
+        if self._stage.parts:
+            return self._relation.over_changelogs(whole, number, times, origin, self._scale)
+        return self._relation.advance(whole, number, times, origin, self._goes_on)
+
     def _passed_on(
         self, states: Mapping[str, InputState], came: Mapping[str, pa.Table], number: int, times: Times
     ) -> tuple[dict[str, InputState], pa.Table]:
@@ -311,6 +320,16 @@ class WindowedSteps(InMemorySteps):
         return {side.name: left}, told.append_column(DIFF, pa.array(np.ones(told.num_rows, np.int64)))
 
     # -- what goes out -------------------------------------------------------------------------------
+
+    def _handed_over(self, told: pa.Table | DataFrame, number: int, until: int, before: int) -> int:
+        """Give what a step gives to the sink, which was given so many rows before."""
+        if isinstance(self._sink, IntoStream):
+            assert isinstance(told, pa.Table)
+            return self._insert(self._sink, told, until, before)
+        if isinstance(told, pa.Table):
+            return self._put(self._sink, told, number)
+        with self._gateway.translated():
+            return self._sink.write(told, number) or 0
 
     def _insert(self, sink: IntoStream, told: pa.Table, until: int, before: int) -> int:
         """Give rows to a named stream."""

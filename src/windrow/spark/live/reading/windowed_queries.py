@@ -15,17 +15,19 @@ from functools import cached_property
 from pathlib import Path
 
 import pyarrow as pa
-from pyspark.sql.types import BooleanType, DataType, StructField, StructType
+from pyspark.sql.types import BooleanType, DataType, LongType, StructField, StructType
 
 from windrow.algebra.continuous import (
     ChangelogOf,
     Continuous,
     NamedRelation,
+    Query,
     Reader,
     StreamQuery,
     WindowedStream,
 )
 from windrow.algebra.time_scale import TimeScale
+from windrow.errors import Span
 from windrow.kernels.incremental import Window, WindowInput, WindowOperator
 from windrow.plan import nodes as plan
 from windrow.plan.columns import ROWS, Column, Expression, Part, Scope, schema_of
@@ -42,7 +44,8 @@ from windrow.spark.live.operators.window_flow import WindowFlow, WindowQuery
 from windrow.spark.live.reading.windows_of_query import InnerQuery, windows_of
 from windrow.spark.logs.session_streams import ROWTIME, Stream
 from windrow.spark.relations.aggregates_of_plan import kernel_aggregates
-from windrow.spark.relations.time_varying_relation import ENTER, LEAVE, columns_of
+from windrow.spark.relations.changelog import as_delta
+from windrow.spark.relations.time_varying_relation import AT, DIFF, ENTER, LEAVE, columns_of
 from windrow.syntax.queries import UnknownShapeError
 from windrow.syntax.sqltext import SqlText, quoted
 from windrow.syntax.tokens import tokenize
@@ -129,6 +132,15 @@ class MadeStream:
 
 
 @dataclass(frozen=True)
+class ChangelogPart:
+    """``CHANGELOG OF``: its key in a text, the query, and the columns of KEY with their places."""
+
+    key: str
+    query: WindowedQuery
+    columns: tuple[tuple[str, Span], ...]
+
+
+@dataclass(frozen=True)
 class WindowedQuery:
     """A query as a micro-batch does it.
 
@@ -157,6 +169,9 @@ class WindowedQuery:
         Any other plan, whose operators take what enters and leaves the sides; None for those above.
     using
         The columns of the output by which ISTREAM and DSTREAM tell rows apart, where these are not all.
+    text, parts
+        Of a query over changelogs: its text, which Spark runs over those of a micro-batch. Then it has no
+        windows of its own.
     """
 
     plan: Node
@@ -171,12 +186,15 @@ class WindowedQuery:
     groups: StructType = field(default_factory=StructType)
     flows: WindowQuery | None = None
     using: tuple[str, ...] = ()
+    text: SqlText | None = None
+    parts: tuple[ChangelogPart, ...] = ()
 
     @property
     def windows(self) -> list[WindowedSide]:
         """All windows, also those of the queries whose streams it reads."""
         made = [side.made.query for side in self.sides if side.made is not None]
-        return [*(one for query in made if query is not None for one in query.windows), *self.sides]
+        inner = [*(query for query in made if query is not None), *(part.query for part in self.parts)]
+        return [*(one for query in inner for one in query.windows), *self.sides]
 
     @property
     def sign(self) -> int:
@@ -191,9 +209,11 @@ class WindowedQuery:
     @property
     def is_of_one_instant(self) -> bool:
         """Whether it has each row of one stream at its rowtime alone."""
+        if len(self.sides) != 1 or self.kind != "RSTREAM":
+            return False
         window = self.sides[0].window
-        alone = len(self.sides) == 1 and self.operator.aggregates is None and self.flows is None
-        return alone and self.kind == "RSTREAM" and window.length == 1 and window.slide is window.rows is None
+        alone = self.operator.aggregates is None and self.flows is None
+        return alone and window.length == 1 and window.slide is window.rows is None
 
 
 def windowed_query(
@@ -216,6 +236,8 @@ def windowed_query(
     """
     kind = query.kind if isinstance(query, StreamQuery) else None
     inner = query.query if isinstance(query, StreamQuery) else query
+    if isinstance(query, Query) and not query.is_temporal:
+        return _over_changelogs(gateway, catalog, reader, query, scale, sizes)
     windows = {window.key: window for window in windows_of(catalog, query, reader, path, within=False)}
     made: dict[str, MadeStream] = {}
     for window in windows.values():
@@ -238,7 +260,7 @@ def windowed_query(
     frames = {}
     for item in inner.inputs:
         if isinstance(item, ChangelogOf):
-            return "CHANGELOG OF"
+            return "CHANGELOG OF beside what varies"
         if isinstance(item, NamedRelation):
             frames[item.key] = catalog.relations[item.name.lower()].visible()
             continue
@@ -261,6 +283,34 @@ def windowed_query(
         why = query_of if isinstance(query_of, str) else "all rows at each instant"
         query_of = lowering.flowing(plan, scale, why)
     return replace(query_of, using=using) if isinstance(query_of, WindowedQuery) else query_of
+
+
+def _over_changelogs(
+    gateway: Gateway,
+    catalog: Catalog,
+    reader: Reader,
+    query: Query,
+    scale: TimeScale,
+    sizes: Mapping[str, Window],
+) -> WindowedQuery | str:
+    """A query over changelogs of relations."""
+    parts, frames = [], {}
+    for item in query.inputs:
+        assert isinstance(item, ChangelogOf)
+        found = windowed_query(gateway, catalog, reader, item.query, scale, sizes)
+        if isinstance(found, str):
+            return found
+        columns = columns_of(found.names)
+        kinds = zip(columns, found.result, strict=True)
+        schema = StructType([StructField(name, field.dataType) for name, field in kinds])
+        nothing = gateway.spark.createDataFrame([], schema.add(AT, LongType()).add(DIFF, LongType()))
+        frames[item.key] = as_delta(nothing, columns, found.names, scale, item.key_columns)
+        parts.append(ChangelogPart(item.key, found, item.key_columns))
+    output = gateway.sql(query.text, frames).schema
+    nodes, operator = parts[0].query.plan, WindowOperator(())
+    return WindowedQuery(
+        nodes, (), operator, None, tuple(output.names), output, False, text=query.text, parts=tuple(parts)
+    )
 
 
 def _stream_of(gateway: Gateway, windowed: WindowedQuery, inner: InnerQuery, scale: TimeScale) -> MadeStream:
