@@ -295,6 +295,32 @@ def test_streams_of_relations_in_memory_change_nothing(
         _in_memory(spark, tmp_path_factory.mktemp("live"), logs, lag, cuts, kills, query)
 
 
+AS_THEY_COME = [
+    "SELECT STREAM s.k, n.name FROM s JOIN names AS n ON s.k = n.k WHERE s.v > 0",
+    "SELECT STREAM s.ts, n.v FROM s LEFT JOIN names AS n ON s.k = n.k AND n.v > s.v",
+    "SELECT STREAM k, more FROM moved WHERE more > 1",
+    "SELECT STREAM m.k, n.name FROM moved AS m JOIN names AS n ON m.k = n.k",
+    "SELECT STREAM k, v FROM s UNION ALL SELECT k, v FROM t",
+]
+MOVED = "CREATE OR REPLACE TEMPORARY VIEW moved AS SELECT STREAM ts, k, v + 1 AS more FROM s WHERE v > 0"
+
+
+@law(6)
+@given(
+    log,
+    log,
+    st.sampled_from(LAGS),
+    st.lists(st.floats(0, 1), max_size=3),
+    st.sets(st.integers(0, 3), max_size=1),
+    st.sampled_from(AS_THEY_COME),
+)
+@pytest.mark.usefixtures("interpreted")
+def test_rows_as_they_come_in_memory_change_nothing(spark, tmp_path_factory, s, t, lag, cuts, kills, query):
+    logs = {"s": ended(s), "t": ended(t)}
+    if all(admitted(logs[name], lag) for name in ("s", "t") if name == "s" or query.endswith(" t")):
+        _in_memory(spark, tmp_path_factory.mktemp("live"), logs, lag, cuts, kills, query, [NAMES, MOVED])
+
+
 MADE_VIEWS = [
     "CREATE OR REPLACE TEMPORARY VIEW news AS ISTREAM(SELECT k, COUNT(*) AS n FROM s {} GROUP BY k)",
     "CREATE OR REPLACE TEMPORARY VIEW gone(a, b) AS DSTREAM(SELECT k, v FROM t {} WHERE v > 0)",

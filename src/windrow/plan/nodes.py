@@ -149,6 +149,11 @@ class StreamWindow(_Passing):
     label: str
     at: Range
 
+    @property
+    def is_bare(self) -> bool:
+        """Whether no window is written: its rows as they come."""
+        return self.window.tokens[0] == self.window.tokens[1]
+
 
 @dataclass(frozen=True, eq=False)
 class Filter(_Passing):

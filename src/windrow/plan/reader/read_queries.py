@@ -64,6 +64,8 @@ class QueryReader:
         As :class:`StatementText` has them: the plan of a view goes on with those of the query that reads it.
     path
         The views through which the statement is read.
+    of_windows
+        Whether a stream without a window is one of an instant, as of ``[NOW]``.
     """
 
     def __init__(
@@ -73,6 +75,8 @@ class QueryReader:
         known: KnownNames,
         numbers: list[int] | None = None,
         path: str = "",
+        *,
+        of_windows: bool = False,
     ) -> None:
         self.statement = StatementText(reader, analyser, numbers)
         self.tokens = reader.tokens
@@ -89,6 +93,7 @@ class QueryReader:
             self._inside,
             self.relation,
             path=path,
+            of_windows=of_windows,
         )
 
     def whole(self, start: int, stop: int, names: Sequence[str] | None = None) -> Node:
@@ -193,7 +198,11 @@ class QueryReader:
     def _inside(self, reader: Reader, path: str) -> ReaderState:
         """Reads the text of a view, whose columns are of the same plan."""
         statement = self.statement
-        return QueryReader(reader, statement.analyser, self._reading.known, statement.numbers, path)._reading
+        reading = self._reading
+        inside = QueryReader(
+            reader, statement.analyser, reading.known, statement.numbers, path, of_windows=reading.of_windows
+        )
+        return inside._reading
 
     # -- blocks --------------------------------------------------------------------------------------
 

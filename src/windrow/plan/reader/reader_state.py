@@ -90,6 +90,8 @@ class ReaderState:
         The brackets directly around what the query gives.
     path
         The views through which the statement is read.
+    of_windows
+        Whether a stream without a window is one of an instant.
     """
 
     statement: StatementText
@@ -106,3 +108,4 @@ class ReaderState:
     named: dict[Range, Node] = field(default_factory=dict)
     outside: frozenset[int] = frozenset()
     path: str = ""
+    of_windows: bool = False

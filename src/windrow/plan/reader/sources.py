@@ -185,7 +185,7 @@ def input_of(reading: ReaderState, item: QueryInput, source: Range) -> Node:
     if kinds is None:
         raise NotPlannedError("a view of something recorded", source)
     scan = replace(_scan(reading.statement, own, kinds, None, source), label=label)
-    if item.is_bare:
+    if item.is_bare and not reading.of_windows:
         return scan
     partition = []
     for key in item.window.partition_by:

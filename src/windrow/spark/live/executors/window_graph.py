@@ -57,6 +57,8 @@ class WindowGraph(Graph):
         """What of the query cannot be run so; None for nothing."""
         if self.windowed.parts:
             return "CHANGELOG OF"
+        if self.windowed.passes_on and self._flow is not None:
+            return "rows as they come, beside a table"
         if any(side.made is not None for side in self.windowed.sides):
             return "streams that queries make, or that are recorded"
         if any(side.window.by_value is not None for side in self.windowed.sides):

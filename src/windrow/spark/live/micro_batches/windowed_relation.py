@@ -95,7 +95,7 @@ class WindowedRelation:
         for inner in (*self._inner.values(), *self._parts):
             inner.begin(states, frontier, origin)
         self._standing = Standing()
-        if self._windowed.flows is None:
+        if self._windowed.flows is None or self._windowed.passes_on:
             return
         self._flow.empty()
         if frontier is None or origin is None:
@@ -135,6 +135,28 @@ class WindowedRelation:
         for side in self._windowed.sides:
             states[side.name] = states[side.name].after(side.window_input, times)
         return states, found
+
+    def passed(self, rows: Mapping[str, pa.Table], times: Times) -> pa.Table:
+        """The changes where rows are given as they come, made of those of each window."""
+        windowed = self._windowed
+        if windowed.flows is None:
+            ((side, found),) = zip(windowed.sides, rows.values(), strict=True)
+            if side.window_input.passes is not None:  # rows of which it is NULL do not pass
+                found = found.filter(found.column(side.window_input.passes))
+            columns = [found.column(name) for _, name in windowed.operator.outputs]
+            at = found.column(ROWTIME)
+        else:
+            moves = {}
+            for side, window in zip(windowed.sides, windowed.flows.windows, strict=True):
+                own = rows[side.name]
+                at = own.column(ROWTIME)
+                read = own.select(sorted(self._flow.read(window.key)))
+                moves[window.key] = read.append_column(ENTER, at).append_column(LEAVE, pc.add(at, 1))
+            with self._gateway.translated():
+                found = self._flow.step(moves, times, times.until)
+            columns, at = [found.column(name) for name in self._flow.columns], found.column(ENTER)
+        count = pa.array(np.ones(len(at), np.int64))
+        return pa.Table.from_arrays([*columns, at, count], names=[*columns_of(windowed.names), AT, DIFF])
 
     def over_changelogs(
         self, states: States, number: int, times: Times, origin: int, scale: TimeScale
@@ -187,11 +209,13 @@ class WindowedRelation:
         query = self._windowed.flows
         assert query is not None
         gateway = Gateway(self._gateway.spark, self._gateway.parameters)
-        with gateway.translated():
-            tables = {
-                name: stored_table(self._checkpoint, f"table{number}{self._name}", gateway.sql(text))
-                for number, (name, text) in enumerate(query.tables.items())
-            }
+        tables = {}
+        if not self._windowed.passes_on:  # what passes on a row is asked no more what it made of it
+            with gateway.translated():
+                tables = {
+                    name: stored_table(self._checkpoint, f"table{number}{self._name}", gateway.sql(text))
+                    for number, (name, text) in enumerate(query.tables.items())
+                }
         return WindowFlow(gateway, query, self._checkpoint / f".flow{self._name}", tables)
 
     def _flowed(self, states: Mapping[str, InputState], times: Times, origin: int) -> pa.Table:

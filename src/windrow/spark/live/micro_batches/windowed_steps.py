@@ -26,7 +26,6 @@ from windrow.kernels.incremental import (
     Operated,
     Times,
 )
-from windrow.kernels.zset.relation import AT, DIFF
 from windrow.spark.collected import frame_of_few
 from windrow.spark.live.checkpoints.carried_state import Carried
 from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
@@ -304,20 +303,14 @@ class WindowedSteps(InMemorySteps):
     def _passed_on(
         self, states: Mapping[str, InputState], came: Mapping[str, pa.Table], number: int, times: Times
     ) -> tuple[dict[str, InputState], pa.Table]:
-        """What is held after a step, and what changes in it, where rows are given as they are."""
-        (side,) = self._stage.sides
-        left, rows = states[side.name].passing(
-            side.window_input, came[side.name], number * PER_MICRO_BATCH, times.until
-        )
-        if side.window_input.passes is not None:
-            rows = rows.filter(
-                rows.column(side.window_input.passes)
-            )  # which leaves out those of which it is NULL
-        at = rows.column(ROWTIME)
-        columns = [*(rows.column(name) for _, name in self._stage.operator.outputs), at]
-        names = [*columns_of(self._stage.names), AT]
-        told = pa.Table.from_arrays(columns, names=names)
-        return {side.name: left}, told.append_column(DIFF, pa.array(np.ones(told.num_rows, np.int64)))
+        """What is held after a step, and what changes in it, where rows are given as they come."""
+        states, gone = dict(states), {}
+        for side in self._stage.sides:
+            chunk, window = number * PER_MICRO_BATCH, side.window_input
+            states[side.name], gone[side.name] = states[side.name].passing(
+                window, came[side.name], chunk, times.until
+            )
+        return states, self._relation.passed(gone, times)
 
     # -- what goes out -------------------------------------------------------------------------------
 

@@ -439,7 +439,7 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
         if isinstance(found, str) or found.passes_on:
             return found
         comes = passes_on(self.gateway, self.catalog, self.query, self.reader)
-        return "rows as they come, beside a table or of a view" if comes else found
+        return "rows as they come, put together in another way" if comes else found
 
     def unbounded(self) -> Sequence[Unbounded]:
         """The windows that rows, or keys, never leave, and of which no key is expected to be over."""

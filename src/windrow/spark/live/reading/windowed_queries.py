@@ -169,6 +169,8 @@ class WindowedQuery:
         Any other plan, whose operators take what enters and leaves the sides; None for those above.
     using
         The columns of the output by which ISTREAM and DSTREAM tell rows apart, where these are not all.
+    is_stateless
+        Whether the operators of `flows` keep nothing, as each row is looked at by itself.
     text, parts
         Of a query over changelogs: its text, which Spark runs over those of a micro-batch. Then it has no
         windows of its own.
@@ -186,6 +188,7 @@ class WindowedQuery:
     groups: StructType = field(default_factory=StructType)
     flows: WindowQuery | None = None
     using: tuple[str, ...] = ()
+    is_stateless: bool = False
     text: SqlText | None = None
     parts: tuple[ChangelogPart, ...] = ()
 
@@ -204,16 +207,15 @@ class WindowedQuery:
     @property
     def passes_on(self) -> bool:
         """Whether it passes rows on as they come, with what is computed of each."""
-        return self.is_of_one_instant and self.sides[0].made is None
+        return self.is_of_one_instant and all(side.made is None for side in self.sides)
 
     @property
     def is_of_one_instant(self) -> bool:
-        """Whether it has each row of one stream at its rowtime alone."""
-        if len(self.sides) != 1 or self.kind != "RSTREAM":
-            return False
-        window = self.sides[0].window
-        alone = self.operator.aggregates is None and self.flows is None
-        return alone and window.length == 1 and window.slide is window.rows is None
+        """Whether it has each row of streams at its rowtime alone."""
+        alone = len(self.sides) == 1 and self.operator.aggregates is None and self.flows is None
+        windows = [side.window for side in self.sides]
+        are_now = all(one.length == 1 and one.slide is None and one.rows is None for one in windows)
+        return self.kind == "RSTREAM" and are_now and (alone or self.is_stateless)
 
 
 def windowed_query(
@@ -273,11 +275,12 @@ def windowed_query(
     try:
         schemas = {key: one.schema for key, one in made.items()}
         known = KnownStreams(catalog, over_windows=True, made=schemas)
-        plan = applied(QueryReader(reader, SparkAnalyser(gateway), known, path=path).relation(inner))
+        readers = QueryReader(reader, SparkAnalyser(gateway), known, path=path, of_windows=True)
+        plan = applied(readers.relation(inner))
     except (NotPlannedError, UnknownShapeError) as reason:
         return str(reason)
     items = {key: window.item for key, window in windows.items()}
-    lowering = _Lowering(gateway, catalog.streams, made, reader, sizes, items, kind, output)
+    lowering = _Lowering(gateway, catalog.streams, made, sizes, items, kind, output)
     query_of = lowering.windowed(plan)
     if not isinstance(query_of, WindowedQuery) or (kind == "RSTREAM" and not query_of.is_of_one_instant):
         why = query_of if isinstance(query_of, str) else "all rows at each instant"
@@ -385,7 +388,6 @@ class _Lowering:
     gateway: Gateway
     named: Mapping[str, Stream]
     made: Mapping[str, MadeStream]
-    reader: Reader
     sizes: Mapping[str, Window]
     windows: Mapping[str, WindowedStream]
     kind: str | None
@@ -450,12 +452,9 @@ class _Lowering:
 
         `instead` says why one :class:`WindowOperator` does not do.
         """
-        nodes = plan.walk(node)
-        found = [one for one in nodes if isinstance(one, plan.StreamWindow)]
+        found = [one for one in plan.walk(node) if isinstance(one, plan.StreamWindow)]
         windows = tuple({one.key: one for one in found}.values())
-        within = [one.input for one in found]
-        scans = [one for one in nodes if isinstance(one, plan.Scan) and one not in within]
-        if not windows or any(one.is_stream for one in scans):
+        if not windows:
             return instead
         if self.gateway.is_connect:
             return f"{instead}, on Spark Connect"
@@ -480,18 +479,23 @@ class _Lowering:
             sides.append(made)
         names = tuple(self.output.names)
         operator = WindowOperator(tuple(side.window_input for side in sides))
+        keeps = bool(flow.program.nodes) or flow.program.beginning is not None
         return WindowedQuery(
-            node, tuple(sides), operator, self.kind, names, self.output, is_net=False, flows=query
+            node,
+            tuple(sides),
+            operator,
+            self.kind,
+            names,
+            self.output,
+            is_net=False,
+            flows=query,
+            is_stateless=not keeps,
         )
 
     # -- windows -------------------------------------------------------------------------------------
 
     def _side(self, node: plan.Node) -> _Reads | str:
         """A window, with what is computed of its rows and what they must satisfy; or what it is instead."""
-        if isinstance(node, plan.Scan) and node.is_stream:  # its rows as they come, as of [NOW]
-            bare = self.reader.inputs[node.at]
-            assert isinstance(bare, WindowedStream)
-            node = plan.StreamWindow(node, bare.key, bare.window, (), node.label, node.at)
         if isinstance(node, plan.StreamWindow):
             stream = self.streams[node.input.name]
             retained = {

@@ -12,7 +12,7 @@ from windrow.algebra.continuous import (
     StreamQuery,
     WindowedStream,
 )
-from windrow.spark.catalog import Catalog
+from windrow.spark.catalog import Catalog, CatalogDefinition
 
 __all__ = ["InnerQuery", "QueryWindow", "windows_of"]
 
@@ -75,6 +75,9 @@ def windows_of(
     for item in relation.inputs:
         if isinstance(item, ChangelogOf):
             yield from windows_of(catalog, item.query, reader, path, within=within)
+        elif isinstance(item, WindowedStream) and (view := _passing(catalog, item)) is not None:
+            own = f"{path}.{str(item.source).lower()}"
+            yield from windows_of(catalog, view.query, view.reader, own, within=within)
         elif isinstance(item, WindowedStream):
             made = _made(catalog, item, reader, path)
             yield QueryWindow(f"{path}{item.key}", item, reader, made)
@@ -85,6 +88,16 @@ def windows_of(
             view = catalog.definitions[name]
             own = f"{path}.{name}{item.key}"
             yield from windows_of(catalog, view.query, view.reader, own, within=within)
+
+
+def _passing(catalog: Catalog, item: WindowedStream) -> CatalogDefinition | None:
+    """The view that a stream without a window is, if it gives rows of others as they come."""
+    view = catalog.definitions.get(str(item.source).lower()) if item.is_bare else None
+    if view is None or not isinstance(view.query, StreamQuery) or view.query.kind != "RSTREAM":
+        return None
+    inputs = view.query.query.inputs
+    passes = all(isinstance(one, WindowedStream) and one.is_bare for one in inputs)
+    return view if passes and all(isinstance(one.source, str) for one in inputs) else None  # type: ignore[union-attr]
 
 
 def _made(catalog: Catalog, item: WindowedStream, reader: Reader, path: str) -> InnerQuery | None:
