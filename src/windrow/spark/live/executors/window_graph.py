@@ -24,7 +24,7 @@ from windrow.spark.live.operators.envelopes import IN_MEMORY
 from windrow.spark.live.operators.flow import computed_elsewhere
 from windrow.spark.live.operators.incremental import in_memory
 from windrow.spark.live.operators.window_flow import WindowFlow
-from windrow.spark.live.reading.windowed_queries import WindowedQuery
+from windrow.spark.live.reading.windowed_query import WindowedQuery
 from windrow.spark.logs.session_streams import ROWTIME
 from windrow.spark.relations.changelog import as_cql
 from windrow.spark.relations.time_varying_relation import ENTER, LEAVE, columns_of

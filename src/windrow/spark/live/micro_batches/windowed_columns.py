@@ -12,7 +12,7 @@ from windrow.plan.columns import ROWS
 from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.input.entry_columns import inside
-from windrow.spark.live.reading.windowed_queries import MINE, WindowedQuery, WindowedSide
+from windrow.spark.live.reading.windowed_query import MINE, WindowedQuery, WindowedSide
 from windrow.spark.logs.session_streams import ROWTIME
 from windrow.syntax.sqltext import quoted
 

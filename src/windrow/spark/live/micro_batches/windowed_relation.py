@@ -40,7 +40,7 @@ from windrow.spark.gateway import Gateway
 from windrow.spark.live.checkpoints.stored_tables import stored_table
 from windrow.spark.live.operators.envelopes import copies
 from windrow.spark.live.operators.window_flow import WindowFlow
-from windrow.spark.live.reading.windowed_queries import WindowedQuery, WindowedSide
+from windrow.spark.live.reading.windowed_query import WindowedQuery, WindowedSide
 from windrow.spark.logs.session_streams import ROWTIME, Stream
 from windrow.spark.relations.changelog import as_delta
 from windrow.spark.relations.stream_windows import falls, wrong_distance

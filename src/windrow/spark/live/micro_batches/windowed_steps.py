@@ -38,7 +38,7 @@ from windrow.spark.live.operators.ended_partitions import Endings
 from windrow.spark.live.operators.envelopes import IN_MEMORY, copies, enveloped, inserted
 from windrow.spark.live.plans.live_plan import ContinuousPlan, RowtimePlan
 from windrow.spark.live.reading.closed_keys import without_closed_keys
-from windrow.spark.live.reading.windowed_queries import WindowedQuery, WindowedSide
+from windrow.spark.live.reading.windowed_query import WindowedQuery, WindowedSide
 from windrow.spark.live.reports.state_table import QueryState, RetainedRowsOf, state_of
 from windrow.spark.live.sinks.into_stream import IntoStream
 from windrow.spark.live.sinks.sink import Sink

@@ -27,7 +27,8 @@ from windrow.spark.live.reading.beside import Beside
 from windrow.spark.live.reading.closed_keys import bounding_ends, ends_of_windows
 from windrow.spark.live.reading.moved_rowtime import MovedRowtime, UnknownRowtimeError, moved_rowtime
 from windrow.spark.live.reading.origins import comes_at_rowtime, passes_on, read_live, shows_instant
-from windrow.spark.live.reading.windowed_queries import WindowedQuery, windowed_query
+from windrow.spark.live.reading.windowed_queries import windowed_query
+from windrow.spark.live.reading.windowed_query import WindowedQuery
 from windrow.spark.live.reading.windows_of_query import QueryWindow, windows_of
 from windrow.spark.logs.clause_view import ClauseSource, Ends, Unbounded
 from windrow.spark.logs.micro_batch import InstantSpan

@@ -12,7 +12,7 @@ from windrow.kernels.incremental.closed_rows import closed_alone, closed_pairs
 from windrow.kernels.incremental.input_state import InputState
 from windrow.spark.catalog import Catalog
 from windrow.spark.live.operators.ended_partitions import Endings
-from windrow.spark.live.reading.windowed_queries import WindowedQuery, WindowedSide
+from windrow.spark.live.reading.windowed_query import WindowedQuery, WindowedSide
 from windrow.spark.logs.clause_view import ClauseSource, Ends
 
 __all__ = ["bounding_ends", "ends_of_windows", "without_closed_keys"]
