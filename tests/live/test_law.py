@@ -129,12 +129,12 @@ FLOWING = [
 ]
 
 
-def _in_memory(spark, folder, logs, lag, cuts, kills, query, before=(), beside=None):
-    session = declared_live(spark, folder, logs, lag, before, beside)
-    assert session.sql(query)._live.why_not_in_memory is None
+def in_memory(spark, folder, logs, lag, cuts, kills, query, before=(), beside=None):
+    plan = declared_live(spark, folder, logs, lag, before, beside).sql(query)._live
+    assert plan.why_not_in_memory is None
     found = live(spark, folder, logs, lag, cuts, kills, query, before, beside)
     relation = recorded(spark, {**logs, **(beside or {})}, lag, before).sql(query)
-    if "STREAM" in query:
+    if not plan.is_relation:
         wanted = relation.to_arrow()
         count = Counter(tuple(row.values()) for table in found for row in table.to_pylist())
         assert count == Counter(tuple(row.values()) for row in wanted.to_pylist())
@@ -161,7 +161,7 @@ def test_steps_in_memory_change_nothing(
     query = query.format(window, other)
     logs = {name: ended(entries) for name, entries in (("s", s), ("t", t)) if f" {name} [" in query}
     if all(admitted(entries, lag) for entries in logs.values()):  # before its first row a stream has no clock
-        _in_memory(spark, tmp_path_factory.mktemp("live"), logs, lag, cuts, kills, query)
+        in_memory(spark, tmp_path_factory.mktemp("live"), logs, lag, cuts, kills, query)
 
 
 @law(6)
@@ -182,7 +182,7 @@ def test_any_plan_over_windows_in_memory_changes_nothing(
     query = query.format(window, other)
     logs = {name: ended(entries) for name, entries in (("s", s), ("t", t)) if f" {name} [" in query}
     if all(admitted(entries, lag) for entries in logs.values()):
-        _in_memory(spark, tmp_path_factory.mktemp("live"), logs, lag, cuts, kills, query)
+        in_memory(spark, tmp_path_factory.mktemp("live"), logs, lag, cuts, kills, query)
 
 
 VIEWS = [
@@ -221,7 +221,7 @@ def test_views_in_memory_change_nothing(spark, tmp_path_factory, s, t, lag, cuts
     logs = {"s": ended(s), "t": ended(t)}
     if all(admitted(logs[name], lag) for name in ("s", "t") if name == "s" or reads_both):
         folder = tmp_path_factory.mktemp("live")
-        _in_memory(spark, folder, logs, lag, cuts, kills, query.format(own), views)
+        in_memory(spark, folder, logs, lag, cuts, kills, query.format(own), views)
 
 
 NAMES = (
@@ -259,7 +259,7 @@ def test_tables_beside_windows_in_memory_change_nothing(
     query = query.format(window, other)
     logs = {name: ended(entries) for name, entries in (("s", s), ("t", t)) if f" {name} [" in query}
     if all(admitted(entries, lag) for entries in logs.values()):
-        _in_memory(spark, tmp_path_factory.mktemp("live"), logs, lag, cuts, kills, query, [NAMES])
+        in_memory(spark, tmp_path_factory.mktemp("live"), logs, lag, cuts, kills, query, [NAMES])
 
 
 STREAMS = [
@@ -292,7 +292,7 @@ def test_streams_of_relations_in_memory_change_nothing(
     query = query.format(window, other)
     logs = {name: ended(entries) for name, entries in (("s", s), ("t", t)) if f" {name} [" in query}
     if all(admitted(entries, lag) for entries in logs.values()):
-        _in_memory(spark, tmp_path_factory.mktemp("live"), logs, lag, cuts, kills, query)
+        in_memory(spark, tmp_path_factory.mktemp("live"), logs, lag, cuts, kills, query)
 
 
 AS_THEY_COME = [
@@ -318,7 +318,7 @@ MOVED = "CREATE OR REPLACE TEMPORARY VIEW moved AS SELECT STREAM ts, k, v + 1 AS
 def test_rows_as_they_come_in_memory_change_nothing(spark, tmp_path_factory, s, t, lag, cuts, kills, query):
     logs = {"s": ended(s), "t": ended(t)}
     if all(admitted(logs[name], lag) for name in ("s", "t") if name == "s" or query.endswith(" t")):
-        _in_memory(spark, tmp_path_factory.mktemp("live"), logs, lag, cuts, kills, query, [NAMES, MOVED])
+        in_memory(spark, tmp_path_factory.mktemp("live"), logs, lag, cuts, kills, query, [NAMES, MOVED])
 
 
 MADE_VIEWS = [
@@ -357,7 +357,7 @@ def test_streams_that_queries_make_in_memory_change_nothing(
     reads = {name for name in logs if f" {name} " in query or {"s": "news", "t": "gone"}[name] in query}
     if all(admitted(logs[name], lag) for name in reads):
         folder = tmp_path_factory.mktemp("live")
-        _in_memory(spark, folder, logs, lag, cuts, kills, query.format(*windows), views)
+        in_memory(spark, folder, logs, lag, cuts, kills, query.format(*windows), views)
 
 
 BESIDE_RECORDED = [
@@ -386,7 +386,7 @@ def test_recorded_streams_beside_live_ones_change_nothing(
 ):
     if admitted(s, lag):
         folder, query = tmp_path_factory.mktemp("live"), query.format(window, other)
-        _in_memory(spark, folder, {"s": ended(s)}, lag, cuts, kills, query, beside={"t": t})
+        in_memory(spark, folder, {"s": ended(s)}, lag, cuts, kills, query, beside={"t": t})
 
 
 def _beside_a_table_that_changes(spark, folder, logs, query, change):
@@ -467,7 +467,7 @@ def test_an_error_in_a_view_points_into_the_text_of_the_view(spark, tmp_path):
 def test_plans_of_one_stream_in_memory_change_nothing(spark, tmp_path, query):
     entries = [("a", 0, 1, 2, 0), ("a", 1, 2, 3, 1), ("a", 1, 1, 2, 1), ("b", 3, 1, 7, 3), ("a", 4, 2, 1, 4)]
     entries += [("a", 6, 1, 3, 6), ("a", 9, 1, 3, 9), ("a", 20, 3, 3, 20)]
-    _in_memory(spark, tmp_path, {"s": ended(entries)}, None, [0.2, 0.5, 0.7], {1, 2}, query)
+    in_memory(spark, tmp_path, {"s": ended(entries)}, None, [0.2, 0.5, 0.7], {1, 2}, query)
 
 
 @pytest.mark.parametrize(
