@@ -436,6 +436,18 @@ def test_a_table_beside_windows_with_other_columns_is_another_query(spark, tmp_p
     assert caught.value.condition == "CHECKPOINT_OF_ANOTHER_QUERY"
 
 
+@pytest.mark.parametrize(
+    ("window", "condition", "place"),
+    [("[RANGE 2 ON -ts]", "FALLING_VALUE", "-ts"), ("[RANGE v - 9 ON ts]", "INVALID_WINDOW_SIZE", "v - 9")],
+)
+@pytest.mark.usefixtures("interpreted")
+def test_values_by_which_rows_cannot_leave_end_the_query(spark, tmp_path, window, condition, place):
+    with pytest.raises(WindrowError) as caught:
+        live(spark, tmp_path, {"s": LOG}, 0, [0.5], set(), f"SELECT k FROM s {window}")
+    assert caught.value.condition == condition
+    assert caught.value.sql[caught.value.span.start : caught.value.span.stop] == place
+
+
 @pytest.mark.usefixtures("interpreted")
 def test_an_error_in_a_view_points_into_the_text_of_the_view(spark, tmp_path):
     query = "SELECT k, (SELECT v FROM s [ROWS 2]) AS v FROM s [NOW]"
