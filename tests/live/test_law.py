@@ -236,7 +236,7 @@ BESIDE_TABLES = [
     "SELECT k, v FROM s {} AS s LEFT ANTI JOIN names AS n ON s.k = n.k",
     "SELECT k, v FROM names EXCEPT SELECT k, v FROM s {}",
     "SELECT n.name, t.v FROM s {} AS s JOIN t {} AS t ON s.k = t.k JOIN names AS n ON n.k = t.v",
-    "SELECT name FROM names AS n WHERE EXISTS (SELECT 1 FROM s {} AS s WHERE s.k = n.k AND s.v = n.v)",
+    "SELECT name FROM names AS x WHERE EXISTS (SELECT 1 FROM s {} AS s WHERE s.k = x.k AND s.v = x.v)",
     "SELECT DSTREAM(name, v) FROM (SELECT n.name, s.v FROM s {} AS s FULL JOIN names n ON s.k = n.k) AS c",
 ]
 
