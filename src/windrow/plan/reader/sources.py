@@ -165,25 +165,22 @@ def input_of(reading: ReaderState, item: QueryInput, source: Range) -> Node:
         return Input(item.key, columns, is_temporal, reading.statement.written(source), source)
     if isinstance(item, NamedRelation):
         view = reading.known.view(item.name.lower())
-        if view is None:
-            raise NotPlannedError("a relation that varies", source)
-        return _view(reading, item.name, item.key, view, source)
+        if view is not None:
+            return _view(reading, item.name, item.key, view, source)
     if not isinstance(item, WindowedStream):
         raise NotPlannedError("a relation that varies", source)
     own = f"{reading.path}{item.key}"  # by which a stream is known that a query makes
     kinds, label = reading.known.stream(own), reading.statement.written(source)
-    if kinds is None:
-        if not isinstance(item.source, str):
-            raise NotPlannedError("a relation that varies", source)
+    what = "a relation that varies"
+    if kinds is None and isinstance(item.source, str):
         own = label = item.source.lower()
         view = reading.known.view(own)
-        if view is not None:
-            if not item.is_bare:
-                raise NotPlannedError("a window of a view", source)
+        if view is not None and item.is_bare:
             return _view(reading, item.source, "", view, source)
-        kinds = reading.known.stream(own)
+        what = "a view of something recorded" if view is None else "a window of a view"
+        kinds = reading.known.stream(own) if view is None else None
     if kinds is None:
-        raise NotPlannedError("a view of something recorded", source)
+        raise NotPlannedError(what, source)
     scan = replace(_scan(reading.statement, own, kinds, None, source), label=label)
     if item.is_bare and not reading.of_windows:
         return scan
