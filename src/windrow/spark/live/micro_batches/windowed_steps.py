@@ -129,7 +129,7 @@ class WindowedSteps(InMemorySteps):
             origin = min((first for first in firsts if first is not None and first < reached), default=None)
         frontier, marks = before.frontier, {**before.marks, **arrived.marks}
         moved = until is not None and (frontier is None or until > frontier)
-        moved = moved or (self._stage.passes_on and come.count > 0)
+        moved = moved or (self._stage.passes_on and any(rows.num_rows for rows in came.values()))
         if moved and until is not None and reached is not None and origin is not None and origin < reached:
             times = Times(frontier, reached)
             states, told = self._advanced(states, came, number, times, origin)

@@ -78,8 +78,6 @@ def windowed_query(
         if not is_live(catalog, source, with_clauses=True):
             made[window.key] = MadeStream(None, catalog.streams[source].on(scale))
             continue
-        if kind == "RSTREAM" and source in catalog.sequences and window.item.window.is_now:
-            return "windows or matches as they come"
         stream = catalog.streams[source]
         if stream.scale.kind != scale.kind and scale.kind == "timestamp":
             return "rowtimes of two kinds"
