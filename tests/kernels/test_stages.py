@@ -11,7 +11,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from windrow.kernels.aggregates import Aggregate
-from windrow.kernels.incremental import TimedRows, Times, Window, changes, group, join, netted, rows_of
+from windrow.kernels.incremental import (
+    Standing,
+    TimedRows,
+    Times,
+    Window,
+    WindowValueError,
+    changes,
+    group,
+    instants_of,
+    join,
+    netted,
+    rows_of,
+)
 from windrow.kernels.reference.stream_windows import WindowOfStream, validity
 from windrow.kernels.zset import ENTER, LEAVE
 from windrow.kernels.zset.relation import AT, DIFF
@@ -30,6 +42,13 @@ windows = st.one_of(
         st.sampled_from([(), ("k",), ("v",)]),
     ),
     st.just(Window("t")),
+    st.builds(
+        Window,
+        st.just("t"),
+        rows=st.integers(1, 4),
+        partition=st.sampled_from([(), ("k",)]),
+        row_slide=st.integers(2, 3),
+    ),
 )
 rows = st.lists(
     st.tuples(st.sampled_from(["a", "b", None]), st.integers(0, 2), st.integers(0, 14)), max_size=14
@@ -39,21 +58,23 @@ frontiers = st.lists(st.integers(0, 24), max_size=5, unique=True).map(lambda fou
 
 def meant(window, rows):
     """When each row is there, by the definitions."""
-    spec = WindowOfStream(range_=window.length, slide=window.slide, rows=window.rows)
+    lengths = {"range_": window.length, "slide": window.slide}
+    spec = WindowOfStream(**lengths, rows=window.rows, row_slide=window.row_slide)
     place = {"k": 0, "v": 1}
     keys = [tuple(row[place[name]] for name in window.partition) for row in rows]
     found = validity(spec, [row[2] for row in rows], keys)
+    found = [(LAST, LAST) if one is None else one for one in found]
     return [(enter, LAST if leave is None else leave) for enter, leave in found]
 
 
-def stepped(window, rows, cuts, marked):
+def stepped(window, rows, cuts, marked, schema=SCHEMA):
     """What is held at each step, with its times, after the rows of the step are taken."""
-    retained = TimedRows.of(SCHEMA.empty_table(), *(np.zeros(0, np.int64) for _ in range(3)), marked)
+    retained = TimedRows.of(schema.empty_table(), *(np.zeros(0, np.int64) for _ in range(3)), marked)
     since = None
     for until in cuts:
         times = Times(since, until)
         now = [row for row in rows if row[2] < until and (since is None or row[2] >= since)]
-        table = pa.table([list(part) for part in zip(*now, strict=True)] or [[], [], []], schema=SCHEMA)
+        table = pa.table([list(part) for part in zip(*now, strict=True)] or [[], [], []], schema=schema)
         retained = window.taken(retained, table, np.zeros(len(now), np.int64), marked)
         yield retained, times
         retained = window.left(retained, times)
@@ -98,6 +119,78 @@ def test_rows_of_a_window_enter_and_leave(window, rows, cuts):
         return [row[:2] for row, (enter, leave) in zip(rows, there, strict=True) if enter <= at < leave]
 
     assert found == folded(relation, instants(there))
+
+
+@settings(deadline=None)
+@given(windows, rows, frontiers)
+def test_what_is_retained_is_enough_to_go_on(window, rows, cuts):
+    marked = (window.partition,) if window.partition else ()
+    for retained, times in stepped(window, rows, cuts, marked):
+        after = window.left(retained, times)
+        none = TimedRows.of(SCHEMA.empty_table(), *(np.zeros(0, np.int64) for _ in range(3)), marked)
+        again = window.taken(none, after.rows.filter(pa.array(after.alive)), after.chunk[after.alive], marked)
+        there = again.enter < times.until
+        assert again.enter[there].tolist() == after.enter[after.alive & (after.enter < times.until)].tolist()
+        assert (again.enter[~there] >= times.until).all()
+        leaves = [np.minimum(one.leave, times.until) for one in (again, after.where(after.alive))]
+        assert leaves[0].tolist() == leaves[1].tolist()
+
+
+@settings(deadline=None)
+@given(windows, rows, frontiers)
+def test_all_rows_at_each_instant(window, rows, cuts):
+    there = meant(window, rows)
+    standing, found = Standing(), Counter()
+    for retained, times in stepped(window, rows, cuts, (window.partition,) if window.partition else ()):
+        moves = changes(rows_of(retained, times, ["k", "v"]), times)
+        told_now = standing.advance(moves, instants_of([retained], times))
+        for *row, at, count in zip(*(column.to_pylist() for column in told_now.columns), strict=True):
+            found[(*row, at)] += count
+    wanted = Counter(
+        (*row[:2], at)
+        for at in instants(there)
+        for row, (enter, leave) in zip(rows, there, strict=True)
+        if enter <= at < leave
+    )
+    assert found == wanted
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.none() | st.integers(0, 2)), max_size=12),
+    st.integers(1, 4),
+    frontiers,
+)
+def test_rows_leave_when_a_later_value_reaches_their_limit(moves, distance, cuts):
+    rows, at, value = [], 0, 0
+    for later, more in moves:
+        at, value = at + later, value + (more or 0)
+        shown = None if more is None else value
+        rows.append((shown, None if shown is None else shown + distance, at))
+    columns = ([row[place] for row in rows] for place in (0, 1))
+    found = validity(WindowOfStream(by_value=True), [row[2] for row in rows], None, *columns)
+    there = [(enter, LAST if leave is None else leave) for enter, leave in found]
+    schema = pa.schema([("v", pa.int64()), ("l", pa.int64()), ("t", pa.int64())])
+    window = Window("t", by_value=("v", "l"))
+    known = {}
+    for retained, times in stepped(window, rows, cuts, (), schema):
+        known |= told(changes(rows_of(retained, times, ["v", "t"]), times))
+
+    def relation(at):
+        times = zip(rows, there, strict=True)
+        return [(row[0], row[2]) for row, (enter, leave) in times if enter <= at < leave]
+
+    assert known == folded(relation, instants(there))
+
+
+@pytest.mark.parametrize(("values", "falls"), [([3, 2], True), ([3, 4], False)])
+def test_values_by_which_no_row_can_leave(values, falls):
+    table = pa.table({"v": values, "l": [9, 4], "t": [1, 2]})
+    none = np.zeros(0, np.int64)
+    retained = TimedRows.of(table.slice(0, 0), none, none, none)
+    with pytest.raises(WindowValueError) as caught:
+        Window("t", by_value=("v", "l")).taken(retained, table, np.zeros(2, np.int64))
+    assert caught.value.falls is falls
 
 
 @settings(deadline=None)
@@ -151,8 +244,10 @@ def test_nothing_is_held_that_has_left(window, rows, cuts):
         left = window.left(retained, times)
         known = meant(window, [row for row in rows if row[2] < times.until])
         needed = sum(leave >= times.until for _, leave in known)
-        assert left.alive.sum() == needed
-        assert 7 * len(left) <= 8 * needed
+        groups = len({tuple(row[:2]) for row in rows}) if window.partition else 1
+        whole = (window.row_slide - 1) * groups  # of each partition one group may have left in part
+        assert needed <= left.alive.sum() <= needed + whole
+        assert 7 * len(left) <= 8 * (needed + whole)
     assert len(there) == len(rows)
 
 

@@ -56,26 +56,36 @@ def table(entries):
     )
 
 
-def recorded(spark, logs, lag):
-    """A session with streams of the rows that are admitted."""
+def recorded(spark, logs, lag, before=()):
+    """A session with streams of the rows that are admitted, and what these statements make."""
     session = Session(spark)
     for name, entries in logs.items():
-        rows = [(producer, ts, k, v, number) for number, producer, ts, k, v in admitted(entries, lag)]
-        declared = table(rows).rename_columns(["p", "ts", "k", "v", "n"])
-        session.stream(name, declared, rowtime="ts", unit="seconds", ptime="n")
+        _record(session, name, entries, lag)
+    for statement in before:
+        session.sql(statement)
     return session
 
 
-def declared_live(spark, folder, logs, lag):
-    """A session with live streams of these names."""
+def _record(session, name, entries, lag):
+    rows = [(producer, ts, k, v, number) for number, producer, ts, k, v in admitted(entries, lag)]
+    declared = table(rows).rename_columns(["p", "ts", "k", "v", "n"])
+    session.stream(name, declared, rowtime="ts", unit="seconds", ptime="n")
+
+
+def declared_live(spark, folder, logs, lag, before=(), beside=None):
+    """A session with live streams of these names, recorded ones beside, and what these statements make."""
     session = Session(spark)
+    for name, entries in (beside or {}).items():
+        _record(session, name, entries, lag)
     for name in logs:
         arriving = spark.readStream.schema(COLUMNS).parquet(str(folder))
         session.stream(name, arriving, rowtime="ts", unit="seconds", producer="p", bound="b", lag=lag)
+    for statement in before:
+        session.sql(statement)
     return session
 
 
-def live(spark, folder, logs, lag, cuts, kills, query, **params):
+def live(spark, folder, logs, lag, cuts, kills, query, before=(), beside=None, **params):
     """What the steps give, in which the logs are cut, the process being killed at some."""
 
     def frames(steps, low, high):
@@ -86,7 +96,7 @@ def live(spark, folder, logs, lag, cuts, kills, query, **params):
             found[name] = spark.createDataFrame(table(part)).select(*stream.live.columns)
         return found
 
-    plan = declared_live(spark, folder, logs, lag).sql(query, **params)._live
+    plan = declared_live(spark, folder, logs, lag, before, beside).sql(query, **params)._live
     given, counted = in_micro_batches(plan, folder, cuts, kills, frames)
     count = sum(len(entries) for entries in logs.values())
     assert counted["rows_in"] == counted["rows_used"] + counted["rows_held"] + counted["rows_late"] <= count

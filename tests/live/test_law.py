@@ -9,9 +9,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tests.live.random_logs import LAGS, admitted, declared_live, ended, live, log, recorded
-from tests.live.stepping import law, rows_of, total
+from tests.live.random_logs import LAGS, admitted, declared_live, ended, live, log, recorded, table
+from tests.live.stepping import in_micro_batches, law, rows_of, total
 from tests.spark.test_continuous_property import relations
+from windrow.errors import WindrowError
 from windrow.spark.live.checkpoints import carried_state
 
 
@@ -59,6 +60,7 @@ def test_changes_of_a_live_relation_are_those_of_the_whole_log(spark, tmp_path):
         "SELECT _change_type AS c, _commit_version AS at, k + n AS v FROM"
         " CHANGELOG OF (SELECT k, COUNT(*) AS n FROM s [RANGE 3] GROUP BY k) KEY (k) WHERE n > 0 AND k <> 9"
     )
+    assert declared_live(spark, tmp_path, logs, None).sql(query)._live.why_not_in_memory is None
     found = rows_of(live(spark, tmp_path, logs, None, [0.3, 0.6], {1}, query))
     assert found == rows_of([recorded(spark, logs, None).sql(query).to_arrow()])
     assert sum(found.values()) > 5
@@ -90,6 +92,10 @@ BRACKETS = [
     "[PARTITION BY k ROWS 1]",
     "[PARTITION BY p, k ROWS 2 RANGE 4]",
     "[PARTITION BY k ROWS 2 RANGE 5 SLIDE 2]",
+    "[ROWS 2 SLIDE 2]",
+    "[ROWS 3 SLIDE 2]",
+    "[PARTITION BY k % 2 ROWS 2 RANGE 4]",
+    "[RANGE 2 ON ts]",
 ]
 IN_MEMORY = [
     "SELECT p, ts, k, v FROM s {}",
@@ -123,11 +129,12 @@ FLOWING = [
 ]
 
 
-def _in_memory(spark, folder, logs, lag, cuts, kills, query):
-    assert declared_live(spark, folder, logs, lag).sql(query)._live.windowed is not None
-    found = live(spark, folder, logs, lag, cuts, kills, query)
-    relation = recorded(spark, logs, lag).sql(query)
-    if "STREAM" in query:
+def in_memory(spark, folder, logs, lag, cuts, kills, query, before=(), beside=None):
+    plan = declared_live(spark, folder, logs, lag, before, beside).sql(query)._live
+    assert plan.why_not_in_memory is None
+    found = live(spark, folder, logs, lag, cuts, kills, query, before, beside)
+    relation = recorded(spark, {**logs, **(beside or {})}, lag, before).sql(query)
+    if not plan.is_relation:
         wanted = relation.to_arrow()
         count = Counter(tuple(row.values()) for table in found for row in table.to_pylist())
         assert count == Counter(tuple(row.values()) for row in wanted.to_pylist())
@@ -154,7 +161,7 @@ def test_steps_in_memory_change_nothing(
     query = query.format(window, other)
     logs = {name: ended(entries) for name, entries in (("s", s), ("t", t)) if f" {name} [" in query}
     if all(admitted(entries, lag) for entries in logs.values()):  # before its first row a stream has no clock
-        _in_memory(spark, tmp_path_factory.mktemp("live"), logs, lag, cuts, kills, query)
+        in_memory(spark, tmp_path_factory.mktemp("live"), logs, lag, cuts, kills, query)
 
 
 @law(6)
@@ -175,7 +182,282 @@ def test_any_plan_over_windows_in_memory_changes_nothing(
     query = query.format(window, other)
     logs = {name: ended(entries) for name, entries in (("s", s), ("t", t)) if f" {name} [" in query}
     if all(admitted(entries, lag) for entries in logs.values()):
-        _in_memory(spark, tmp_path_factory.mktemp("live"), logs, lag, cuts, kills, query)
+        in_memory(spark, tmp_path_factory.mktemp("live"), logs, lag, cuts, kills, query)
+
+
+VIEWS = [
+    "CREATE OR REPLACE TEMPORARY VIEW chosen AS SELECT ts, k, v + 1 AS v FROM s {} WHERE v > 0 OR k IS NULL",
+    "CREATE OR REPLACE TEMPORARY VIEW counts(g, n) AS SELECT k, COUNT(*) FROM s {} GROUP BY k",
+    "CREATE OR REPLACE TEMPORARY VIEW pairs AS SELECT c.v, t.k FROM chosen c JOIN t {} ON c.k = t.k",
+]
+OVER_VIEWS = [
+    "SELECT v, k, ts FROM chosen WHERE k <> 1",
+    "SELECT k, SUM(v) AS v FROM chosen GROUP BY k",
+    "SELECT ISTREAM(c.k, t.v) FROM chosen AS c JOIN t {} AS t ON t.k = c.k",
+    "SELECT * FROM counts WHERE n > 1",
+    "SELECT a.g, b.n FROM counts AS a, counts AS b WHERE a.n = b.g",
+    "SELECT DSTREAM(n, k) FROM counts LEFT JOIN pairs ON n = k",
+    "SELECT k, v FROM pairs EXCEPT SELECT g, n FROM counts",
+    "SELECT g, (SELECT MAX(v) FROM chosen WHERE k = g) AS most FROM counts",
+    "SELECT t.k, t.v FROM t {} AS t WHERE v IN (SELECT n FROM counts)",
+]
+
+
+@law(6)
+@given(
+    log,
+    log,
+    st.sampled_from(LAGS),
+    st.lists(st.floats(0, 1), max_size=3),
+    st.sets(st.integers(0, 3), max_size=1),
+    st.sampled_from(OVER_VIEWS),
+    st.lists(st.sampled_from(BRACKETS), min_size=4, max_size=4),
+)
+@pytest.mark.usefixtures("interpreted")
+def test_views_in_memory_change_nothing(spark, tmp_path_factory, s, t, lag, cuts, kills, query, windows):
+    own, *others = windows
+    views = [view.format(window) for view, window in zip(VIEWS, others, strict=True)]
+    reads_both = any(word in query for word in (" t ", "pairs"))
+    logs = {"s": ended(s), "t": ended(t)}
+    if all(admitted(logs[name], lag) for name in ("s", "t") if name == "s" or reads_both):
+        folder = tmp_path_factory.mktemp("live")
+        in_memory(spark, folder, logs, lag, cuts, kills, query.format(own), views)
+
+
+NAMES = (
+    "CREATE OR REPLACE TEMPORARY VIEW names AS"
+    " SELECT * FROM VALUES (0L, 5L, 'x'), (1L, 1L, 'y'), (1L, 2L, 'z'), (NULL, 0L, 'w') AS t(k, v, name)"
+)
+BESIDE_TABLES = [
+    "SELECT s.k, n.name FROM s {} AS s JOIN names AS n ON s.k = n.k",
+    "SELECT ISTREAM(s.ts, n.v) FROM s {} AS s LEFT JOIN names AS n ON s.k = n.k AND n.v > s.v",
+    "SELECT n.name, COUNT(s.k) AS c FROM names AS n LEFT JOIN s {} AS s ON s.k = n.k GROUP BY n.name",
+    "SELECT n.name, SUM(s.v) AS v FROM s {} AS s, names AS n WHERE s.v <= n.v GROUP BY n.name",
+    "SELECT k, v FROM s {} AS s LEFT ANTI JOIN names AS n ON s.k = n.k",
+    "SELECT k, v FROM names EXCEPT SELECT k, v FROM s {}",
+    "SELECT n.name, t.v FROM s {} AS s JOIN t {} AS t ON s.k = t.k JOIN names AS n ON n.k = t.v",
+    "SELECT name FROM names AS x WHERE EXISTS (SELECT 1 FROM s {} AS s WHERE s.k = x.k AND s.v = x.v)",
+    "SELECT DSTREAM(name, v) FROM (SELECT n.name, s.v FROM s {} AS s FULL JOIN names n ON s.k = n.k) AS c",
+]
+
+
+@law(6)
+@given(
+    log,
+    log,
+    st.sampled_from(LAGS),
+    st.lists(st.floats(0, 1), max_size=3),
+    st.sets(st.integers(0, 3), max_size=1),
+    st.sampled_from(BESIDE_TABLES),
+    st.sampled_from(BRACKETS),
+    st.sampled_from(BRACKETS),
+)
+@pytest.mark.usefixtures("interpreted")
+def test_tables_beside_windows_in_memory_change_nothing(
+    spark, tmp_path_factory, s, t, lag, cuts, kills, query, window, other
+):
+    query = query.format(window, other)
+    logs = {name: ended(entries) for name, entries in (("s", s), ("t", t)) if f" {name} [" in query}
+    if all(admitted(entries, lag) for entries in logs.values()):
+        in_memory(spark, tmp_path_factory.mktemp("live"), logs, lag, cuts, kills, query, [NAMES])
+
+
+STREAMS = [
+    "SELECT RSTREAM(k, v) FROM s {} WHERE v > 0 OR k IS NULL",
+    "SELECT RSTREAM(k, COUNT(*) AS n) FROM s {} GROUP BY k",
+    "SELECT RSTREAM(COUNT(*) AS n, MAX(v) AS v) FROM s {}",
+    "RSTREAM(SELECT a.k, b.v FROM s {} AS a LEFT JOIN t {} AS b ON a.k = b.k)",
+    "RSTREAM(SELECT k, v FROM s {} UNION ALL SELECT v, k FROM t {})",
+    "ISTREAM(SELECT k, v FROM s {}) DIFFERENCE USING (k)",
+    "DSTREAM(SELECT k, COUNT(*) AS n, MAX(v) AS v FROM s {} GROUP BY k) DIFFERENCE USING (v, k)",
+    "ISTREAM(SELECT DISTINCT a.k, b.v FROM s {} AS a, t {} AS b WHERE a.v <= b.v) DIFFERENCE USING (v)",
+]
+
+
+@law(6)
+@given(
+    log,
+    log,
+    st.sampled_from(LAGS),
+    st.lists(st.floats(0, 1), max_size=3),
+    st.sets(st.integers(0, 3), max_size=1),
+    st.sampled_from(STREAMS),
+    st.sampled_from(BRACKETS),
+    st.sampled_from(BRACKETS),
+)
+@pytest.mark.usefixtures("interpreted")
+def test_streams_of_relations_in_memory_change_nothing(
+    spark, tmp_path_factory, s, t, lag, cuts, kills, query, window, other
+):
+    query = query.format(window, other)
+    logs = {name: ended(entries) for name, entries in (("s", s), ("t", t)) if f" {name} [" in query}
+    if all(admitted(entries, lag) for entries in logs.values()):
+        in_memory(spark, tmp_path_factory.mktemp("live"), logs, lag, cuts, kills, query)
+
+
+AS_THEY_COME = [
+    "SELECT STREAM s.k, n.name FROM s JOIN names AS n ON s.k = n.k WHERE s.v > 0",
+    "SELECT STREAM s.ts, n.v FROM s LEFT JOIN names AS n ON s.k = n.k AND n.v > s.v",
+    "SELECT STREAM k, more FROM moved WHERE more > 1",
+    "SELECT STREAM m.k, n.name FROM moved AS m JOIN names AS n ON m.k = n.k",
+    "SELECT STREAM k, v FROM s UNION ALL SELECT k, v FROM t",
+]
+MOVED = "CREATE OR REPLACE TEMPORARY VIEW moved AS SELECT STREAM ts, k, v + 1 AS more FROM s WHERE v > 0"
+
+
+@law(6)
+@given(
+    log,
+    log,
+    st.sampled_from(LAGS),
+    st.lists(st.floats(0, 1), max_size=3),
+    st.sets(st.integers(0, 3), max_size=1),
+    st.sampled_from(AS_THEY_COME),
+)
+@pytest.mark.usefixtures("interpreted")
+def test_rows_as_they_come_in_memory_change_nothing(spark, tmp_path_factory, s, t, lag, cuts, kills, query):
+    logs = {"s": ended(s), "t": ended(t)}
+    if all(admitted(logs[name], lag) for name in ("s", "t") if name == "s" or query.endswith(" t")):
+        in_memory(spark, tmp_path_factory.mktemp("live"), logs, lag, cuts, kills, query, [NAMES, MOVED])
+
+
+MADE_VIEWS = [
+    "CREATE OR REPLACE TEMPORARY VIEW news AS ISTREAM(SELECT k, COUNT(*) AS n FROM s {} GROUP BY k)",
+    "CREATE OR REPLACE TEMPORARY VIEW gone(a, b) AS DSTREAM(SELECT k, v FROM t {} WHERE v > 0)",
+]
+OVER_MADE = [
+    "SELECT k, n FROM ISTREAM(SELECT k, COUNT(*) AS n FROM s {} GROUP BY k) {} WHERE n > 1",
+    "SELECT MAX(v) AS v FROM (DSTREAM(SELECT k, v FROM s {})) {}",
+    "SELECT RSTREAM(k) FROM (RSTREAM(SELECT k FROM s {})) {}",
+    "SELECT n, COUNT(*) AS c FROM news {} GROUP BY n",
+    "SELECT x.a, y.k FROM gone {} AS x JOIN news {} AS y ON x.a = y.k",
+    "SELECT a, b FROM gone {} EXCEPT SELECT k, v FROM s {}",
+    "SELECT ISTREAM(n) FROM ISTREAM(SELECT MAX(n) AS n FROM news {}) {}",
+    "SELECT STREAM k, v + 1 AS w FROM ISTREAM(SELECT k, v FROM s {})",
+]
+OF_MADE = [window for window in BRACKETS if "k" not in window and "ON" not in window]
+
+
+@law(6)
+@given(
+    log,
+    log,
+    st.sampled_from(LAGS),
+    st.lists(st.floats(0, 1), max_size=3),
+    st.sets(st.integers(0, 3), max_size=1),
+    st.sampled_from(OVER_MADE),
+    st.lists(st.sampled_from(OF_MADE), min_size=4, max_size=4),
+)
+@pytest.mark.usefixtures("interpreted")
+def test_streams_that_queries_make_in_memory_change_nothing(
+    spark, tmp_path_factory, s, t, lag, cuts, kills, query, windows
+):
+    views = [view.format(window) for view, window in zip(MADE_VIEWS, windows[2:], strict=True)]
+    logs = {"s": ended(s), "t": ended(t)}
+    reads = {name for name in logs if f" {name} " in query or {"s": "news", "t": "gone"}[name] in query}
+    if all(admitted(logs[name], lag) for name in reads):
+        folder = tmp_path_factory.mktemp("live")
+        in_memory(spark, folder, logs, lag, cuts, kills, query.format(*windows), views)
+
+
+BESIDE_RECORDED = [
+    "SELECT s.k, t.v FROM s {} AS s JOIN t {} AS t ON s.k = t.k",
+    "SELECT COUNT(*) AS n, SUM(t.v) AS v FROM s {} AS s LEFT JOIN t {} AS t ON s.k = t.k",
+    "SELECT RSTREAM(k) FROM (SELECT k FROM s {} EXCEPT SELECT k FROM t {})",
+    "SELECT ISTREAM(s.k, c.n) FROM s {} AS s JOIN"
+    " ISTREAM(SELECT k, COUNT(*) AS n FROM t {} GROUP BY k) [ROWS 2] AS c ON s.k = c.k",
+]
+
+
+@law(6)
+@given(
+    log,
+    log,
+    st.sampled_from(LAGS),
+    st.lists(st.floats(0, 1), max_size=3),
+    st.sets(st.integers(0, 3), max_size=1),
+    st.sampled_from(BESIDE_RECORDED),
+    st.sampled_from(BRACKETS),
+    st.sampled_from(BRACKETS),
+)
+@pytest.mark.usefixtures("interpreted")
+def test_recorded_streams_beside_live_ones_change_nothing(
+    spark, tmp_path_factory, s, t, lag, cuts, kills, query, window, other
+):
+    if admitted(s, lag):
+        folder, query = tmp_path_factory.mktemp("live"), query.format(window, other)
+        in_memory(spark, folder, {"s": ended(s)}, lag, cuts, kills, query, beside={"t": t})
+
+
+def _beside_a_table_that_changes(spark, folder, logs, query, change):
+    """What a query gives that is killed, while a table is changed in each micro-batch."""
+    numbers = []
+
+    def frames(steps, low, high):
+        change(len(numbers))
+        numbers.append(len(numbers))
+        ((_, _, stream),) = steps.streams()
+        part = logs["s"][round(low * len(logs["s"])) : round(high * len(logs["s"]))]
+        return {"s": spark.createDataFrame(table(part)).select(*stream.live.columns)}
+
+    plan = declared_live(spark, folder, logs, 0).sql(query)._live
+    given, _ = in_micro_batches(plan, folder, [0.2, 0.4, 0.6], {1}, frames)
+    assert numbers == [0, 1, 2, 3]
+    return total(given)
+
+
+WITH_NAMES = "SELECT s.v, n.v AS w FROM s [RANGE 3] AS s JOIN names AS n ON s.k = n.k"
+LOG = ended([("a", 1, 1, 2, 1), ("a", 3, 2, 3, 3), ("a", 4, 1, 4, 4), ("a", 9, 0, 0, 9)])
+
+
+@pytest.mark.parametrize("count", [3, 30_000])
+@pytest.mark.usefixtures("interpreted")
+def test_a_table_beside_windows_stays_as_it_was_when_the_query_began(spark, tmp_path, count):
+    def change(number):
+        spark.range(count).selectExpr("id AS k", f"id + {number} AS v").createOrReplaceTempView("names")
+
+    change(0)
+    meant = total([recorded(spark, {"s": LOG}, 0).sql(WITH_NAMES).changelog("diff").to_arrow()])
+    assert _beside_a_table_that_changes(spark, tmp_path, {"s": LOG}, WITH_NAMES, change) == meant
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_a_table_beside_windows_with_other_columns_is_another_query(spark, tmp_path):
+    def change(number):
+        spark.range(3).selectExpr("id AS k", f"id AS {'v' if number < 1 else 'u'}").createOrReplaceTempView(
+            "names"
+        )
+
+    change(0)
+    with pytest.raises(
+        WindrowError, match=r"the columns struct<k:bigint,u:bigint>, and had struct"
+    ) as caught:
+        _beside_a_table_that_changes(spark, tmp_path, {"s": LOG}, WITH_NAMES, change)
+    assert caught.value.condition == "CHECKPOINT_OF_ANOTHER_QUERY"
+
+
+@pytest.mark.parametrize(
+    ("window", "condition", "place"),
+    [("[RANGE 2 ON -ts]", "FALLING_VALUE", "-ts"), ("[RANGE v - 9 ON ts]", "INVALID_WINDOW_SIZE", "v - 9")],
+)
+@pytest.mark.usefixtures("interpreted")
+def test_values_by_which_rows_cannot_leave_end_the_query(spark, tmp_path, window, condition, place):
+    with pytest.raises(WindrowError) as caught:
+        live(spark, tmp_path, {"s": LOG}, 0, [0.5], set(), f"SELECT k FROM s {window}")
+    assert caught.value.condition == condition
+    assert caught.value.sql[caught.value.span.start : caught.value.span.stop] == place
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_an_error_in_a_view_points_into_the_text_of_the_view(spark, tmp_path):
+    query = "SELECT k, (SELECT v FROM s [ROWS 2]) AS v FROM s [NOW]"
+    view = f"CREATE OR REPLACE TEMPORARY VIEW several AS {query}"
+    logs = {"s": ended([("a", 1, 1, 2, None), ("a", 2, 1, 3, None)])}
+    with pytest.raises(WindrowError) as caught:
+        live(spark, tmp_path, logs, 0, [], set(), "SELECT v FROM several", [view])
+    assert caught.value.condition == "SCALAR_SUBQUERY_TOO_MANY_ROWS"
+    span = caught.value.span
+    assert caught.value.sql[span.start : span.stop] == "(SELECT v FROM s [ROWS 2])"
 
 
 @pytest.mark.sampled
@@ -197,7 +479,7 @@ def test_any_plan_over_windows_in_memory_changes_nothing(
 def test_plans_of_one_stream_in_memory_change_nothing(spark, tmp_path, query):
     entries = [("a", 0, 1, 2, 0), ("a", 1, 2, 3, 1), ("a", 1, 1, 2, 1), ("b", 3, 1, 7, 3), ("a", 4, 2, 1, 4)]
     entries += [("a", 6, 1, 3, 6), ("a", 9, 1, 3, 9), ("a", 20, 3, 3, 20)]
-    _in_memory(spark, tmp_path, {"s": ended(entries)}, None, [0.2, 0.5, 0.7], {1, 2}, query)
+    in_memory(spark, tmp_path, {"s": ended(entries)}, None, [0.2, 0.5, 0.7], {1, 2}, query)
 
 
 @pytest.mark.parametrize(

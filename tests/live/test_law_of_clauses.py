@@ -10,9 +10,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.live.random_clauses import AGGREGATES, ORDER, sequences
-from tests.live.random_logs import LAGS, admitted, ended, live, log, recorded, table
+from tests.live.random_logs import LAGS, admitted, declared_live, ended, live, log, recorded, table
 from tests.live.stepping import law, rows_of, total
 from windrow import Session
+from windrow.spark.live import ContinuousPlan
 
 
 @law(4)
@@ -200,6 +201,8 @@ FOLLOWING = [
     "SELECT k, SUM(n) AS n FROM ({}) [RANGE UNBOUNDED] AS x WHERE n > 1 GROUP BY k HAVING COUNT(*) < 3",
     "SELECT k, n FROM ({}) [RANGE 2] AS x UNION SELECT k, v FROM t [RANGE 1] AS y",
     "SELECT k, SUM(n) OVER (PARTITION BY k) AS n FROM ({}) [RANGE 3] AS x",
+    "SELECT RSTREAM(k, n) FROM ({}) [RANGE 3] AS x",
+    "SELECT RSTREAM(k, n + 1 AS n) FROM ({}) [NOW] AS x",
 ]
 CLAUSES = [
     "SELECT t.k, t.ts, SUM(w.n) AS n FROM ({}) WINDOW BY w AS (TYPE SLIDING PARTITION BY k ORDER BY ts, n"
@@ -248,6 +251,24 @@ CLAUSES = [
     RISES,
     FOLLOWING[4],
 )
+@example(
+    [("a", 0, 1, 1, None), ("b", 1, 1, 3, None), ("a", 3, 1, 2, 2), ("b", 4, 1, 1, 4), ("a", 8, 1, 1, 8)],
+    [],
+    [0.4, 0.7],
+    {1},
+    False,
+    GAPS,
+    FOLLOWING[-2],
+)
+@example(
+    [("a", 0, 1, 1, None), ("b", 1, 1, 3, None), ("a", 3, 1, 2, 2), ("b", 4, 1, 1, 4), ("a", 8, 1, 1, 8)],
+    [],
+    [0.4, 0.7],
+    {1},
+    False,
+    AHEAD,
+    FOLLOWING[-1],
+)
 @pytest.mark.usefixtures("interpreted")
 def test_what_follows_windows_and_patterns_is_that_of_the_whole_log(
     spark, tmp_path_factory, s, t, cuts, kills, by_tasks, clause, query
@@ -257,6 +278,8 @@ def test_what_follows_windows_and_patterns_is_that_of_the_whole_log(
     logs = {name: ended(entries) for name, entries in (("s", s), ("t", t)) if f" {name} " in query}
     if not all(admitted(entries, None) for entries in logs.values()):
         return  # before its first row a stream has no clock, and what reads it waits
+    plan = declared_live(spark, folder, logs, None).sql(query)._live
+    assert not isinstance(plan, ContinuousPlan) or plan.why_not_in_memory is None
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("windrow.spark.live.micro_batches.steps.FEW", -1 if by_tasks else 20_000)
         patch.setattr("windrow.spark.live.micro_batches.clause_steps.MOST", -1 if by_tasks else 1 << 22)

@@ -65,7 +65,7 @@ def _label(node: Node, notes: Mapping[int, str]) -> str:
         case Scan():
             return f"{'stream' if node.is_stream else 'table'} {node.label}"
         case StreamWindow():
-            return node.label
+            return f"stream {node.label}" if node.is_bare else node.label
         case Project():
             computed = [column.name for column, one in node.outputs if one.column is None]
             return f"compute {', '.join(computed)}"

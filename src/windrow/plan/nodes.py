@@ -18,7 +18,7 @@ from windrow.plan.columns import ROWS, Column, Completeness, Expression, Scope
 from windrow.plan.reasons import Reason
 from windrow.syntax.cql_clauses import StreamWindowClause as Bracket
 from windrow.syntax.nodes import Range
-from windrow.syntax.sqltext import SqlText
+from windrow.syntax.sqltext import Piece, SqlText
 from windrow.syntax.window_calls import OverCall
 
 __all__ = [
@@ -133,7 +133,7 @@ class StreamWindow(_Passing):
     input
         The stream.
     key
-        The name of the window in the statement.
+        The name of the window in the statement, after that of the view in which it stands.
     window
         The bracket.
     partition
@@ -148,6 +148,11 @@ class StreamWindow(_Passing):
     partition: tuple[str | None, ...]
     label: str
     at: Range
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether no window is written: its rows as they come."""
+        return self.window.tokens[0] == self.window.tokens[1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -384,6 +389,8 @@ class OneRow(_Node):
         These columns.
     label, at
         How the subquery is written, and where.
+    written
+        The same, with the text in which it is written: that of a view may stand in the query.
     """
 
     input: Aggregate
@@ -391,6 +398,7 @@ class OneRow(_Node):
     value: Column
     label: str
     at: Range
+    written: Piece
 
     def __post_init__(self) -> None:
         _has(self.input, (self.count, self.value.id))

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 
 from windrow.kernels.incremental.timed_rows import Times
-from windrow.kernels.packing.numbering import numbered
+from windrow.kernels.packing.numbering import numbered, numbered_in_order
 from windrow.kernels.zset.relation import AT, DIFF, ENTER, LEAVE, NEVER
 
-__all__ = ["changes", "netted"]
+__all__ = ["changes", "exceeding", "netted"]
 
 
 def changes(rows: pa.Table, times: Times) -> pa.Table:
@@ -47,3 +49,27 @@ def netted(changes: pa.Table) -> pa.Table:
     nonzero = np.flatnonzero(count)
     net = changes.select(keys).take(pa.array(place[nonzero]))
     return net.append_column(DIFF, pa.array(count[nonzero]))
+
+
+def exceeding(changes: pa.Table, using: Sequence[str], sign: int) -> pa.Table:
+    """Of net changes those that enter (`sign` 1) or leave (−1), as many as exceed their opposites.
+
+    Opposites are those at the same instant with equal values in the columns `using`; of several rows those
+    that come first in the order of their values are left.
+
+    >>> rows = pa.table({"k": ["a", "a", "b"], "v": [1, 2, 3], AT: [1, 1, 1], DIFF: [2, -1, 1]})
+    >>> exceeding(rows, ["k"], 1).to_pydict()
+    {'k': ['a', 'b'], 'v': [1, 3], '__at': [1, 1], '__diff': [1, 1]}
+    """
+    count = changes.column(DIFF).to_numpy() * sign
+    group = numbered(changes, [AT, *using])
+    more = np.bincount(group, count, int(group.max(initial=-1)) + 1).astype(np.int64)
+    values = numbered_in_order(changes, [name for name in changes.column_names if name not in (AT, DIFF)])
+    order = np.lexsort((values, group))
+    copies, of = np.maximum(count[order], 0), group[order]
+    before = np.cumsum(copies) - copies
+    first = np.searchsorted(of, of)
+    left = np.clip(more[of] - (before - before[first]), 0, copies)
+    chosen = np.flatnonzero(left)
+    found = changes.drop_columns([DIFF]).take(pa.array(order[chosen]))
+    return found.append_column(DIFF, pa.array(left[chosen] * sign))

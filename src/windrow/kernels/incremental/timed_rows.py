@@ -68,6 +68,8 @@ class TimedRows:
         By the columns of a key, a hash of each row's: equal keys have equal marks.
     reached
         The frontier: rows that left before it are no longer retained, though some may still be in the table.
+    needed
+        Until when rows are retained, where that is longer than they stay.
     """
 
     rows: pa.Table
@@ -76,6 +78,7 @@ class TimedRows:
     chunk: Ints
     marks: Mapping[tuple[str, ...], Marks] = field(default_factory=dict)
     reached: int = -NEVER
+    needed: Ints | None = None
 
     @staticmethod
     def of(
@@ -90,7 +93,7 @@ class TimedRows:
     @property
     def alive(self) -> Bools:
         """Which rows are retained."""
-        alive: Bools = self.leave >= self.reached
+        alive: Bools = (self.leave if self.needed is None else self.needed) >= self.reached
         return alive
 
     @property
@@ -115,20 +118,34 @@ class TimedRows:
             np.concatenate([one, other])
             for one, other in ((self.enter, more.enter), (self.leave, more.leave), (self.chunk, more.chunk))
         )
-        return TimedRows(rows, enter, leave, chunk, marks, self.reached)
+        needed = None if self.needed is None else np.concatenate([self.needed, more.leave])
+        return TimedRows(rows, enter, leave, chunk, marks, self.reached, needed)
 
     def where(self, mask: Bools) -> TimedRows:
         """Some of the rows."""
         marks = {key: mark[mask] for key, mark in self.marks.items()}
         rows = self.rows.filter(pa.array(mask)).combine_chunks()
         times = self.enter[mask], self.leave[mask]
-        return TimedRows(rows, *times, self.chunk[mask], marks, self.reached)
+        needed = None if self.needed is None else self.needed[mask]
+        return TimedRows(rows, *times, self.chunk[mask], marks, self.reached, needed)
 
     def pushed(self, places: Ints, leave: Ints) -> TimedRows:
         """The same with other instants at which the rows at these places leave."""
         changed = self.leave.copy()
         changed[places] = leave
         return replace(self, leave=changed)
+
+    def entering(self, places: Ints, enter: Ints) -> TimedRows:
+        """The same with other instants at which the rows at these places enter."""
+        changed = self.enter.copy()
+        changed[places] = enter
+        return replace(self, enter=changed)
+
+    def needed_until(self, places: Ints, until: Ints) -> TimedRows:
+        """The same with the rows at these places retained until then."""
+        changed = (self.leave if self.needed is None else self.needed).copy()
+        changed[places] = until
+        return replace(self, needed=changed)
 
     def alike(self, key: tuple[str, ...], some: Bools) -> Bools:
         """The rows that have a key of `some` of them, and perhaps a few more."""

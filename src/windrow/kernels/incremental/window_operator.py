@@ -75,8 +75,10 @@ class WindowOperator:
 
     def running_groups(self) -> Operated | None:
         """Updates groups of rows that never leave their window, and retains no row; None for others."""
-        (only, *others), aggregates = self.inputs, self.aggregates
-        if others or aggregates is None or only.window.length is not None or only.window.rows is not None:
+        if len(self.inputs) != 1:
+            return None
+        (only,), aggregates = self.inputs, self.aggregates
+        if aggregates is None or only.window.length is not None or only.window.rows is not None:
             return None
         keyed = Keyed("group", self.key, Layout(1), aggregates=aggregates)
         if not goes_on(keyed, only.schema, appends=True):

@@ -62,10 +62,21 @@ class QueryReader:
         What Spark says of texts, and what names stand for.
     numbers
         As :class:`StatementText` has them: the plan of a view goes on with those of the query that reads it.
+    path
+        The views through which the statement is read.
+    of_windows
+        Whether a stream without a window is one of an instant, as of ``[NOW]``.
     """
 
     def __init__(
-        self, reader: Reader, analyser: Analyser, known: KnownNames, numbers: list[int] | None = None
+        self,
+        reader: Reader,
+        analyser: Analyser,
+        known: KnownNames,
+        numbers: list[int] | None = None,
+        path: str = "",
+        *,
+        of_windows: bool = False,
     ) -> None:
         self.statement = StatementText(reader, analyser, numbers)
         self.tokens = reader.tokens
@@ -80,6 +91,9 @@ class QueryReader:
             from_where,
             unnested,
             self._inside,
+            self.relation,
+            path=path,
+            of_windows=of_windows,
         )
 
     def whole(self, start: int, stop: int, names: Sequence[str] | None = None) -> Node:
@@ -181,10 +195,13 @@ class QueryReader:
             return renamed(self.statement, node, names, "columns", ids)
         return self._set(shape) if isinstance(shape, SetShape) else self._with_keys(shape, [])[0]
 
-    def _inside(self, reader: Reader) -> ReaderState:
+    def _inside(self, reader: Reader, path: str) -> ReaderState:
         """Reads the text of a view, whose columns are of the same plan."""
         statement = self.statement
-        inside = QueryReader(reader, statement.analyser, self._reading.known, statement.numbers)
+        reading = self._reading
+        inside = QueryReader(
+            reader, statement.analyser, reading.known, statement.numbers, path, of_windows=reading.of_windows
+        )
         return inside._reading
 
     # -- blocks --------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from pyspark.sql.types import StructField, StructType
 
-from windrow.algebra.continuous import Continuous, Reader
+from windrow.algebra.continuous import Continuous, Query, Reader
 from windrow.algebra.continuous import Input as QueryInput
 from windrow.plan.nodes import Node
 from windrow.plan.reader.block_rows import BlockRows
@@ -42,7 +42,7 @@ class KnownNames(Protocol):
         """The columns of a stream whose rows come; None for a view of one."""
 
     def view(self, name: str) -> PlannedView | None:
-        """The view of this name, if it is one of a stream."""
+        """The view of this name, if it is to be read from its text."""
 
     def fields_of(self, item: QueryInput) -> tuple[Sequence[StructField], bool] | None:
         """The columns of what is there when the query is run, and whether it varies; None for others."""
@@ -81,11 +81,17 @@ class ReaderState:
     unnested
         The rows with columns for the subqueries in stretches of a block.
     inside
-        Reads the text of a view.
+        Reads the text of a view that is read through these views.
+    relation
+        Reads a query of the statement.
     named
         The nodes of named queries.
     outside
         The brackets directly around what the query gives.
+    path
+        The views through which the statement is read.
+    of_windows
+        Whether a stream without a window is one of an instant.
     """
 
     statement: StatementText
@@ -97,6 +103,9 @@ class ReaderState:
     bounds: Callable[[OrderedBlock], tuple[int, int | None]]
     from_where: FromWhere
     unnested: Callable[[ReaderState, Select, BlockRows, Iterable[Range]], BlockRows]
-    inside: Callable[[Reader], ReaderState]
+    inside: Callable[[Reader, str], ReaderState]
+    relation: Callable[[Query], Node]
     named: dict[Range, Node] = field(default_factory=dict)
     outside: frozenset[int] = frozenset()
+    path: str = ""
+    of_windows: bool = False

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pyspark.sql.types import StructType
 
 from windrow.algebra.continuous import Input as QueryInput
-from windrow.algebra.continuous import StreamQuery, WindowedStream
+from windrow.algebra.continuous import NamedRelation, StreamQuery, WindowedStream
 from windrow.plan.columns import ROWS, Column, Part
 from windrow.plan.nodes import Input, Node, Scan, StreamWindow
 from windrow.plan.reader.block_rows import BlockRows, name_around, renamed
@@ -156,26 +156,33 @@ def _named_query(reading: ReaderState, cte: Cte, source: Range) -> Node:
 
 
 def input_of(reading: ReaderState, item: QueryInput, source: Range) -> Node:
-    """A relation that is given, a stream, with or without a window, or a view of one."""
+    """A relation that is given, a stream, with or without a window, or a view."""
     known = reading.known.fields_of(item)
     if known is not None:
         fields, is_temporal = known
         ids = reading.statement.fresh(len(fields))
         columns = tuple(Column(own, one.name, one.dataType) for own, one in zip(ids, fields, strict=True))
         return Input(item.key, columns, is_temporal, reading.statement.written(source), source)
-    if not isinstance(item, WindowedStream) or not isinstance(item.source, str):
+    if isinstance(item, NamedRelation):
+        view = reading.known.view(item.name.lower())
+        if view is not None:
+            return _view(reading, item.name, item.key, view, source)
+    if not isinstance(item, WindowedStream):
         raise NotPlannedError("a relation that varies", source)
-    name = item.source.lower()
-    view = reading.known.view(name)
-    if view is not None and isinstance(view.query, StreamQuery):
-        if not item.is_bare:
-            raise NotPlannedError("a window of a view", source)
-        return _view(reading, item.source, view, view.query, source)
-    kinds = reading.known.stream(name)
+    own = f"{reading.path}{item.key}"  # by which a stream is known that a query makes
+    kinds, label = reading.known.stream(own), reading.statement.written(source)
+    what = "a relation that varies"
+    if kinds is None and isinstance(item.source, str):
+        own = label = item.source.lower()
+        view = reading.known.view(own)
+        if view is not None and item.is_bare:
+            return _view(reading, item.source, "", view, source)
+        what = "a view of something recorded" if view is None else "a window of a view"
+        kinds = reading.known.stream(own) if view is None else None
     if kinds is None:
-        raise NotPlannedError("a view of something recorded", source)
-    scan = _scan(reading.statement, name, kinds, None, source)
-    if item.is_bare:
+        raise NotPlannedError(what, source)
+    scan = replace(_scan(reading.statement, own, kinds, None, source), label=label)
+    if item.is_bare and not reading.of_windows:
         return scan
     partition = []
     for key in item.window.partition_by:
@@ -183,7 +190,8 @@ def input_of(reading: ReaderState, item: QueryInput, source: Range) -> Node:
         path = parsed.parts[-1].lower() if isinstance(parsed, Name) else None
         partition.append(next((one.id for one in scan.columns if one.name.lower() == path), None))
     label = reading.statement.written(source)
-    return StreamWindow(scan, item.key, item.window, tuple(partition), label, source)
+    name = f"{reading.path}{item.key}"
+    return StreamWindow(scan, name, item.window, tuple(partition), label, source)
 
 
 def _scan(statement: StatementText, name: str, kinds: StructType, table: SqlText | None, at: Range) -> Scan:
@@ -193,12 +201,16 @@ def _scan(statement: StatementText, name: str, kinds: StructType, table: SqlText
     return Scan(name, columns, tuple(kinds.names), table, label, at)
 
 
-def _view(reading: ReaderState, name: str, view: PlannedView, query: StreamQuery, source: Range) -> Node:
-    """The rows of a view of streams without windows, read from its own text."""
-    (start, stop), reader = query.query.tokens, view.reader
-    inside = reading.inside(reader)
+def _view(reading: ReaderState, name: str, key: str, view: PlannedView, source: Range) -> Node:
+    """The rows of a view, of windows or of streams without, read from its own text."""
+    query, reader = view.query, view.reader
+    inside = reading.inside(reader, f"{reading.path}.{name.lower()}{key}")
     try:
-        node = inside.query(parse_query(reader.tokens, reader.after_with(start, stop), stop))
+        if isinstance(query, StreamQuery):
+            start, stop = query.query.tokens
+            node = inside.query(parse_query(reader.tokens, reader.after_with(start, stop), stop))
+        else:
+            node = inside.relation(query)
     except (NotPlannedError, UnknownShapeError) as found:
         raise NotPlannedError(f"view {name}, with {found}", source) from None
     columns = [column.named(name) for column, name in zip(node.columns, view.names, strict=True)]

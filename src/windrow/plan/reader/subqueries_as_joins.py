@@ -30,7 +30,7 @@ from windrow.syntax.expressions import parse_expression
 from windrow.syntax.nodes import Range
 from windrow.syntax.queries import FromItem, OrderedBlock, Select, Shape, UnknownShapeError, conjuncts
 from windrow.syntax.select_list import without_alias
-from windrow.syntax.sqltext import SqlText
+from windrow.syntax.sqltext import Piece, SqlText
 
 __all__ = [
     "alone",
@@ -236,7 +236,9 @@ def _only(statement: StatementText, node: Node, keys: Sequence[str], value: Colu
              SqlText.of(f"any_value({ROWS}.{value.id})"), span), inside.columns[-1].id, True, bracket),
     )  # fmt: skip
     groups = Aggregate(inside, by, calls, "GROUP BY the query around", bracket, len(keys))
-    return OneRow(groups, count.id, only, statement.written(bracket), bracket)
+    sql = statement.tokens.sql
+    written = Piece(sql[span.start : span.stop], sql, span.start)
+    return OneRow(groups, count.id, only, statement.written(bracket), bracket, written)
 
 
 def _stand(statement: StatementText, at: Range, column: str) -> None:

@@ -99,7 +99,7 @@ class Runner:
             return by_snapshots(self.gateway, lambda at: self.answer(query, {**at, **tables}), inputs, scale)
         try:
             plan = plan_of(self.gateway, self.reader, query, inputs, tables)
-            found = relation_of_plan(self.gateway, plan, scale, inputs, tables, self.tokens)
+            found = relation_of_plan(self.gateway, plan, scale, inputs, tables)
         except (NotPlannedError, UnknownShapeError) as refused:
             raise self._not_planned(query, reason_of(refused)) from None
         self.plans[query.span] = plan

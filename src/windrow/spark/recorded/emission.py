@@ -397,8 +397,7 @@ class Emitted:
             relations[key] = TimeVarying.of(rows.withColumns(never), self.scale, [])
         plan = self.timed.plan
         with self.reading.as_written(self.gateway):
-            tables, tokens = self.reading.tables, self.reading.tokens
-            found = relation_of_plan(self.gateway, plan, self.scale, relations, tables, tokens)
+            found = relation_of_plan(self.gateway, plan, self.scale, relations, self.reading.tables)
         return found.renamed(tuple(column.name for column in plan.columns))
 
     @cached_property

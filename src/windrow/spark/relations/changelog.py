@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
@@ -13,7 +13,7 @@ from windrow.plan.event_time import HIDDEN
 from windrow.spark.arrow import is_orderable
 from windrow.spark.relations.time_varying_relation import AT, DIFF, TimeVarying
 
-__all__ = ["ENVELOPES", "as_cql", "changelog", "one_sql"]
+__all__ = ["ENVELOPES", "as_cql", "as_delta", "changelog", "one_sql"]
 
 ENVELOPES = ("delta", "op", "diff", "cql")
 """The envelopes of a changelog."""
@@ -61,32 +61,60 @@ def changelog(
             condition="INVALID_ARGUMENT",
             hint=f"leave the key out, or use one of {', '.join(_WITH_UPDATES)}",
         )
-    keys = [_column(relation, name, span) for name, span in key]
     changes = relation.changes()
+    if envelope == "delta" and not ordered:
+        return as_delta(changes, relation.columns, relation.names, relation.scale, key)
+    keys = _keys(changes, relation.columns, relation.names, key)
     rows = [F.col(column) for column in relation.columns]
     if envelope == "diff":
         visible = changes.orderBy(AT, DIFF) if ordered else changes
         return visible.select(*rows, DIFF, relation.instant_column()).toDF(*relation.names, "_diff", "_at")
-    copies = changes.withColumn("__copy", F.explode(F.array_repeat(F.lit(0), F.abs(DIFF).cast("int"))))
+    copies = _copies(changes)
     if key:
         copies = _with_updates(copies, keys, relation.columns)
     if ordered:
         together = [_KIND, *keys, _NUMBER] if key else []
         copies = copies.orderBy(AT, *together, DIFF)
     if envelope == "delta":
-        kind = _word(["delete", "update_preimage", "update_postimage", "insert"], updates=bool(key))
-        ours = ("_change_type", "_commit_version", "_commit_timestamp")
-        return copies.select(*rows, kind, AT, relation.instant_column()).toDF(*relation.names, *ours)
+        return _as_delta(copies, relation.columns, relation.names, relation.scale, updates=bool(key))
     if envelope == "op":
         kind = _word(["-D", "-U", "+U", "+I"], updates=bool(key))
         return copies.select(kind, relation.instant_column(), *rows).toDF("_op", "_at", *relation.names)
     return _as_cql(copies, relation.columns, relation.scale)
 
 
+def as_delta(
+    changes: DataFrame,
+    columns: Sequence[str],
+    names: Sequence[str],
+    scale: TimeScale,
+    key: Sequence[tuple[str, Span | None]] = (),
+) -> DataFrame:
+    """Changes with `AT` and `DIFF` in the envelope ``"delta"``, as :func:`changelog` has it."""
+    keys = _keys(changes, columns, names, key)
+    copies = _copies(changes)
+    if key:
+        copies = _with_updates(copies, keys, list(columns))
+    return _as_delta(copies, columns, names, scale, updates=bool(key))
+
+
+def _as_delta(
+    copies: DataFrame, columns: Sequence[str], names: Sequence[str], scale: TimeScale, *, updates: bool
+) -> DataFrame:
+    kind = _word(["delete", "update_preimage", "update_postimage", "insert"], updates=updates)
+    ours = ("_change_type", "_commit_version", "_commit_timestamp")
+    at = F.expr(scale.to_column(AT))
+    return copies.select(*map(F.col, columns), kind, AT, at).toDF(*names, *ours)
+
+
+def _copies(changes: DataFrame) -> DataFrame:
+    """A row for each copy of a change."""
+    return changes.withColumn("__copy", F.explode(F.array_repeat(F.lit(0), F.abs(DIFF).cast("int"))))
+
+
 def as_cql(changes: DataFrame, columns: Sequence[str], scale: TimeScale) -> DataFrame:
     """Changes with `AT` and `DIFF` in the envelope ``"cql"``."""
-    copies = changes.withColumn("__copy", F.explode(F.array_repeat(F.lit(0), F.abs(DIFF).cast("int"))))
-    return _as_cql(copies, columns, scale)
+    return _as_cql(_copies(changes), columns, scale)
 
 
 def _as_cql(copies: DataFrame, columns: Sequence[str], scale: TimeScale) -> DataFrame:
@@ -121,15 +149,17 @@ def _with_updates(copies: DataFrame, keys: list[str], columns: list[str]) -> Dat
     return numbered.withColumn(_KIND, kind)
 
 
-def _column(relation: TimeVarying, name: str, span: Span | None) -> str:
-    """The internal column of a key."""
-    found = [
-        column
-        for column, known in zip(relation.columns, relation.names, strict=True)
-        if known.lower() == name.lower()
-    ]
+def _keys(
+    changes: DataFrame, columns: Sequence[str], names: Sequence[str], key: Sequence[tuple[str, Span | None]]
+) -> list[str]:
+    """The internal columns of a key."""
+    return [_column(changes, dict(zip(columns, names, strict=True)), name, span) for name, span in key]
+
+
+def _column(changes: DataFrame, names: Mapping[str, str], name: str, span: Span | None) -> str:
+    found = [column for column, known in names.items() if known.lower() == name.lower()]
     if not found:
-        raise no_column("the relation has", name, relation.names, span=span)
+        raise no_column("the relation has", name, tuple(names.values()), span=span)
     if len(found) > 1:
         raise AnalysisError(
             f"the relation has {len(found)} columns {name}",
@@ -138,7 +168,7 @@ def _column(relation: TimeVarying, name: str, span: Span | None) -> str:
             span=span,
             hint="rename one of them with AS",
         )
-    kind = relation.frame.schema[found[0]].dataType
+    kind = changes.schema[found[0]].dataType
     if not is_orderable(kind):
         raise AnalysisError(
             f"column {name} of type {kind.simpleString().upper()} cannot be a key",
@@ -167,7 +197,7 @@ def one_sql(
         The first instant whose changes are returned; earlier ones are numbered too.
     """
     changes = relation.changes()
-    copies = changes.withColumn("__copy", F.explode(F.array_repeat(F.lit(0), F.abs(DIFF).cast("int"))))
+    copies = _copies(changes)
     kinds = {field.name: field.dataType for field in copies.schema}
     values = [name for name in relation.columns if is_orderable(kinds[name])]
     if groups is None:

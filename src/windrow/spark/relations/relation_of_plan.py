@@ -18,6 +18,7 @@ from windrow.algebra.continuous import ChangelogOf, Query, Reader
 from windrow.algebra.continuous import Input as QueryInput
 from windrow.algebra.rewriting.time_windows_as_sql import last_instant
 from windrow.algebra.time_scale import TimeScale
+from windrow.errors import Span
 from windrow.kernels.zset.grouped import is_compared
 from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.kernels.zset.time_windows import TimeWindows
@@ -45,7 +46,6 @@ from windrow.spark.relations.pairs_of_plan import joined, marked, valued
 from windrow.spark.relations.time_varying_relation import TimeVarying, columns_of
 from windrow.spark.tasks.keyed import can_be_keyed, run_keyed
 from windrow.syntax.sqltext import SqlText
-from windrow.syntax.tokens import TokenList
 
 __all__ = ["plan_of", "relation_of_plan", "why_not_in_steps"]
 
@@ -86,16 +86,16 @@ def relation_of_plan(
     scale: TimeScale,
     inputs: Mapping[str, TimeVarying],
     tables: Mapping[str, DataFrame],
-    tokens: TokenList,
 ) -> TimeVarying:
-    """The relation of a plan, whose places refer to a text.
+    """The relation of a plan.
 
     Parameters
     ----------
     scale
         The unit of instants.
     inputs, tables
-        The time-varying inputs of the query, in that unit, and the tables, by key.
+        The time-varying inputs of the query and the windows in it, in that unit, and the tables, by key. A
+        scan of a table reads it, where there is none of its name.
 
     Raises
     ------
@@ -103,7 +103,7 @@ def relation_of_plan(
         For columns of types that no operator supports.
     """
     bags = Bags(gateway, inputs)
-    lowering = _Lowering(bags, tables, tokens)
+    lowering = _Lowering(bags, tables)
     rows = bags.temporal(lowering.rows_of(node))
     streams: dict[int, Stream] = {}
     instants: DataFrame | None = None
@@ -148,7 +148,6 @@ class _Inputs:
 class _Lowering:
     bags: Bags
     tables: Mapping[str, DataFrame]
-    tokens: TokenList
     known: dict[int, BagRows] = field(default_factory=dict)
     groups: dict[int, Specs | None] = field(default_factory=dict)
 
@@ -176,10 +175,13 @@ class _Lowering:
         bags = self.bags
         match node:
             case plan.Scan(table=SqlText() as text):
-                return BagRows(bags.gateway.sql(text).toDF(*_ids(node)), is_temporal=False)
+                table = self.tables[node.name] if node.name in self.tables else bags.gateway.sql(text)
+                return BagRows(table.toDF(*_ids(node)), is_temporal=False)
             case plan.Input():
                 if not node.is_temporal:
                     return BagRows(self.tables[node.key].toDF(*_ids(node)), is_temporal=False)
+                return BagRows(self._input_frame(node, bags.inputs[node.key]), is_temporal=True)
+            case plan.StreamWindow():
                 return BagRows(self._input_frame(node, bags.inputs[node.key]), is_temporal=True)
             case plan.Filter():
                 rows = self.rows_of(node.input)
@@ -214,7 +216,7 @@ class _Lowering:
                 return in_sessions(bags, node, self.rows_of(node.input))
         raise AssertionError(node)
 
-    def _input_frame(self, node: plan.Input, temporal: TimeVarying) -> DataFrame:
+    def _input_frame(self, node: plan.Input | plan.StreamWindow, temporal: TimeVarying) -> DataFrame:
         """The rows of an input, of which a plan need not read all columns."""
         columns = temporal.columns
         if len(node.columns) < len(columns):
@@ -233,13 +235,13 @@ class _Lowering:
 
     def _only(self, node: plan.OneRow) -> BagRows:
         """The one row of each key, of which there may not be more."""
-        rows = self.rows_of(node.input)
+        rows, written = self.rows_of(node.input), node.written
         several = raising(
             "SCALAR_SUBQUERY_TOO_MANY_ROWS",
             "more than one row is returned by a subquery used as an expression",
             "an aggregate, or ORDER BY … LIMIT 1, gives one",
-            self.tokens.sql,
-            self.tokens.span(*node.at),
+            written.source,
+            Span(written.offset, written.offset + len(written.text)),
         )
         value = F.when(F.col(node.count) > 1, several).otherwise(F.col(node.value.id))
         frame = rows.frame.withColumn(node.value.id, value).drop(node.count)

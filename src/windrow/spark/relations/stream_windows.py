@@ -28,7 +28,7 @@ from windrow.spark.relations.time_varying_relation import ENTER, LEAVE, TimeVary
 from windrow.syntax.sqltext import RelationText, SqlText, quoted
 from windrow.syntax.tokens import tokenize
 
-__all__ = ["Sizes", "partition_keys", "windowed"]
+__all__ = ["Sizes", "falls", "partition_keys", "windowed", "wrong_distance"]
 
 _VALUE, _LIMIT = "__value", "__limit"
 _FARTHEST = 2**31 - 1
@@ -59,7 +59,7 @@ def windowed(
     )
     rows, keys = partition_keys(gateway, stream, item)
     make = _interpreted if execution == "reference" else _planned
-    made = make(gateway, stream, rows, spec, keys, _falls(item))
+    made = make(gateway, stream, rows, spec, keys, falls(item))
     made = made.select(*map(quoted, stream.columns), ENTER, LEAVE)
     instants = made.select(F.explode(F.array(ENTER, LEAVE)).alias("__at")).where(F.col("__at") != NEVER)
     lasting = made.where(F.col(ENTER) < F.col(LEAVE))
@@ -99,8 +99,8 @@ def partition_keys(gateway: Gateway, stream: Stream, item: WindowedStream) -> tu
                 hint="use a field of it, or cast it to a type with an order",
             )
     if item.on is not None and item.distance is not None:
-        message = "the distance of RANGE … ON must be greater than zero"
-        wrong = raising("INVALID_WINDOW_SIZE", message, "", *_place(item.distance))
+        error = wrong_distance(item)
+        wrong = raising(error.condition, error.message, "", error.sql, error.span)
         rows = rows.withColumn(
             _LIMIT,
             F.when(
@@ -116,7 +116,19 @@ def _place(written: SqlText) -> tuple[str | None, Span | None]:
     return place if place is not None else (None, None)
 
 
-def _falls(item: WindowedStream) -> AnalysisError:
+def wrong_distance(item: WindowedStream) -> AnalysisError:
+    """The error for a distance of RANGE … ON that is not greater than zero."""
+    sql, span = _place(item.distance) if item.distance is not None else (None, None)
+    return AnalysisError(
+        "the distance of RANGE … ON must be greater than zero",
+        condition="INVALID_WINDOW_SIZE",
+        sqlstate="22000",
+        sql=sql,
+        span=span,
+    )
+
+
+def falls(item: WindowedStream) -> AnalysisError:
     """The error for values of RANGE … ON that fall."""
     sql, span = _place(item.on) if item.on is not None else (None, None)
     return AnalysisError(

@@ -11,6 +11,7 @@ A process may be killed anywhere. Micro-batch N writes in this order, and a rest
 | ``spark/offsets/N``, by Spark | Spark repeats N, with the same entries |
 | a file of each side output | :meth:`Checkpoint.before` deletes it; N writes it again |
 | the sink's rows of N | N hands them over again, under the same number |
+| ``windrow/tables/NAME/``, at the first start | the next start reads it, and not the table |
 | ``windrow/chunks/NAME-CHUNK.arrow`` | no manifest names them: N writes them again |
 | ``windrow/.ID.N.pending/``: rows, then ``step.json`` | the start deletes it |
 | its name ``windrow/N/``: this is the commit | Spark repeats N, and :meth:`Checkpoint.before` skips it |
@@ -48,9 +49,9 @@ from windrow.spark.live.checkpoints.checksums import (
     missing,
     torn,
 )
+from windrow.spark.live.checkpoints.row_files import read_rows, write_few, write_many
 from windrow.spark.live.checkpoints.side_outputs import Listing, SideOutput
 from windrow.spark.live.checkpoints.size import size_of
-from windrow.spark.live.sinks.sink import uri, written_to
 from windrow.spark.logs.micro_batch import RetainedRows
 from windrow.streams import Position
 from windrow.streams.durable_files import flush
@@ -216,11 +217,7 @@ class Checkpoint:
         if name not in batch.rows:
             return None
         schema = StructType.fromJson(json.loads(batch.rows[name]))
-        path = self.path(batch.number) / name
-        if path.is_dir():
-            return self.spark.read.schema(schema).parquet(uri(path))
-        with pa.ipc.open_file(path) as file:
-            return frame_of_few(self.spark, file.read_all(), schema)
+        return read_rows(self.spark, self.path(batch.number) / name, schema)
 
     def table(self, batch: CommittedBatch, name: str) -> pa.Table | None:
         """The retained rows of a name, in memory."""
@@ -247,9 +244,8 @@ class Checkpoint:
             yield frame_of_few(self.spark, table, rows.schema)
             return
         folder = self._own(f"{number}.{name}")
-        rows.write.parquet(uri(folder))
-        written_to(folder)
-        yield self.spark.read.schema(rows.schema).parquet(uri(folder))
+        write_many(folder, rows)
+        yield read_rows(self.spark, folder, rows.schema)
         shutil.rmtree(folder, ignore_errors=True)
 
     def commit(self, batch: CommittedBatch, rows: Mapping[str, RetainedRows]) -> CommittedBatch:
@@ -259,13 +255,10 @@ class Checkpoint:
         schemas = {}
         for name, retained in rows.items():
             schemas[name] = retained.schema.json()
-            if not retained.are_few:
-                retained.frame.write.parquet(uri(pending / name))
-                written_to(pending / name)
-                continue
-            table = retained.frame.toArrow()
-            with pa.ipc.new_file(pending / name, table.schema) as file:
-                file.write_table(table)
+            if retained.are_few:
+                write_few(pending / name, retained.frame.toArrow())
+            else:
+                write_many(pending / name, retained.frame)
         for path in pending.rglob("*"):
             flush(path)
         checksums = checksums_of(pending)

@@ -24,7 +24,7 @@ from windrow.spark.live.operators.envelopes import IN_MEMORY
 from windrow.spark.live.operators.flow import computed_elsewhere
 from windrow.spark.live.operators.incremental import in_memory
 from windrow.spark.live.operators.window_flow import WindowFlow
-from windrow.spark.live.reading.windowed_queries import WindowedQuery
+from windrow.spark.live.reading.windowed_query import WindowedQuery
 from windrow.spark.logs.session_streams import ROWTIME
 from windrow.spark.relations.changelog import as_cql
 from windrow.spark.relations.time_varying_relation import ENTER, LEAVE, columns_of
@@ -55,6 +55,20 @@ class WindowGraph(Graph):
     @cached_property
     def why_not(self) -> str | None:
         """What of the query cannot be run so; None for nothing."""
+        if self.windowed.parts:
+            return "CHANGELOG OF"
+        if self.windowed.passes_on and self._flow is not None:
+            return "rows as they come, beside a table"
+        if any(side.made is not None for side in self.windowed.sides):
+            return "streams that queries make, or that are recorded"
+        if any(side.window.by_value is not None for side in self.windowed.sides):
+            return "windows that move by values"
+        if self.windowed.using:
+            return "DIFFERENCE USING"
+        if self.windowed.kind == "RSTREAM" and not self.windowed.passes_on:
+            return "all rows at each instant"
+        if self.windowed.flows is not None and self.windowed.flows.tables:
+            return "a table beside windows"  # its rows would have to be those of the first start
         return None if self._flow is None else computed_elsewhere(self._flow.program, takes_tables=True)
 
     @cached_property
@@ -74,7 +88,8 @@ class WindowGraph(Graph):
     @property
     def _windows(self) -> list[str]:
         """The keys of the windows of such a plan, in the order of the sides."""
-        return [] if self.windowed.flows is None else [item.key for item in self.windowed.flows.windows()]
+        query = self.windowed.flows
+        return [] if query is None else [window.key for window in query.windows]
 
     @cached_property
     def _keys_of_flow(self) -> tuple[Key, ...]:

@@ -12,7 +12,7 @@ from windrow.plan.columns import ROWS
 from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.input.entry_columns import inside
-from windrow.spark.live.reading.windowed_queries import MINE, WindowedQuery, WindowedSide
+from windrow.spark.live.reading.windowed_query import MINE, WindowedQuery, WindowedSide
 from windrow.spark.logs.session_streams import ROWTIME
 from windrow.syntax.sqltext import quoted
 
@@ -44,7 +44,7 @@ class WindowedColumns:
         """
         assert side.computed is not None
         text, names = side.computed
-        stream = self.catalog.streams[side.stream]
+        stream = self.catalog.streams[side.stream] if side.made is None else side.made.stream
         given = [
             F.col(quoted(columns[own])).alias(name) for own, name in zip(stream.columns, names, strict=True)
         ]
@@ -60,7 +60,7 @@ class WindowedColumns:
         window of it what is retained: by the names that `retained` gives, the columns of the entries.
         """
         stream, sides = self.catalog.streams[name], {}
-        for side in self.windowed.sides:
+        for side in self.windowed.windows:
             if side.stream != name:
                 continue
             if side.computed is not None:

@@ -20,23 +20,25 @@ from pyspark.sql.types import (
 )
 
 from windrow.errors import InputError
-from windrow.kernels.incremental import PER_MICRO_BATCH, InputState, Operated, Times, changes, netted, rows_of
-from windrow.kernels.zset.relation import AT, DIFF, ENTER, LEAVE
-from windrow.plan.columns import ROWS
+from windrow.kernels.incremental import (
+    PER_MICRO_BATCH,
+    InputState,
+    Operated,
+    Times,
+)
 from windrow.spark.collected import frame_of_few
-from windrow.spark.gateway import Gateway
 from windrow.spark.live.checkpoints.carried_state import Carried
 from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
 from windrow.spark.live.input.entry_columns import inside
 from windrow.spark.live.micro_batches.clauses_behind import Arrived, ClausesBehind
 from windrow.spark.live.micro_batches.in_memory import InMemorySteps
 from windrow.spark.live.micro_batches.windowed_columns import WindowedColumns
+from windrow.spark.live.micro_batches.windowed_relation import WindowedRelation
 from windrow.spark.live.operators.ended_partitions import Endings
 from windrow.spark.live.operators.envelopes import IN_MEMORY, copies, enveloped, inserted
-from windrow.spark.live.operators.window_flow import WindowFlow
 from windrow.spark.live.plans.live_plan import ContinuousPlan, RowtimePlan
 from windrow.spark.live.reading.closed_keys import without_closed_keys
-from windrow.spark.live.reading.windowed_queries import WindowedQuery, WindowedSide
+from windrow.spark.live.reading.windowed_query import WindowedQuery, WindowedSide
 from windrow.spark.live.reports.state_table import QueryState, RetainedRowsOf, state_of
 from windrow.spark.live.sinks.into_stream import IntoStream
 from windrow.spark.live.sinks.sink import Sink
@@ -67,15 +69,22 @@ class WindowedSteps(InMemorySteps):
         self._endings, self._may_settle = Endings(plan.ends), False
         self._known: tuple[int, dict[str, InputState]] | None = None
         self._goes_on: Operated | None = None
-        self._origin: int | None = None
         self._carried: Carried | None = None
+        self._relation = WindowedRelation(
+            self._gateway, stage, self._checkpoint.folder.resolve(), lambda side, rows: self._rows(side, rows)
+        )
         self._behind: ClausesBehind | None = None
         if isinstance(plan, ContinuousPlan) and plan.follows:
             streams = {name: stream for _, name, stream in self.streams()}
-            read = {side.stream for side in stage.sides}
+            read = {side.stream for side in self._sides}
             self._behind = ClausesBehind(
                 plan, read, streams, self._checkpoint, self._endings, self._read_by_windows
             )
+
+    @property
+    def _sides(self) -> list[WindowedSide]:
+        """The windows of live streams, and of the output of clauses."""
+        return [side for side in self._stage.windows if side.made is None]
 
     def _step(self, batch: DataFrame, number: int, before: CommittedBatch) -> None:
         try:
@@ -98,10 +107,7 @@ class WindowedSteps(InMemorySteps):
             self._goes_on = self._stage.operator.running_groups() if is_by_key else None
             if self._goes_on is not None:
                 self._go_on_again(self._goes_on, states, before)
-            if self._stage.flows is not None:
-                self._flow.empty()
-                if before.frontier is not None and before.origin is not None:
-                    self._flowed(states, Times(None, before.frontier), before.origin)
+            self._relation.begin(states, before.frontier, before.origin)
         self._known = None  # what goes on changes now: a step that fails begins again from the files
         closes = self._endings.take(number, before.number, before.positions, positions)
         behind, came_in = self._behind, sum(one.rows.num_rows for one in found.values())
@@ -112,33 +118,29 @@ class WindowedSteps(InMemorySteps):
         else:
             waiting = [one.waiting for one in states.values()]
             arrived = behind.arrived(come, waiting, until, before, closes=closes)
-        came = {side.name: self._rows(side, arrived.rows[side.stream]) for side in self._stage.sides}
+        came = {side.name: self._rows(side, arrived.rows[side.stream]) for side in self._sides}
         until, given = arrived.until, 0
         origin = before.origin if arrived.origin is None else arrived.origin
         reached = None if until is None else self._plan.taken_before(until)
         if reached is not None and origin is None:
             waiting = [*(one.waiting for one in states.values()), *came.values()]
             firsts = [pc.min(rows.column(ROWTIME)).as_py() for rows in waiting]
+            firsts.append(self._relation.first(reached))
             origin = min((first for first in firsts if first is not None and first < reached), default=None)
-        self._origin = origin
         frontier, marks = before.frontier, {**before.marks, **arrived.marks}
         moved = until is not None and (frontier is None or until > frontier)
-        moved = moved or (self._stage.passes_on and come.count > 0)
+        moved = moved or (self._stage.passes_on and any(rows.num_rows for rows in came.values()))
         if moved and until is not None and reached is not None and origin is not None and origin < reached:
             times = Times(frontier, reached)
-            take = self._passed_on if self._stage.passes_on else self._taken_in
-            states, told = take(states, came, number, times)
-            if isinstance(self._sink, IntoStream):
-                given = self._insert(self._sink, told, until, before.counts.get("rows_given", 0))
-            else:
-                given = self._put(self._sink, told, number)
+            states, told = self._advanced(states, came, number, times, origin)
+            given = self._handed_over(told, number, until, before.counts.get("rows_given", 0))
             frontier = until
             if self._stage.passes_on:
                 marks[_PASSED] = reached
         else:
             states = _with(states, came, number)
         used = waited - self._waiting(states) - arrived.waiting
-        if (closes or self._may_settle) and self._stage.flows is None:
+        if (closes or self._may_settle) and self._stage.sides and self._stage.flows is None:
             states, self._may_settle = without_closed_keys(self._stage, states, self._endings)
         counts = self._counts(come, before, used, given)
         if self._goes_on is not None and frontier is not None:
@@ -175,7 +177,7 @@ class WindowedSteps(InMemorySteps):
         if self._behind is not None:
             sources, clauses = self._behind.state.told(step)
             return state_of(self._plan, step, sources, {**clauses, **self._in_windows(step, states)})
-        waiting = {side.stream: states[side.name].waiting.column(ROWTIME) for side in self._stage.sides}
+        waiting = {side.stream: states[side.name].waiting.column(ROWTIME) for side in self._sides}
         kept = {name: RetainedRowsOf.of(rowtimes, None) for name, rowtimes in waiting.items()}
         return state_of(self._plan, step, kept, self._in_windows(step, states), on_one_scale=True)
 
@@ -184,7 +186,7 @@ class WindowedSteps(InMemorySteps):
     ) -> dict[str, RetainedRowsOf]:
         """The rows that windows hold after a step."""
         windows = {}
-        for side in self._stage.sides:
+        for side in self._stage.windows:
             retained = states[side.name].retained
             rowtimes = retained.rows.column(ROWTIME).filter(pa.array(retained.alive))
             windows[side.name] = RetainedRowsOf.of(rowtimes, self._checkpoint.chunk_bytes(step, side.name))
@@ -196,7 +198,7 @@ class WindowedSteps(InMemorySteps):
         """What is kept of rows: columns, what is computed of them, and rowtimes on the query's time scale."""
         if not rows.num_rows:
             return side.schema.empty_table()
-        stream = self._plan.catalog.streams[side.stream]
+        stream = self._plan.catalog.streams[side.stream] if side.made is None else side.made.stream
         factor = stream.scale.nanoseconds // self._scale.nanoseconds
         ticks = rows.column(ROWTIME)
         if factor > 1:
@@ -248,7 +250,7 @@ class WindowedSteps(InMemorySteps):
         if self._known is not None and self._known[0] == before.number:
             return dict(self._known[1])
         states = {}
-        for side in self._stage.sides:
+        for side in self._stage.windows:
             chunks = {int(chunk): rows for chunk, rows in before.chunks.get(side.name, {}).items()}
             tables = (self._checkpoint.read_chunk(side.name, chunk) for chunk in chunks)
             passed = before.marks.get(_PASSED, before.frontier)  # none of those that wrote no mark
@@ -263,28 +265,7 @@ class WindowedSteps(InMemorySteps):
             groups.restore(self._carried.read(self._checkpoint))
         since = None if self._carried is None else self._carried.at
         if before.frontier is not None and before.frontier != since:
-            self._rows_of_block(states, Times(since, before.frontier), groups)
-
-    @cached_property
-    def _flow(self) -> WindowFlow:
-        assert self._stage.flows is not None
-        gateway = Gateway(self._spark, self._plan.gateway.parameters)
-        return WindowFlow(gateway, self._stage.flows, self._checkpoint.folder.resolve() / ".flow")
-
-    def _flowed(self, states: Mapping[str, InputState], times: Times, origin: int) -> pa.Table:
-        """What changes by the rows that enter or leave the windows in a step."""
-        assert self._stage.flows is not None
-        moves = {}
-        for side, item in zip(self._stage.sides, self._stage.flows.windows(), strict=True):
-            moves[item.key] = rows_of(states[side.name].retained, times, sorted(self._flow.read(item.key)))
-        with self._gateway.translated():
-            return self._flow.step(moves, times, origin)
-
-    def _rows_of_block(
-        self, states: Mapping[str, InputState], times: Times, groups: Operated | None
-    ) -> pa.Table:
-        retained = [states[side.name].retained for side in self._stage.sides]
-        return self._stage.operator.rows(retained, times, groups)
+            self._relation.rows_of_operator(states, Times(since, before.frontier), groups)
 
     def _carried_over(
         self, groups: Operated, states: Mapping[str, InputState], frontier: int, number: int
@@ -300,65 +281,53 @@ class WindowedSteps(InMemorySteps):
     def _waiting(self, states: Mapping[str, InputState]) -> int:
         """How many rows of streams that only windows read wait; of a stream with two windows once."""
         behind = () if self._behind is None else (*self._behind.state.sources, *self._behind.names)
-        sides = {side.stream: side.name for side in self._stage.sides if side.stream not in behind}
+        sides = {side.stream: side.name for side in self._sides if side.stream not in behind}
         return sum(states[name].waiting.num_rows for name in sides.values())
 
-    def _taken_in(
-        self, states: Mapping[str, InputState], came: Mapping[str, pa.Table], number: int, times: Times
-    ) -> tuple[dict[str, InputState], pa.Table]:
-        """What is held after a step, and what changes in it."""
+    def _advanced(
+        self,
+        states: Mapping[str, InputState],
+        came: Mapping[str, pa.Table],
+        number: int,
+        times: Times,
+        origin: int,
+    ) -> tuple[dict[str, InputState], pa.Table | DataFrame]:
+        """What is held after a step, and what it gives: changes, or rows that are made of them."""
+        if self._stage.passes_on:
+            return self._passed_on(states, came, number, times)
         whole = _with(states, came, number)
-        taken = {side.name: whole[side.name].taken(side.window_input, times) for side in self._stage.sides}
-        told = self._changes(taken, times)
-        return {
-            side.name: taken[side.name].after(side.window_input, times) for side in self._stage.sides
-        }, told
+        if self._stage.parts:
+            return self._relation.over_changelogs(whole, number, times, origin, self._scale)
+        return self._relation.advance(whole, number, times, origin, self._goes_on)
 
     def _passed_on(
         self, states: Mapping[str, InputState], came: Mapping[str, pa.Table], number: int, times: Times
     ) -> tuple[dict[str, InputState], pa.Table]:
-        """The same of a stage that gives rows as they are."""
-        (side,) = self._stage.sides
-        left, rows = states[side.name].passing(
-            side.window_input, came[side.name], number * PER_MICRO_BATCH, times.until
-        )
-        if side.window_input.passes is not None:
-            rows = rows.filter(
-                rows.column(side.window_input.passes)
-            )  # which leaves out those of which it is NULL
-        at = rows.column(ROWTIME)
-        columns = [*(rows.column(name) for _, name in self._stage.operator.outputs), at]
-        names = [*columns_of(self._stage.names), AT]
-        told = pa.Table.from_arrays(columns, names=names)
-        return {side.name: left}, told.append_column(DIFF, pa.array(np.ones(told.num_rows, np.int64)))
+        """What is held after a step, and what changes in it, where rows are given as they come."""
+        states, gone = dict(states), {}
+        for side in self._stage.sides:
+            chunk, window = number * PER_MICRO_BATCH, side.window_input
+            states[side.name], gone[side.name] = states[side.name].passing(
+                window, came[side.name], chunk, times.until
+            )
+        return states, self._relation.passed(gone, times)
 
     # -- what goes out -------------------------------------------------------------------------------
 
-    def _changes(self, states: Mapping[str, InputState], times: Times) -> pa.Table:
-        """The changes of the query's relation in a step: its columns, `AT` and `DIFF`."""
-        stage = self._stage
-        if stage.flows is not None:
-            assert self._origin is not None
-            rows, chosen = self._flowed(states, times, self._origin), self._flow.columns
-        else:
-            rows, chosen = self._rows_of_block(states, times, self._goes_on), stage.operator.chosen
-        if stage.after is not None:
-            schema = StructType([*stage.groups.fields]).add(ENTER, LongType()).add(LEAVE, LongType())
-            frame = frame_of_few(self._spark, rows.rename_columns(schema.names), schema)
-            made = self._gateway.sql(stage.after, {ROWS: frame})
-            made = made.toDF(*columns_of(stage.names), ENTER, LEAVE)
-            with self._gateway.translated():
-                rows = made.toArrow()
-            chosen = columns_of(stage.names)
-        told = changes(rows, times)
-        columns = [*(told.column(name) for name in chosen), told.column(AT), told.column(DIFF)]
-        told = pa.Table.from_arrays(columns, names=[*columns_of(stage.names), AT, DIFF])
-        return told if stage.is_net or stage.kind == "RSTREAM" else netted(told)
+    def _handed_over(self, told: pa.Table | DataFrame, number: int, until: int, before: int) -> int:
+        """Give what a step gives to the sink, which was given so many rows before."""
+        if isinstance(self._sink, IntoStream):
+            assert isinstance(told, pa.Table)
+            return self._insert(self._sink, told, until, before)
+        if isinstance(told, pa.Table):
+            return self._put(self._sink, told, number)
+        with self._gateway.translated():
+            return self._sink.write(told, number) or 0
 
     def _insert(self, sink: IntoStream, told: pa.Table, until: int, before: int) -> int:
         """Give rows to a named stream."""
         stage = self._stage
-        rows = copies(told, -1 if stage.kind == "DSTREAM" else 1)
+        rows = copies(told, stage.sign)
         fields = list(zip(columns_of(stage.names), stage.result, strict=True))
         schema = StructType([StructField(name, field.dataType) for name, field in fields])
         schema = schema.add(ROWTIME, LongType())
@@ -376,7 +345,7 @@ class WindowedSteps(InMemorySteps):
         if stage.kind is None:
             table = enveloped(told, stage.names, scale, self._envelope)
         else:
-            table = inserted(told, stage.names, scale, -1 if stage.kind == "DSTREAM" else 1)
+            table = inserted(told, stage.names, scale, stage.sign)
         into = self._table_sink(table.column_names)
         if into is not None:
             return into.write_table(table, number)
@@ -409,4 +378,5 @@ def _with(
     states: Mapping[str, InputState], came: Mapping[str, pa.Table], number: int
 ) -> dict[str, InputState]:
     """What is held, with the rows that came."""
-    return {name: state.with_arrivals(came[name], number * PER_MICRO_BATCH) for name, state in states.items()}
+    chunk = number * PER_MICRO_BATCH
+    return {**states, **{name: states[name].with_arrivals(rows, chunk) for name, rows in came.items()}}

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from pyspark.sql.types import StructType
 
-from windrow.algebra.continuous import Input
+from windrow.algebra.continuous import Input, Query
 from windrow.spark.catalog import Catalog, CatalogDefinition
 
 __all__ = ["KnownStreams", "is_live"]
@@ -17,16 +20,26 @@ class KnownStreams:
     ----------
     catalog
         The session's.
-    with_clauses
-        Whether live windows and matches are streams too.
+    over_windows
+        Whether windows in brackets are read: of live windows and matches too, and in views that vary.
+    made
+        The columns of streams that queries make, by the keys of their windows.
     """
 
-    def __init__(self, catalog: Catalog, *, with_clauses: bool = False) -> None:
-        self._catalog, self._with_clauses = catalog, with_clauses
+    def __init__(
+        self,
+        catalog: Catalog,
+        *,
+        over_windows: bool = False,
+        made: Mapping[str, StructType] = MappingProxyType({}),
+    ) -> None:
+        self._catalog, self._over_windows, self._made = catalog, over_windows, made
 
     def stream(self, name: str) -> StructType | None:
-        """The columns of a live stream."""
-        if not is_live(self._catalog, name, with_clauses=self._with_clauses):
+        """The columns of a live stream, or of one that a query makes."""
+        if name in self._made:
+            return self._made[name]
+        if not is_live(self._catalog, name, with_clauses=self._over_windows):
             return None
         stream = self._catalog.streams[name]
         return StructType([stream.frame.schema[column] for column in stream.columns])
@@ -36,8 +49,11 @@ class KnownStreams:
 
     def view(self, name: str) -> CatalogDefinition | None:
         """The view of this name."""
-        is_stream = is_live(self._catalog, name, with_clauses=self._with_clauses)
-        return None if is_stream else self._catalog.definitions.get(name)
+        if is_live(self._catalog, name, with_clauses=self._over_windows):
+            return None
+        view = self._catalog.definitions.get(name)
+        varies = view is not None and isinstance(view.query, Query)
+        return None if varies and not self._over_windows else view
 
 
 def is_live(catalog: Catalog, name: str, *, with_clauses: bool = False) -> bool:

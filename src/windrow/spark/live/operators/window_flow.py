@@ -2,46 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 import pyarrow as pa
+from pyspark.sql import DataFrame
 from pyspark.sql.types import LongType, StructType
 
-from windrow.algebra.continuous import Query, Reader, WindowedStream
 from windrow.algebra.time_scale import TimeScale
 from windrow.kernels.incremental import Program, Times, UnmatchedError
 from windrow.kernels.zset.relation import ENTER, LEAVE
+from windrow.plan.nodes import Node, Scan, StreamWindow, walk
 from windrow.plan.reader import NotPlannedError
-from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.operators.flow import Flow, unstable
-from windrow.spark.relations.relation_of_plan import plan_of, relation_of_plan, why_not_in_steps
+from windrow.spark.logs.session_streams import Stream
+from windrow.spark.relations.relation_of_plan import relation_of_plan, why_not_in_steps
 from windrow.spark.relations.time_varying_relation import TimeVarying, columns_of
-from windrow.syntax.queries import UnknownShapeError
+from windrow.syntax.sqltext import SqlText
 
 __all__ = ["WindowFlow", "WindowQuery"]
 
 
 @dataclass(frozen=True)
 class WindowQuery:
-    """A query whose inputs are windows of live streams; `scale` is what its instants are counted in."""
+    """A plan whose inputs are windows of live streams.
 
-    catalog: Catalog
-    reader: Reader
-    query: Query
+    Attributes
+    ----------
+    streams
+        The streams of its windows, by the names of their scans.
+    plan, windows
+        The plan, and its windows, each key once.
+    scale
+        What its instants are counted in.
+    """
+
+    streams: Mapping[str, Stream]
+    plan: Node
+    windows: tuple[StreamWindow, ...]
     scale: TimeScale
 
-    def windows(self) -> Sequence[WindowedStream]:
-        """Its windows, each of a stream with a name."""
-        return [item for item in self.query.inputs if isinstance(item, WindowedStream)]
-
-    def columns(self, item: WindowedStream) -> dict[str, str]:
+    def columns(self, window: StreamWindow) -> dict[str, str]:
         """The names that the columns of a window have inside, and those that its stream has for them."""
-        assert isinstance(item.source, str)
-        own = self.catalog.streams[item.source.lower()].columns
+        own = self.streams[window.input.name].columns
         return dict(zip(columns_of(own), own, strict=True))
+
+    @property
+    def tables(self) -> dict[str, SqlText]:
+        """The queries of the tables that it reads, by the names of their scans."""
+        scans = [one for one in walk(self.plan) if isinstance(one, Scan)]
+        return {one.name: one.table for one in scans if one.table is not None}
 
 
 class WindowFlow:
@@ -55,6 +68,8 @@ class WindowFlow:
         The query.
     folder
         For files of a micro-batch.
+    tables
+        The rows of tables, by the names of their scans; others are read when their rows are needed.
 
     Attributes
     ----------
@@ -64,33 +79,37 @@ class WindowFlow:
         The internal names of its output, in order.
     """
 
-    def __init__(self, gateway: Gateway, query: WindowQuery, folder: Path) -> None:
+    def __init__(
+        self,
+        gateway: Gateway,
+        query: WindowQuery,
+        folder: Path,
+        tables: Mapping[str, DataFrame] = MappingProxyType({}),
+    ) -> None:
         gateway.plan_only = True
         self._flow, self._leaves = Flow(gateway, folder), dict[str, int]()
-        inputs = {item.key: self._window(query, item) for item in query.windows()}
         self.columns: list[str] = []
-        self.why_not = self._planned(gateway, query, inputs)
+        self.why_not = self._planned(gateway, query, tables)
         if self.why_not is None:
             self.empty()
 
-    def _window(self, query: WindowQuery, item: WindowedStream) -> TimeVarying:
+    def _window(self, query: WindowQuery, window: StreamWindow) -> TimeVarying:
         """The rows of a window, as a leaf."""
-        assert isinstance(item.source, str)
-        stream, schema = query.catalog.streams[item.source.lower()], StructType()
-        for inside, name in query.columns(item).items():
+        stream, schema = query.streams[window.input.name], StructType()
+        for inside, name in query.columns(window).items():
             schema = schema.add(inside, stream.frame.schema[name].dataType)
-        never_leaves = item.window.is_unbounded and item.window.rows is None
+        never_leaves = window.window.is_unbounded and window.window.rows is None
         times = schema.add(ENTER, LongType()).add(LEAVE, LongType())
-        self._leaves[item.key], rows = self._flow.leaf(times, appends=never_leaves)
+        self._leaves[window.key], rows = self._flow.leaf(times, appends=never_leaves)
         return TimeVarying.of(rows, query.scale, [stream]).renamed(tuple(stream.columns))
 
-    def _planned(self, gateway: Gateway, query: WindowQuery, inputs: Mapping[str, TimeVarying]) -> str | None:
+    def _planned(self, gateway: Gateway, query: WindowQuery, tables: Mapping[str, DataFrame]) -> str | None:
+        if (why := why_not_in_steps(query.plan)) is not None:
+            return str(why)
+        inputs = {window.key: self._window(query, window) for window in query.windows}
         try:
-            plan = plan_of(gateway, query.reader, query.query, inputs, {})
-            if (why := why_not_in_steps(plan)) is not None:
-                return str(why)
-            found = relation_of_plan(gateway, plan, query.scale, inputs, {}, query.reader.tokens)
-        except (NotPlannedError, UnknownShapeError) as reason:
+            found = relation_of_plan(gateway, query.plan, query.scale, inputs, tables)
+        except NotPlannedError as reason:
             return str(reason)
         self.columns = list(found.columns)
         self._flow.output(found.frame)

@@ -11,14 +11,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any, Self
 
-from windrow.algebra.continuous import (
-    ChangelogOf,
-    Continuous,
-    NamedRelation,
-    Reader,
-    StreamQuery,
-    WindowedStream,
-)
+from windrow.algebra.continuous import Continuous, Reader, StreamQuery
 from windrow.algebra.names import POSITIONAL
 from windrow.algebra.time_scale import TimeScale
 from windrow.errors import AnalysisError, WindrowError
@@ -34,7 +27,9 @@ from windrow.spark.live.reading.beside import Beside
 from windrow.spark.live.reading.closed_keys import bounding_ends, ends_of_windows
 from windrow.spark.live.reading.moved_rowtime import MovedRowtime, UnknownRowtimeError, moved_rowtime
 from windrow.spark.live.reading.origins import comes_at_rowtime, passes_on, read_live, shows_instant
-from windrow.spark.live.reading.windowed_queries import WindowedQuery, windowed_query
+from windrow.spark.live.reading.windowed_queries import windowed_query
+from windrow.spark.live.reading.windowed_query import WindowedQuery
+from windrow.spark.live.reading.windows_of_query import QueryWindow, windows_of
 from windrow.spark.logs.clause_view import ClauseSource, Ends, Unbounded
 from windrow.spark.logs.micro_batch import InstantSpan
 from windrow.spark.logs.session_streams import ROWTIME, Stream
@@ -374,7 +369,7 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
     @cached_property
     def passes_on(self) -> bool:
         """Whether each output row is made of one row of a stream, and has its rowtime."""
-        if self.windowed is not None and self.windowed.flows is None:
+        if self.windowed is not None:
             return self.windowed.passes_on
         return passes_on(self.gateway, self.catalog, self.query, self.reader)
 
@@ -429,34 +424,37 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
             return "the reference"
         gateway = Gateway(self.gateway.spark, self.gateway.parameters)
         nothing = InstantSpan(None, 0, 0, {}, lambda _: None)
-        runner = LiveRunner(gateway, self.catalog, self.reader, self.execution, nothing)
-        inner = self.query.query if isinstance(self.query, StreamQuery) else self.query
         windows = {}
         try:
-            for item in inner.inputs:
-                if not isinstance(item, WindowedStream):
-                    return "what is no window of a stream"
-                if (item.window.row_slide or 1) > 1 or item.window.on is not None:
-                    return "windows that move by rows, or by values"
-                sizes = runner.sizes(item, self.scale)
-                length = sizes.granularity if item.window.is_now else sizes.range_
-                windows[item.key] = Window(ROWTIME, length, sizes.slide, item.window.rows)
-            return windowed_query(gateway, self.catalog, self.reader, self.query, self.scale, windows)
+            for window in windows_of(self.catalog, self.query, self.reader):
+                bracket = window.item.window
+                runner = LiveRunner(gateway, self.catalog, window.reader, self.execution, nothing)
+                sizes = runner.sizes(window.item, self.scale)
+                length = sizes.granularity if bracket.is_now else sizes.range_
+                windows[window.key] = Window(
+                    ROWTIME, length, sizes.slide, bracket.rows, row_slide=bracket.row_slide or 1
+                )
+            found = windowed_query(gateway, self.catalog, self.reader, self.query, self.scale, windows)
         except WindrowError as error:  # an error of the query as a whole is raised for it as a whole
             return f"an expression that has no meaning alone ({error.condition})"
+        if isinstance(found, str) or found.passes_on:
+            return found
+        comes = passes_on(self.gateway, self.catalog, self.query, self.reader)
+        return "rows as they come, put together in another way" if comes else found
 
     def unbounded(self) -> Sequence[Unbounded]:
         """The windows that rows, or keys, never leave, and of which no key is expected to be over."""
         found: list[Unbounded] = []
         for name in sorted(sequences_of(self.catalog, self.query)):
             found += self.catalog.sequences[name].unbounded()
-        for item in live_windows(self.catalog, self.query):
-            window, name = item.window, item.source if isinstance(item.source, str) else "a stream"
+        for one in live_windows(self.catalog, self.query, self.reader):
+            window, source = one.item.window, one.item.source
+            name = source if isinstance(source, str) else "a stream"
             view = self.catalog.sequences.get(name.lower())
             name = name if view is None else view.label
             if window.is_unbounded:
-                needs = f"a length of time would bound it: [RANGE 1 HOUR]{self._or_punctuation(item)}"
-                if self._is_bounded(item):
+                needs = f"a length of time would bound it: [RANGE 1 HOUR]{self._or_punctuation(one)}"
+                if self._is_bounded(one):
                     continue
                 goes_on = self.windowed is not None and self.windowed.operator.running_groups() is not None
                 retained = "a few numbers for each key" if goes_on else "all rows"
@@ -464,32 +462,32 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
             elif window.rows is not None and window.partition_by and window.range_ is None:
                 needs = (
                     "a length of time would bound it: [PARTITION BY … ROWS … RANGE …]"
-                    f"{self._or_punctuation(item)}"
+                    f"{self._or_punctuation(one)}"
                 )
-                if self._is_bounded(item):
+                if self._is_bounded(one):
                     continue
                 found.append(Unbounded(f"{name} [PARTITION BY … ROWS]", "the last rows of every key", needs))
         return found
 
-    def _bounding(self, item: WindowedStream) -> list[ClauseSource]:
+    def _bounding(self, window: QueryWindow) -> list[ClauseSource]:
         """What lets go of the rows of a window that time does not take away; nothing if something else reads
         them.
         """
-        return [] if self.windowed is None else bounding_ends(self.windowed, self.ends, f"window{item.key}")
+        return [] if self.windowed is None else bounding_ends(self.windowed, self.ends, window.name)
 
-    def _is_bounded(self, item: WindowedStream) -> bool:
+    def _is_bounded(self, window: QueryWindow) -> bool:
         """Whether declared punctuation bounds all its rows."""
-        ends = self._bounding(item)
+        ends = self._bounding(window)
         return bool(ends) and all(bounded(self.catalog, one.name).within(one.columns) for one in ends)
 
     @property
     def forgets(self) -> bool:
         """Whether declared punctuation closes the keys of rows that never leave a window."""
-        windows = live_windows(self.catalog, self.query)
-        return any(self._is_bounded(item) for item in windows if item.window.is_unbounded)
+        windows = live_windows(self.catalog, self.query, self.reader)
+        return any(self._is_bounded(one) for one in windows if one.item.window.is_unbounded)
 
-    def _or_punctuation(self, item: WindowedStream) -> str:
-        closing = dict.fromkeys(map(str, self._bounding(item)))
+    def _or_punctuation(self, window: QueryWindow) -> str:
+        closing = dict.fromkeys(map(str, self._bounding(window)))
         return f", or punctuations of {' and '.join(closing)}" if closing else ""
 
     def run(self, gateway: Gateway, span: InstantSpan) -> Result | None:
@@ -504,7 +502,7 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
 
     def windows(self) -> dict[str, str]:
         """What is retained for windows, and for clauses that it follows, by the names in a micro-batch."""
-        found = _windows(self.catalog, self.query, self.text)
+        found = {one.name: one.text for one in windows_of(self.catalog, self.query, self.reader)}
         for name in sequences_of(self.catalog, self.query):
             view = self.catalog.sequences[name]
             found |= {f"window.{name}.waiting": f"{view.label}, waiting", **view.windows()}
@@ -532,26 +530,3 @@ def texts_of(catalog: Catalog, names: frozenset[str]) -> dict[str, str]:
         else catalog.definitions[name].reader.tokens.sql
         for name in sorted(names)
     }
-
-
-def _windows(catalog: Catalog, query: Continuous, sql: str, path: str = "") -> dict[str, str]:
-    """How the windows of a query are written, by the names under which their rows are retained."""
-    relation = query.query if isinstance(query, StreamQuery) else query
-    found: dict[str, str] = {}
-    definitions = catalog.definitions
-    for item in relation.inputs:
-        if isinstance(item, WindowedStream):
-            found[f"window{path}{item.key}"] = " ".join(sql[item.span.start : item.span.stop].split())
-            if isinstance(item.source, StreamQuery):
-                found |= _windows(catalog, item.source, sql, path)
-            elif item.source.lower() in definitions:
-                inner = definitions[item.source.lower()]
-                own = f"{path}.{item.source.lower()}"
-                found |= _windows(catalog, inner.query, inner.reader.tokens.sql, own)
-        elif isinstance(item, ChangelogOf):
-            found |= _windows(catalog, item.query, sql, path)
-        elif isinstance(item, NamedRelation):
-            name = item.name.lower()
-            inner = definitions[name]
-            found |= _windows(catalog, inner.query, inner.reader.tokens.sql, f"{path}.{name}{item.key}")
-    return found

@@ -21,6 +21,8 @@ from windrow.algebra.time_scale import NEVER, TimeScale, common_scale
 from windrow.errors import NotSupportedError
 from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
+from windrow.spark.live.operators.known_streams import is_live
+from windrow.spark.live.reading.windows_of_query import QueryWindow, windows_of
 from windrow.spark.logs.micro_batch import InstantSpan, RetainedRows
 from windrow.spark.logs.session_streams import ROWTIME, Stream
 from windrow.spark.recorded.continuous_queries import Runner
@@ -179,7 +181,7 @@ def _last_groups(gateway: Gateway, stream: Stream, item: WindowedStream) -> Data
 
 def live_streams(catalog: Catalog, query: Continuous) -> frozenset[str]:
     """The names of the live streams that a query reads, also through views."""
-    found = {name for name in reads(catalog, query) if _is_live(catalog, name)}
+    found = {name for name in reads(catalog, query) if is_live(catalog, name)}
     for name in sequences_of(catalog, query):
         found |= catalog.sequences[name].streams
     return frozenset(found)
@@ -198,25 +200,11 @@ def sequences_of(catalog: Catalog, query: Continuous) -> frozenset[str]:
     return frozenset(name for name in reads(catalog, query) if name in catalog.sequences)
 
 
-def live_windows(catalog: Catalog, query: Continuous) -> Iterator[WindowedStream]:
+def live_windows(catalog: Catalog, query: Continuous, reader: Reader) -> Iterator[QueryWindow]:
     """The windows in a query of live streams, and of streams that clauses or queries make, also in views."""
-    inputs = query.query.inputs if isinstance(query, StreamQuery) else query.inputs
-    for item in inputs:
-        if isinstance(item, ChangelogOf):
-            yield from live_windows(catalog, item.query)
-            continue
-        name = item.name if isinstance(item, NamedRelation) else item.source
-        if isinstance(item, WindowedStream):
-            if isinstance(item.source, StreamQuery):
-                yield from live_windows(catalog, item.source)
-            source = str(item.source).lower()
-            view = catalog.sequences.get(source)
-            is_of_clauses = view is not None and bool(view.streams)
-            is_made = isinstance(item.source, StreamQuery) or source in catalog.definitions or is_of_clauses
-            if is_made or _is_live(catalog, source):
-                yield item
-        if isinstance(name, str) and name.lower() in catalog.definitions:
-            yield from live_windows(catalog, catalog.definitions[name.lower()].query)
+    for window in windows_of(catalog, query, reader):
+        if window.made is not None or is_live(catalog, str(window.item.source).lower(), with_clauses=True):
+            yield window
 
 
 def reads(catalog: Catalog, query: Continuous) -> Iterator[str]:
@@ -232,7 +220,3 @@ def reads(catalog: Catalog, query: Continuous) -> Iterator[str]:
             yield name.lower()
             if name.lower() in catalog.definitions:
                 yield from reads(catalog, catalog.definitions[name.lower()].query)
-
-
-def _is_live(catalog: Catalog, name: str) -> bool:
-    return name in catalog.streams and catalog.streams[name].live is not None

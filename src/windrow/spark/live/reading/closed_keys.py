@@ -12,7 +12,7 @@ from windrow.kernels.incremental.closed_rows import closed_alone, closed_pairs
 from windrow.kernels.incremental.input_state import InputState
 from windrow.spark.catalog import Catalog
 from windrow.spark.live.operators.ended_partitions import Endings
-from windrow.spark.live.reading.windowed_queries import WindowedQuery, WindowedSide
+from windrow.spark.live.reading.windowed_query import WindowedQuery, WindowedSide
 from windrow.spark.logs.clause_view import ClauseSource, Ends
 
 __all__ = ["bounding_ends", "ends_of_windows", "without_closed_keys"]
@@ -23,7 +23,11 @@ _GROUPS = "groups"
 def ends_of_windows(windowed: WindowedQuery, catalog: Catalog) -> dict[str, Ends]:
     """What ends the partitions of its windows, its groups, and the keys with which rows are joined."""
     found: dict[str, Ends] = {}
-    if windowed.flows is not None:  # of which operators nothing is asked
+    if windowed.flows is not None or windowed.parts:  # of which operators nothing is asked
+        return found
+    if any(side.window.row_slide > 1 for side in windowed.sides):  # a group of rows goes as a whole
+        return found
+    if any(side.made is not None for side in windowed.sides):  # promises are of streams, and not of queries
         return found
 
     def note(key: str, names: Sequence[str], side: WindowedSide, own: Sequence[str]) -> None:

@@ -9,130 +9,37 @@ program, if all its operators run in memory (:mod:`windrow.spark.live.operators.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from collections.abc import Mapping
+from dataclasses import replace
 
-import pyarrow as pa
-from pyspark.sql.types import BooleanType, StructType
+from pyspark.sql.types import LongType, StructField, StructType
 
-from windrow.algebra.continuous import Continuous, Query, Reader, StreamQuery, WindowedStream
+from windrow.algebra.continuous import (
+    ChangelogOf,
+    Continuous,
+    NamedRelation,
+    Query,
+    Reader,
+    StreamQuery,
+)
 from windrow.algebra.time_scale import TimeScale
-from windrow.kernels.incremental import Window, WindowInput, WindowOperator
-from windrow.plan import nodes as plan
-from windrow.plan.columns import ROWS, Column, Expression, Scope, schema_of
-from windrow.plan.nodes import Node
+from windrow.kernels.incremental import Window, WindowOperator
 from windrow.plan.reader import NotPlannedError, QueryReader
-from windrow.plan.reasons import Reason
 from windrow.plan.rules import applied
 from windrow.spark.analysis.schemas import SparkAnalyser
-from windrow.spark.arrow import arrow_type, contains, is_orderable, travelling_type
 from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.operators.known_streams import KnownStreams, is_live
-from windrow.spark.live.operators.window_flow import WindowFlow, WindowQuery
-from windrow.spark.logs.session_streams import ROWTIME, Stream
-from windrow.spark.relations.aggregates_of_plan import kernel_aggregates
-from windrow.spark.relations.time_varying_relation import ENTER, LEAVE
+from windrow.spark.live.reading.window_lowering import WindowLowering
+from windrow.spark.live.reading.windowed_query import ChangelogPart, MadeStream, WindowedQuery
+from windrow.spark.live.reading.windows_of_query import InnerQuery, windows_of
+from windrow.spark.logs.session_streams import Stream
+from windrow.spark.relations.changelog import as_delta
+from windrow.spark.relations.time_varying_relation import AT, DIFF, columns_of
 from windrow.syntax.queries import UnknownShapeError
-from windrow.syntax.sqltext import SqlText, quoted
+from windrow.syntax.sqltext import quoted
 
-__all__ = ["MINE", "WindowedQuery", "WindowedSide", "windowed_query"]
-
-MINE = "__mine"
-"""Whether a row is one of the stream: not of another, nor an entry that is no row."""
-_PASSES = "__passes"
-
-Joined = tuple[tuple[str, ...], tuple[str, ...]]
-"""Of either side the columns that are equal."""
-
-
-@dataclass(frozen=True)
-class WindowedSide:
-    """A window of a live stream.
-
-    Attributes
-    ----------
-    stream
-        Whose rows they are, in lower case.
-    columns
-        What is retained of a row: names inside, and the stream's columns; `ROWTIME` is retained besides.
-    computed
-        The query that computes further columns of the rows, whose key in the text is ``__w``; and the names
-        that the stream's columns have in it. Those rows have `MINE` too, where that is false nothing is
-        computed. The output has all their columns, and then those that are computed.
-    window_input
-        Its part of the operator.
-    """
-
-    stream: str
-    columns: Mapping[str, str]
-    computed: tuple[SqlText, tuple[str, ...]] | None
-    window_input: WindowInput
-
-    @property
-    def name(self) -> str:
-        """The name of its state, in the checkpoint."""
-        return self.window_input.name
-
-    @property
-    def window(self) -> Window:
-        """When rows enter and leave."""
-        return self.window_input.window
-
-    @property
-    def schema(self) -> pa.Schema:
-        """Of what is retained, as it is in memory."""
-        return self.window_input.schema
-
-
-@dataclass(frozen=True)
-class WindowedQuery:
-    """A query as a micro-batch does it.
-
-    Attributes
-    ----------
-    plan
-        The query.
-    sides
-        Its windows, one or two.
-    operator
-        Computes rows, groups or pairs from the windows.
-    kind
-        ISTREAM or DSTREAM, or RSTREAM of rows of one instant; None for the changes of the relation.
-    names, result
-        The columns of the query, and their types.
-    is_net
-        Whether no row enters at the instant at which an equal one leaves.
-    shows
-        The columns of the first side that are columns of the query as they are.
-    after
-        Of groups: the query that makes the rows of them, over rows with their columns; None where
-        these are the keys and aggregates that the operator outputs.
-    groups
-        The columns that `after` reads, but for `ENTER` and `LEAVE`.
-    flows
-        Any other plan, whose operators take what enters and leaves the sides; None for those above.
-    """
-
-    plan: Node
-    sides: tuple[WindowedSide, ...]
-    operator: WindowOperator
-    kind: str | None
-    names: tuple[str, ...]
-    result: StructType
-    is_net: bool
-    shows: frozenset[str] = frozenset()
-    after: SqlText | None = None
-    groups: StructType = field(default_factory=StructType)
-    flows: WindowQuery | None = None
-
-    @property
-    def passes_on(self) -> bool:
-        """Whether it passes rows on at their rowtimes, with what is computed of each."""
-        window = self.sides[0].window
-        alone = len(self.sides) == 1 and self.operator.aggregates is None
-        return alone and self.kind == "RSTREAM" and window.length == 1 and window.slide is window.rows is None
+__all__ = ["windowed_query"]
 
 
 def windowed_query(
@@ -142,424 +49,98 @@ def windowed_query(
     query: Continuous,
     scale: TimeScale,
     sizes: Mapping[str, Window],
+    path: str = "",
 ) -> WindowedQuery | str:
     """The query over windows, or the part of it that has no form in memory.
 
     Parameters
     ----------
     sizes
-        The windows of its streams, by the keys of the inputs; their keys are not known yet.
+        Its windows, by their keys; their own keys are not known yet.
+    path
+        The views through which it is read.
     """
     kind = query.kind if isinstance(query, StreamQuery) else None
     inner = query.query if isinstance(query, StreamQuery) else query
-    if isinstance(query, StreamQuery) and (query.using or (kind == "RSTREAM" and not _of_one_instant(inner))):
-        return "this kind of stream"
-    frames = {}
-    for item in inner.inputs:
-        if not isinstance(item, WindowedStream) or not isinstance(item.source, str):
-            return "what is no window of a stream with a name"
-        if not is_live(catalog, item.source.lower(), with_clauses=True):
-            return "a recorded stream or a view"
-        if kind == "RSTREAM" and item.source.lower() in catalog.sequences:
-            return "windows or matches as they come"
-        stream = catalog.streams[item.source.lower()]
+    if isinstance(query, Query) and not query.is_temporal:
+        return _over_changelogs(gateway, catalog, reader, query, scale, sizes)
+    windows = {window.key: window for window in windows_of(catalog, query, reader, path, within=False)}
+    made: dict[str, MadeStream] = {}
+    for window in windows.values():
+        if window.made is not None:
+            own = window.made
+            found = windowed_query(gateway, catalog, own.reader, own.query, scale, sizes, own.path)
+            if isinstance(found, str):
+                return found
+            made[window.key] = _stream_of(gateway, found, own, scale)
+            continue
+        source = str(window.item.source).lower()
+        if not is_live(catalog, source, with_clauses=True):
+            made[window.key] = MadeStream(None, catalog.streams[source].on(scale))
+            continue
+        stream = catalog.streams[source]
         if stream.scale.kind != scale.kind and scale.kind == "timestamp":
             return "rowtimes of two kinds"
+    frames = {}
+    for item in inner.inputs:
+        if isinstance(item, ChangelogOf):
+            return "CHANGELOG OF beside what varies"
+        if isinstance(item, NamedRelation):
+            frames[item.key] = catalog.relations[item.name.lower()].visible()
+            continue
+        key = f"{path}{item.key}"
+        stream = made[key].stream if key in made else catalog.streams[str(item.source).lower()]
         frames[item.key] = stream.frame.select(*map(quoted, stream.columns))
     output = gateway.sql(inner.text, frames).schema
+    names = dict(zip((name.lower() for name in output.names), columns_of(output.names), strict=True))
+    using = tuple(names[name.lower()] for name, _ in query.using) if isinstance(query, StreamQuery) else ()
     try:
-        known = KnownStreams(catalog, with_clauses=True)
-        plan = applied(QueryReader(reader, SparkAnalyser(gateway), known).relation(inner))
-    except (NotPlannedError, UnknownShapeError) as found:
-        return str(found)
-    lowering = _Lowering(gateway, catalog, reader, sizes, kind, output)
-    made = lowering.windowed(plan)
-    if isinstance(made, WindowedQuery):
-        return made
-    return lowering.flowing(plan, WindowQuery(catalog, reader, inner, scale), made)
+        schemas = {key: one.schema for key, one in made.items()}
+        known = KnownStreams(catalog, over_windows=True, made=schemas)
+        readers = QueryReader(reader, SparkAnalyser(gateway), known, path=path, of_windows=True)
+        plan = applied(readers.relation(inner))
+    except (NotPlannedError, UnknownShapeError) as reason:
+        return str(reason)
+    items = {key: window.item for key, window in windows.items()}
+    lowering = WindowLowering(gateway, catalog.streams, made, sizes, items, kind, output)
+    query_of = lowering.windowed(plan)
+    if not isinstance(query_of, WindowedQuery) or (kind == "RSTREAM" and not query_of.is_of_one_instant):
+        why = query_of if isinstance(query_of, str) else "all rows at each instant"
+        query_of = lowering.flowing(plan, scale, why)
+    return replace(query_of, using=using) if isinstance(query_of, WindowedQuery) else query_of
 
 
-def _of_one_instant(query: Query) -> bool:
-    """Whether a relation has each row of one stream at its rowtime alone."""
-    (item, *others) = query.inputs
-    return not others and isinstance(item, WindowedStream) and item.window.is_now
+def _over_changelogs(
+    gateway: Gateway,
+    catalog: Catalog,
+    reader: Reader,
+    query: Query,
+    scale: TimeScale,
+    sizes: Mapping[str, Window],
+) -> WindowedQuery | str:
+    """A query over changelogs of relations."""
+    parts, frames = [], {}
+    for item in query.inputs:
+        assert isinstance(item, ChangelogOf)
+        found = windowed_query(gateway, catalog, reader, item.query, scale, sizes)
+        if isinstance(found, str):
+            return found
+        columns = columns_of(found.names)
+        kinds = zip(columns, found.result, strict=True)
+        schema = StructType([StructField(name, field.dataType) for name, field in kinds])
+        nothing = gateway.spark.createDataFrame([], schema.add(AT, LongType()).add(DIFF, LongType()))
+        frames[item.key] = as_delta(nothing, columns, found.names, scale, item.key_columns)
+        parts.append(ChangelogPart(item.key, found, item.key_columns))
+    output = gateway.sql(query.text, frames).schema
+    nodes, operator = parts[0].query.plan, WindowOperator(())
+    return WindowedQuery(
+        nodes, (), operator, None, tuple(output.names), output, False, text=query.text, parts=tuple(parts)
+    )
 
 
-@dataclass
-class _Reads:
-    """What a query reads of a window, found while its plan is walked.
-
-    Attributes
-    ----------
-    window
-        The window, whose rows have the columns of `stream`.
-    retained
-        Of ids of the plan, the columns of the stream that they are.
-    parts
-        The names by which the texts know the columns.
-    plain, texts, conditions
-        What is retained of a row by the names inside: columns of the stream, and what is computed; and what
-        rows must satisfy.
-    """
-
-    window: plan.StreamWindow
-    stream: Stream
-    retained: dict[str, str]
-    computed_ids: dict[str, Expression] = field(default_factory=dict)
-    scope: Scope = field(default_factory=Scope)
-    plain: dict[str, str] = field(default_factory=dict)
-    texts: list[tuple[Expression, str]] = field(default_factory=list)
-    conditions: list[SqlText] = field(default_factory=list)
-
-    def state(self, column: str) -> str:
-        """The retained column that has a column of the plan."""
-        if column in self.computed_ids:
-            return self.computed(self.computed_ids[column])
-        name = self.retained[column]
-        for inside, own in self.plain.items():
-            if own == name:
-                return inside
-        made = f"x{len(self.plain) + len(self.texts)}"
-        self.plain[made] = name
-        return made
-
-    def computed(self, expression: Expression) -> str:
-        """The retained column that has the value of an expression."""
-        if expression.column is not None:
-            return self.state(expression.column)
-        made = f"x{len(self.plain) + len(self.texts)}"
-        self.texts.append((expression, made))
-        return made
-
-    def has(self, column: str) -> bool:
-        """Whether a column of the plan is of this window."""
-        return column in self.retained or column in self.computed_ids
-
-
-@dataclass
-class _Lowering:
-    """Lowers a plan to one operator over windows, or to a program."""
-
-    gateway: Gateway
-    catalog: Catalog
-    reader: Reader
-    sizes: Mapping[str, Window]
-    kind: str | None
-    output: StructType
-
-    def windowed(self, node: plan.Node) -> WindowedQuery | str:
-        """A plan of one SELECT as an operator, or the part of it that has none."""
-        if (why := self._beyond(node)) is not None:
-            return why
-        if not isinstance(node, plan.Project) or node.is_whole:
-            return _KINDS.get(type(node), "more than one SELECT")
-        having = node.input if isinstance(node.input, plan.Filter) else None
-        below = node.input if having is None else having.input
-        if isinstance(below, plan.Aggregate):
-            return "groups of each instant" if self.kind == "RSTREAM" else self._groups(node, having, below)
-        if isinstance(below, plan.Join):
-            return self._pairs(node, having, below)
-        side = self._side(below)
-        return side if isinstance(side, str) else self._rows(node, having, [side], None)
-
-    def _rows(
-        self, node: plan.Project, having: plan.Filter | None, sides: Sequence[_Reads], joined: Joined | None
-    ) -> WindowedQuery | str:
-        """SELECT without groups, over one window or two."""
-        if len(node.outputs) != len(self.output):
-            return "columns that are made in another way"
-        for side in sides:
-            self._name(side, node.scope)
-        for condition in () if having is None else having.conditions:
-            if (read := _read_by(sides, condition)) is None:
-                return _OF_BOTH
-            read.conditions.append(condition.text)
-        outputs = []
-        for _, one in node.outputs:
-            if (read := _read_by(sides, one)) is None:
-                return _OF_BOTH
-            outputs.append((sides.index(read), read.computed(one)))
-        made = []
-        for at, side in enumerate(sides):
-            window_input = self._made(side, () if joined is None else (joined[at],))
-            if isinstance(window_input, str):
-                return window_input
-            made.append(window_input)
-        rowtimes = [None if side.window.window.slide is not None else side.stream.rowtime for side in sides]
-        is_net = all(
-            rowtime is not None
-            and any(at == place and made[at].columns.get(name) == rowtime for place, name in outputs)
-            for at, rowtime in enumerate(rowtimes)
-        )
-        names = tuple(self.output.names)
-        operator = WindowOperator(tuple(side.window_input for side in made), tuple(outputs), joined=joined)
-        shows = frozenset(name for at, name in outputs if at == 0)
-        return WindowedQuery(node, tuple(made), operator, self.kind, names, self.output, is_net, shows)
-
-    def flowing(self, node: plan.Node, query: WindowQuery, instead: str) -> WindowedQuery | str:
-        """The same of any plan over windows, or what of it has no operators in memory.
-
-        `instead` says why one :class:`WindowOperator` does not do.
-        """
-        windows = {one.key: one for one in plan.walk(node) if isinstance(one, plan.StreamWindow)}
-        items = query.windows()
-        if self.kind == "RSTREAM" or windows.keys() != {item.key for item in items}:
-            return instead
-        if self.gateway.is_connect:
-            return f"{instead}, on Spark Connect"
-        if any(isinstance(one, plan.Scan) and not one.is_stream for one in plan.walk(node)):
-            return "a table beside windows"
-        gateway = Gateway(self.gateway.spark, self.gateway.parameters)
-        flow = WindowFlow(gateway, query, Path("of-a-plan-alone"))
-        if flow.why_not is not None or len(flow.columns) != len(self.output):
-            return flow.why_not or instead
-        sides = []
-        for item in items:
-            window = windows[item.key]
-            side = _Reads(window, self.catalog.streams[window.input.name], {})
-            scanned = dict(zip((column.id for column in window.columns), window.input.sources, strict=True))
-            keys = {scanned[column] for column in window.partition if column is not None}
-            read = flow.read(item.key)
-            side.retained.update(scanned)
-            side.plain.update(
-                {own: name for own, name in query.columns(item).items() if own in read or name in keys}
-            )
-            made = self._made(side, ())
-            if isinstance(made, str):
-                return made
-            sides.append(made)
-        names = tuple(self.output.names)
-        operator = WindowOperator(tuple(side.window_input for side in sides))
-        return WindowedQuery(
-            node, tuple(sides), operator, self.kind, names, self.output, is_net=False, flows=query
-        )
-
-    # -- windows -------------------------------------------------------------------------------------
-
-    def _side(self, node: plan.Node) -> _Reads | str:
-        """A window, with what is computed of its rows and what they must satisfy; or what it is instead."""
-        if isinstance(node, plan.Scan) and node.is_stream:  # its rows as they come, as of [NOW]
-            bare = self.reader.inputs[node.at]
-            assert isinstance(bare, WindowedStream)
-            node = plan.StreamWindow(node, bare.key, bare.window, (), node.label, node.at)
-        if isinstance(node, plan.StreamWindow):
-            stream = self.catalog.streams[node.input.name]
-            retained = {
-                column.id: name for column, name in zip(node.columns, node.input.sources, strict=True)
-            }
-            return _Reads(node, stream, retained)
-        if isinstance(node, plan.TimeWindows):
-            return self._side(node.spelled)
-        if not isinstance(node, plan.Filter | plan.Project):
-            return _KINDS.get(type(node), "more than one SELECT")
-        side = self._side(node.input)
-        if isinstance(side, str):
-            return side
-        if isinstance(node, plan.Filter):
-            self._name(side, node.scope)
-            side.conditions += [one.text for one in node.conditions]
-            return side
-        passed = [one.column for _, one in node.outputs]
-        if not side.conditions and all(column in side.retained for column in passed):
-            side.retained |= {made.id: side.retained[one.column or ""] for made, one in node.outputs}
-            return side
-        window_input = [(column.id, column.id) for column in node.input.columns]
-        if [(made.id, one.column) for made, one in node.outputs[: len(window_input)]] == window_input:
-            self._name(side, node.scope)
-            side.computed_ids |= {made.id: one for made, one in node.outputs[len(window_input) :]}
-            return side
-        return "more than one SELECT"
-
-    def _name(self, side: _Reads, scope: Scope) -> None:
-        """Note the names by which texts know the columns of a window."""
-        ids = {
-            name: own for own, name in reversed(side.retained.items())
-        }  # a stream's column has its first id
-        parts = tuple(
-            replace(part, columns=tuple(ids[side.retained[column]] for column in part.columns))
-            for part in scope.parts
-            if all(column in side.retained for column in part.columns)
-        )
-        side.scope = Scope(parts, scope.prefix)
-
-    def _pairs(self, node: plan.Project, having: plan.Filter | None, join: plan.Join) -> WindowedQuery | str:
-        """SELECT over two windows."""
-        if join.kind != "inner" or join.conditions:
-            return "an outer join, or one of a subquery"
-        if not join.keys:
-            return "a join without an equality"
-        left, right = self._side(join.left), self._side(join.right)
-        if isinstance(left, str):
-            return left
-        if isinstance(right, str):
-            return right
-        kinds = {column.id: column.type for column in join.left.columns}
-        if not all(is_orderable(kinds[column]) for column, _ in join.keys):
-            return "keys without an order"
-        keys = (
-            tuple(left.state(one) for one, _ in join.keys),
-            tuple(right.state(other) for _, other in join.keys),
-        )
-        return self._rows(node, having, [left, right], keys)
-
-    # -- groups --------------------------------------------------------------------------------------
-
-    def _groups(
-        self, node: plan.Project, having: plan.Filter | None, groups: plan.Aggregate
-    ) -> WindowedQuery | str:
-        if not groups.keys or not groups.calls:
-            return "these groups"
-        if not all(is_orderable(column.type) for column, _ in groups.keys):
-            return "keys without an order"
-        below = groups.input
-        assert isinstance(below, plan.Project)
-        side = self._side(below.input)
-        if isinstance(side, str):
-            return side
-        self._name(side, below.scope)
-        read = {column.id: one for column, one in below.outputs}
-        inside = tuple(side.computed(read[source]) for _, source in groups.keys)
-        arguments = {
-            one.argument: side.computed(read[one.argument])
-            for one in groups.calls
-            if one.argument is not None
-        }
-        specs = kernel_aggregates(self.gateway, groups, lambda column: arguments[column])
-        if isinstance(specs, Reason):
-            return str(specs)
-        made = self._made(side, (inside,))
-        if isinstance(made, str):
-            return made
-        names = {column.id: key for (column, _), key in zip(groups.keys, inside, strict=True)}
-        names |= {one.column.id: one.column.id for one in groups.calls}
-        output = [one.column for _, one in node.outputs]
-        after = None
-        if having is not None or None in output:
-            times = f", {ROWS}.{ENTER}, {ROWS}.{LEAVE}"
-            conditions = () if having is None else [one.text for one in having.conditions]
-            after = node.scope.select(SqlText.of(node.listed, times), conditions)
-        outputs = (
-            tuple((0, names[column]) for column in output if column is not None) if after is None else ()
-        )
-        is_net = after is None and names.keys() <= set(output)
-        return WindowedQuery(
-            node,
-            (made,),
-            WindowOperator((made.window_input,), outputs, inside, specs),
-            self.kind,
-            tuple(self.output.names),
-            self.output,
-            is_net,
-            frozenset(names[column] for column in output if column is not None),
-            after,
-            schema_of(groups.columns),
-        )
-
-    # -- what a window retains -------------------------------------------------------------------------
-
-    def _made(self, side: _Reads, marked: tuple[tuple[str, ...], ...]) -> WindowedSide | str:
-        """What is retained of a window, or why it is not in memory."""
-        if None in side.window.partition:
-            return "a computed key of a window"
-        scanned = {
-            column.id: name
-            for column, name in zip(side.window.columns, side.window.input.sources, strict=True)
-        }
-        again = {name: own for own, name in reversed(side.retained.items())}
-        partition = tuple(side.state(again[scanned[column or ""]]) for column in side.window.partition)
-        kinds = {field.name: field.dataType for field in side.stream.frame.schema}
-        types = {inside: kinds[name] for inside, name in side.plain.items()}
-        types |= {inside: one.type for one, inside in side.texts}
-        if side.conditions:
-            types[_PASSES] = BooleanType()
-        for kind in types.values():
-            if travelling_type(kind) != kind or arrow_type(kind) is None or contains(kind, "collated"):
-                return "columns of this type"
-        if not all(is_orderable(types[name]) for name in partition):
-            return "keys without an order"
-        sizes = self.sizes[side.window.key]
-        live = side.stream.live
-        is_ordered = live is not None and not live.identity  # its rows come in their order
-        ties = () if is_ordered or sizes.rows is None else side.stream.ties
-        window = Window(ROWTIME, sizes.length, sizes.slide, sizes.rows, partition, ties)
-        fields = [pa.field(name, arrow_type(kind)) for name, kind in types.items()]
-        of_ties = {tie: arrow_type(kinds[tie]) for tie in ties}
-        if None in of_ties.values():
-            return "columns of this type"
-        text = _computing(side)
-        columns = tuple(again[name] for name in side.stream.columns)
-        if text is not None:  # what is computed alone may have no meaning alone, as by a name of SELECT's
-            known = [
-                Column(own, name, kinds[name]) for own, name in zip(columns, side.stream.columns, strict=True)
-            ]
-            SparkAnalyser(self.gateway).schema(text, (*known, Column(MINE, MINE, BooleanType())))
-        keys = (partition,) if sizes.rows is not None and partition else ()
-        schema = pa.schema(
-            [*fields, *(pa.field(tie, of_ties[tie]) for tie in ties), pa.field(ROWTIME, pa.int64())]
-        )
-        passes, all_marked = _PASSES if side.conditions else None, tuple(dict.fromkeys((*keys, *marked)))
-        window_input = WindowInput(f"window{side.window.key}", window, passes, all_marked, schema)
-        computed = None if text is None else (text, columns)
-        return WindowedSide(side.window.input.name, dict(side.plain), computed, window_input)
-
-    def _beyond(self, node: plan.Node) -> str | None:
-        """What reads several rows, and subqueries over tables, which every micro-batch would run."""
-        tokens = self.reader.tokens
-        for one in plan.walk(node):
-            if isinstance(one, plan.Pieces):
-                return str(one.why)
-            if type(one) in _KINDS:
-                return _KINDS[type(one)]
-            for expression in _expressions(one):
-                if expression.at is not None and any(
-                    tokens.word(at) in ("SELECT", "WITH") for at in range(*expression.at)
-                ):
-                    return "a subquery"
-        return None
-
-
-_KINDS = {
-    plan.Mark: "a subquery",
-    plan.Value: "a subquery",
-    plan.OneRow: "a subquery",
-    plan.Over: "OVER",
-    plan.Distinct: "DISTINCT",
-    plan.SetOperation: "a set operator",
-    plan.Sort: "ORDER BY with LIMIT",
-    plan.Session: "SESSION",
-}
-
-
-_OF_BOTH = "an expression over both sides"
-
-
-def _read_by(sides: Sequence[_Reads], expression: Expression) -> _Reads | None:
-    """The one window that an expression reads."""
-    if len(sides) == 1:
-        return sides[0]
-    reads = expression.reads or frozenset()
-    found = [side for side in sides if reads and all(map(side.has, reads))]
-    return found[0] if len(found) == 1 else None
-
-
-def _expressions(node: plan.Node) -> Sequence[Expression]:
-    match node:
-        case plan.Project():
-            return [one for _, one in node.outputs]
-        case plan.Filter() | plan.Join():
-            return node.conditions
-    return ()
-
-
-def _computing(side: _Reads) -> SqlText | None:
-    """The query for what is computed of rows; nothing is, if the condition is false for a row."""
-    condition = SqlText.join(" AND ", [SqlText.of("(", one, ")") for one in side.conditions])
-    mine = f"CASE WHEN {ROWS}.{MINE} THEN ("
-    guard = (mine, "CASE WHEN ", condition, " THEN (") if side.conditions else (mine,)
-    end = ") END) END" if side.conditions else ") END"
-    listed = [SqlText.of(*guard, one.text, f"{end} AS {name}") for one, name in side.texts]
-    if side.conditions:
-        listed.append(SqlText.of(mine, condition, f") END AS {_PASSES}"))
-    if not listed:
-        return None
-    return side.scope.select(SqlText.of(f"{ROWS}.*, ", SqlText.join(", ", listed)))
+def _stream_of(gateway: Gateway, windowed: WindowedQuery, inner: InnerQuery, scale: TimeScale) -> MadeStream:
+    """The stream of a query, whose rows have instants of this time scale."""
+    names = inner.names or windowed.names
+    fields = zip(names, windowed.result, strict=True)
+    schema = StructType([StructField(name, field.dataType) for name, field in fields])
+    return MadeStream(windowed, Stream(gateway.spark.createDataFrame([], schema), names, scale))

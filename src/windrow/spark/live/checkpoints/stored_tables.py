@@ -1,0 +1,82 @@
+"""The tables beside windows, as they were when their query was first started.
+
+A row that leaves a window has to be joined with what it was joined with when it entered. So a checkpoint has
+the rows of such tables, and a restart reads these.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from pathlib import Path
+
+from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
+
+from windrow.errors import InputError
+from windrow.spark.collected import few
+from windrow.spark.live.checkpoints.checksums import check, checksums_of
+from windrow.spark.live.checkpoints.row_files import read_rows, write_few, write_many
+from windrow.spark.relations.time_varying_relation import columns_of
+from windrow.streams.durable_files import flush
+
+__all__ = ["stored_table"]
+
+_META = "table.json"
+_ROWS = "rows"
+
+
+def stored_table(checkpoint: Path, name: str, table: DataFrame) -> DataFrame:
+    """The rows that a table had at the first call.
+
+    Parameters
+    ----------
+    checkpoint
+        The folder of the checkpoint.
+    name
+        The name that the table has in it.
+    table
+        Its rows now.
+
+    Raises
+    ------
+    InputError
+        ``CHECKPOINT_OF_ANOTHER_QUERY`` if it has other columns now; ``TORN_FILE``, ``MISSING_FILE``.
+    """
+    folder = checkpoint / "tables" / name
+    if not folder.exists():
+        _store(checkpoint / f".{uuid.uuid4().hex}.{name}", folder, table)
+    meta = json.loads((folder / _META).read_text())
+    schema = StructType.fromJson(meta["schema"])
+    if schema != table.schema:
+        raise InputError(
+            f"a table beside windows has the columns {table.schema.simpleString()}, and had"
+            f" {schema.simpleString()} when the query was first started",
+            condition="CHECKPOINT_OF_ANOTHER_QUERY",
+            hint="start the query with another checkpoint and another target",
+        )
+    check(folder, meta["files"])
+    return read_rows(table.sparkSession, folder / _ROWS, _numbered(table).schema).toDF(*schema.names)
+
+
+def _store(pending: Path, folder: Path, table: DataFrame) -> None:
+    """Write a table to a folder that gets its name when all is in it."""
+    pending.mkdir()
+    own = _numbered(table)
+    rows = few(own)
+    if rows is None:
+        write_many(pending / _ROWS, own)
+    else:
+        write_few(pending / _ROWS, rows)
+    meta = {"schema": table.schema.jsonValue(), "files": checksums_of(pending)}
+    (pending / _META).write_text(json.dumps(meta))
+    for path in pending.rglob("*"):
+        flush(path)
+    folder.parent.mkdir(exist_ok=True)
+    pending.rename(folder)
+    flush(folder.parent)
+
+
+def _numbered(table: DataFrame) -> DataFrame:
+    """The table with names of ours: two columns of a query may have one."""
+    return table.toDF(*columns_of(table.columns))

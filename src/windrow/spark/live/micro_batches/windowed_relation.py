@@ -1,0 +1,274 @@
+"""The relation of a CQL query in memory, on the driver: windows advance, and what is affected is computed.
+
+A window may be of the stream that another query makes: then that query advances first, and what it gives
+enters the window in the same micro-batch. Rows of a recorded stream enter when their time has come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import LongType, StructField, StructType
+
+from windrow.algebra.time_scale import TimeScale
+from windrow.kernels.incremental import (
+    PER_MICRO_BATCH,
+    InputState,
+    Operated,
+    Standing,
+    Times,
+    WindowValueError,
+    changes,
+    exceeding,
+    instants_of,
+    netted,
+    rows_of,
+)
+from windrow.kernels.sorting import SortKey, sorted_partitions
+from windrow.kernels.zset.relation import AT, DIFF, ENTER, LEAVE
+from windrow.plan.columns import ROWS
+from windrow.spark.arrow import is_orderable
+from windrow.spark.collected import frame_of_few
+from windrow.spark.gateway import Gateway
+from windrow.spark.live.checkpoints.stored_tables import stored_table
+from windrow.spark.live.operators.envelopes import copies
+from windrow.spark.live.operators.window_flow import WindowFlow
+from windrow.spark.live.reading.windowed_query import WindowedQuery, WindowedSide
+from windrow.spark.logs.session_streams import ROWTIME, Stream
+from windrow.spark.relations.changelog import as_delta
+from windrow.spark.relations.stream_windows import falls, wrong_distance
+from windrow.spark.relations.time_varying_relation import columns_of
+from windrow.syntax.sqltext import quoted
+
+__all__ = ["States", "WindowedRelation"]
+
+States = dict[str, InputState]
+"""What windows retain, by their names."""
+
+
+class WindowedRelation:
+    """What a query makes of its windows.
+
+    Parameters
+    ----------
+    gateway
+        Of the session in which its names are known.
+    windowed
+        The query.
+    checkpoint
+        The folder of the checkpoint.
+    retained
+        What a window retains of whole rows.
+    name
+        Of the window that reads the query's stream; empty for the query that was started.
+    """
+
+    def __init__(
+        self,
+        gateway: Gateway,
+        windowed: WindowedQuery,
+        checkpoint: Path,
+        retained: Callable[[WindowedSide, pa.Table], pa.Table],
+        name: str = "",
+    ) -> None:
+        self._gateway, self._windowed, self._checkpoint = gateway, windowed, checkpoint
+        self._retained, self._name = retained, name
+        self._standing = Standing()
+        self._inner = {
+            side.name: WindowedRelation(gateway, side.made.query, checkpoint, retained, side.name)
+            for side in windowed.sides
+            if side.made is not None and side.made.query is not None
+        }
+        self._parts = [
+            WindowedRelation(gateway, part.query, checkpoint, retained, part.key) for part in windowed.parts
+        ]
+
+    def begin(self, states: States, frontier: int | None, origin: int | None) -> None:
+        """Let it be what it was at a frontier, of what the windows retained."""
+        for inner in (*self._inner.values(), *self._parts):
+            inner.begin(states, frontier, origin)
+        self._standing = Standing()
+        if self._windowed.flows is None or self._windowed.passes_on:
+            return
+        self._flow.empty()
+        if frontier is None or origin is None:
+            return
+        times = Times(None, frontier)
+        rows = self._flowed(states, times, origin)
+        if self._windowed.kind == "RSTREAM":
+            found = self._shown(changes(rows, times), self._flow.columns)
+            self._standing.advance(found, np.zeros(0, np.int64))
+
+    def advance(
+        self, states: States, number: int, times: Times, origin: int, groups: Operated | None = None
+    ) -> tuple[States, pa.Table]:
+        """What windows retain after a micro-batch, and the changes in it: the columns, `AT` and `DIFF`.
+
+        Parameters
+        ----------
+        states
+            What they retain before it, with the rows that came.
+        origin
+            The first instant of the streams.
+        groups
+            Updates the groups, as :meth:`.WindowOperator.running_groups` has it.
+        """
+        states = dict(states)
+        for side in self._windowed.sides:
+            if side.made is not None:
+                if side.made.query is None:
+                    rows = self._recorded(side.made.stream, times)
+                else:
+                    inner, names = self._inner[side.name], side.made.columns
+                    states, rows = inner.stream(states, number, times, origin, names)
+                came = self._retained(side, rows)
+                states[side.name] = states[side.name].with_arrivals(came, number * PER_MICRO_BATCH)
+            states[side.name] = _taken(side, states[side.name], times)
+        found = self._changes(states, times, origin, groups)
+        for side in self._windowed.sides:
+            states[side.name] = states[side.name].after(side.window_input, times)
+        return states, found
+
+    def passed(self, rows: Mapping[str, pa.Table], times: Times) -> pa.Table:
+        """The changes where rows are given as they come, made of those of each window."""
+        windowed = self._windowed
+        if windowed.flows is None:
+            ((side, found),) = zip(windowed.sides, rows.values(), strict=True)
+            if side.window_input.passes is not None:  # rows of which it is NULL do not pass
+                found = found.filter(found.column(side.window_input.passes))
+            columns = [found.column(name) for _, name in windowed.operator.outputs]
+            at = found.column(ROWTIME)
+        else:
+            moves = {}
+            for side, window in zip(windowed.sides, windowed.flows.windows, strict=True):
+                own = rows[side.name]
+                at = own.column(ROWTIME)
+                read = own.select(sorted(self._flow.read(window.key)))
+                moves[window.key] = read.append_column(ENTER, at).append_column(LEAVE, pc.add(at, 1))
+            with self._gateway.translated():
+                found = self._flow.step(moves, times, times.until)
+            columns, at = [found.column(name) for name in self._flow.columns], found.column(ENTER)
+        count = pa.array(np.ones(len(at), np.int64))
+        return pa.Table.from_arrays([*columns, at, count], names=[*columns_of(windowed.names), AT, DIFF])
+
+    def over_changelogs(
+        self, states: States, number: int, times: Times, origin: int, scale: TimeScale
+    ) -> tuple[States, DataFrame]:
+        """The same of a query over changelogs, with the rows that it makes of the changes."""
+        frames, text = {}, self._windowed.text
+        assert text is not None
+        for part, relation in zip(self._windowed.parts, self._parts, strict=True):
+            states, found = relation.advance(states, number, times, origin)
+            columns = columns_of(part.query.names)
+            kinds = zip(columns, part.query.result, strict=True)
+            schema = StructType([StructField(name, field.dataType) for name, field in kinds])
+            schema = schema.add(AT, LongType()).add(DIFF, LongType())
+            frame = frame_of_few(self._gateway.spark, found, schema)
+            frames[part.key] = as_delta(frame, columns, part.query.names, scale, part.columns)
+        return states, self._gateway.sql(text, frames)
+
+    def stream(
+        self, states: States, number: int, times: Times, origin: int, names: Sequence[str]
+    ) -> tuple[States, pa.Table]:
+        """The same of a query that makes a stream, with the rows of it, in their order and with `ROWTIME`."""
+        states, found = self.advance(states, number, times, origin)
+        rows = copies(found, self._windowed.sign)
+        own = columns_of(self._windowed.names)
+        kinds = zip(own, self._windowed.result, strict=True)
+        keys = [AT, *(name for name, field in kinds if is_orderable(field.dataType))]
+        order, _ = sorted_partitions(rows, (), tuple(map(SortKey, keys)))
+        rows = rows if order is None else rows.take(pa.array(order))
+        return states, rows.select([*own, AT]).rename_columns([*names, ROWTIME])
+
+    def first(self, until: int) -> int | None:
+        """The first rowtime of the recorded streams before an instant."""
+        firsts = [inner.first(until) for inner in (*self._inner.values(), *self._parts)]
+        for side in self._windowed.sides:
+            if side.made is not None and side.made.query is None:
+                rows = self._recorded(side.made.stream, Times(None, until), [ROWTIME])
+                firsts.append(pc.min(rows.column(ROWTIME)).as_py())
+        return min((first for first in firsts if first is not None), default=None)
+
+    def _recorded(self, stream: Stream, times: Times, columns: Sequence[str] | None = None) -> pa.Table:
+        """The rows of a recorded stream whose time has come, in their order."""
+        rows = stream.frame.where(F.col(ROWTIME) < times.until)
+        rows = rows if times.since is None else rows.where(F.col(ROWTIME) >= times.since)
+        wanted = [*stream.columns, ROWTIME, *stream.ties] if columns is None else columns
+        with self._gateway.translated():
+            return rows.select(*map(quoted, wanted)).toArrow()
+
+    @cached_property
+    def _flow(self) -> WindowFlow:
+        query = self._windowed.flows
+        assert query is not None
+        gateway = Gateway(self._gateway.spark, self._gateway.parameters)
+        tables = {}
+        if not self._windowed.passes_on:  # what passes on a row is asked no more what it made of it
+            with gateway.translated():
+                tables = {
+                    name: stored_table(self._checkpoint, f"table{number}{self._name}", gateway.sql(text))
+                    for number, (name, text) in enumerate(query.tables.items())
+                }
+        return WindowFlow(gateway, query, self._checkpoint / f".flow{self._name}", tables)
+
+    def _flowed(self, states: Mapping[str, InputState], times: Times, origin: int) -> pa.Table:
+        """What changes by the rows that enter or leave the windows in a micro-batch."""
+        assert self._windowed.flows is not None
+        moves = {}
+        for side, window in zip(self._windowed.sides, self._windowed.flows.windows, strict=True):
+            read = sorted(self._flow.read(window.key))
+            moves[window.key] = rows_of(states[side.name].retained, times, read)
+        with self._gateway.translated():
+            return self._flow.step(moves, times, origin)
+
+    def rows_of_operator(
+        self, states: Mapping[str, InputState], times: Times, groups: Operated | None
+    ) -> pa.Table:
+        """What enters and leaves in a micro-batch, by the one operator that there is."""
+        retained = [states[side.name].retained for side in self._windowed.sides]
+        return self._windowed.operator.rows(retained, times, groups)
+
+    def _changes(
+        self, states: Mapping[str, InputState], times: Times, origin: int, groups: Operated | None
+    ) -> pa.Table:
+        windowed = self._windowed
+        if windowed.flows is not None:
+            rows, chosen = self._flowed(states, times, origin), self._flow.columns
+        else:
+            rows, chosen = self.rows_of_operator(states, times, groups), windowed.operator.chosen
+        if windowed.after is not None:
+            schema = StructType([*windowed.groups.fields]).add(ENTER, LongType()).add(LEAVE, LongType())
+            frame = frame_of_few(self._gateway.spark, rows.rename_columns(schema.names), schema)
+            made = self._gateway.sql(windowed.after, {ROWS: frame})
+            made = made.toDF(*columns_of(windowed.names), ENTER, LEAVE)
+            with self._gateway.translated():
+                rows = made.toArrow()
+            chosen = columns_of(windowed.names)
+        found = self._shown(changes(rows, times), chosen)
+        if windowed.kind == "RSTREAM":
+            if windowed.is_of_one_instant:
+                return found
+            retained = [states[side.name].retained for side in windowed.sides]
+            return self._standing.advance(found, instants_of(retained, times))
+        found = found if windowed.is_net and not windowed.using else netted(found)
+        return exceeding(found, windowed.using, windowed.sign) if windowed.using else found
+
+    def _shown(self, found: pa.Table, chosen: Sequence[str]) -> pa.Table:
+        """Changes with the columns of the query in their order, under internal names."""
+        columns = [*(found.column(name) for name in chosen), found.column(AT), found.column(DIFF)]
+        return pa.Table.from_arrays(columns, names=[*columns_of(self._windowed.names), AT, DIFF])
+
+
+def _taken(side: WindowedSide, state: InputState, times: Times) -> InputState:
+    """What is retained with the rows before the frontier in the window."""
+    try:
+        return state.taken(side.window_input, times)
+    except WindowValueError as error:
+        raise (falls if error.falls else wrong_distance)(side.item) from None

@@ -1,0 +1,180 @@
+"""A CQL query as a micro-batch does it in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+from pyspark.sql.types import StructType
+
+from windrow.algebra.continuous import WindowedStream
+from windrow.errors import Span
+from windrow.kernels.incremental import Window, WindowInput, WindowOperator
+from windrow.plan.nodes import Node
+from windrow.spark.live.operators.window_flow import WindowQuery
+from windrow.spark.logs.session_streams import Stream
+from windrow.syntax.sqltext import SqlText
+
+__all__ = ["MINE", "ChangelogPart", "MadeStream", "WindowedQuery", "WindowedSide"]
+
+MINE = "__mine"
+"""Whether a row is one of the stream: not of another, nor an entry that is no row."""
+
+
+@dataclass(frozen=True)
+class WindowedSide:
+    """A window of a live stream.
+
+    Attributes
+    ----------
+    stream
+        Whose rows they are, in lower case.
+    columns
+        What is retained of a row: names inside, and the stream's columns; `ROWTIME` is retained besides.
+    computed
+        The query that computes further columns of the rows, whose key in the text is ``__w``; and the names
+        that the stream's columns have in it. Those rows have `MINE` too, where that is false nothing is
+        computed. The output has all their columns, and then those that are computed.
+    window_input
+        Its part of the operator.
+    item
+        How it is written.
+    made
+        The stream that it is of, if that is of a query or recorded; None for rows that arrive.
+    """
+
+    stream: str
+    columns: Mapping[str, str]
+    computed: tuple[SqlText, tuple[str, ...]] | None
+    window_input: WindowInput
+    item: WindowedStream
+    made: MadeStream | None
+
+    @property
+    def name(self) -> str:
+        """The name of its state, in the checkpoint."""
+        return self.window_input.name
+
+    @property
+    def window(self) -> Window:
+        """When rows enter and leave."""
+        return self.window_input.window
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Of what is retained, as it is in memory."""
+        return self.window_input.schema
+
+
+@dataclass(frozen=True)
+class MadeStream:
+    """A stream whose rows do not arrive: a query makes them, or they are recorded.
+
+    Attributes
+    ----------
+    query
+        The query; None for a recorded stream.
+    stream
+        Its columns; of a recorded stream its rows, with rowtimes in ticks of the query's time scale.
+    """
+
+    query: WindowedQuery | None
+    stream: Stream
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of its columns."""
+        return tuple(self.stream.columns)
+
+    @property
+    def schema(self) -> StructType:
+        """The columns."""
+        return StructType([self.stream.frame.schema[name] for name in self.columns])
+
+
+@dataclass(frozen=True)
+class ChangelogPart:
+    """``CHANGELOG OF``: its key in a text, the query, and the columns of KEY with their places."""
+
+    key: str
+    query: WindowedQuery
+    columns: tuple[tuple[str, Span], ...]
+
+
+@dataclass(frozen=True)
+class WindowedQuery:
+    """A query as a micro-batch does it.
+
+    Attributes
+    ----------
+    plan
+        The query.
+    sides
+        Its windows, one or two.
+    operator
+        Computes rows, groups or pairs from the windows.
+    kind
+        ISTREAM, DSTREAM or RSTREAM; None for the changes of the relation.
+    names, result
+        The columns of the query, and their types.
+    is_net
+        Whether no row enters at the instant at which an equal one leaves.
+    shows
+        The columns of the first side that are columns of the query as they are.
+    after
+        Of groups: the query that makes the rows of them, over rows with their columns; None where
+        these are the keys and aggregates that the operator outputs.
+    groups
+        The columns that `after` reads, but for `ENTER` and `LEAVE`.
+    flows
+        Any other plan, whose operators take what enters and leaves the sides; None for those above.
+    using
+        The columns of the output by which ISTREAM and DSTREAM tell rows apart, where these are not all.
+    is_stateless
+        Whether the operators of `flows` keep nothing, as each row is looked at by itself.
+    text, parts
+        Of a query over changelogs: its text, which Spark runs over those of a micro-batch. Then it has no
+        windows of its own.
+    """
+
+    plan: Node
+    sides: tuple[WindowedSide, ...]
+    operator: WindowOperator
+    kind: str | None
+    names: tuple[str, ...]
+    result: StructType
+    is_net: bool
+    shows: frozenset[str] = frozenset()
+    after: SqlText | None = None
+    groups: StructType = field(default_factory=StructType)
+    flows: WindowQuery | None = None
+    using: tuple[str, ...] = ()
+    is_stateless: bool = False
+    text: SqlText | None = None
+    parts: tuple[ChangelogPart, ...] = ()
+
+    @property
+    def windows(self) -> list[WindowedSide]:
+        """All windows, also those of the queries whose streams it reads."""
+        made = [side.made.query for side in self.sides if side.made is not None]
+        inner = [*(query for query in made if query is not None), *(part.query for part in self.parts)]
+        return [*(one for query in inner for one in query.windows), *self.sides]
+
+    @property
+    def sign(self) -> int:
+        """The sign of the changes that are rows of its stream."""
+        return -1 if self.kind == "DSTREAM" else 1
+
+    @property
+    def passes_on(self) -> bool:
+        """Whether it passes rows on as they come, with what is computed of each."""
+        return self.is_of_one_instant and all(side.made is None for side in self.sides)
+
+    @property
+    def is_of_one_instant(self) -> bool:
+        """Whether it has each row of streams at its rowtime alone."""
+        alone = len(self.sides) == 1 and self.operator.aggregates is None and self.flows is None
+        windows = [side.window for side in self.sides]
+        are_now = all(one.length == 1 and one.slide is None and one.rows is None for one in windows)
+        return self.kind == "RSTREAM" and are_now and (alone or self.is_stateless)
