@@ -394,6 +394,41 @@ def test_values_that_leave_otherwise_than_they_came_end_the_query(spark, tmp_pat
     assert caught.value.hint
 
 
+DELAYED = [
+    ("tumbling windows", HOW[1]),
+    ("tumbling windows", BOTH[0]),
+    ("tumbling windows", f"{BOTH[0]} ALLOWED LATENESS 2"),
+    ("hopping windows", HOW[2]),
+    ("sessions", BOTH[0]),
+    ("rows", HOW[1]),
+    ("rows", BOTH[0]),
+    ("groups without a partner", BOTH[0]),
+    ("ranks of windows", HOW[1]),
+    ("groups", HOW[1]),
+    ("a group of what leaves", HOW[2]),
+]
+"""Queries whose changes wait."""
+
+
+@pytest.mark.sampled(every=3)
+@pytest.mark.parametrize("is_carried", [False, True])
+@pytest.mark.parametrize(("name", "how"), DELAYED)
+@pytest.mark.usefixtures("interpreted")
+def test_changes_that_wait_are_in_memory_and_kept(spark, tmp_path, monkeypatch, name, how, is_carried):
+    """Whether rows are retained, of which they are found again, or they are with what operators hold."""
+    monkeypatch.setattr(EmittedSteps, "_taken", None)  # in memory alone
+    if is_carried:
+        monkeypatch.setattr(Carried, "is_due", staticmethod(lambda *_: True))
+    query = f"{(OVER | CONTINUOUS)[name]} {how}"
+    names = ("s", "t") if " t " in query else ("s",)
+    rows = [*SOME_LATE[0], ("a", 3, 1, 1, None), ("a", 12, 1, 2, 13), ("a", 13, 1, 1, 20)]
+    logs = {one: cut([rows, SOME_LATE[1]][at], [0.2, 0.5, 0.7]) for at, one in enumerate(names)}
+    given, told = live(spark, tmp_path, logs, None, {1, 3}, query)
+    assert counted(given) == counted([recorded(spark, logs, None, query)])
+    if is_carried and name == "rows":
+        assert told["rows_in_windows"] == 0, "nothing waits in the end"
+
+
 KEYED = {
     "groups": "SELECT k, COUNT(*) AS n, SUM(v) AS s, AVG(v) AS a, MAX(v) AS m FROM s GROUP BY k",
     "floats": "SELECT k, SUM(v / 3.0D) AS s, AVG(v * 1e16D) AS a, MAX(CAST(v AS STRING)) AS m FROM s "
@@ -427,7 +462,9 @@ SESSIONS = (
 KEPT = {
     # those that end at 4, 5 and 8 are settled at 13, the gap later, and those that end at 12 and 18 are not
     "in memory": (f"{SESSIONS} EMIT STREAM", 3),
-    # lives that end at 3 and 8 are, and those that end at 12 and 18 are not; what WHERE leaves out goes too
+    # lives that end at 3 and 8 are, and those that end at 12 and 18 are not
+    "while changes wait": (f"{OVER['keys that live']} {BOTH[0]}", 3),
+    # what WHERE leaves out goes too
     "by tasks": (f"{OVER['keys that live']} {BOTH[0]}", 2),
 }
 """Queries of the log below, and how many of its rows may still change what they give."""
@@ -437,6 +474,8 @@ KEPT = {
 @pytest.mark.usefixtures("interpreted")
 def test_rows_of_sessions_go_when_nothing_can_join_them(spark, tmp_path, monkeypatch, how):
     monkeypatch.setattr(emit_in_memory, "FINAL_FROM", 0)
+    if how == "by tasks":
+        monkeypatch.setattr(emit_in_memory.EmittedInMemory, "_first_flow", None)
     more = pa.field("a.b", pa.int64())  # a name that has to be quoted
     monkeypatch.setattr(f"{__name__}.COLUMNS", f"{COLUMNS}, `{more.name}` bigint")
     plain = table

@@ -53,6 +53,8 @@ class EmitGraph(Graph):
         if self._flow.why_not is not None:
             return self._flow.why_not
         program = self._program
+        if program.delay is not None:
+            return "AFTER DELAY"
         why = next(
             filter(
                 None, (computed_elsewhere(one, takes_tables=True) for one in (program.program, *self._beside))

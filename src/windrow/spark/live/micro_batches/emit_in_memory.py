@@ -150,9 +150,8 @@ class EmittedInMemory(EmittedSteps):
         arrived = np.concatenate([state.retained.enter[state.retained.alive] for state in rows.values()])
         oldest = int(arrived.min()) if len(arrived) else None
         waiting = int((arrived > (frontier or 0)).sum())
-        done = Done(
-            number, now, incoming.entries, incoming.count, used, judged.count, emitted, waiting, oldest
-        )
+        counted = incoming.entries, incoming.count, used, judged.count, emitted, waiting, oldest
+        done = Done(number, now, *counted, known.flow.due)
         committed = self._after(before, done, positions, marks, punctuations, (origin, frontier))
         rows, committed = self._committed(rows, committed, self._buffered_below(judged), carried)
         taken = known.taken + incoming.count
@@ -162,9 +161,14 @@ class EmittedInMemory(EmittedSteps):
         self._report(committed, incoming.count, emitted)
 
     @property
+    def _delay(self) -> int:
+        """For how long changes wait."""
+        return self._query.query.how.delay or 0
+
+    @property
     def _needs_all(self) -> bool:
         """Whether every row is needed for ever."""
-        return self._query.query.timed.unbounded is not None
+        return self._query.needs_all
 
     @cached_property
     def _state_may_replace_rows(self) -> bool:
@@ -207,7 +211,8 @@ class EmittedInMemory(EmittedSteps):
         if not Carried.is_due(last, came):
             return last
         if known.flow.forgets:
-            known.flow.forget({name: self._reached(name, steps, frontier) for name, steps in marks.items()})
+            emitted = frontier - self._delay
+            known.flow.forget({name: self._reached(name, steps, emitted) for name, steps in marks.items()})
         return Carried.written(self._checkpoint, number, frontier, known.flow.retained, known.flow.state)
 
     def _committed(
@@ -403,7 +408,7 @@ class EmittedInMemory(EmittedSteps):
         if not closing:
             return None
         over: Bools = np.logical_or.reduce(
-            [punctuation.over(each, places, rows) <= frontier for each in closing]
+            [punctuation.over(each, places, rows) <= frontier - self._delay for each in closing]
         )
         return over
 

@@ -70,8 +70,6 @@ class EmittedFlow:
         query = self._query
         if query.execution != "batch":
             return "the reference"
-        if query.how.delay is not None:
-            return "AFTER DELAY"
         if query.timed.calls_own:
             return "functions of your own"
         if query.gateway.is_connect:
@@ -120,6 +118,11 @@ class EmittedFlow:
     def retained(self) -> int:
         """How many rows are in the state of the operators."""
         return self._run.retained
+
+    @property
+    def due(self) -> int | None:
+        """As :attr:`EmitRun.due`."""
+        return self._run.due
 
     @property
     def forgets(self) -> bool:
@@ -183,6 +186,7 @@ class EmittedFlow:
             HIDDEN,
             None if groups is None else tuple(groups),
             complete,
+            None if query.how.delay is None else (query.how.delay, tuple(query.keys(found))),
             over,
             maps,
             self._stay(maps),
