@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import assume, given, reject
 from hypothesis import strategies as st
+from pyspark.sql import functions as F
 
 from tests.live.random_clauses import sequences
 from tests.live.random_logs import COLUMNS, ended, entry, table
@@ -174,13 +175,18 @@ def test_rows_of_a_named_stream_that_are_late_for_a_group_are_told_and_counted(s
 
 
 def recorded(spark, times, **options):
-    """A session with the log of rows of these times, each with the watermark after it."""
-    rows = [(number, time, None) for number, time in enumerate(times)]
-    seen = [(number, None, max(times[: number + 1]) - LAG) for number, _ in enumerate(times)]
-    log = spark.createDataFrame([*rows, *seen], "at int, ts bigint, upto bigint")
+    """A session with such a log."""
     session = Session(spark)
+    log = logged(spark, times)
     session.stream("s", log, rowtime="ts", unit="seconds", ptime="at", watermark="upto", **options)
     return session
+
+
+def logged(spark, times):
+    """The log of rows of these times, each with the watermark after it."""
+    rows = [(number, time, None) for number, time in enumerate(times)]
+    seen = [(number, None, max(times[: number + 1]) - LAG) for number, _ in enumerate(times)]
+    return spark.createDataFrame([*rows, *seen], "at int, ts bigint, upto bigint")
 
 
 @pytest.mark.parametrize(("kind", "lateness"), [("HOP", 0), ("HOP", 3), ("SESSION", 3)])
@@ -197,6 +203,27 @@ def test_a_recorded_stream_that_is_to_fail_of_late_rows_fails_of_those_late_for_
     found = recorded(spark, in_time, on_late="fail").sql(query)
     assert found.late.collect() == []
     assert found.collect()
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_a_recorded_stream_beside_a_live_one_may_fail_of_rows_late_for_a_group(spark, tmp_path):
+    source = WINDOWS["HOP"][0].replace("TABLE s", "TABLE r")
+    query = (
+        f"SELECT wend, COUNT(*) AS n FROM {source} GROUP BY wend UNION ALL SELECT ts, v FROM s EMIT STREAM"
+    )
+    late, _ = defined("HOP", 0)
+    for times, fails in ((TIMES, True), ([time for time in TIMES if time not in late], False)):
+        session = declared(spark, tmp_path)
+        log = logged(spark, times).withColumn("at", F.timestamp_seconds("at"))
+        session.stream("r", log, rowtime="ts", unit="seconds", ptime="at", watermark="upto", on_late="fail")
+        plan, folder = session.sql(query)._live, tmp_path / str(fails)
+        if fails:
+            with pytest.raises(WindrowError, match="LATE_ROW"):
+                played(spark, plan, folder, [[("a", 1, 1, 0, None)]])
+        else:
+            found = played(spark, plan, folder, [[("a", 1, 1, 0, None)]])
+            assert (found.progress["rows_in"], found.progress["rows_used"]) == (1, 1)
+            assert {row["wend"] for row in found.rows} >= {32, 1}, "a window, and the row of the live stream"
 
 
 def test_late_rows_of_a_recorded_log_are_those_of_its_groups_once(spark):

@@ -23,7 +23,7 @@ from windrow.spark.live.checkpoints import carried_state
 from windrow.spark.live.checkpoints.carried_state import Carried
 from windrow.spark.live.micro_batches import emit_in_memory
 from windrow.spark.live.micro_batches.emit_steps import EmittedSteps
-from windrow.spark.live.plans.emit_flow import EmittedFlow
+from windrow.spark.live.plans.emit_flow import EmittedFlow, why_by_tasks
 from windrow.spark.logs.live_source import PTIME
 from windrow.streams import Decision, EntryKind, Ordering, WatermarkState
 from windrow.streams.admission.watermark import decide
@@ -75,6 +75,8 @@ OVER = {
     "rows of sessions": "SELECT k, ts, wend FROM SESSION(TABLE s PARTITION BY k, DESCRIPTOR(ts), 1)",
     "a join": "SELECT s.ts, b.k FROM s JOIN s AS b ON s.ts = b.ts AND s.v < b.v",
     "a join of streams": "SELECT s.ts, s.k, t.v FROM s JOIN t ON s.ts = t.ts",
+    "lists and structs": "SELECT ts, array(k, v) AS a, named_struct('v', v, 'of', map('k', array(k))) AS g "
+    "FROM s",
 }
 """Queries of which AFTER WATERMARK can be asked."""
 
@@ -88,6 +90,7 @@ CONTINUOUS = {
     "but for a table": "SELECT x FROM (VALUES (1), (2), (7)) AS b(x) EXCEPT SELECT k FROM s",
     "an outer join of a table": "SELECT x, v FROM (VALUES (1), (7)) AS b(x) LEFT JOIN s ON s.k = x",
     "groups": "SELECT k, SUM(v) AS v FROM s GROUP BY k HAVING COUNT(*) > 1",
+    "groups of lists": "SELECT a, COUNT(*) AS n FROM (SELECT array(k) AS a FROM s) GROUP BY a",
     "groups of what Spark counts": "SELECT v, BIT_XOR(k) AS x, COUNT(DISTINCT ts) AS n FROM s GROUP BY v",
     "the first of each": "SELECT k, ts, v FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY v DESC, "
     "ts) AS place FROM s) WHERE place <= 2",
@@ -170,17 +173,22 @@ def recorded(spark, logs, lag, query, execution="batch"):
     """What the recorded log gives up to the last tick, and the session's relation."""
     session = Session(spark, execution=execution)
     for name, batches in logs.items():
-        frame = spark.createDataFrame(
-            recorded_log(batches, lag),
-            f"at timestamp, p string, ts bigint, k bigint, v bigint, {BEFORE} bigint, upto bigint",
-        )
-        session.stream(name, frame, rowtime="ts", unit="seconds", ptime="at", watermark="upto")
-        streams = session._catalog.streams
-        shown = tuple(column for column in streams[name].columns if column != BEFORE)
-        streams[name] = replace(streams[name], columns=shown)
+        record(session, name, batches, lag)
     relation = session.sql(query)
     envelope = "one-sql" if "STREAM" in query else "delta"
     return relation.changelog(envelope).to_arrow()
+
+
+def record(session, name, batches, lag):
+    """Give a session the recorded log of a stream."""
+    frame = session.spark.createDataFrame(
+        recorded_log(batches, lag),
+        f"at timestamp, p string, ts bigint, k bigint, v bigint, {BEFORE} bigint, upto bigint",
+    )
+    session.stream(name, frame, rowtime="ts", unit="seconds", ptime="at", watermark="upto")
+    streams = session._catalog.streams
+    shown = tuple(column for column in streams[name].columns if column != BEFORE)
+    streams[name] = replace(streams[name], columns=shown)
 
 
 def declared(spark, folder, names, lag):
@@ -191,8 +199,8 @@ def declared(spark, folder, names, lag):
     return session
 
 
-def live(spark, folder, logs, lag, kills, query):
-    """What the steps give, and the progress after the last."""
+def live(spark, folder, logs, lag, kills, query, beside=None):
+    """What the steps give, and the progress after the last; some streams are recorded."""
     count = len(next(iter(logs.values())))
 
     def frames(steps, low, high):
@@ -204,7 +212,10 @@ def live(spark, folder, logs, lag, kills, query):
             found[name] = made.withColumn(PTIME, when)
         return found
 
-    plan = declared(spark, folder, logs, lag).sql(query)._live
+    session = declared(spark, folder, logs, lag)
+    for name, batches in (beside or {}).items():
+        record(session, name, batches, lag)
+    plan = session.sql(query)._live
     evenly = [number / count for number in range(1, count)]
     given, told = in_micro_batches(plan, folder, evenly, kills, frames, plan.envelope)
     entries = sum(len(batch) for batches in logs.values() for batch in batches)
@@ -214,7 +225,11 @@ def live(spark, folder, logs, lag, kills, query):
 
 def counted(tables):
     """How often each row is told; of producers nothing is known that is not in it."""
-    return Counter(tuple(row.values()) for one in tables for row in one.to_pylist())
+    return Counter(tuple(map(hashable, row.values())) for one in tables for row in one.to_pylist())
+
+
+def hashable(value):
+    return repr(value) if isinstance(value, (list, dict)) else value
 
 
 @law(1)
@@ -291,6 +306,38 @@ def test_cuts_and_kills_change_nothing(spark, tmp_path_factory, s, t, lag, cuts,
         return  # of what is recorded without a watermark nothing is complete, and that is said
     found, _ = live(spark, folder, logs, lag, kills, query)
     assert counted(found) == counted([recorded(spark, logs, lag, query)])
+
+
+@law(1)
+@given(
+    log,
+    log,
+    st.sampled_from(LAGS),
+    st.lists(st.floats(0, 1), min_size=1, max_size=3),
+    st.sets(st.integers(0, 3), max_size=1),
+    queries().filter(lambda query: " t " in query),
+    st.sampled_from("st"),
+)
+@example(*SOME_LATE, None, [0.3, 0.6], {1}, f"{OVER['groups of a join by time']} {HOW[0]}", "s")
+@pytest.mark.usefixtures("interpreted")
+def test_one_of_the_streams_may_be_recorded(spark, tmp_path_factory, s, t, lag, cuts, kills, query, name):
+    logs = {"s": cut(s, cuts), "t": cut(t, cuts)}
+    logged = {one: [row for batch in logs[one] for row in batch] for one in logs}
+    if not all(any(entry[4] is not None for entry in entries) for entries in logged.values()):
+        return  # without a watermark nothing is complete, and that is said; without an entry nothing begins
+    others = {one: batches for one, batches in logs.items() if one != name}
+    found, _ = live(spark, tmp_path_factory.mktemp("live"), others, lag, kills, query, {name: logs[name]})
+    assert counted(found) == counted([recorded(spark, logs, lag, query)])
+
+
+def test_the_operators_of_all_these_queries_are_in_memory(spark, tmp_path):
+    session = declared(spark, tmp_path, "st", None)
+    asked = [
+        *(f"{query} {how}" for query in OVER.values() for how in (*WATERMARK, *BOTH)),
+        *(f"{query} {how}" for query in CONTINUOUS.values() for how in HOW[:2]),
+    ]
+    found = {query: why_by_tasks(session.sql(query)._live) for query in asked}
+    assert {query: why for query, why in found.items() if why is not None} == {}
 
 
 HOURS = "(SELECT CAST(timestamp_seconds(1793507400 + ts * 1800) AS {}) AS at, v FROM s)"
@@ -394,6 +441,70 @@ def test_values_that_leave_otherwise_than_they_came_end_the_query(spark, tmp_pat
     assert caught.value.hint
 
 
+DELAYED = [
+    ("tumbling windows", HOW[1]),
+    ("tumbling windows", BOTH[0]),
+    ("tumbling windows", f"{BOTH[0]} ALLOWED LATENESS 2"),
+    ("hopping windows", HOW[2]),
+    ("sessions", BOTH[0]),
+    ("rows", HOW[1]),
+    ("rows", BOTH[0]),
+    ("groups without a partner", BOTH[0]),
+    ("ranks of windows", HOW[1]),
+    ("groups", HOW[1]),
+    ("a group of what leaves", HOW[2]),
+]
+"""Queries whose changes wait."""
+
+
+@pytest.mark.sampled(every=3)
+@pytest.mark.parametrize("is_carried", [False, True])
+@pytest.mark.parametrize(("name", "how"), DELAYED)
+@pytest.mark.usefixtures("interpreted")
+def test_changes_that_wait_are_in_memory_and_kept(spark, tmp_path, monkeypatch, name, how, is_carried):
+    """Whether rows are retained, of which they are found again, or they are with what operators hold."""
+    monkeypatch.setattr(EmittedSteps, "_taken", None)  # in memory alone
+    if is_carried:
+        monkeypatch.setattr(Carried, "is_due", staticmethod(lambda *_: True))
+    query = f"{(OVER | CONTINUOUS)[name]} {how}"
+    names = ("s", "t") if " t " in query else ("s",)
+    rows = [*SOME_LATE[0], ("a", 3, 1, 1, None), ("a", 12, 1, 2, 13), ("a", 13, 1, 1, 20)]
+    logs = {one: cut([rows, SOME_LATE[1]][at], [0.2, 0.5, 0.7]) for at, one in enumerate(names)}
+    given, told = live(spark, tmp_path, logs, None, {1, 3}, query)
+    assert counted(given) == counted([recorded(spark, logs, None, query)])
+    if is_carried and name == "rows":
+        assert told["rows_in_windows"] == 0, "nothing waits in the end"
+
+
+WITH_RECORDED = [
+    ("groups of a join by time", HOW[0]),
+    ("groups of either", WATERMARK[1]),
+    ("a join of streams", BOTH[0]),
+    ("either", HOW[1]),
+]
+"""Queries of two streams, of which one is recorded."""
+
+
+@pytest.mark.sampled(every=3)
+@pytest.mark.parametrize("is_carried", [False, True])
+@pytest.mark.parametrize("name", ["s", "t"])
+@pytest.mark.parametrize(("query", "how"), WITH_RECORDED)
+@pytest.mark.usefixtures("interpreted")
+def test_recorded_streams_beside_live_ones_are_in_memory(
+    spark, tmp_path, monkeypatch, query, how, name, is_carried
+):
+    """Their entries come at their processing times: before, between and after those of live streams."""
+    monkeypatch.setattr(EmittedSteps, "_taken", None)  # in memory alone
+    if is_carried:
+        monkeypatch.setattr(Carried, "is_due", staticmethod(lambda *_: True))
+    query = f"{(OVER | CONTINUOUS)[query]} {how}"
+    logs = {one: cut(SOME_LATE[at], [0.3, 0.6]) for at, one in enumerate("st")}
+    beside = {name: logs[name]}
+    others = {one: batches for one, batches in logs.items() if one != name}
+    given, _ = live(spark, tmp_path, others, None, {1, 2}, query, beside)
+    assert counted(given) == counted([recorded(spark, logs, None, query)])
+
+
 KEYED = {
     "groups": "SELECT k, COUNT(*) AS n, SUM(v) AS s, AVG(v) AS a, MAX(v) AS m FROM s GROUP BY k",
     "floats": "SELECT k, SUM(v / 3.0D) AS s, AVG(v * 1e16D) AS a, MAX(CAST(v AS STRING)) AS m FROM s "
@@ -427,7 +538,9 @@ SESSIONS = (
 KEPT = {
     # those that end at 4, 5 and 8 are settled at 13, the gap later, and those that end at 12 and 18 are not
     "in memory": (f"{SESSIONS} EMIT STREAM", 3),
-    # lives that end at 3 and 8 are, and those that end at 12 and 18 are not; what WHERE leaves out goes too
+    # lives that end at 3 and 8 are, and those that end at 12 and 18 are not
+    "while changes wait": (f"{OVER['keys that live']} {BOTH[0]}", 3),
+    # what WHERE leaves out goes too
     "by tasks": (f"{OVER['keys that live']} {BOTH[0]}", 2),
 }
 """Queries of the log below, and how many of its rows may still change what they give."""
@@ -437,6 +550,8 @@ KEPT = {
 @pytest.mark.usefixtures("interpreted")
 def test_rows_of_sessions_go_when_nothing_can_join_them(spark, tmp_path, monkeypatch, how):
     monkeypatch.setattr(emit_in_memory, "FINAL_FROM", 0)
+    if how == "by tasks":
+        monkeypatch.setattr(emit_in_memory.EmittedInMemory, "_first_flow", None)
     more = pa.field("a.b", pa.int64())  # a name that has to be quoted
     monkeypatch.setattr(f"{__name__}.COLUMNS", f"{COLUMNS}, `{more.name}` bigint")
     plain = table
@@ -450,6 +565,32 @@ def test_rows_of_sessions_go_when_nothing_can_join_them(spark, tmp_path, monkeyp
     given, told = live(spark, tmp_path, logs, None, set(), query)
     assert counted(given) == counted([recorded(spark, logs, None, query)])
     assert told["rows_in_windows"] == kept
+
+
+NESTED = [
+    "SELECT k, array(MAX(v), k) AS a, named_struct('n', COUNT(*), 'of', map('k', array(k))) AS g FROM s "
+    f"GROUP BY k {HOW[0]}",
+    f"SELECT DISTINCT named_struct('k', k, 'vs', array(v % 2, NULL)) AS g FROM s {HOW[1]}",
+    f"SELECT a, COUNT(*) AS n FROM (SELECT array(k) AS a FROM s) GROUP BY a {HOW[1]}",
+    f"SELECT ts, array(k, v) AS a, map('v', v) AS m, make_dt_interval(0, 0, v) AS i FROM s {WATERMARK[1]}",
+    f"SELECT a.ts, b.k, a.m FROM (SELECT ts, map('v', v) AS m FROM s) a JOIN s AS b ON a.ts = b.ts {BOTH[0]}",
+]
+"""Queries that give lists, structs, maps and intervals."""
+
+
+@pytest.mark.sampled(every=3)
+@pytest.mark.parametrize("query", NESTED)
+@pytest.mark.usefixtures("interpreted")
+def test_lists_structs_and_maps_are_in_memory_and_kept(spark, tmp_path, monkeypatch, query):
+    monkeypatch.setattr(EmittedSteps, "_taken", None)  # in memory alone
+    monkeypatch.setattr(Carried, "is_due", staticmethod(lambda *_: True))
+    logs = {"s": cut([*SOME_LATE[0], ("a", 4, 1, 5, None), ("b", 9, 2, 0, 20)], [0.3, 0.6])}
+    given, _ = live(spark, tmp_path, logs, None, {1, 2}, query)
+    wanted = recorded(spark, logs, None, query)
+    assert given
+    assert Counter(map(repr, (row for one in given for row in one.to_pylist()))) == Counter(
+        map(repr, wanted.to_pylist())
+    )
 
 
 BESIDE = {

@@ -150,6 +150,10 @@ class Trace:
         found = [run.matching(regions) | np.int64(at << _RUN) for at, run in enumerate(self._runs)]
         return np.concatenate([np.zeros(0, np.int64), *found])
 
+    def least(self, name: str) -> int | None:
+        """The least number in an int64 column with a line; None without rows. It looks at none of them."""
+        return min((run.least(name) for run in self._runs if run.count), default=None)
+
     def everything(self) -> Ints:
         """The places of all rows."""
         return self.matching([{}])
@@ -250,6 +254,11 @@ class _Run:
             return np.flatnonzero(Index(regions, lines).matches(self._columns) & self.alive)
         found = [self._within(region) for region in regions]
         return np.unique(np.concatenate(found))
+
+    def least(self, name: str) -> int:
+        order = self._order(name).order
+        found: int = self.rows.column(name)[order[self.alive[order].argmax()]].as_py()
+        return found
 
     def _within(self, region: Region) -> Ints:
         """The rows of a region: looked up by the most selective column, then filtered by the others."""

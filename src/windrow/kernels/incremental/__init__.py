@@ -10,6 +10,7 @@ from __future__ import annotations
 from windrow.kernels.incremental.changes import changes, exceeding, netted
 from windrow.kernels.incremental.chunking import PER_MICRO_BATCH, SMALLEST, merging
 from windrow.kernels.incremental.completing import Completing, first_above
+from windrow.kernels.incremental.delaying import Delaying
 from windrow.kernels.incremental.grouping import goes_on
 from windrow.kernels.incremental.input_state import InputState
 from windrow.kernels.incremental.operated import Operated, UnmatchedError
@@ -28,6 +29,7 @@ __all__ = [
     "SMALLEST",
     "Became",
     "Completing",
+    "Delaying",
     "Ending",
     "Fragment",
     "InputState",

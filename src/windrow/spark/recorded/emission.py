@@ -47,10 +47,10 @@ from windrow.spark.tasks.keyed import run_keyed
 from windrow.streams.entries import BEFORE, REASONS
 from windrow.syntax.sqltext import RelationText, SqlText, quoted
 
-__all__ = ["Emitted", "Materialization", "common_ptime"]
+__all__ = ["LATE_FOR_GROUP", "Emitted", "Materialization", "common_ptime"]
 
 _MARK = "__mark"
-_LATE = "a row is late for a group: the watermark passed the group's end before the row arrived"
+LATE_FOR_GROUP = "a row is late for a group: the watermark passed the group's end before the row arrived"
 
 
 @dataclass(frozen=True)
@@ -174,7 +174,7 @@ class Emitted:
             is_late = _is_late(judgings, arrival.rowtime, _MARK)
             if self.how.until is not None:
                 is_late &= F.col(ENTER) <= self.how.until
-            failed = raising("LATE_ROW", _LATE, "set on_late='keep', which collects late rows")
+            failed = raising("LATE_ROW", LATE_FOR_GROUP, "set on_late='keep', which collects late rows")
             # the mark is needed to close groups, and so is computed for each row
             frame = frame.withColumn(_MARK, F.when(is_late, failed).otherwise(F.col(_MARK)))
         return frame.select(*own, mark)
@@ -194,13 +194,27 @@ class Emitted:
         if BEFORE in self.streams[name].frame.columns:
             parts, names = [F.col(BEFORE)], names - {name}
         if names:
-            history = self.watermark_of(names)
-            at, values = [at + 1 for at, _ in history], [value for _, value in history]
-            parts.append(looked_up(self.gateway.spark, ENTER, at, values))
+            parts.append(self._watermark_before(names))
         every = reduce(and_, (part.isNotNull() for part in parts))
         known = parts[0] if len(parts) == 1 else F.when(every, F.least(*parts))
         mark = known - F.lit((self.how.lateness or {}).get(name, 0))
         return F.when(F.col(ROWTIME) < mark, mark)
+
+    def _watermark_before(self, names: Iterable[str]) -> Column:
+        """The watermark of streams by the entries of earlier processing times than `ENTER`; NULL without."""
+        history = self.watermark_of(names)
+        at, values = [at + 1 for at, _ in history], [value for _, value in history]
+        return looked_up(self.gateway.spark, ENTER, at, values)
+
+    def log_of(self, name: str) -> DataFrame:
+        """The admitted rows of a stream, with `ROWTIME`, `ENTER`, and `BEFORE`, its watermark before each."""
+        frame = self._log(name)
+        return frame if BEFORE in frame.columns else frame.withColumn(BEFORE, self._watermark_before([name]))
+
+    def _log(self, name: str) -> DataFrame:
+        arrival = self._arrivals[name]
+        frame = self.streams[name].frame.withColumn(ENTER, F.expr(arrival.came))
+        return frame if arrival.patterns is None else self._admitted(name, frame)
 
     def streams_late_for_groups(self) -> list[Stream]:
         """The streams of which rows can be late for groups, with these as their late rows."""
@@ -235,10 +249,7 @@ class Emitted:
         ]
         if not judged:
             return None
-        stream, arrival = self.streams[name], self._arrivals[name]
-        frame = stream.frame.withColumn(ENTER, F.expr(arrival.came))
-        if arrival.patterns is not None:
-            frame = self._admitted(name, frame)
+        arrival, frame = self._arrivals[name], self._log(name)
         if self.how.until is not None:
             frame = frame.where(F.col(ENTER) <= self.how.until)
         bounds = []

@@ -14,6 +14,7 @@ from pyspark.sql.types import LongType, StructType
 from windrow.kernels.dividing import undivided
 from windrow.kernels.incremental import Program
 from windrow.plan.event_time import HIDDEN
+from windrow.spark.collected import is_plain
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.executors.bucket_task import BucketTask
 from windrow.spark.live.executors.emitting import Emits, Judge
@@ -53,6 +54,12 @@ class EmitGraph(Graph):
         if self._flow.why_not is not None:
             return self._flow.why_not
         program = self._program
+        if program.delay is not None:
+            return "AFTER DELAY"
+        if not self.plan.streams.issuperset(source.stream for source in program.sources):
+            return "recorded streams"
+        if not is_plain(self.result):
+            return "columns of types that are not plain"
         why = next(
             filter(
                 None, (computed_elsewhere(one, takes_tables=True) for one in (program.program, *self._beside))

@@ -20,6 +20,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql.types import LongType, StructField, StructType
 
 from windrow.algebra.watermarks import WatermarkHistory as Marks
+from windrow.errors import AnalysisError
 from windrow.kernels.incremental import InputState, TimedRows, UnmatchedError
 from windrow.kernels.zset.relation import NEVER
 from windrow.kernels.zset.time_windows import of_ticks
@@ -31,6 +32,7 @@ from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
 from windrow.spark.live.input.entry_columns import STREAM, inside
 from windrow.spark.live.micro_batches.emit_steps import ROWS, Done, EmittedSteps
 from windrow.spark.live.micro_batches.in_memory import Come
+from windrow.spark.live.micro_batches.late_for_groups import judged, judging
 from windrow.spark.live.micro_batches.session_rows import final_at_once, final_rows, may_be_final, numbered
 from windrow.spark.live.operators.flow import unstable
 from windrow.spark.live.operators.incremental import in_memory
@@ -41,6 +43,7 @@ from windrow.spark.live.sinks.into_stream import IntoStream
 from windrow.spark.live.sinks.sink import Sink
 from windrow.spark.logs.micro_batch import RetainedRows
 from windrow.spark.logs.session_streams import ARRIVED, NUMBER, ROWTIME
+from windrow.spark.recorded.emission import LATE_FOR_GROUP
 from windrow.spark.recorded.punctuation_times import PunctuationTimes
 from windrow.streams.entries import BEFORE
 
@@ -137,6 +140,7 @@ class EmittedInMemory(EmittedSteps):
         emitted, used, frontier = 0, -judged.count, before.frontier
         if until is not None and origin is not None and (frontier is None or until > frontier):
             used += sum(int(_entering(state.retained, frontier, until).sum()) for state in rows.values())
+            self._refuse_late(known.flow, marks, (frontier, until))
             changed = self._changes_by(known.flow, rows, marks, (frontier, until), origin)
             if isinstance(self._sink, IntoStream):
                 emitted = self._insert(self._frame_of(changed), marks, until, before)
@@ -148,11 +152,12 @@ class EmittedInMemory(EmittedSteps):
         )
         rows = self._left(rows, marks, known.flow.punctuation, frontier, carried)
         arrived = np.concatenate([state.retained.enter[state.retained.alive] for state in rows.values()])
-        oldest = int(arrived.min()) if len(arrived) else None
+        needed = [] if origin is None else [known.flow.judged_from(origin, frontier or 0)]
+        needed += [int(arrived.min())] if len(arrived) else []
+        oldest = min((at for at in needed if at is not None), default=None)
         waiting = int((arrived > (frontier or 0)).sum())
-        done = Done(
-            number, now, incoming.entries, incoming.count, used, judged.count, emitted, waiting, oldest
-        )
+        counted = incoming.entries, incoming.count, used, judged.count, emitted, waiting, oldest
+        done = Done(number, now, *counted, None if frontier is None else known.flow.due(frontier))
         committed = self._after(before, done, positions, marks, punctuations, (origin, frontier))
         rows, committed = self._committed(rows, committed, self._buffered_below(judged), carried)
         taken = known.taken + incoming.count
@@ -162,9 +167,14 @@ class EmittedInMemory(EmittedSteps):
         self._report(committed, incoming.count, emitted)
 
     @property
+    def _delay(self) -> int:
+        """For how long changes wait."""
+        return self._query.query.how.delay or 0
+
+    @property
     def _needs_all(self) -> bool:
         """Whether every row is needed for ever."""
-        return self._query.query.timed.unbounded is not None
+        return self._query.needs_all
 
     @cached_property
     def _state_may_replace_rows(self) -> bool:
@@ -207,7 +217,7 @@ class EmittedInMemory(EmittedSteps):
         if not Carried.is_due(last, came):
             return last
         if known.flow.forgets:
-            known.flow.forget({name: self._reached(name, steps, frontier) for name, steps in marks.items()})
+            known.flow.forget(marks, frontier - self._delay)
         return Carried.written(self._checkpoint, number, frontier, known.flow.retained, known.flow.state)
 
     def _committed(
@@ -258,13 +268,23 @@ class EmittedInMemory(EmittedSteps):
         for name, state in rows.items():
             retained = state.retained
             came[name] = retained.rows.filter(pa.array(_entering(retained, since, until))).combine_chunks()
-        reached = {name: self._reached(name, steps, until) for name, steps in marks.items()}
         with self._gateway.translated():
-            return flow.step(came, reached, since, until, origin)
+            return flow.step(came, marks, since, until, origin)
 
-    def _reached(self, name: str, steps: Marks, until: int) -> Marks:
-        """Up to which rowtime a stream was known, up to a processing time."""
-        return [(at, mark) for at, mark in self._query.known(name, steps) if at <= until]
+    def _refuse_late(
+        self, flow: EmittedFlow, marks: Mapping[str, Marks], span: tuple[int | None, int]
+    ) -> None:
+        """Fail of a row that is late for a group, in a recorded stream that is to fail of it."""
+        streams = self._query.query.streams
+        below = {
+            name: rows
+            for name, rows in flow.recorded(*span).items()
+            if streams[name].on_late == "fail" and judging(self._query, name)
+        }
+        if judged(self._query, self._conditions, below, marks, span[1]).count:
+            raise AnalysisError(
+                LATE_FOR_GROUP, condition="LATE_ROW", hint="set on_late='keep', which collects late rows"
+            )
 
     def _put(self, sink: Sink, changed: pa.Table, number: int) -> int:
         """Write changes to the sink."""
@@ -403,7 +423,7 @@ class EmittedInMemory(EmittedSteps):
         if not closing:
             return None
         over: Bools = np.logical_or.reduce(
-            [punctuation.over(each, places, rows) <= frontier for each in closing]
+            [punctuation.over(each, places, rows) <= frontier - self._delay for each in closing]
         )
         return over
 

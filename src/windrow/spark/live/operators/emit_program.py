@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from windrow.algebra.watermarks import WatermarkHistory as Marks
 from windrow.algebra.watermarks import least_watermark
 from windrow.kernels.incremental import (
     Completing,
+    Delaying,
     Ending,
     Program,
     Run,
@@ -29,7 +31,7 @@ from windrow.kernels.sorting import SortKey
 from windrow.kernels.zset.relation import AT, DIFF, ENTER, LEAVE, NEVER
 from windrow.kernels.zset.time_windows import ticks_of
 from windrow.punctuations.lines import line_of
-from windrow.punctuations.regions import Region
+from windrow.punctuations.regions import Lines, Region
 from windrow.spark.live.operators.envelopes import copies_of, enveloped, shown
 from windrow.spark.logs.arrived import PTIMES, before_end
 from windrow.spark.logs.session_streams import ARRIVED, ROWTIME
@@ -143,7 +145,10 @@ class EmitProgram:
     groups
         The columns by which changes are counted; None where they are not.
     complete
-        The conditions by which rows are complete; None if they are emitted at once.
+        The conditions by which rows are complete; None if completeness does not matter.
+    delay
+        For how long changes wait, in ticks of processing time, and the columns by which they wait together;
+        None if they do not.
     over
         The conditions by which groups change no more, by their keys.
     maps
@@ -165,6 +170,7 @@ class EmitProgram:
     hidden: str
     groups: tuple[str, ...] | None
     complete: tuple[Ending, ...] | None
+    delay: tuple[int, tuple[str, ...]] | None
     over: tuple[Ending, ...]
     maps: tuple[_Map, ...]
     stay: Mapping[str, int]
@@ -215,19 +221,32 @@ class EmitRun:
         """Drop all state."""
         self.operators.empty()
         program, schema = self.program, self.program.schema
-        self._completing = None
-        if program.complete is not None:
-            lines = {each.column: line_of(schema.field(each.column).type) for each in program.complete}
-            self._completing = Completing(schema, lines)
+        self._completing = self._delaying = None
+        if program.delay is not None:
+            delay, keys = program.delay
+            self._delaying = Delaying(schema, keys, delay, self._lines)
+        elif program.complete is not None:
+            self._completing = Completing(schema, self._lines)
         self._versions = Versions(pa.schema([schema.field(name) for name in program.groups or ()]))
 
     @property
     def retained(self) -> int:
-        """How many rows are in the state of the operators."""
-        return self.operators.retained
+        """How many rows are in the state of the operators, and wait for a delay."""
+        return self.operators.retained + (0 if self._delaying is None else len(self._delaying))
+
+    @property
+    def due(self) -> int | None:
+        """When changes are to be emitted, if no entry arrives; None for never."""
+        return None if self._delaying is None else self._delaying.due
+
+    @cached_property
+    def _lines(self) -> Lines:
+        """Of the columns that decide when rows are complete."""
+        schema = self.program.schema
+        return {each.column: line_of(schema.field(each.column).type) for each in self.program.complete or ()}
 
     def forget(self, marks: Mapping[str, Marks]) -> None:
-        """Drop the groups that change no more, by the watermarks of the streams."""
+        """Drop the groups that change no more, by the watermarks by which their last changes were emitted."""
         stay = self.program.stay
         moved = [[(at, mark - stay[name]) for at, mark in marks[name]] for name in self.program.streams]
         mapped = self._mapped(least_watermark(moved)[-1:])
@@ -238,19 +257,21 @@ class EmitRun:
         self.operators.forget(is_over)
         if self.program.over:
             self._versions.forget(is_over(self.program.over))
-        if self._completing is None:  # which asks for them again
+        if self.program.complete is None:  # else they are asked for again
             self._known_marks.clear()
 
     @property
     def state(self) -> dict[str, Any]:
         """The state, for :mod:`windrow.kernels.stored`."""
         own = {"completing": self._completing, "versions": self._versions}
-        return {"operators": self.operators.state, **own}
+        delaying = {} if self._delaying is None else {"delaying": self._delaying}
+        return {"operators": self.operators.state, **own, **delaying}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Restore a state."""
         self.operators.restore(state["operators"])
         self._completing, self._versions = state["completing"], state["versions"]
+        self._delaying = state.get("delaying")
 
     def advance(
         self,
@@ -282,8 +303,13 @@ class EmitRun:
         (rows,) = self.operators.advance(leaves, times, origin)
         if self._completing is not None:
             rows = self._completing.advance(rows, *self._completed(marks, times, promising))
-        rows = rows.select([*self.program.columns, ENTER, LEAVE])
-        return self._in_envelope(changes(rows, times))
+        changed = changes(rows.select([*self.program.columns, ENTER, LEAVE]), times)
+        if self._delaying is not None:
+            completed: tuple[Callable[[pa.Table], Ints] | None, Times, Sequence[Region] | None]
+            waits = self.program.complete is None
+            completed = (None, times, ()) if waits else self._completed(marks, times, promising)
+            changed = copies_of(self._delaying.advance(changed, *completed))
+        return self._in_envelope(changed)
 
     def _completed(
         self, marks: Mapping[str, Marks], times: Times, promising: Promising | None
@@ -307,14 +333,13 @@ class EmitRun:
 
     def _passed(self, mapped: Mapping[_Map, tuple[Ints, Ints]]) -> list[Region]:
         """The regions of all rows that the watermark of one of the streams has passed."""
-        assert self._completing is not None
         complete = self.program.complete or ()
         first = min((each.origin for each in complete), default=None)
         found: list[Region] = []
         for each in complete:
             values, _ = mapped[each.mapped, each.kind]
             if each.origin == first and len(values):
-                found.append({each.column: (self._completing.lines[each.column].first, int(values.max()))})
+                found.append({each.column: (self._lines[each.column].first, int(values.max()))})
         return found
 
     def _mapped(self, watermark: Marks) -> dict[_Map, tuple[Ints, Ints]]:

@@ -20,11 +20,13 @@ from windrow.kernels.incremental import Ending, Times
 from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.plan.event_time import HIDDEN, Completeness, Occurrence
 from windrow.plan.reader import NotPlannedError
-from windrow.spark.collected import is_plain
+from windrow.spark.arrow import contains
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.operators.emit_program import MARK, EmitProgram, EmitRun, EmitSource, Promising
 from windrow.spark.live.operators.flow import Flow
+from windrow.spark.live.operators.recorded_rows import RecordedRows
 from windrow.spark.live.plans.emit_queries import EmittedPlan
+from windrow.spark.logs.session_streams import StreamArrivals
 from windrow.spark.relations.relation_of_plan import why_not_in_steps
 from windrow.syntax.sqltext import quoted
 
@@ -62,22 +64,17 @@ class EmittedFlow:
         query = replace(plan.query, gateway=gateway)
         self._plan, self._query, self._envelope = plan, query, envelope
         self.why_not = self._by_tasks() or self._planned(gateway, folder)
-        if self.why_not is None:
-            self.emptied()
 
     def _by_tasks(self) -> str | None:
         """What needs tasks whatever the plan is."""
         query = self._query
         if query.execution != "batch":
             return "the reference"
-        if query.how.delay is not None:
-            return "AFTER DELAY"
         if query.timed.calls_own:
             return "functions of your own"
         if query.gateway.is_connect:
             return "Spark Connect"
-        live = {name for name, stream in self._plan.catalog.streams.items() if stream.live is not None}
-        return None if live.issuperset(query.timed.streams) else "recorded streams"
+        return None
 
     def _planned(self, gateway: Gateway, folder: Path) -> str | None:
         """What of the plan needs tasks; otherwise make its operators."""
@@ -94,8 +91,8 @@ class EmittedFlow:
             return str(reason)
         self._found = found
         kinds = StructType([found.frame.schema[name] for name in found.columns])
-        if not is_plain(kinds):
-            return "columns of types that are not plain"
+        if (kind := _not_emitted(kinds)) is not None:
+            return kind
         self._flow.output(found.frame)
         if self._flow.why_not is not None:
             return self._flow.why_not
@@ -105,9 +102,17 @@ class EmittedFlow:
     def emptied(self) -> EmittedFlow:
         """Itself, with nothing in it."""
         self._run.empty()
-        self.punctuation = self._plan.punctuation(dict.fromkeys(self._query.streams, ()))
-        self._punctuated_at = -1  # when the last punctuation arrived
+        self.punctuation = self._plan.punctuation(dict.fromkeys(self._plan.streams, ()))
+        recorded = [self.punctuation.punctuations(name) for name in self._recorded]
+        # when the last punctuation arrived
+        self._punctuated_at = max((at for one in recorded for at, _ in one), default=-1)
         return self
+
+    @cached_property
+    def _recorded(self) -> dict[str, RecordedRows]:
+        """The rows of the recorded streams."""
+        names = sorted({each.stream for each in self._query.timed.occurrences} - self._plan.streams)
+        return {name: RecordedRows.of(self._query, name, self.read(name)) for name in names}
 
     def add_punctuation(self, logged: Mapping[str, Iterable[tuple[int, str]]]) -> None:
         """Add the punctuation of streams, with processing times."""
@@ -121,14 +126,32 @@ class EmittedFlow:
         """How many rows are in the state of the operators."""
         return self._run.retained
 
+    def due(self, until: int) -> int | None:
+        """When the next changes are emitted after a processing time, if no entry arrives; None for never."""
+        due = [self._run.due, *(rows.next(until) for rows in self._recorded.values())]
+        return min((at for at in due if at is not None), default=None)
+
+    def judged_from(self, origin: int, until: int) -> int | None:
+        """When the first row of a recorded stream came after the first entry of live ones, if a watermark of
+        these may say that it is late; by a processing time.
+        """
+        live = self._plan.streams
+        judged = {each.stream for each in self._query.timed.occurrences if each.watermark_of & live}
+        first = [self._recorded[name].next(origin) for name in judged & self._recorded.keys()]
+        return min((at for at in first if at is not None and at <= until), default=None)
+
+    def recorded(self, since: int | None, until: int) -> dict[str, pa.Table]:
+        """The rows of recorded streams that come after one processing time, up to another."""
+        return {name: rows.between(since, until) for name, rows in self._recorded.items()}
+
     @property
     def forgets(self) -> bool:
         """Whether time alone drops all state."""
         return self.program.forgets
 
-    def forget(self, marks: Mapping[str, Marks]) -> None:
-        """As :meth:`EmitRun.forget`."""
-        self._run.forget(marks)
+    def forget(self, marks: Mapping[str, Marks], until: int) -> None:
+        """As :meth:`EmitRun.forget`, by how far the live streams were known at a processing time."""
+        self._run.forget(self._known(marks, until))
 
     @property
     def state(self) -> dict[str, Any]:
@@ -183,6 +206,7 @@ class EmittedFlow:
             HIDDEN,
             None if groups is None else tuple(groups),
             complete,
+            None if query.how.delay is None else (query.how.delay, tuple(query.keys(found))),
             over,
             maps,
             self._stay(maps),
@@ -267,16 +291,36 @@ class EmittedFlow:
         Parameters
         ----------
         came
-            The new rows of each stream, with `ARRIVED`; all rows if there is no `since`.
+            The new rows of each live stream, with `ARRIVED`; all rows if there is no `since`.
         marks
-            Up to which rowtime each stream was known, in time.
+            Up to which rowtime each live stream was known, in time.
         origin
-            The first processing time of the logs.
+            The first processing time of the live streams.
         """
-        rows = [came[source.stream] for source in self.program.sources]
+        every = {**came, **self.recorded(since, until)}
+        rows = [every[source.stream] for source in self.program.sources]
+        known = self._known(marks, until)
         return self._run.advance(
-            rows, marks, (since, until), origin if since is None else None, self._promising
+            rows, known, (since, until), self._first(origin) if since is None else None, self._promising
         )
+
+    def _known(self, marks: Mapping[str, Marks], until: int) -> dict[str, Marks]:
+        """Up to which rowtime each stream was known, up to a processing time."""
+        recorded = {name: self._arrivals(name).watermark for name in self._recorded}
+        return {
+            name: [(at, mark) for at, mark in self._plan.known(name, steps) if at <= until]
+            for name, steps in {**recorded, **marks}.items()
+        }
+
+    def _first(self, origin: int) -> int:
+        """The first processing time of all logs."""
+        ends = (self._arrivals(name).ends for name in self._recorded)
+        return min([origin, *(own[0] for own in ends if own is not None)])
+
+    def _arrivals(self, name: str) -> StreamArrivals:
+        arrivals = self._query.streams[name].timed
+        assert arrivals is not None
+        return arrivals
 
     @property
     def _promising(self) -> Promising | None:
@@ -291,6 +335,14 @@ class EmittedFlow:
             return first
 
         return Promising(since, self._punctuated_at)
+
+
+def _not_emitted(schema: StructType) -> str | None:
+    """Which column is of a type that Spark takes back in another way; None if there is none."""
+    for column in schema:
+        if any(contains(column.dataType, what) for what in ("months", "variant", "void")):
+            return f"a column of type {column.dataType.simpleString()}"
+    return None
 
 
 def why_by_tasks(plan: EmittedPlan) -> str | None:

@@ -161,7 +161,7 @@ class EmittedPlan(LivePlan):
         if self.appends:
             return "rows that are not complete" if how.watermark else "no rows"
         if not timed.closes:
-            return "all rows, because of AFTER DELAY without groups"
+            return "changes until their delay is over"
         late = " and no late rows can change them" if how.lateness else ""
         groups = "sessions, which rows that come may still join" if timed.sessions else "groups"
         kinds = {type(each) for grouping in timed.closes for each in grouping}
@@ -173,13 +173,18 @@ class EmittedPlan(LivePlan):
     @property
     def retains_by_tasks(self) -> str:
         """The same if tasks evaluate the micro-batches: they retain rows alone."""
-        why = self.query.timed.unbounded
+        why = self.query.timed.unbounded or ("of AFTER DELAY without groups" if self.needs_all else None)
         return self.keeps if why is None else f"all rows, because {why}"
+
+    @property
+    def needs_all(self) -> bool:
+        """Whether all rows would be needed for ever, were it not for the state of operators."""
+        timed = self.query.timed
+        return timed.unbounded is not None or (not self.appends and not timed.closes)
 
     def unbounded(self) -> Sequence[Unbounded]:
         """Rows that are retained for ever, or until streams promise what they are not known to promise."""
-        timed = self.query.timed
-        if timed.unbounded is not None or (not self.appends and not timed.closes):
+        if self.query.timed.unbounded is not None:
             needs = "groups by windows of time, or by keys with a STATE LIFETIME, would bound it"
             return [Unbounded("the query", self.keeps, needs)]
         found = []
