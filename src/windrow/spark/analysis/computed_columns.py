@@ -14,8 +14,9 @@ import pyarrow as pa
 
 from windrow.kernels.computed.computed_operations import Choice, Computed, ComputedColumns, ComputedOperation
 from windrow.kernels.computed.computed_values import ComputedColumn, Value
-from windrow.spark.analysis.expressions import ColumnScope, Span, Struct, Typed, Unread, read
+from windrow.spark.analysis.expressions import ColumnScope, Struct, read
 from windrow.spark.analysis.plan_tree import SparkNode
+from windrow.spark.analysis.typed_values import Span, Typed, Unread
 
 __all__ = ["PASS", "ComputedReading", "columns_read", "condition_of", "not_in_arrow", "wanted"]
 

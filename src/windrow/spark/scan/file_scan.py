@@ -20,8 +20,8 @@ from pyspark.sql import DataFrame, SparkSession
 from windrow.kernels.computed.computed_operations import Computed, of_codes, only
 from windrow.kernels.packing.parquet_files import FilePart, FileScan
 from windrow.spark.analysis.computed_columns import ComputedReading, condition_of, not_in_arrow
-from windrow.spark.analysis.expressions import Unread
 from windrow.spark.analysis.plan_tree import SparkNode
+from windrow.spark.analysis.typed_values import Unread
 from windrow.spark.arrow import arrow_type
 from windrow.spark.gateway import Gateway
 from windrow.spark.scan.footers import (

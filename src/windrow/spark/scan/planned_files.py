@@ -10,8 +10,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from windrow.errors import WindrowError
-from windrow.spark.analysis.expressions import Unread, kind_of
 from windrow.spark.analysis.plan_tree import SparkNode, optimized_tree
+from windrow.spark.analysis.typed_values import Unread, kind_of
 from windrow.spark.errors import local_path
 from windrow.spark.gateway import Gateway
 from windrow.spark.jvm.files import ParquetFiles, parquet_files

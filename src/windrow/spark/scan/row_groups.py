@@ -8,8 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from windrow.spark.analysis.expressions import ColumnScope, Unread, read
+from windrow.spark.analysis.expressions import ColumnScope, read
 from windrow.spark.analysis.plan_tree import SparkNode
+from windrow.spark.analysis.typed_values import Unread
 from windrow.spark.scan.footers import Footer
 from windrow.spark.scan.planned_files import Constants
 

@@ -17,8 +17,9 @@ from windrow.spark.analysis.computed_columns import (
     not_in_arrow,
     wanted,
 )
-from windrow.spark.analysis.expressions import ColumnScope, Typed, Unread, read
+from windrow.spark.analysis.expressions import ColumnScope, read
 from windrow.spark.analysis.plan_tree import SparkNode
+from windrow.spark.analysis.typed_values import Typed, Unread
 from windrow.spark.live.operators.lookups import LookUp, SmallTable
 from windrow.spark.live.operators.ranks import RANKS, Ordered, Ranked
 

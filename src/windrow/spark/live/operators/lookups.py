@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
 from windrow.kernels.computed.computed_values import ComputedRows
-from windrow.spark.analysis.expressions import Typed
+from windrow.spark.analysis.typed_values import Typed
 from windrow.spark.gateway import Gateway
 from windrow.spark.jvm.plans import small_part
 from windrow.spark.live.operators.incremental import in_memory, not_in_memory

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from windrow.kernels.computed.computed_values import ComputedRows, whole
 from windrow.kernels.sorting import SortKey, sorted_partitions
-from windrow.spark.analysis.expressions import Typed, Unread
+from windrow.spark.analysis.typed_values import Typed, Unread
 
 __all__ = ["RANKS", "Ordered", "Ranked"]
 
