@@ -125,6 +125,7 @@ FLOWING = [
     "SELECT k, MEDIAN(v) AS m FROM (SELECT k, v FROM s {} UNION ALL SELECT k, v FROM t {}) GROUP BY k",
     "SELECT k, v, RANK() OVER (PARTITION BY k ORDER BY v) AS r FROM s {}",
     "SELECT v, k FROM s {} ORDER BY v DESC, k, ts LIMIT 2",
+    "SELECT k AS x, x + v AS y FROM s {}",
     "SELECT a.k, a.n FROM (SELECT k, COUNT(*) AS n FROM s {} GROUP BY k) AS a JOIN t {} AS b ON a.n = b.v",
 ]
 

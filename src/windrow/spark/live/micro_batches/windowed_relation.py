@@ -124,7 +124,8 @@ class WindowedRelation:
         for side in self._windowed.sides:
             if side.made is not None:
                 if side.made.query is None:
-                    rows = self._recorded(side.made.stream, times)
+                    with self._gateway.translated():
+                        rows = _recorded(side.made.stream, times).toArrow()
                 else:
                     inner, names = self._inner[side.name], side.made.columns
                     states, rows = inner.stream(states, number, times, origin, names)
@@ -192,17 +193,9 @@ class WindowedRelation:
         firsts = [inner.first(until) for inner in (*self._inner.values(), *self._parts)]
         for side in self._windowed.sides:
             if side.made is not None and side.made.query is None:
-                rows = self._recorded(side.made.stream, Times(None, until), [ROWTIME])
-                firsts.append(pc.min(rows.column(ROWTIME)).as_py())
+                rows = _recorded(side.made.stream, Times(None, until))
+                firsts.append(rows.agg(F.min(ROWTIME)).collect()[0][0])
         return min((first for first in firsts if first is not None), default=None)
-
-    def _recorded(self, stream: Stream, times: Times, columns: Sequence[str] | None = None) -> pa.Table:
-        """The rows of a recorded stream whose time has come, in their order."""
-        rows = stream.frame.where(F.col(ROWTIME) < times.until)
-        rows = rows if times.since is None else rows.where(F.col(ROWTIME) >= times.since)
-        wanted = [*stream.columns, ROWTIME, *stream.ties] if columns is None else columns
-        with self._gateway.translated():
-            return rows.select(*map(quoted, wanted)).toArrow()
 
     @cached_property
     def _flow(self) -> WindowFlow:
@@ -272,3 +265,10 @@ def _taken(side: WindowedSide, state: InputState, times: Times) -> InputState:
         return state.taken(side.window_input, times)
     except WindowValueError as error:
         raise (falls if error.falls else wrong_distance)(side.item) from None
+
+
+def _recorded(stream: Stream, times: Times) -> DataFrame:
+    """The rows of a recorded stream whose time has come."""
+    rows = stream.frame.where(F.col(ROWTIME) < times.until)
+    rows = rows if times.since is None else rows.where(F.col(ROWTIME) >= times.since)
+    return rows.select(*map(quoted, (*stream.columns, ROWTIME, *stream.ties)))

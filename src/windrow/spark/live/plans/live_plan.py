@@ -436,7 +436,7 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
                 )
             found = windowed_query(gateway, self.catalog, self.reader, self.query, self.scale, windows)
         except WindrowError as error:  # an error of the query as a whole is raised for it as a whole
-            return f"an expression that has no meaning alone ({error.condition})"
+            return f"what has no meaning alone ({error.condition})"
         if isinstance(found, str) or found.passes_on:
             return found
         comes = passes_on(self.gateway, self.catalog, self.query, self.reader)

@@ -23,6 +23,7 @@ from windrow.algebra.continuous import (
     StreamQuery,
 )
 from windrow.algebra.time_scale import TimeScale
+from windrow.errors import WindrowError
 from windrow.kernels.incremental import Window, WindowOperator
 from windrow.plan.reader import NotPlannedError, QueryReader
 from windrow.plan.rules import applied
@@ -103,7 +104,11 @@ def windowed_query(
         return str(reason)
     items = {key: window.item for key, window in windows.items()}
     lowering = WindowLowering(gateway, catalog.streams, made, sizes, items, kind, output)
-    query_of = lowering.windowed(plan)
+    query_of: WindowedQuery | str
+    try:
+        query_of = lowering.windowed(plan)
+    except WindrowError as error:  # as of a name that SELECT gives
+        query_of = f"an expression that has no meaning alone ({error.condition})"
     if not isinstance(query_of, WindowedQuery) or (kind == "RSTREAM" and not query_of.is_of_one_instant):
         why = query_of if isinstance(query_of, str) else "all rows at each instant"
         query_of = lowering.flowing(plan, scale, why)
