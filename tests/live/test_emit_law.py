@@ -21,7 +21,7 @@ from windrow import Session, WindrowError
 from windrow.kernels.incremental import UnmatchedError
 from windrow.spark.live.checkpoints import carried_state
 from windrow.spark.live.checkpoints.carried_state import Carried
-from windrow.spark.live.micro_batches import emit_in_memory
+from windrow.spark.live.micro_batches import emit_rows
 from windrow.spark.live.micro_batches.emit_steps import EmittedSteps
 from windrow.spark.live.plans.emit_flow import EmittedFlow, why_by_tasks
 from windrow.spark.logs.live_source import PTIME
@@ -549,9 +549,9 @@ KEPT = {
 @pytest.mark.parametrize("how", KEPT)
 @pytest.mark.usefixtures("interpreted")
 def test_rows_of_sessions_go_when_nothing_can_join_them(spark, tmp_path, monkeypatch, how):
-    monkeypatch.setattr(emit_in_memory, "FINAL_FROM", 0)
+    monkeypatch.setattr(emit_rows, "FINAL_FROM", 0)
     if how == "by tasks":
-        monkeypatch.setattr(emit_in_memory.EmittedInMemory, "_first_flow", None)
+        monkeypatch.setattr(EmittedSteps, "_first_flow", None)
     more = pa.field("a.b", pa.int64())  # a name that has to be quoted
     monkeypatch.setattr(f"{__name__}.COLUMNS", f"{COLUMNS}, `{more.name}` bigint")
     plain = table
