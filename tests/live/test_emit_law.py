@@ -21,7 +21,7 @@ from windrow import Session, WindrowError
 from windrow.kernels.incremental import UnmatchedError
 from windrow.spark.live.checkpoints import carried_state
 from windrow.spark.live.checkpoints.carried_state import Carried
-from windrow.spark.live.micro_batches import emit_in_memory
+from windrow.spark.live.micro_batches import emit_rows
 from windrow.spark.live.micro_batches.emit_steps import EmittedSteps
 from windrow.spark.live.plans.emit_flow import EmittedFlow, why_by_tasks
 from windrow.spark.logs.live_source import PTIME
@@ -333,8 +333,8 @@ def test_one_of_the_streams_may_be_recorded(spark, tmp_path_factory, s, t, lag, 
 def test_the_operators_of_all_these_queries_are_in_memory(spark, tmp_path):
     session = declared(spark, tmp_path, "st", None)
     asked = [
-        *(f"{query} {how}" for query in OVER.values() for how in (*WATERMARK, *BOTH)),
-        *(f"{query} {how}" for query in CONTINUOUS.values() for how in HOW[:2]),
+        *(f"{query} {BOTH[0]}" for query in OVER.values()),
+        *(f"{query} {HOW[1]}" for query in CONTINUOUS.values()),
     ]
     found = {query: why_by_tasks(session.sql(query)._live) for query in asked}
     assert {query: why for query, why in found.items() if why is not None} == {}
@@ -549,9 +549,9 @@ KEPT = {
 @pytest.mark.parametrize("how", KEPT)
 @pytest.mark.usefixtures("interpreted")
 def test_rows_of_sessions_go_when_nothing_can_join_them(spark, tmp_path, monkeypatch, how):
-    monkeypatch.setattr(emit_in_memory, "FINAL_FROM", 0)
+    monkeypatch.setattr(emit_rows, "FINAL_FROM", 0)
     if how == "by tasks":
-        monkeypatch.setattr(emit_in_memory.EmittedInMemory, "_first_flow", None)
+        monkeypatch.setattr(EmittedSteps, "_first_flow", None)
     more = pa.field("a.b", pa.int64())  # a name that has to be quoted
     monkeypatch.setattr(f"{__name__}.COLUMNS", f"{COLUMNS}, `{more.name}` bigint")
     plain = table

@@ -12,7 +12,7 @@ import pytest
 from windrow import Memory, Session
 from windrow.spark.live.input.file_order import ORIGIN, in_order, placed
 from windrow.spark.live.micro_batches import windowed_steps
-from windrow.spark.live.micro_batches.emit_in_memory import EmittedInMemory
+from windrow.spark.live.micro_batches.emit_steps import EmittedSteps
 from windrow.spark.live.micro_batches.steps import Steps
 from windrow.spark.logs.live_source import PLACE
 
@@ -55,7 +55,7 @@ RUNS = [
 @pytest.mark.usefixtures("interpreted")
 def test_several_at_once_are_as_one_after_the_other(spark, tmp_path, monkeypatch, kind, query, in_memory):
     if not in_memory:
-        monkeypatch.setattr(EmittedInMemory, "_first_flow", None)
+        monkeypatch.setattr(EmittedSteps, "_first_flow", None)
         monkeypatch.setattr(windowed_steps, "WindowedSteps", lambda plan, _, *rest: Steps(plan, *rest))
     incoming = tmp_path / "incoming"
     written(incoming, kind)

@@ -14,7 +14,7 @@ from tests.live.test_emit_law import counted, live, recorded
 from windrow import Memory, Session
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.checkpoints.checkpoint import Checkpoint
-from windrow.spark.live.micro_batches import emit_in_memory
+from windrow.spark.live.micro_batches import emit_steps
 from windrow.spark.live.micro_batches.in_memory import InMemorySteps
 from windrow.spark.live.micro_batches.steps import Steps
 from windrow.spark.live.micro_batches.windowed_steps import WindowedSteps
@@ -77,7 +77,7 @@ def test_what_is_read_gives_what_all_gives(spark, tmp_path, monkeypatch, query):
 
 @pytest.mark.parametrize("most", [1 << 23, 3])
 def test_rows_are_kept_without_what_nothing_reads(spark, tmp_path, monkeypatch, most):
-    monkeypatch.setattr(emit_in_memory, "MOST", most)  # of more rows tasks evaluate the step
+    monkeypatch.setattr(emit_steps, "MOST", most)  # of more rows tasks evaluate the step
     kept: list[pa.Schema] = []
     write = Checkpoint.write_chunk
 

@@ -13,7 +13,7 @@ from pyspark.errors import PySparkException
 
 from windrow import Memory, Session, WindrowError
 from windrow.spark.live.hosts import steps_of
-from windrow.spark.live.micro_batches.emit_in_memory import EmittedInMemory
+from windrow.spark.live.micro_batches.emit_steps import EmittedSteps
 from windrow.spark.live.micro_batches.uncomputable import Uncomputable
 from windrow.spark.live.plans.live_plan import ContinuousPlan
 from windrow.spark.live.reports.failures import failure
@@ -117,7 +117,7 @@ CASES = [(kind, True) for kind in QUERIES] + [(kind, False) for kind in BY_TASKS
 @pytest.fixture
 def by_tasks(monkeypatch):
     def evaluate():
-        monkeypatch.setattr(EmittedInMemory, "_first_flow", None)
+        monkeypatch.setattr(EmittedSteps, "_first_flow", None)
         monkeypatch.setattr(ContinuousPlan, "windowed", None)
 
     return evaluate

@@ -9,7 +9,7 @@ from windrow.spark.live.checkpoints.checkpoint import BUCKETS, form_in
 from windrow.spark.live.executors.bucket_steps import ExecutorSteps
 from windrow.spark.live.executors.graph import why_not
 from windrow.spark.live.micro_batches.clause_steps import ClauseSteps
-from windrow.spark.live.micro_batches.emit_in_memory import EmittedInMemory
+from windrow.spark.live.micro_batches.emit_steps import EmittedSteps
 from windrow.spark.live.micro_batches.steps import Steps
 from windrow.spark.live.micro_batches.whole_streams_steps import WholeStreamsSteps
 from windrow.spark.live.micro_batches.windowed_steps import WindowedSteps
@@ -110,7 +110,7 @@ def _on_driver(plan: LivePlan, sink: Sink | IntoStream, folder: Path, envelope: 
     if isinstance(plan, WholeStreamsPlan):
         return WholeStreamsSteps(plan, *arguments)
     if isinstance(plan, EmittedPlan):
-        return EmittedInMemory(plan, *arguments)
+        return EmittedSteps(plan, *arguments)
     assert isinstance(plan, RowtimePlan)
     if isinstance(plan, ClausePlan):
         return ClauseSteps(plan, *arguments)

@@ -28,7 +28,6 @@ from windrow.spark.live.checkpoints.spark_log import clear_unfinished, started
 from windrow.spark.live.hosts import steps_of
 from windrow.spark.live.input.incoming_files import Incoming, check_shared, writing
 from windrow.spark.live.input.ticks import Ticker
-from windrow.spark.live.micro_batches.emit_steps import is_log
 from windrow.spark.live.micro_batches.steps import ASIDE
 from windrow.spark.live.plans.live_plan import LivePlan
 from windrow.spark.live.reports.failures import failure, of_a_worker
@@ -119,7 +118,7 @@ class LiveQuery:
             writer = writer.option("checkpointLocation", uri(folder / "spark"))
             if trigger is not None:
                 writer = _triggered(writer, trigger)
-            self._has_logs = any(is_log(stream) for _, _, stream in self._steps.streams())
+            self._has_logs = any(stream.is_log for _, _, stream in self._steps.streams())
             with plan.gateway.translated(), settings(self._spark, self._steps.settings):
                 self.streaming: StreamingQuery = started(writer, self._spark, reads_files=not self._has_logs)
         except BaseException:

@@ -219,6 +219,11 @@ class Stream:
     table: DataFrame | None = None
 
     @property
+    def is_log(self) -> bool:
+        """Whether a live stream is a named one, whose entries say when they came."""
+        return self.live is not None and bool(self.live.identity)
+
+    @property
     def timed(self) -> StreamArrivals | None:
         """Its entries, if their processing times are known."""
         return self.arrivals if self.arrivals is not None and self.arrivals.scale is not None else None

@@ -28,7 +28,7 @@ from windrow.spark.live.executors.bucket_state import BucketWindow, Carry, Momen
 from windrow.spark.live.executors.bucket_task import BucketTask
 from windrow.spark.live.executors.over import Endings
 from windrow.spark.live.input.arrivals import VIOLATED
-from windrow.spark.live.micro_batches.emit_in_memory import FINAL_FROM
+from windrow.spark.live.micro_batches.emit_rows import FINAL_FROM
 from windrow.spark.live.micro_batches.late_for_groups import late_by
 from windrow.spark.live.operators.emit_program import EmitProgram, EmitRun, EmitSource
 from windrow.spark.live.operators.flow import unstable

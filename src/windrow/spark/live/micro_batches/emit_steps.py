@@ -1,60 +1,82 @@
-"""The micro-batches of a query with EMIT as Spark jobs, from one processing time to the next.
+"""The micro-batches of a query with EMIT, from one processing time to the next.
 
 Processing times rise from micro-batch to micro-batch. The rows of a streaming DataFrame have that of their
 micro-batch, which Spark logs before it runs; those of a named stream have that of their entries. A
 micro-batch reaches the time up to which all streams are known.
+
+The operators run in memory. The state on disk is the needed rows of each stream, in chunks; a restart
+computes all else from them. Where rows would be needed for ever, the state of the operators is written now
+and then in their place, with the rows since. A micro-batch with too many rows for the driver runs as Spark
+jobs (:mod:`.emit_by_tasks`), and so does every query of which a part has no operator.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property, partial, reduce
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import Column, DataFrame
+from pyspark.sql.types import StructType
 
 from windrow.algebra.watermarks import WatermarkHistory as Marks
+from windrow.errors import AnalysisError
+from windrow.kernels.incremental import InputState, UnmatchedError
+from windrow.plan.event_time import ClosedKeys
 from windrow.spark.arrow import pattern_schema
-from windrow.spark.collected import few, frame_of_few
+from windrow.spark.collected import frame_of_few
 from windrow.spark.gateway import Gateway
+from windrow.spark.live.checkpoints.carried_state import Carried
 from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
-from windrow.spark.live.input.arrivals import Arrivals, ArrivalsInMemory, arrivals
+from windrow.spark.live.input.arrivals import Arrivals, ArrivalsInMemory
 from windrow.spark.live.input.entry_columns import STREAM, inside
 from windrow.spark.live.input.ticks import TickFiles
-from windrow.spark.live.micro_batches.in_memory import InMemorySteps
-from windrow.spark.live.micro_batches.late_for_groups import JudgedEntries, judged
-from windrow.spark.live.micro_batches.needed_rows import needed
+from windrow.spark.live.micro_batches.emit_by_tasks import (
+    ROWS,
+    count_entering,
+    first_times,
+    judged_arrivals,
+    known_by,
+    last_time,
+    rows_left,
+)
+from windrow.spark.live.micro_batches.emit_rows import EmittedRows, entering, with_rows
+from windrow.spark.live.micro_batches.in_memory import Come, InMemorySteps
+from windrow.spark.live.micro_batches.late_for_groups import JudgedEntries, judged, judging
 from windrow.spark.live.micro_batches.steps import TICKS
+from windrow.spark.live.operators.flow import unstable
 from windrow.spark.live.operators.watermark_conditions import WatermarkConditions
+from windrow.spark.live.plans.emit_flow import EmittedFlow
 from windrow.spark.live.plans.emit_queries import EmittedPlan, KnownWatermarks
 from windrow.spark.live.reports.account import Account
 from windrow.spark.live.reports.state_table import QueryState, retained_in, timed_state_of
 from windrow.spark.live.reports.state_table import RetainedRowsOf as Counted
 from windrow.spark.live.sinks.into_stream import IntoStream
 from windrow.spark.live.sinks.sink import Sink
-from windrow.spark.logs.live_source import PLACE, PTIME
 from windrow.spark.logs.micro_batch import RetainedRows
-from windrow.spark.logs.session_streams import ARRIVED, ROWTIME, Stream
+from windrow.spark.logs.session_streams import ARRIVED, ROWTIME
+from windrow.spark.recorded.emission import LATE_FOR_GROUP
 from windrow.spark.recorded.punctuation_times import LoggedPunctuation, folded, stream_kinds
 from windrow.streams import Position
 from windrow.streams.entries import BEFORE
-from windrow.syntax.sqltext import quoted
 
-__all__ = ["ROWS", "Done", "EmittedSteps", "is_log"]
+__all__ = ["MOST", "EmittedSteps"]
 
-ROWS = "rows-"
 _BELOW = "below-"
 _LATE = "late_for_groups"
 _GRACE = 1_000_000
 """Microseconds: for so long a micro-batch waits for a named stream that is behind others, before it ticks."""
+MOST = 1 << 23
+"""The driver retains at most so many rows; with more, tasks evaluate the micro-batch."""
+_SPARE = 1_000_000
+"""Operators that have taken so many rows more than twice the retained ones are built anew."""
 
 
 @dataclass(frozen=True)
-class Done:
+class _Done:
     """The account of a micro-batch: its rows that arrived, were used, were late for a group, were emitted and
     are buffered; and when the oldest retained row arrived.
     """
@@ -71,8 +93,22 @@ class Done:
     due: int | None = None
 
 
+@dataclass(frozen=True, eq=False)
+class _Known:
+    """The state after a micro-batch, in memory and in a file, which has that of all rows before it."""
+
+    number: int
+    flow: EmittedFlow
+    rows: Mapping[str, InputState]
+    taken: int
+    carried: Carried | None = None
+
+
 class EmittedSteps(InMemorySteps):
-    """Runs micro-batches of EMIT as Spark jobs; the parameters are those of :class:`~.steps.Steps`."""
+    """Runs micro-batches of EMIT; the parameters are those of :class:`~.steps.Steps`."""
+
+    _timed = True
+    _reads_all = False
 
     def __init__(
         self, plan: EmittedPlan, sink: Sink | IntoStream, folder: Path, envelope: str, on_late: str
@@ -84,6 +120,14 @@ class EmittedSteps(InMemorySteps):
             name: known.stream for name, known in plan.catalog.named.items() if name in plan.streams
         }
         self._files = TickFiles(folder / "ticks") if plan.is_endless else None
+        self._known_last: _Known | None = None
+        self._rows = EmittedRows(
+            plan, self._checkpoint, self._conditions, lambda: self._gateway, self._read_by_operators
+        )
+
+    def _read_by_operators(self, name: str) -> list[str]:
+        assert self._first_flow is not None
+        return self._first_flow.read(name)
 
     # -- ticks -----------------------------------------------------------------------------------------
 
@@ -107,18 +151,247 @@ class EmittedSteps(InMemorySteps):
         if self._files is not None:
             self._files.add(instant)
 
-    # -- micro-batches -----------------------------------------------------------------------------------
+    # -- in memory -------------------------------------------------------------------------------------
+
+    @property
+    def _result(self) -> StructType:
+        return self._changes_schema
+
+    @cached_property
+    def _changes_schema(self) -> StructType:
+        return self._query.query.emitted(self._envelope).schema
+
+    @cached_property
+    def _first_flow(self) -> EmittedFlow | None:
+        """The operators of the query, without state; None if it has none."""
+        gateway = Gateway(self._spark, self._plan.gateway.parameters)
+        folder = self._checkpoint.folder.resolve() / ".flow"
+        flow = EmittedFlow(gateway, self._query, self._envelope, folder)
+        return flow if flow.why_not is None else None
+
+    def _step(self, batch: DataFrame, number: int, before: CommittedBatch) -> None:
+        is_carried = Carried.of(before) is not None  # then tasks do not have all rows
+        retained = sum(sum(chunks.values()) for chunks in before.chunks.values())
+        retained += sum(self._checkpoint.count(before, name) for name in before.rows)
+        if self._first_flow is None or (retained > MOST and not is_carried):
+            super()._step(batch, number, before)  # by Spark jobs
+            return
+        incoming = self._come(batch, before) if is_carried else self._come_if_it_fits(batch, before)
+        if incoming is None:
+            super()._step(batch, number, before)
+        else:
+            try:
+                self._take(incoming, number, before)
+            except UnmatchedError as error:  # tasks make all of it anew
+                if is_carried:
+                    raise unstable(error) from None
+                super()._step(batch, number, before)
+
+    def _constant(self) -> list[str]:
+        return [name for name in super()._constant() if name != STREAM]  # ticks are no rows
+
+    def _reading(
+        self,
+        frame: DataFrame,
+        at: int,
+        name: str,
+        is_row: Column,  # noqa: ARG002 - nothing is computed
+    ) -> tuple[DataFrame, dict[str, str]]:
+        """What the query reads."""
+        return frame, {own: inside(at, own) for own in self._rows.columns(name)}
+
+    def _take(self, incoming: Come, number: int, before: CommittedBatch) -> None:
+        now = incoming.now
+        positions = incoming.positions
+        marks: dict[str, Marks] = {
+            name: [*before.moves.get(name, []), *one.watermarks] for name, one in incoming.found.items()
+        }
+        punctuations = self._punctuations_since(before, incoming.found)
+        origin = self._origin([*incoming.firsts.values()], before)
+        until = None if origin is None else self._until(positions, now)
+        judged = self._judged(before, {name: one.below for name, one in incoming.found.items()}, marks, until)
+        refused = {name: self._late(name, one.late) for name, one in incoming.found.items()}
+        self._tell_late({name: self._all_late(name, late, judged) for name, late in refused.items()}, number)
+        known, self._known_last = self._known_before(before), None  # if this fails, it is read again
+        rows = {
+            name: with_rows(state, incoming.found[name].rows, number) for name, state in known.rows.items()
+        }
+        if punctuations:
+            known.flow.add_punctuation({name: one.punctuations for name, one in incoming.found.items()})
+        emitted, used, frontier = 0, -judged.count, before.frontier
+        if until is not None and origin is not None and (frontier is None or until > frontier):
+            used += sum(int(entering(state.retained, frontier, until).sum()) for state in rows.values())
+            self._refuse_late(known.flow, marks, (frontier, until))
+            changed = self._changes_by(known.flow, rows, marks, (frontier, until), origin)
+            if isinstance(self._sink, IntoStream):
+                emitted = self._insert(self._frame_of(changed), marks, until, before)
+            else:
+                emitted = self._put(self._sink, changed, number)
+            frontier = until
+        carried = self._carried(
+            known, rows, marks, frontier, number, has_punctuation=any(punctuations.values())
+        )
+        rows = self._rows.left(
+            rows, marks, known.flow.punctuation, frontier, None if carried is None else carried.at
+        )
+        arrived = np.concatenate([state.retained.enter[state.retained.alive] for state in rows.values()])
+        needed = [] if origin is None else [known.flow.judged_from(origin, frontier or 0)]
+        needed += [int(arrived.min())] if len(arrived) else []
+        oldest = min((at for at in needed if at is not None), default=None)
+        waiting = int((arrived > (frontier or 0)).sum())
+        counted = incoming.entries, incoming.count, used, judged.count, emitted, waiting, oldest
+        done = _Done(number, now, *counted, None if frontier is None else known.flow.due(frontier))
+        committed = self._after(before, done, positions, marks, punctuations, (origin, frontier))
+        rows, committed = self._committed(rows, committed, self._buffered_below(judged), carried)
+        taken = known.taken + incoming.count
+        # rows that are not needed stay in operators until these are built anew, as after a restart
+        if taken <= 2 * len(arrived) + _SPARE or known.flow.retained <= _SPARE or carried is not None:
+            self._known_last = _Known(number, known.flow, rows, taken, carried)
+        self._report(committed, incoming.count, emitted)
+
+    @cached_property
+    def _state_may_replace_rows(self) -> bool:
+        """Whether the state of operators may replace rows, until a stream that declares none has punctuation.
+
+        So it is if operators drop state by time, and if nothing but punctuation could drop rows.
+        """
+        if self._query.emits_at_once or self._query.has_sessions:
+            return False
+        assert self._first_flow is not None
+        streams = [(name, stream.live) for _, name, stream in self.streams()]
+        by_time = [
+            any(isinstance(each, ClosedKeys) for each in part)
+            for name, _ in streams
+            for part in self._query.endings(name)
+        ]
+        is_declared = any(live is not None and live.domain for _, live in streams)
+        return not is_declared and (not all(by_time) or self._first_flow.forgets)
+
+    def _carried(
+        self,
+        known: _Known,
+        rows: Mapping[str, InputState],
+        marks: Mapping[str, Marks],
+        frontier: int | None,
+        number: int,
+        *,
+        has_punctuation: bool,
+    ) -> Carried | None:
+        """The state of the operators, in a new file if more rows have arrived since the last than it has.
+
+        As soon as there is punctuation, rows are retained in its place: it closes rows, not state.
+        """
+        last = known.carried
+        may_be = (
+            last is not None
+            or self._query.needs_all
+            or (self._state_may_replace_rows and not has_punctuation)
+        )
+        if frontier is None or not may_be:
+            return last
+        since = None if last is None else last.at
+        came = sum(int(entering(state.retained, since, frontier).sum()) for state in rows.values())
+        if not Carried.is_due(last, came):
+            return last
+        if known.flow.forgets:
+            known.flow.forget(marks, frontier - self._query.delay)
+        return Carried.written(self._checkpoint, number, frontier, known.flow.retained, known.flow.state)
+
+    def _committed(
+        self,
+        rows: Mapping[str, InputState],
+        committed: CommittedBatch,
+        beside: Mapping[str, RetainedRows],
+        carried: Carried | None,
+    ) -> tuple[dict[str, InputState], CommittedBatch]:
+        """The retained rows with their chunks, and the committed micro-batch with these."""
+        merged, chunks = {}, {}
+        for name, state in rows.items():
+            merged[name], new = state.merged(committed.number)
+            own = f"{ROWS}{name}"
+            chunks[own] = self._checkpoint.write_chunks(own, merged[name].chunks, new)
+        committed = replace(committed, chunks=chunks)
+        return merged, self._checkpoint.commit(
+            committed if carried is None else carried.named(committed), beside
+        )
+
+    def _known_before(self, before: CommittedBatch) -> _Known:
+        """What the last micro-batch left: in memory, or made again from the rows that it retained."""
+        if self._known_last is not None and self._known_last.number == before.number:
+            return self._known_last
+        rows = {name: self._rows.after(before, name) for _, name, _ in self.streams()}
+        assert self._first_flow is not None
+        flow = self._first_flow.emptied()
+        flow.add_punctuation(before.punctuations)
+        carried = Carried.of(before)
+        if carried is not None:
+            flow.restore(carried.read(self._checkpoint))
+        since = None if carried is None else carried.at
+        if before.frontier is not None and before.frontier != since:
+            assert before.origin is not None
+            self._changes_by(flow, rows, before.moves, (since, before.frontier), before.origin)
+        taken = sum(len(state.retained) for state in rows.values())
+        return _Known(before.number, flow, rows, taken, carried)
+
+    def _changes_by(
+        self,
+        flow: EmittedFlow,
+        rows: Mapping[str, InputState],
+        marks: Mapping[str, Marks],
+        span: tuple[int | None, int],
+        origin: int,
+    ) -> pa.Table:
+        """The changes after one processing time, up to another."""
+        since, until = span
+        came = {}
+        for name, state in rows.items():
+            comes = pa.array(entering(state.retained, since, until))
+            came[name] = state.retained.rows.filter(comes).combine_chunks()
+        with self._gateway.translated():
+            return flow.step(came, marks, since, until, origin)
+
+    def _refuse_late(
+        self, flow: EmittedFlow, marks: Mapping[str, Marks], span: tuple[int | None, int]
+    ) -> None:
+        """Fail of a row that is late for a group, in a recorded stream that is to fail of it."""
+        streams = self._query.query.streams
+        below = {
+            name: rows
+            for name, rows in flow.recorded(*span).items()
+            if streams[name].on_late == "fail" and judging(self._query, name)
+        }
+        if judged(self._query, self._conditions, below, marks, span[1]).count:
+            raise AnalysisError(
+                LATE_FOR_GROUP, condition="LATE_ROW", hint="set on_late='keep', which collects late rows"
+            )
+
+    def _put(self, sink: Sink, changed: pa.Table, number: int) -> int:
+        """Write changes to the sink."""
+        into = self._table_sink(changed.column_names)
+        if into is not None:
+            return into.write_table(changed, number)
+        with self._gateway.translated():
+            return sink.write(self._frame_of(changed), number) or 0
+
+    def _frame_of(self, changed: pa.Table) -> DataFrame:
+        """Changes as a DataFrame; two columns may have one name."""
+        schema, inner = self._changes_schema, StructType()
+        for at, field in enumerate(schema):
+            inner = inner.add(f"o{at}", field.dataType)
+        return frame_of_few(self._spark, changed.rename_columns(inner.names), inner).toDF(*schema.names)
+
+    # -- as Spark jobs ---------------------------------------------------------------------------------
 
     def _taken(self, batch: DataFrame, number: int, before: CommittedBatch) -> None:
         control = self._told(batch)
-        now = self._now(_last(control, self._sources_of_time), before)
-        came = self._judge(batch, control, number, before, now)
+        now = self._now(last_time(control, self._sources_of_time), before)
+        came = judged_arrivals(self.streams(), batch, control, before, now)
         positions = {name: found.position for name, found in came.items()}
         marks: dict[str, Marks] = {
             name: [*before.moves.get(name, []), *found.watermarks] for name, found in came.items()
         }
         punctuations = self._punctuations_since(before, came)
-        origin = self._origin(self._firsts(control, now), before)
+        origin = self._origin(first_times(self.streams(), control, now), before)
         until = None if origin is None else self._until(positions, now)
         below = {name: None if one.below is None else one.below.toArrow() for name, one in came.items()}
         apart = self._judged(before, below, marks, until)
@@ -128,27 +401,53 @@ class EmittedSteps(InMemorySteps):
         for name, found in came.items():
             retained = self._rows_before(before, name)
             rows[name] = found.rows if retained is None else retained.unionByName(found.rows)
-        taken = self._entering(rows, before.frontier, until)
+        taken = count_entering(rows, before.frontier, until)
         due, emitted, frontier = before.counts.get("due"), 0, before.frontier
         if until is not None and origin is not None and (frontier is None or until > frontier):
             changes = any(found.count or found.watermarks or found.punctuations for found in came.values())
             waited = before.counts.get("rows_held", 0) or before.counts.get("marks_held", 0)
             if changes or waited or (due is not None and due <= until):
                 known = {
-                    name: _known_by(frame, marks[name], punctuations.get(name, []), until)
+                    name: known_by(frame, marks[name], punctuations.get(name, []), until)
                     for name, frame in rows.items()
                 }
                 emitted, due = self._emit_changes(known, (frontier, until), origin, before, number)
             elif isinstance(self._sink, IntoStream):
                 self._insert(None, marks, until, before)
             frontier = until
-        keep, oldest, buffered = self._needed(rows, marks, punctuations, frontier)
+        keep, oldest, buffered = rows_left(self._query, self._gateway, rows, marks, punctuations, frontier)
         keep |= self._buffered_below(apart)
         came_in = sum(found.count for found in came.values())
         used = taken - apart.count
-        done = Done(number, now, control.num_rows, came_in, used, apart.count, emitted, buffered, oldest, due)
+        done = _Done(
+            number, now, control.num_rows, came_in, used, apart.count, emitted, buffered, oldest, due
+        )
         committed = self._after(before, done, positions, marks, punctuations, (origin, frontier))
         self._report(self._checkpoint.commit(committed, keep), came_in, emitted)
+
+    def _rows_before(self, before: CommittedBatch, name: str) -> DataFrame | None:
+        """The rows of a stream that a micro-batch left behind."""
+        if f"{ROWS}{name}" not in before.chunks:
+            return self._checkpoint.rows(before, f"{ROWS}{name}")
+        left = self._rows.after(before, name).retained
+        return frame_of_few(self._spark, *self._rows.whole(name, left.rows))
+
+    def _emit_changes(
+        self,
+        known: Mapping[str, KnownWatermarks],
+        span: tuple[int | None, int],
+        origin: int,
+        before: CommittedBatch,
+        number: int,
+    ) -> tuple[int, int | None]:
+        """Evaluate the micro-batch and write its changes: how many, and when the next one is due."""
+        gateway = Gateway(self._spark, self._query.gateway.parameters)
+        with gateway.translated():
+            found = self._query.evaluate(gateway, known, span, origin, self._envelope)
+            if isinstance(self._sink, IntoStream):
+                marks = {name: one.marks for name, one in known.items()}
+                return self._insert(found.changes, marks, span[1], before), found.due
+            return self._sink.write(found.changes, number) or 0, found.due
 
     # -- rows that are late for a group ----------------------------------------------------------------
 
@@ -191,20 +490,67 @@ class EmittedSteps(InMemorySteps):
             for name, rows in apart.waiting.items()
         }
 
-    @staticmethod
-    def _entering(rows: Mapping[str, DataFrame], since: int | None, until: int | None) -> int:
-        """How many rows come after a processing time, by another one."""
-        if until is None:
-            return 0
-        arrived = reduce(DataFrame.unionAll, (frame.select(ARRIVED) for frame in rows.values()))
-        return arrived.where(F.col(ARRIVED).between(-1 if since is None else since + 1, until)).count()
+    # -- times -----------------------------------------------------------------------------------------
 
-    # -- what a micro-batch leaves -----------------------------------------------------------------------
+    def _punctuations_since(
+        self, before: CommittedBatch, came: Mapping[str, Arrivals | ArrivalsInMemory]
+    ) -> dict[str, LoggedPunctuation]:
+        """The punctuations of the streams, with their processing times; none if nothing reads them."""
+        if not self._query.reads_punctuations:
+            return {}
+        return {
+            name: [*before.punctuations.get(name, []), *found.punctuations] for name, found in came.items()
+        }
+
+    @property
+    def _sources_of_time(self) -> list[int]:
+        """The numbers of what comes with Spark's time: streaming DataFrames, and ticks."""
+        return [*(place for place, _, stream in self.streams() if not stream.is_log), TICKS]
+
+    def _now(self, last: int | None, before: CommittedBatch) -> int:
+        """The processing time of what comes from streaming DataFrames: later than that of the last
+        micro-batch.
+
+        `last` is the greatest that such entries come with; None where there are none.
+        """
+        earlier = before.counts.get("now", 0)
+        return earlier if last is None else max(last, earlier + 1)
+
+    def _until(self, positions: Mapping[str, Position], now: int) -> int | None:
+        """Up to which processing time all streams are known."""
+        reached = [positions[name].ptime if stream.is_log else now for _, name, stream in self.streams()]
+        return min(reached) or None
+
+    def _origin(self, firsts: Sequence[int], before: CommittedBatch) -> int | None:
+        """The first processing time of the logs; None before the first entry."""
+        return min([*firsts, *([] if before.origin is None else [before.origin])], default=None)
+
+    def _back_to(self, oldest: int | None, frontier: int) -> int:
+        """The processing time from which on the changes of watermarks are needed."""
+        since = frontier - self._query.delay
+        return since + 1 if oldest is None else min(oldest, since + 1)
+
+    def _wanted(
+        self, positions: Mapping[str, Position], frontier: int | None, now: int, due: int | None
+    ) -> int | None:
+        """When there is to be a tick: where something is due, streams wait for each other, or fall idle."""
+        wanted = [] if due is None else [due]
+        for _, name, stream in self.streams():
+            reached = positions[name].ptime if stream.is_log else now
+            if reached > (frontier or 0):
+                wanted.append(reached + _GRACE)
+            idle = stream.live.idle if stream.live is not None else None
+            if idle is not None:
+                producers = positions[name].watermark.producers.values()
+                wanted += [known.heard + idle for known in producers if known.is_open]
+        return min(wanted, default=None)
+
+    # -- what a micro-batch leaves ---------------------------------------------------------------------
 
     def _after(
         self,
         before: CommittedBatch,
-        done: Done,
+        done: _Done,
         positions: Mapping[str, Position],
         marks: Mapping[str, Marks],
         punctuations: Mapping[str, LoggedPunctuation],
@@ -246,86 +592,6 @@ class EmittedSteps(InMemorySteps):
             done.number, positions, frontier, origin, {}, counts, moves=marks, punctuations=punctuations
         )
 
-    def _punctuations_since(
-        self, before: CommittedBatch, came: Mapping[str, Arrivals | ArrivalsInMemory]
-    ) -> dict[str, LoggedPunctuation]:
-        """The punctuations of the streams, with their processing times; none if nothing reads them."""
-        if not self._query.reads_punctuations:
-            return {}
-        return {
-            name: [*before.punctuations.get(name, []), *found.punctuations] for name, found in came.items()
-        }
-
-    @property
-    def _sources_of_time(self) -> list[int]:
-        """The numbers of what comes with Spark's time: streaming DataFrames, and ticks."""
-        return [*(place for place, _, stream in self.streams() if not is_log(stream)), TICKS]
-
-    def _now(self, last: int | None, before: CommittedBatch) -> int:
-        """The processing time of what comes from streaming DataFrames: later than that of the last
-        micro-batch.
-
-        `last` is the greatest that such entries come with; None where there are none.
-        """
-        earlier = before.counts.get("now", 0)
-        return earlier if last is None else max(last, earlier + 1)
-
-    def _rows_before(self, before: CommittedBatch, name: str) -> DataFrame | None:
-        """The rows of a stream that a micro-batch left behind."""
-        return self._checkpoint.rows(before, f"{ROWS}{name}")
-
-    def _judge(
-        self, batch: DataFrame, control: pa.Table, number: int, before: CommittedBatch, now: int
-    ) -> dict[str, Arrivals]:
-        """What came of each stream, judged."""
-        found = {}
-        for place, name, stream in self.streams():
-            assert stream.live is not None
-            names = [F.col(quoted(inside(place, name))).alias(name) for name in stream.live.frame.columns]
-            rows = batch.where(F.col(STREAM) == place).select(*names, PLACE)
-            own = control.filter(pc.equal(control.column(STREAM), place))
-            if not is_log(stream):
-                when = pa.array([now] * own.num_rows, pa.int64())
-                own = own.set_column(own.column_names.index(PTIME), PTIME, when)
-            position = before.positions.get(name)
-            found[name] = arrivals(name, stream, rows, own, number, position, now, timed=True)
-        return found
-
-    def _until(self, positions: Mapping[str, Position], now: int) -> int | None:
-        """Up to which processing time all streams are known."""
-        reached = [positions[name].ptime if is_log(stream) else now for _, name, stream in self.streams()]
-        return min(reached) or None
-
-    def _firsts(self, control: pa.Table, now: int) -> list[int]:
-        """The first processing time of each stream of which there are entries."""
-        firsts = []
-        for place, _, stream in self.streams():
-            own = control.filter(pc.equal(control.column(STREAM), place))
-            if own.num_rows:
-                firsts.append(pc.min(own.column(PTIME)).as_py() if is_log(stream) else now)
-        return firsts
-
-    def _origin(self, firsts: Sequence[int], before: CommittedBatch) -> int | None:
-        """The first processing time of the logs; None before the first entry."""
-        return min([*firsts, *([] if before.origin is None else [before.origin])], default=None)
-
-    def _emit_changes(
-        self,
-        known: Mapping[str, KnownWatermarks],
-        span: tuple[int | None, int],
-        origin: int,
-        before: CommittedBatch,
-        number: int,
-    ) -> tuple[int, int | None]:
-        """Evaluate the micro-batch and write its changes: how many, and when the next one is due."""
-        gateway = Gateway(self._spark, self._query.gateway.parameters)
-        with gateway.translated():
-            found = self._query.evaluate(gateway, known, span, origin, self._envelope)
-            if isinstance(self._sink, IntoStream):
-                marks = {name: one.marks for name, one in known.items()}
-                return self._insert(found.changes, marks, span[1], before), found.due
-            return self._sink.write(found.changes, number) or 0, found.due
-
     def _insert(
         self, changes: DataFrame | None, marks: Mapping[str, Marks], until: int, before: CommittedBatch
     ) -> int:
@@ -339,63 +605,6 @@ class EmittedSteps(InMemorySteps):
             rows = self._query.as_stream(changes)
             return self._sink.insert(rows, bound, before.counts.get("rows_given", 0))
 
-    # -- what is retained ------------------------------------------------------------------------------
-
-    def _needed(
-        self,
-        rows: Mapping[str, DataFrame],
-        marks: Mapping[str, Marks],
-        punctuations: Mapping[str, LoggedPunctuation],
-        frontier: int | None,
-    ) -> tuple[dict[str, RetainedRows], int | None, int]:
-        """The rows that are needed after a micro-batch; when the oldest came, and how many wait for a later
-        one.
-        """
-        keep: dict[str, RetainedRows] = {}
-        oldest: list[int] = []
-        buffered = 0
-        known = {
-            name: KnownWatermarks(frame, marks[name], tuple(punctuations.get(name, ())))
-            for name, frame in rows.items()
-        }
-        gateway = Gateway(self._spark, self._query.gateway.parameters)
-        for name, frame in rows.items():
-            left = frame if frontier is None else needed(self._query, gateway, name, known, frontier)
-            table = few(left)
-            if table is not None:
-                frame = frame_of_few(self._spark, table, left.schema)
-                keep[f"{ROWS}{name}"] = RetainedRows.of(frame, are_few=True)
-                came = table.column(ARRIVED)
-                first = pc.min(came).as_py()
-                waiting = pc.sum(pc.greater(came, frontier or 0)).as_py() or 0
-            else:
-                keep[f"{ROWS}{name}"] = RetainedRows.of(left, are_few=False)
-                is_buffered = F.sum((F.col(ARRIVED) > (frontier or 0)).cast("int"))
-                first, waiting = left.agg(F.min(ARRIVED), is_buffered).collect()[0]
-            buffered += waiting
-            oldest += [] if first is None else [first]
-        return keep, min(oldest, default=None), buffered
-
-    def _back_to(self, oldest: int | None, frontier: int) -> int:
-        """The processing time from which on the changes of watermarks are needed."""
-        since = frontier - (self._query.query.how.delay or 0)
-        return since + 1 if oldest is None else min(oldest, since + 1)
-
-    def _wanted(
-        self, positions: Mapping[str, Position], frontier: int | None, now: int, due: int | None
-    ) -> int | None:
-        """When there is to be a tick: where something is due, streams wait for each other, or fall idle."""
-        wanted = [] if due is None else [due]
-        for _, name, stream in self.streams():
-            reached = positions[name].ptime if is_log(stream) else now
-            if reached > (frontier or 0):
-                wanted.append(reached + _GRACE)
-            idle = stream.live.idle if stream.live is not None else None
-            if idle is not None:
-                producers = positions[name].watermark.producers.values()
-                wanted += [known.heard + idle for known in producers if known.is_open]
-        return min(wanted, default=None)
-
     def state(self) -> QueryState:
         """What is retained after the last micro-batch, and why."""
         committed = self._checkpoint.last()
@@ -404,16 +613,20 @@ class EmittedSteps(InMemorySteps):
             self._plan, committed, retained, self._query.keeps, self._operators_of(committed)
         )
 
-    def _operators_of(self, committed: CommittedBatch) -> Counted | None:  # noqa: ARG002 - of those in memory
+    def _operators_of(self, committed: CommittedBatch) -> Counted | None:
         """The state of operators in place of rows."""
-        return None
+        carried = Carried.of(committed)
+        return None if carried is None else Counted(carried.rows, carried.size(self._checkpoint, committed))
 
     def _retained_of(self, committed: CommittedBatch, name: str) -> Counted:
         """What is retained of a stream after a micro-batch."""
-        if f"{ROWS}{name}" not in committed.rows:
+        own, scale = f"{ROWS}{name}", self._plan.catalog.streams[name].scale
+        if own in committed.rows:
+            return retained_in(self._checkpoint.path(committed.number) / own, scale, [ROWTIME])
+        if own not in committed.chunks:
             return Counted()
-        path = self._checkpoint.path(committed.number) / f"{ROWS}{name}"
-        return retained_in(path, self._plan.catalog.streams[name].scale, [ROWTIME])
+        rows = self._rows.after(committed, name).retained.rows
+        return Counted.of(rows.column(ROWTIME), self._checkpoint.chunk_bytes(committed, own))
 
     def _report(self, committed: CommittedBatch, came: int, emitted: int) -> None:
         count = partial(self._checkpoint.count, committed)
@@ -423,30 +636,10 @@ class EmittedSteps(InMemorySteps):
             "given": emitted,
             "frontier": committed.frontier,
             **{name: count for name, count in committed.counts.items() if name.startswith("rows_")},
-            "rows_in_windows": sum(count(name) for name in committed.rows if name.startswith(ROWS)),
+            "rows_in_windows": sum(count(name) for name in committed.rows if name.startswith(ROWS))
+            + sum(sum(chunks.values()) for chunks in committed.chunks.values()),
             "state_bytes": self._checkpoint.size(committed),
         }
-
-
-def _last(control: pa.Table, places: Sequence[int]) -> int | None:
-    """The greatest processing time of entries of these numbers."""
-    number = control.column(STREAM)
-    times = control.filter(pc.is_in(number, pa.array(places, number.type)))
-    last: int | None = pc.max(times.column(PTIME)).as_py() or 0 if times.num_rows else None
-    return last
-
-
-def is_log(stream: Stream) -> bool:
-    """Whether a live stream is a named one, whose entries say when they came."""
-    return stream.live is not None and bool(stream.live.identity)
-
-
-def _known_by(rows: DataFrame, marks: Marks, punctuations: LoggedPunctuation, until: int) -> KnownWatermarks:
-    """What was known of a stream by a processing time."""
-    moved = [(at, mark) for at, mark in marks if at <= until]
-    return KnownWatermarks(
-        rows.where(F.col(ARRIVED) <= until), moved, tuple(one for one in punctuations if one[0] <= until)
-    )
 
 
 def _times(logged: Mapping[str, Sequence[tuple[int, object]]]) -> list[int]:

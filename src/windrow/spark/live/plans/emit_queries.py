@@ -177,6 +177,11 @@ class EmittedPlan(LivePlan):
         return self.keeps if why is None else f"all rows, because {why}"
 
     @property
+    def delay(self) -> int:
+        """For how long changes wait, in ticks of processing time."""
+        return self.query.how.delay or 0
+
+    @property
     def needs_all(self) -> bool:
         """Whether all rows would be needed for ever, were it not for the state of operators."""
         timed = self.query.timed
@@ -483,7 +488,7 @@ class EmittedPlan(LivePlan):
             if arrival is not None
         ]
         # by then the last changes have been emitted
-        mark = value_at(least_watermark(known), until - (self.query.how.delay or 0))
+        mark = value_at(least_watermark(known), until - self.delay)
         late = 0 if self.appends else (self.query.how.lateness or {}).get(name, 0)
         return None if mark is None else mark - late
 
