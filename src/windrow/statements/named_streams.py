@@ -65,8 +65,7 @@ def create_named(gateway: Gateway, catalog: Catalog, tokens: TokenList, create: 
     columns, rowtime, folder = declared.columns, declared.rowtime, _folder(gateway, tokens, create)
     if gateway.plan_only:
         return f"stream {create.name}({', '.join(columns.names)}) in {folder}"
-    if not create.replace:
-        refuse_taken(gateway, catalog, create.name)
+    refuse_taken(gateway, catalog, tokens, create)
     place = tokens.span(create.location, create.location + 1) if create.location is not None else None
     try:
         if create.keep and (folder / "stream.json").exists():
