@@ -136,7 +136,7 @@ def run_continuous(context: StatementContext) -> Relation | None:
         return _drop(gateway, catalog, dropped)
     punctuated = punctuate(gateway, catalog, tokens, start, stop)
     if punctuated is not None:
-        return as_plan(gateway, punctuated) if gateway.plan_only else no_rows(gateway)
+        return punctuated
     refuse_changed_rows(catalog, tokens, start)
     inserted = insert(gateway, catalog, tokens, (start, stop), run_query)
     if inserted is not None:
