@@ -377,7 +377,7 @@ REFUSED = [
     (
         "UNSUPPORTED_STATEMENT",
         "CREATE TABLE x AS SELECT * FROM s {windows:ORDER BY ts}",
-        "SELECT * FROM s {windows:ORDER BY ts}",
+        "SELECT * FROM s WINDOW BY w AS (TYPE SLIDING ORDER BY ts START AS t END AS e )",
     ),
     (
         "UNKNOWN_ROWTIME",
