@@ -529,7 +529,9 @@ def insert(
         counts["quarantined"] = receipt.quarantined
     columns_of_counts = ", ".join(f"{name} BIGINT" for name in counts)
     frame = gateway.spark.createDataFrame([tuple(counts.values())], columns_of_counts)
-    return Relation(frame, "done when it was given", gateway)
+    inserted = Relation(frame, "done when it was given", gateway)
+    inserted.written_from = query
+    return inserted
 
 
 def _inserted(

@@ -45,8 +45,8 @@ def with_result(
     tokens: TokenList,
     statement: Range,
     run_query: Callable[[str], Relation],
-) -> Iterator[str | Relation | None]:
-    """The statement over the result of its query.
+) -> Iterator[tuple[str, Relation] | Relation | None]:
+    """The statement over the result of its query, and the query.
 
     For a live query, a relation that says what was started; where nothing is to be done, the plan of the
     query. None for other statements: into streams, and of what Spark runs alone.
@@ -88,7 +88,7 @@ def with_result(
     )
     frame = _in_table(gateway, tokens, command, relation)
     with gateway.views({_KEY: frame}) as names, gateway.instead(text, names) as read:
-        yield read
+        yield read, relation
 
 
 def _started(gateway: Gateway, tokens: TokenList, command: Command, relation: LiveRelation) -> Relation:
