@@ -74,6 +74,8 @@ class Relation(_Frame):
         relation, or its changes; a stream. None for results of Spark alone.
     named
         Of a table or stream with a name: a function that runs statements which use the name, and the name.
+    written_from
+        Of a statement that writes what a query returns: the query.
     """
 
     _live: LivePlan | None = None
@@ -81,6 +83,7 @@ class Relation(_Frame):
     _started: LiveQuery | None = None
     made_of: tuple[Bound, ...] | TimeVarying | Changes | Stream | None = None
     named: tuple[Callable[[str], Relation], str] | None = None
+    written_from: Relation | None = None
 
     def __init__(
         self,

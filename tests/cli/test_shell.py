@@ -156,6 +156,18 @@ def test_late_rows_of_a_named_stream_are_counted_and_shown(shell, capsys):
     assert shown.err == ""
 
 
+def test_rows_that_are_late_for_a_group_are_told_beside_their_query(shell, capsys, tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("n,ts,upto\n1,10,\n2,,20\n3,15,\n")
+    made = f"CREATE STREAM s (ROWTIME ts INT UNIT SECONDS, PTIME n INT, WATERMARK upto INT) FROM '{path}'"
+    counts = "SELECT wend, COUNT(*) AS c FROM TUMBLE(TABLE s, DESCRIPTOR(ts), 10) GROUP BY wend"
+    shell.run_lines(f"{made};\n{counts} EMIT AFTER WATERMARK;\n")
+    assert capsys.readouterr().err.splitlines() == [
+        "1 late row of s, whose groups were complete; relation.late in Python gives all",
+        '  {"ts":15,"n":3}, rowtime 15, bound 20',
+    ]
+
+
 def test_changes_come_in_the_order_of_their_instants_in_the_form_that_is_asked_for(shell, bids, capsys):
     shell.run_lines(
         ".mode changelog diff\n.watch SELECT item FROM bids [RANGE 1 MILLISECOND]\n"

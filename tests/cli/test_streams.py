@@ -111,6 +111,15 @@ def test_rows_that_are_late_for_a_group_are_shown_beside_their_query(invoke, tmp
     for emission in ("", " EMIT STREAM AFTER WATERMARK", " EMIT STREAM AS op"):
         done = invoke("run", "-c", f"{made}; {counts}{emission}; SELECT ts FROM s EMIT STREAM", "-f", "csv")
         assert done.stderr.splitlines() == late, emission
+    writes = (
+        f"CREATE TABLE counted LOCATION '{tmp_path / 'counted'}' AS {counts} EMIT AFTER WATERMARK",
+        f"INSERT INTO counted {counts} EMIT AFTER WATERMARK",
+        f"CREATE STREAM k (ROWTIME wend INT UNIT SECONDS, c BIGINT) LOCATION '{tmp_path / 'k'}';"
+        f" INSERT INTO k {counts} EMIT AFTER WATERMARK",
+        "DROP TABLE counted; DROP STREAM k",
+    )
+    done = invoke("run", "-c", f"{made}; {'; '.join(writes)}", "-f", "csv")
+    assert done.stderr.splitlines() == late * 3
 
 
 def test_late_rows_of_a_named_stream_and_quarantined_ones_are_shown(invoke, tmp_path):

@@ -112,7 +112,8 @@ def test_a_named_stream_is_read_alike_as_recorded_and_live(session, tmp_path):
 
     assert insert(NOW, 1) == [(1, 0, 0, 0)]
     assert insert(FAR, 2) == [(0, 0, 0, 1)]
-    session.sql(f"PUNCTUATE s BOUND {shown(FAR)}")
+    assert session.sql(f"PUNCTUATE s BOUND {shown(FAR)}").collect() == [(1,)]
+    assert session.sql("PUNCTUATE s WHERE n = 9").collect() == [(0,)]
     assert insert(moment(5), 3) == [(1, 0, 0, 0)]
     relation = session.sql("SELECT STREAM n FROM s")
     assert sorted(row.n for row in relation.df.collect()) == [1, 3]

@@ -185,7 +185,7 @@ def test_rows_of_one_insert_come_in_the_order_of_their_rowtimes(spark, orders):
         ("UNSUPPORTED_PATTERN", "PUNCTUATE orders WHERE ticker LIKE 'x%'", "ticker LIKE 'x%'"),
         ("UNSUPPORTED_STREAM", "PUNCTUATE recorded BOUND 1", "recorded"),
         ("UNSUPPORTED_STREAM", "INSERT INTO recorded VALUES (1)", "recorded"),
-        ("STREAM_ALREADY_EXISTS", "CREATE STREAM orders (ROWTIME ts BIGINT)", None),
+        ("STREAM_ALREADY_EXISTS", "CREATE STREAM orders (ROWTIME ts BIGINT)", "orders"),
         ("STREAM_ALREADY_EXISTS", "CREATE STREAM o (ROWTIME ts BIGINT) LOCATION '{folder}'", "'{folder}'"),
         (
             "STREAM_DIFFERS",

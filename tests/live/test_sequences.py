@@ -374,7 +374,11 @@ REFUSED = [
         "JOIN",
     ),
     ("SYSTEM_CLOCK", "SELECT * FROM s WHERE ts < now() {windows:ORDER BY ts}", "now()"),
-    ("UNSUPPORTED_STATEMENT", "CREATE TABLE x AS SELECT * FROM s {windows:ORDER BY ts}", "TABLE"),
+    (
+        "UNSUPPORTED_STATEMENT",
+        "CREATE TABLE x AS SELECT * FROM s {windows:ORDER BY ts}",
+        "SELECT * FROM s WINDOW BY w AS (TYPE SLIDING ORDER BY ts START AS t END AS e )",
+    ),
     (
         "UNKNOWN_ROWTIME",
         "CREATE TEMPORARY VIEW x AS SELECT e.ts FROM s {windows:ORDER BY ts}",

@@ -94,6 +94,21 @@ def test_a_relation_of_another_clock_is_told_apart(session):
         relation.changelog("one-sql", key="k")
 
 
+def test_changes_of_groups_without_an_order_are_not_numbered(session):
+    query = "SELECT n FROM (SELECT map(k, v) AS m, COUNT(*) AS n FROM s GROUP BY map(k, v)) EMIT STREAM"
+    for refused in (
+        lambda: session.check(query),
+        lambda: session.sql(query),
+        lambda: session.sql(f"{query} AS delta").changelog("one-sql"),
+    ):
+        with pytest.raises(WindrowError) as caught:
+            refused()
+        assert caught.value.condition == "UNORDERABLE_TYPE"
+        assert [context.fragment() for context in caught.value.getQueryContext()] == ["map(k, v)"]
+    kinds = Counter(row["_op"] for row in session.sql(f"{query} AS op").collect())
+    assert kinds["+I"] - kinds["-D"] == session.sql("SELECT DISTINCT k, v FROM s").count()
+
+
 def test_a_view_that_is_dropped_or_replaced_is_forgotten(session):
     query = "SELECT * FROM best EMIT STREAM"
     assert session.sql(query).df.columns[:3] == ["wend", "k", "m"]

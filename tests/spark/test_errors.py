@@ -57,6 +57,12 @@ def marked(error: WindrowError) -> str | None:
     return contexts[0].fragment() if contexts else None
 
 
+def test_an_aggregate_that_spark_evaluates_is_marked_as_a_whole(session):
+    for call in ("SUM(w.station)", "ARRAY_SUM(w.station)", "ARRAY_AVG (w.station)"):
+        error = failing(session, query(select=f"s.day, {call} AS x"))
+        assert (error.condition, marked(error)) == ("CAST_INVALID_INPUT", call)
+
+
 # -- names ------------------------------------------------------------------------------------------
 
 OF_FROM = "is a name of FROM, which ends at WINDOW BY"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 import windrow
-from windrow.errors import AnalysisError, NotSupportedError, WindrowError
+from windrow.errors import AnalysisError, NotSupportedError, ParseError, WindrowError
 
 CLAUSE = (
     "WINDOW BY w AS (TYPE SLIDING PARTITION BY k ORDER BY i START AS s AT sp END AS e AT ep WHEN ep - sp = 1)"
@@ -97,6 +97,23 @@ def test_views_of_views_and_other_statements_read_it(session):
     session.spark.catalog.dropTempView("of_this_session")
     assert rows(session, "WITH high AS (SELECT 1 AS one) SELECT * FROM high") == [(1,)]
     assert "sliding" in session.sql("EXPLAIN SELECT * FROM high").collect()[0][0].lower()
+
+
+def test_a_query_of_table_alone_stands_wherever_a_query_does(session):
+    session.sql(f"CREATE VIEW averages AS SELECT AVG(w.v) AS a FROM rows_of_views {CLAUSE}")
+    session.sql("CREATE VIEW highest AS SELECT MAX(a) AS a FROM averages")
+    assert rows(session, "SELECT (TABLE highest) + 1 AS a") == [(16.0,)]
+    assert rows(session, "SELECT 8.0D IN (TABLE averages) AS has, EXISTS (TABLE averages) AS any") == [
+        (True, True)
+    ]
+    assert rows(session, "SELECT t.a FROM VALUES (1) AS v (x), LATERAL (TABLE highest) AS t") == [(15.0,)]
+    for sql, at in (
+        ("SELECT 1 + TABLE (averages) AS x", "TABLE (averages)"),
+        ("SELECT abs(TABLE averages) AS x", "TABLE averages"),
+    ):
+        with pytest.raises(ParseError, match="PARSE_SYNTAX_ERROR") as caught:
+            session.sql(sql)
+        assert sql[caught.value.span.start : caught.value.span.stop] == at
 
 
 def test_it_is_replaced_kept_altered_and_dropped(session):

@@ -201,6 +201,15 @@ def test_a_view_of_one_is_read_by_its_name(ticks):
     assert rows(ticks.table("last_ticks")) == rows(ticks.sql("TABLE last_ticks")) == [(4,), (5,)]
 
 
+def test_a_named_query_is_read_by_table(ticks):
+    last = "WITH last AS (SELECT v FROM ticks [RANGE 2])"
+    assert rows(ticks.sql(f"{last} SELECT * FROM (TABLE last)")) == [(4,), (5,)]
+    assert rows(ticks.sql(f"{last} TABLE last UNION ALL (TABLE last)")) == [(4,), (4,), (5,), (5,)]
+    assert rows(ticks.sql(f"{last} SELECT 4 IN (TABLE last) AS has, EXISTS (TABLE last) AS any")) == [
+        (True, True)
+    ]
+
+
 @pytest.mark.parametrize("instant", ["noon", 1.5, None, True, datetime.date(2024, 1, 1)])
 def test_instants_that_are_none(ticks, instant):
     with pytest.raises(WindrowError, match="BIGINT of seconds"):

@@ -294,7 +294,9 @@ def _call(
     function = _ARRAY.get(written, written)
     close = tokens.partner[start + 1]
     span = tokens.span(start, stop)
-    text = SqlText.of(Piece(function, tokens.sql, tokens[start].start), piece((start + 1, stop)))
+    # an error of the call is at the whole of it
+    word = Piece(function, tokens.sql, span.start, span.stop - span.start)
+    text = SqlText.of(word, piece((start + 1, stop)))
     unknown = AggregateCall(name, None, None, False, (), text, span)
     arguments = tokens.split(start + 2, close)
     distinct = tokens.word(start + 2) == "DISTINCT"

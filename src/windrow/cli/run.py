@@ -37,8 +37,10 @@ __all__ = [
     "View",
     "at_its_place",
     "draw_picture",
+    "late_for_groups",
     "print_rows",
     "run_script",
+    "tell",
     "write_rows",
 ]
 
@@ -123,8 +125,6 @@ def run_script(
     with Progress() as progress:
         progress.begin("starting Spark")
         session = open_session(options, factory)
-        from windrow.relation_kinds import TimeVaryingRelation
-
         opened(session)
         params = values(session.spark, options.params)
         for statement in statements:
@@ -139,13 +139,22 @@ def run_script(
                 if statement is last and output.picture is not None:
                     progress.begin("drawing", session.spark)
                     draw_picture(relation, output.picture)
-                for_groups = result.late_for_groups() if isinstance(result, TimeVaryingRelation) else ()
+                for_groups = late_for_groups(result)
             progress.pause()
-            _tell(for_groups)
-        _tell(session.set_aside())
+            tell(for_groups)
+        tell(session.set_aside())
 
 
-def _tell(found: Sequence[SetAside]) -> None:
+def late_for_groups(relation: Relation) -> Sequence[SetAside]:
+    """The rows that are late for the groups of a query with EMIT, or of one that a statement writes."""
+    from windrow.relation_kinds import TimeVaryingRelation
+
+    query = relation.written_from or relation
+    return query.late_for_groups() if isinstance(query, TimeVaryingRelation) else ()
+
+
+def tell(found: Sequence[SetAside]) -> None:
+    """Say on stderr which rows are set aside."""
     for one in found:
         for line in lines_of(one):
             errors_console().print(line, style="dim", markup=False)

@@ -301,8 +301,13 @@ def _written(
     def run_query(query: str) -> Relation:
         return _run(gateway, query, positional, execution, catalog)
 
-    with with_result(gateway, catalog, tokens, _only_statement(tokens), run_query) as read:
-        return _run(gateway, read, [], execution, catalog) if isinstance(read, str) else read
+    with with_result(gateway, catalog, tokens, _only_statement(tokens), run_query) as found:
+        if not isinstance(found, tuple):
+            return found
+        read, query = found
+        written = _run(gateway, read, [], execution, catalog)
+        written.written_from = query
+        return written
 
 
 def _rowtimes(catalog: Catalog | None) -> dict[str, str]:

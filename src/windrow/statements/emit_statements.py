@@ -310,7 +310,10 @@ def _query(
     place = (tokens.sql, span)
     scale = common_ptime([stream.timed for stream in used.values() if stream.timed], place)
     how = _how(gateway, tokens, emission, scale, used)
-    return Emitted(gateway, used, execution, timed, reading, how, place, emitted_by_definition)
+    query = Emitted(gateway, used, execution, timed, reading, how, place, emitted_by_definition)
+    if emission.stream and emission.envelope == "one-sql":
+        query.refuse_unordered_groups()
+    return query
 
 
 def _timed(

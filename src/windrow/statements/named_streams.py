@@ -22,7 +22,7 @@ from windrow.errors import (
 from windrow.punctuations import Pattern, Values
 from windrow.punctuations.lines import Place, line_of
 from windrow.punctuations.schemes import EndOfEntity, GrowingKey, Scheme, UniqueKey
-from windrow.relation import Relation, as_plan
+from windrow.relation import Relation, as_plan, no_rows
 from windrow.relation_kinds import LiveRelation, StreamRelation
 from windrow.spark.analysis.evaluated_lengths import nanoseconds_of
 from windrow.spark.arrow import arrow_type
@@ -38,6 +38,7 @@ from windrow.statements.naming import refuse_taken, remember_named
 from windrow.streams import NamedStream, Ordering, Receipt
 from windrow.streams.admission.rowtime import Rowtime
 from windrow.streams.definition import Definition, region_texts
+from windrow.streams.producer import Written
 from windrow.syntax.cql_clauses import named_columns
 from windrow.syntax.lengths import TIME_UNITS
 from windrow.syntax.mistakes import unsupported_statement
@@ -65,8 +66,7 @@ def create_named(gateway: Gateway, catalog: Catalog, tokens: TokenList, create: 
     columns, rowtime, folder = declared.columns, declared.rowtime, _folder(gateway, tokens, create)
     if gateway.plan_only:
         return f"stream {create.name}({', '.join(columns.names)}) in {folder}"
-    if not create.replace:
-        refuse_taken(gateway, catalog, create.name)
+    refuse_taken(gateway, catalog, tokens, create)
     place = tokens.span(create.location, create.location + 1) if create.location is not None else None
     try:
         if create.keep and (folder / "stream.json").exists():
@@ -314,7 +314,9 @@ def _shown(ordering: Ordering) -> str:
 # -- PUNCTUATE -------------------------------------------------------------------------------------
 
 
-def punctuate(gateway: Gateway, catalog: Catalog, tokens: TokenList, start: int, stop: int) -> str | None:
+def punctuate(
+    gateway: Gateway, catalog: Catalog, tokens: TokenList, start: int, stop: int
+) -> Relation | None:
     """Promise a bound or a pattern of the session's producer; what was done, None for other statements.
 
     Raises
@@ -329,28 +331,36 @@ def punctuate(gateway: Gateway, catalog: Catalog, tokens: TokenList, start: int,
     named = catalog.named.get(said.name.lower())
     if named is None:
         raise _no_named_stream(catalog, tokens, said.name, said.target)
+    counts = named.stream.definition.ordering.future is not None
     if said.bound is None:
         columns = named.stream.definition.columns
         pattern = _StreamRows(gateway, tokens, named.name, columns).pattern(said.conditions)
-        if not gateway.plan_only:
-            named.producer().promise(pattern)
-        return f"a punctuation of stream {named.name}: {pattern}"
+        if gateway.plan_only:
+            return as_plan(gateway, f"a punctuation of stream {named.name}: {pattern}")
+        written = named.producer().promise(pattern)
+        return _said(gateway, written) if counts else no_rows(gateway)
     scale = named.scale
     value = gateway.sql(
         SqlText.of("SELECT CAST(", piece_of(tokens, *said.bound), f" AS {scale.kind}) AS bound")
     )
     ticks = value.selectExpr(f"{scale.of_column('bound', scale.kind, scale.unit)} AS ticks")
     if gateway.plan_only:
-        return f"a bound of stream {named.name}"
+        return as_plan(gateway, f"a bound of stream {named.name}")
     with gateway.translated():
         (row,) = ticks.collect()
     try:
-        named.producer().bound(row["ticks"], strict=said.is_strict)
+        written = named.producer().promise_bound(row["ticks"], strict=said.is_strict)
     except WindrowError as error:
         if error.condition == "INVALID_INSTANT":
             error.sql, error.span = tokens.sql, tokens.span(*said.bound)
         raise
-    return f"a bound of stream {named.name}"
+    return _said(gateway, written) if counts else no_rows(gateway)
+
+
+def _said(gateway: Gateway, written: Written) -> Relation:
+    """How many bounds or punctuations of a statement are quarantined, which only FUTURE does."""
+    frame = gateway.spark.createDataFrame([(int(written.is_quarantined),)], "quarantined BIGINT")
+    return Relation(frame, "done when it was given", gateway)
 
 
 @dataclass(frozen=True)
@@ -519,7 +529,9 @@ def insert(
         counts["quarantined"] = receipt.quarantined
     columns_of_counts = ", ".join(f"{name} BIGINT" for name in counts)
     frame = gateway.spark.createDataFrame([tuple(counts.values())], columns_of_counts)
-    return Relation(frame, "done when it was given", gateway)
+    inserted = Relation(frame, "done when it was given", gateway)
+    inserted.written_from = query
+    return inserted
 
 
 def _inserted(

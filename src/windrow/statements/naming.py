@@ -20,6 +20,7 @@ from windrow.spark.relations.time_varying_relation import TimeVarying
 from windrow.statements.clause_relations import relation_of_clause
 from windrow.streams import NamedStream
 from windrow.syntax.sqltext import quoted
+from windrow.syntax.streams.create_stream import CreateStream
 from windrow.syntax.streams.create_view import View
 from windrow.syntax.tokens import TokenList
 
@@ -39,35 +40,30 @@ _HIDDEN = "__windrow"
 """How the names begin that a session makes up."""
 
 
-def remember_stream(
-    gateway: Gateway, catalog: Catalog, name: str, stream: Stream, *, replace: bool = True
-) -> None:
-    """Give a stream a name; under it Spark knows the recorded rows as a table.
-
-    Raises
-    ------
-    AnalysisError
-        ``STREAM_ALREADY_EXISTS``.
-    """
-    if not replace:
-        refuse_taken(gateway, catalog, name)
+def remember_stream(gateway: Gateway, catalog: Catalog, name: str, stream: Stream) -> None:
+    """Give a stream a name; under it Spark knows the recorded rows as a table."""
     forget(gateway, catalog, name)
     _show(gateway, catalog, dataclasses.replace(stream, name=name))
 
 
-def refuse_taken(gateway: Gateway, catalog: Catalog, name: str) -> None:
-    """Refuse a name that stands for something.
+def refuse_taken(gateway: Gateway, catalog: Catalog, tokens: TokenList, create: CreateStream) -> None:
+    """Refuse a name that stands for something, unless the statement replaces it.
 
     Raises
     ------
     AnalysisError
         ``STREAM_ALREADY_EXISTS``.
     """
+    name = create.name
+    if create.replace:
+        return
     if name.lower() in catalog.names or gateway.spark.catalog.tableExists(quoted(name)):
         raise AnalysisError(
             f"{name} already exists",
             condition="STREAM_ALREADY_EXISTS",
             sqlstate="42723",
+            sql=tokens.sql,
+            span=tokens[create.target].span,
             hint="choose another name, or CREATE OR REPLACE STREAM",
         )
 

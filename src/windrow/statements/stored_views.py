@@ -27,6 +27,7 @@ from windrow.syntax.mistakes import unsupported_statement
 from windrow.syntax.nodes import Range
 from windrow.syntax.patterns.match_recognize import parameter_marks
 from windrow.syntax.sqltext import Piece, SqlText, quoted
+from windrow.syntax.streams.table_functions import is_table_argument, refuse_table_in_brackets
 from windrow.syntax.tokens import TokenKind, TokenList, tokenize
 
 __all__ = ["create_stored_view", "with_stored_views"]
@@ -57,22 +58,39 @@ _MOST = 100
 
 @dataclass(frozen=True)
 class _Name:
-    """The name of a relation in FROM, JOIN or TABLE: its parts, and the tokens that it stands on."""
+    """The name of a relation in FROM, JOIN or TABLE: its parts, and the tokens that it stands on.
+
+    Attributes
+    ----------
+    table
+        The token of TABLE before it; None in FROM and JOIN.
+    is_cte
+        Whether it is that of a named query.
+    """
 
     parts: tuple[str, ...]
     at: Range
+    table: int | None = None
+    is_cte: bool = False
+
+    def is_query(self, tokens: TokenList) -> bool:
+        """Whether it is ``TABLE v`` as a query: not an argument of a function."""
+        is_next = self.table is not None and self.table == self.at[0] - 1
+        return is_next and not is_table_argument(tokens, self.at[0] - 1)
 
 
 @contextmanager
 def with_stored_views(gateway: Gateway, catalog: Catalog | None, text: str) -> Iterator[str]:
     """The statement with the queries of permanent views of ours where their names stand.
 
-    ``TABLE v`` of what the session has is ``SELECT * FROM v``.
+    ``TABLE v`` of a named query and of what the session has is ``SELECT * FROM v``.
 
     Raises
     ------
     AnalysisError
         ``VIEW_EXCEED_MAX_NESTED_DEPTH``.
+    ParseError
+        ``PARSE_SYNTAX_ERROR`` for ``TABLE (v)`` that is no argument of a table function.
     """
     found = None
     if _MAY.search(text):
@@ -92,8 +110,8 @@ def _expanded(gateway: Gateway, tokens: TokenList, hidden: frozenset[str], depth
     done = 0
     for name in _names(tokens):
         first, last = name.at
-        if len(name.parts) == 1 and name.parts[0].lower() in hidden:
-            if _is_query(tokens, first - 1):  # which only Spark would read
+        if name.is_cte or (len(name.parts) == 1 and name.parts[0].lower() in hidden):
+            if name.is_query(tokens):  # which only Spark would read
                 word = tokens[first - 1]
                 piece = Piece("SELECT * FROM", tokens.sql, word.start, len(word.text))
                 parts += [verbatim(tokens, done, word.start), piece]
@@ -116,10 +134,12 @@ def _expanded(gateway: Gateway, tokens: TokenList, hidden: frozenset[str], depth
         query = query if nested is None else nested.render()
         alias = f" AS {quoted(name.parts[-1])}"
         body, start = f"({query})", tokens[first].start
-        if _is_query(tokens, first - 1):
+        if name.is_query(tokens):
             start = tokens[first - 1].start
             body = f"SELECT * FROM {body}{alias}"
-        elif "TABLE" in (tokens.word(first - 1), tokens.word(first - 2)):
+        elif name.table is not None:
+            if not is_table_argument(tokens, name.table):
+                refuse_table_in_brackets(tokens, name.table)
             body = f"SELECT * FROM {body}{alias}"
             body = body if tokens.is_symbol(first - 1, "(") else f"({body})"
         elif alias_after(tokens, last, len(tokens)) is None:
@@ -131,7 +151,7 @@ def _expanded(gateway: Gateway, tokens: TokenList, hidden: frozenset[str], depth
 
 
 def _names(tokens: TokenList, within: Range | None = None) -> Iterator[_Name]:
-    """The names of relations, but of named queries and functions."""
+    """The names of relations, but of functions."""
     start, stop = within or (0, len(tokens))
     for at in range(start, stop):
         if not tokens[at].is_name or tokens.is_symbol(at - 1, "."):
@@ -145,17 +165,10 @@ def _names(tokens: TokenList, within: Range | None = None) -> Iterator[_Name]:
         while tokens.is_symbol(last, ".") and last + 1 < stop and tokens[last + 1].is_name:
             parts.append(tokens[last + 1].name)
             last += 2
-        if tokens.is_symbol(last, "(") or (len(parts) == 1 and _is_named_query(tokens, at)):
+        if tokens.is_symbol(last, "("):
             continue
-        yield _Name(tuple(parts), (at, last))
-
-
-def _is_query(tokens: TokenList, at: int) -> bool:
-    """Whether ``TABLE v`` begins at a token as a query: not an argument of a function."""
-    around = tokens.parent[at]
-    named = around > 0 and tokens[around - 1].is_name
-    is_argument = named and tokens.word(around - 1) not in ("AS", "FROM", "JOIN", "IN", "EXISTS")
-    return tokens.word(at) == "TABLE" and not is_argument
+        is_cte = len(parts) == 1 and _is_named_query(tokens, at)
+        yield _Name(tuple(parts), (at, last), word if is_data else None, is_cte)
 
 
 def _is_named_query(tokens: TokenList, at: int) -> bool:
@@ -282,6 +295,8 @@ def _qualified(gateway: Gateway, catalog: Catalog, tokens: TokenList, body: Rang
             )
     for name in _names(tokens, body):
         first, last = name.at
+        if name.is_cte:
+            continue
         alone = name.parts[0] if len(name.parts) == 1 else ""
         if alone and (alone.lower() in catalog.names or _is_temporary(gateway, alone)):
             hint = "store it as a table or a permanent view first, or create a TEMPORARY VIEW"
@@ -297,6 +312,8 @@ def _refuse_recursion(gateway: Gateway, tokens: TokenList, view: _Name, query: s
     """Refuse a query that reads the view which it is to be, itself or by other views."""
     whole = [part.lower() for part in _whole(gateway, view.parts)]
     for name in _names(tokenize(query)):
+        if name.is_cte:
+            continue
         if [part.lower() for part in _whole(gateway, name.parts)] == whole:
             shown = ".".join(view.parts)
             raise AnalysisError(

@@ -45,6 +45,7 @@ from windrow.statements.naming import (
     forget,
     is_free,
     refresh,
+    refuse_taken,
     remember_stream,
     show_endless,
     streams_shown,
@@ -125,7 +126,8 @@ def run_continuous(context: StatementContext) -> Relation | None:
         stream = _created(gateway, tokens, create)
         if gateway.plan_only:
             return as_plan(gateway, f"stream {create.name}({', '.join(stream.columns)})")
-        remember_stream(gateway, catalog, create.name, stream, replace=create.replace)
+        refuse_taken(gateway, catalog, tokens, create)
+        remember_stream(gateway, catalog, create.name, stream)
         return no_rows(gateway)
     if tokens.word(start) == "SHOW" and tokens.word(start + 1) == "STREAMS" and stop == start + 2:
         return Relation(streams_shown(gateway, catalog), "the streams of the session", gateway)
@@ -134,7 +136,7 @@ def run_continuous(context: StatementContext) -> Relation | None:
         return _drop(gateway, catalog, dropped)
     punctuated = punctuate(gateway, catalog, tokens, start, stop)
     if punctuated is not None:
-        return as_plan(gateway, punctuated) if gateway.plan_only else no_rows(gateway)
+        return punctuated
     refuse_changed_rows(catalog, tokens, start)
     inserted = insert(gateway, catalog, tokens, (start, stop), run_query)
     if inserted is not None:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pyspark.sql import DataFrame
 
 from windrow.algebra.names import verbatim
+from windrow.errors import NotSupportedError
 from windrow.relation import Relation
 from windrow.relation_kinds import LiveRelation, StreamRelation, TimeVaryingRelation, VaryingRelation
 from windrow.spark.catalog import Catalog
@@ -44,8 +45,8 @@ def with_result(
     tokens: TokenList,
     statement: Range,
     run_query: Callable[[str], Relation],
-) -> Iterator[str | Relation | None]:
-    """The statement over the result of its query.
+) -> Iterator[tuple[str, Relation] | Relation | None]:
+    """The statement over the result of its query, and the query.
 
     For a live query, a relation that says what was started; where nothing is to be done, the plan of the
     query. None for other statements: into streams, and of what Spark runs alone.
@@ -87,7 +88,7 @@ def with_result(
     )
     frame = _in_table(gateway, tokens, command, relation)
     with gateway.views({_KEY: frame}) as names, gateway.instead(text, names) as read:
-        yield read
+        yield read, relation
 
 
 def _started(gateway: Gateway, tokens: TokenList, command: Command, relation: LiveRelation) -> Relation:
@@ -96,11 +97,15 @@ def _started(gateway: Gateway, tokens: TokenList, command: Command, relation: Li
     target = tokens.text(*command.table)
     emits = any(tokens.word(at + 1) == "STREAM" for at in clauses_in(tokens, *command.query))
     if command.kind != "INTO" or plan is None or (plan.is_relation and not emits):
-        first = command.table[0] - 1
-        hint = (
-            "INSERT INTO takes SELECT STREAM … and ISTREAM(…); relation.start(…) writes changes of a relation"
+        verb = "CREATE TABLE" if command.kind == "CREATE" else f"INSERT {command.kind}"
+        raise NotSupportedError(
+            f"{verb} {target} of a live relation is not supported",
+            condition="UNSUPPORTED_STATEMENT",
+            sql=tokens.sql,
+            span=tokens.span(*command.query),
+            hint="INSERT INTO takes SELECT STREAM … and ISTREAM(…);"
+            " relation.start(…) writes changes of a relation",
         )
-        raise unsupported_statement(tokens, first, f"{target} of a live relation", hint)
     return start_insert(gateway, tokens, relation, Table(target, command.columns), target.replace("`", ""))
 
 

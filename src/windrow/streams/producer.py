@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Literal, Self, TypeVar
+from typing import Literal, NamedTuple, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -84,6 +84,13 @@ class Receipt:
     rejected: int = 0
     duplicates: int = 0
     quarantined: int = 0
+
+
+class Written(NamedTuple):
+    """The file of the log with a bound or a punctuation, and whether it is too far ahead of its time."""
+
+    number: int
+    is_quarantined: bool
 
 
 @briefly
@@ -244,11 +251,15 @@ class Producer:
         int
             The number of the file of the log.
         """
+        return self.promise_bound(instant, strict=strict).number
+
+    def promise_bound(self, instant: object, *, strict: bool = False) -> Written:
+        """Set the bound as :meth:`bound` does; return also whether it is quarantined."""
         return self._say(EntryKind.BOUND, self._tick(instant, strict=strict))
 
     def watermark(self, instant: object, *, strict: bool = False) -> int:
         """Set an estimated bound: a row below it is late instead of rejected."""
-        return self._say(EntryKind.WATERMARK, self._tick(instant, strict=strict))
+        return self._say(EntryKind.WATERMARK, self._tick(instant, strict=strict)).number
 
     def punctuate(self, patterns: Mapping[str, object] | None = None, **columns: object) -> int:
         """Write a punctuation: the producer will insert no row that matches a pattern.
@@ -274,28 +285,29 @@ class Producer:
             ``INVALID_ARGUMENT``: no column, or no such comparison.
         """
         conditions = [*(patterns or {}).items(), *columns.items()]
-        return self.promise(pattern_of(conditions, self.stream.definition.columns))
+        return self.promise(pattern_of(conditions, self.stream.definition.columns)).number
 
-    def promise(self, pattern: Pattern) -> int:
-        """Write a punctuation, as :meth:`punctuate` does.
+    def promise(self, pattern: Pattern) -> Written:
+        """Write a punctuation as :meth:`punctuate` does; return also whether it is quarantined.
 
         A pattern of all rowtimes before an instant is the bound at that instant.
         """
         instant = self.stream.definition.bound_of(pattern)
         if instant is not None:
             return self._say(EntryKind.BOUND, instant)
-        entry = control_entry(self.stream.definition, EntryKind.PATTERN, self.name, pattern=pattern.to_json())
-        return self._attached(lambda: self._logged(self._timed(entry))[0])
+        return self._written(
+            control_entry(self.stream.definition, EntryKind.PATTERN, self.name, pattern=pattern.to_json())
+        )
 
     def finish(self) -> int:
         """End the producer's input: it will insert no row at all."""
-        return self._say(EntryKind.BOUND, FOREVER)
+        return self._say(EntryKind.BOUND, FOREVER).number
 
     def idle(self) -> int:
         """Become idle: the watermark ignores the producer until its next entry; 0 if it is idle already."""
         if self._is_attached and self._is_certain and not self._is_open():
             return 0
-        return self._say(EntryKind.IDLE, 0)
+        return self._say(EntryKind.IDLE, 0).number
 
     def close(self) -> None:
         """Leave the stream; a second call does nothing."""
@@ -305,9 +317,12 @@ class Producer:
         """Leave the stream, to restart later: the producer is idle, its punctuations stay in force."""
         self._leave(EntryKind.IDLE)
 
-    def _say(self, kind: EntryKind, tick: int) -> int:
-        entry = control_entry(self.stream.definition, kind, self.name, tick)
-        return self._attached(lambda: self._logged(self._timed(entry))[0])
+    def _say(self, kind: EntryKind, tick: int) -> Written:
+        return self._written(control_entry(self.stream.definition, kind, self.name, tick))
+
+    def _written(self, entry: pa.Table) -> Written:
+        number, decision = self._attached(lambda: self._logged(self._timed(entry)))
+        return Written(number, bool(decision[0] == Decision.QUARANTINED))
 
     def _timed(self, entries: pa.Table) -> pa.Table:
         """The entries, with processing times that are not before those in the log."""

@@ -11,6 +11,7 @@ from windrow.syntax.blocks import visible_ctes, with_items
 from windrow.syntax.cql_clauses import alias_after, begins_relation
 from windrow.syntax.nodes import Cte, Range
 from windrow.syntax.sqltext import Piece, SqlText, quoted
+from windrow.syntax.streams.table_functions import is_table_argument, refuse_table_in_brackets
 from windrow.syntax.tokens import TokenList
 
 __all__ = ["Expander"]
@@ -65,8 +66,8 @@ class Expander:
             if tokens.word(table) != "TABLE":
                 named = alias_after(tokens, index + 1, stop) is not None
                 parts += [self._piece(at, index), query, " " if named else f" AS {quoted(name)} "]
-            elif not self._is_argument(table):
-                self._refuse_brackets(table, index)
+            elif not is_table_argument(tokens, table):
+                refuse_table_in_brackets(tokens, table)
                 parts += [self._piece(at, table), "SELECT * FROM ", query, f" AS {quoted(name)} "]
             else:
                 bracketed = table < index - 1
@@ -157,28 +158,6 @@ class Expander:
         if cte is None or cte.recursive or cte.item[0] <= index < cte.item[1]:
             return None
         return cte if self.leads_to_streams(cte.body) else None
-
-    def _is_argument(self, table: int) -> bool:
-        """Whether TABLE stands in the call of a table function, and is no query."""
-        tokens = self.tokens
-        function = tokens.parent[table] - 1
-        if function < 0 or not tokens[function].is_name:
-            return False
-        is_wrapped = tokens.is_symbol(function - 1, "(") and tokens.word(function - 2) == "TABLE"
-        first = function - 2 if is_wrapped else function
-        return begins_relation(tokens, first) or tokens.word(first - 1) in ("LATERAL", "TABLE")
-
-    def _refuse_brackets(self, table: int, index: int) -> None:
-        if table == index - 1:
-            return
-        name = self.tokens[index].text
-        raise ParseError(
-            "TABLE and a name in brackets is the argument of a table function",
-            condition="PARSE_SYNTAX_ERROR",
-            sql=self.tokens.sql,
-            span=self.tokens.span(table, index + 2),
-            hint=f"write FROM {name}; (TABLE {name}) is a query",
-        )
 
     def _call_around(self, index: int) -> int:
         """The token after the table function of which a name is the table."""

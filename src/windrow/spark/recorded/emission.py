@@ -27,6 +27,7 @@ from windrow.plan.event_time import HIDDEN, Completeness, Judging, Occurrence, S
 from windrow.plan.event_time.window_times import window_of
 from windrow.plan.reader import NotPlannedError, reason_of
 from windrow.plan.sql import sql_of_plan
+from windrow.spark.arrow import is_orderable
 from windrow.spark.errors import raising
 from windrow.spark.gateway import Gateway
 from windrow.spark.logs.admitted_rows import VIOLATED_BOUND
@@ -437,6 +438,30 @@ class Emitted:
             frame = frame.withColumn(ENTER, later).where(F.col(ENTER) < F.col(LEAVE)).drop(COMPLETE)
         return replace(found, frame=frame, net_by=None)
 
+    def refuse_unordered_groups(self) -> None:
+        """Refuse to number the changes of groups that have no order.
+
+        Raises
+        ------
+        AnalysisError
+            ``UNORDERABLE_TYPE``.
+        """
+        plan, names = self.timed.plan, self.timed.keys
+        keys = [column for column in plan.columns if names is None or column.name in names]
+        kind = next((column.type for column in keys if not is_orderable(column.type)), None)
+        if kind is None or not self.timed.counts:
+            return
+        at = self.reading.place_of_unordered_key(plan)
+        with self.reading.as_written(self.gateway):
+            raise AnalysisError(
+                f"changes of groups cannot be numbered by a value of type {kind.simpleString().upper()}",
+                condition="UNORDERABLE_TYPE",
+                sqlstate="42822",
+                sql=self.place[0] if at is None else self.reading.tokens.sql,
+                span=self.place[1] if at is None else at,
+                hint="group by a field of it, cast it to STRING, or write EMIT STREAM AS delta",
+            )
+
     def keys(self, found: TimeVarying) -> list[str]:
         """The internal columns that are the keys of groups."""
         if self.timed.keys is None:
@@ -549,6 +574,8 @@ class Emitted:
         emitted_rows
             The emitted rows, if they have been computed.
         """
+        if envelope == "one-sql":
+            self.refuse_unordered_groups()
         emitted_rows = self.changes(envelope, emitted_rows)
         if envelope != "one-sql":
             return changelog(replace(emitted_rows, since=since), envelope, key=key, ordered=ordered)

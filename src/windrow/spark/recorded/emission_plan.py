@@ -15,11 +15,12 @@ from windrow.errors import NotSupportedError, Span
 from windrow.plan.columns import Column, Scope
 from windrow.plan.event_time import EventTimes, EventTimeSource, Timed
 from windrow.plan.event_time.refusals import unsupported
-from windrow.plan.nodes import Node
+from windrow.plan.nodes import Aggregate, Node, walk
 from windrow.plan.reader import NotPlannedError, QueryReader, reason_of
 from windrow.plan.reasons import Reason
 from windrow.plan.rules import TIMED, applied
 from windrow.spark.analysis.schemas import SparkAnalyser
+from windrow.spark.arrow import is_orderable
 from windrow.spark.gateway import Gateway
 from windrow.spark.logs.session_streams import Stream
 from windrow.spark.recorded.local_time import zoned_types
@@ -93,6 +94,18 @@ class PlanReading:
         with self.as_written(gateway):
             times = EventTimes(self.tokens, self.sources, watermark, place, typed, lifetime)
             return times.read(applied(self.plan, TIMED))
+
+    def place_of_unordered_key(self, plan: Node) -> Span | None:
+        """Where the first key of groups without an order stands in the last text; None if none is written."""
+        for node in walk(plan):
+            if not isinstance(node, Aggregate):
+                continue
+            written = {column.id: expression.at for column, expression in node.input.outputs}
+            for key, source in node.keys:
+                at = written.get(source)
+                if at is not None and not is_orderable(key.type):
+                    return self.tokens.span(*at)
+        return None
 
     def unsupported(self, reason: Reason) -> NotSupportedError:
         """The error for a part of the query that has no operator."""

@@ -44,8 +44,8 @@ class CreateStream:
 
     Attributes
     ----------
-    name, columns
-        Those of the stream.
+    name, target, columns
+        The name of the stream, its token, and the columns.
     replace, keep
         Whether what has the name is replaced, or kept.
     source
@@ -66,6 +66,7 @@ class CreateStream:
     """
 
     name: str
+    target: int
     columns: tuple[DeclaredColumn, ...]
     replace: bool
     source: Range | None
@@ -102,7 +103,7 @@ def parse_create_stream(tokens: TokenList, start: int, stop: int) -> CreateStrea
     at += 3 if keep else 0
     if not (at + 1 < stop and tokens[at + 1].is_name):
         return None
-    name, at = tokens[at + 1].name, at + 2
+    target, at = at + 1, at + 2
 
     def wrong(message: str, index: int, hint: str = "") -> ParseError:
         span = tokens[index].span if index < stop else tokens.span(stop - 1, stop)
@@ -128,7 +129,7 @@ def parse_create_stream(tokens: TokenList, start: int, stop: int) -> CreateStrea
     for place, column in enumerate(columns):
         if column.name.lower() in names[:place]:
             raise wrong(f"column {column.name} is given twice", column.tokens[0], "give each its own name")
-    made = CreateStream(name, columns, replace, None, keep)
+    made = CreateStream(tokens[target].name, target, columns, replace, None, keep)
     return _OptionsParser(tokens, close + 1, stop, wrong).parse(made)
 
 

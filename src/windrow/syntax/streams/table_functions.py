@@ -15,7 +15,16 @@ from windrow.syntax.lengths import Length, LengthReader
 from windrow.syntax.nodes import Range
 from windrow.syntax.tokens import TokenList
 
-__all__ = ["WINDOWS", "Argument", "FunctionCall", "TableFunctionCall", "call_at", "window_call"]
+__all__ = [
+    "WINDOWS",
+    "Argument",
+    "FunctionCall",
+    "TableFunctionCall",
+    "call_at",
+    "is_table_argument",
+    "refuse_table_in_brackets",
+    "window_call",
+]
 
 WINDOWS: Mapping[str, tuple[str, ...]] = {
     "TUMBLE": ("data", "timecol", "dur", "offset"),
@@ -140,6 +149,39 @@ def call_at(tokens: TokenList, index: int, functions: Collection[str]) -> Functi
         return None
     arguments = tuple(_argument(tokens, item) for item in tokens.split(word + 2, close))
     return FunctionCall(name, (index, close + 2 if wrapped else close + 1), word, arguments, wrapped)
+
+
+def is_table_argument(tokens: TokenList, table: int) -> bool:
+    """Whether TABLE stands in the call of a table function, and is no query."""
+    function = tokens.parent[table] - 1
+    if function < 0 or not tokens[function].is_name or tokens.word(function) == "LATERAL":
+        return False
+    is_wrapped = tokens.is_symbol(function - 1, "(") and tokens.word(function - 2) == "TABLE"
+    first = function - 2 if is_wrapped else function
+    while tokens.is_symbol(first - 1, "."):
+        first -= 2
+    return begins_relation(tokens, first) or tokens.word(first - 1) in ("LATERAL", "TABLE")
+
+
+def refuse_table_in_brackets(tokens: TokenList, table: int) -> None:
+    """Refuse ``TABLE (name)`` that is no argument of a table function.
+
+    Raises
+    ------
+    ParseError
+        ``PARSE_SYNTAX_ERROR``.
+    """
+    if not tokens.is_symbol(table + 1, "("):
+        return
+    close = tokens.partner[table + 1]
+    name = tokens.text(table + 2, close)
+    raise ParseError(
+        "TABLE and a name in brackets is the argument of a table function",
+        condition="PARSE_SYNTAX_ERROR",
+        sql=tokens.sql,
+        span=tokens.span(table, close + 1),
+        hint=f"write FROM {name}; (TABLE {name}) is a query",
+    )
 
 
 def _is_data(tokens: TokenList, index: int) -> bool:
