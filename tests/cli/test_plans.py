@@ -82,12 +82,13 @@ def test_check_reports_the_first_error_and_exits_with_1(invoke, attached, script
     assert place in done.stderr
 
 
-def test_the_demonstration_shows_three_queries_with_rows_and_plans_and_what_to_try_next(invoke):
+def test_the_demonstration_shows_three_queries_with_rows_a_plan_and_what_to_try_next(invoke):
     done = invoke("demo")
     assert (done.exit_code, done.stderr) == (0, "")
     for _, sql in EXAMPLES:
         assert sql in done.stdout
-    assert done.stdout.count("1 WINDOW BY w") == len(EXAMPLES) == 3
+    assert len(EXAMPLES) == 3
+    assert done.stdout.count("1 WINDOW BY w") == 1
     assert "| XWM00000001 | 2024-01-01 | 2024-01-07 |    7 |   -3.4 |" in done.stdout
     assert "Try next" in done.stdout
     assert invoke("demo").stdout == done.stdout

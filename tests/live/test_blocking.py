@@ -332,7 +332,7 @@ def test_a_query_that_would_keep_more_and_more_is_told_of_or_refused(session):
         relation.start(Memory(), on_unbounded="error")
     with pytest.raises(WindrowError, match="INVALID_ARGUMENT"):
         relation.start(Memory(), on_unbounded="never")
-    told = "JOIN ON b.auction = s.auction keeps the rows of the left side: it is bounded by punctuations"
+    told = "JOIN ON b.auction = s.auction retains the rows of the left side: it is bounded by punctuations"
     with pytest.warns(RuntimeWarning, match=f"{told} of sold on auction"):
         query = relation.start(Memory())
     query.stop()
@@ -516,7 +516,7 @@ def test_functions_that_look_back_tell_of_rows_when_time_has_passed(spark, sessi
     assert progress["rows_in_windows"] == 3, "(1, 4) and (1, 6) wait, (1, 3) is looked back at"
     further = "SELECT STREAM auction, at, RANK() OVER (PARTITION BY auction ORDER BY at) FROM bids"
     (told,) = session.sql(further.replace("auction", "who"))._live.unbounded()
-    assert str(told).startswith("OVER (PARTITION BY who ORDER BY at) keeps the rows of each partition")
+    assert str(told).startswith("OVER (PARTITION BY who ORDER BY at) retains the rows of each partition")
     session.sql("SELECT 1 FROM bids")
     assert session.sql(further)._live.unbounded() == []
 
@@ -537,7 +537,7 @@ def test_rows_go_into_a_stream_that_is_in_order_as_it_wants_them(spark, session,
     computed = session.sql("SELECT STREAM MAX(at) AS at, who, 1 FROM bids GROUP BY who")._live
     into = NamedStream.create(tmp_path / "into", columns, "at")
     told = [str(one).partition(":")[0] for one in computed.into(into, None).unbounded()]
-    assert told == ["GROUP BY who keeps each group", "in order of at keeps all rows"]
+    assert told == ["GROUP BY who retains each group", "in order of at retains all rows"]
     given = {}
     for cuts in ((), (0.35, 0.5, 0.85), (0.25, 0.6)):
         into = NamedStream.create(tmp_path / f"into{cuts}", columns, "at")
@@ -590,7 +590,7 @@ def test_explain_names_what_would_bound_the_state(session):
     shown = session.sql("EXPLAIN SELECT STREAM auction, MAX(price) FROM bids GROUP BY auction").collect()[0][
         0
     ]
-    told = "GROUP BY auction keeps each group: it is bounded by punctuations of bids on auction"
+    told = "GROUP BY auction retains each group: it is bounded by punctuations of bids on auction"
     assert f"unbounded  {told}" in shown
     shown = session.sql("EXPLAIN SELECT STREAM at, COUNT(*) FROM bids GROUP BY at").collect()[0][0]
     assert "unbounded" not in shown

@@ -159,7 +159,7 @@ def test_a_plan_says_how_steps_are_evaluated_and_why(session, query, reason):
     else:
         assert "evaluated  by tasks, over all retained rows" in plan
         assert f"because    of {reason}" in plan
-        assert "operators hold" not in plan
+        assert "operators' state" not in plan
 
 
 def test_a_query_says_which_rows_it_keeps_and_what_it_cannot_do(session, tmp_path):

@@ -191,7 +191,7 @@ def test_rows_go_when_no_more_is_to_come(spark, session, tmp_path, name):
 GROWING = {
     "SELECT k, COUNT(*) AS n FROM s GROUP BY k EMIT STREAM AFTER WATERMARK": "punctuations of s (k)",
     "SELECT a.k, b.v FROM s AS a JOIN s AS b ON a.k = b.k EMIT STREAM": "punctuations of s (k)",
-    "SELECT k, v FROM s ORDER BY v LIMIT 2 EMIT STREAM": "what its operators hold, because of ORDER BY",
+    "SELECT k, v FROM s ORDER BY v LIMIT 2 EMIT STREAM": "unbounded because of ORDER BY",
 }
 
 

@@ -253,18 +253,18 @@ def test_clauses_of_which_no_key_is_expected_to_be_over_grow(session):
     def told(query):
         return [str(one) for one in session.sql(query)._live.unbounded()]
 
-    open_ends = "MATCH_RECOGNIZE keeps the rows of what stays open: it is bounded by WITHIN"
+    open_ends = "MATCH_RECOGNIZE retains the rows of what stays open: it is bounded by WITHIN"
     assert told(QUERIES["union"]) == [f"{open_ends}, or by punctuations of s on k and t on name"]
     assert told(QUERIES["union"].replace("(a b*)", "(a b*) WITHIN 5")) == []
     assert told(QUERIES["view"].replace("BY id", "BY x").replace("id, n", "n")) == [open_ends]
     (pair,) = told(QUERIES["clauses"].replace("(a b*)", "(a b*) WITHIN 5"))
     assert pair == (
-        "WINDOW BY w keeps the rows of what stays open: it is bounded by an END by the rowtime,"
+        "WINDOW BY w retains the rows of what stays open: it is bounded by an END by the rowtime,"
         " or by punctuations of s on k"
     )
     last = "SELECT k, n FROM s " + STEPS.format("k", "at").replace("(a b*)", "(a b)")
     (kept,) = told(last)
-    assert kept.startswith("MATCH_RECOGNIZE keeps the last rows of every partition")
+    assert kept.startswith("MATCH_RECOGNIZE retains the last rows of every partition")
     assert told(last.replace("PARTITION BY k ", "").replace("k, n", "n")) == []
     with pytest.raises(WindrowError, match="UNBOUNDED_STATE"):
         session.sql(last).start(Memory(), on_unbounded="error")

@@ -486,7 +486,7 @@ def test_explain_says_what_is_kept(session):
 
     windows = live(SESSION_WINDOWS)
     assert windows["stream"] == "s, by ts"
-    assert windows["emitted"] == "when its last row is known, by a later row or by the frontier"
+    assert windows["emitted"] == "when its last row is known, by a later row or by the watermark"
     assert live(PATTERN)["state"] == "rows of matches that may go on, which WITHIN bounds"
     of_column = live(PATTERN.replace("INTERVAL 10 MINUTES", "v MINUTES"))
     assert of_column["state"] == "rows of matches that may go on, which WITHIN bounds"

@@ -133,6 +133,22 @@ def test_mistakes_have_a_place(bracket, condition, marked):
         assert sql[caught.value.span.start : caught.value.span.stop] == marked
 
 
+@pytest.mark.parametrize(
+    ("bracket", "hint"),
+    [
+        ("[RANG 10 SECONDS]", "did you mean RANGE?"),
+        ("[RANGE 10 SECONDS SLDE 5]", "did you mean SLIDE?"),
+        ("[PARTITION ON k ROWS 3]", "windows are [NOW]"),
+        ("[5]", "windows are [NOW]"),
+    ],
+)
+def test_a_misspelt_word_of_a_window_is_named(bracket, hint):
+    with pytest.raises(ParseError) as caught:
+        windows(f"SELECT * FROM s {bracket}")
+    assert caught.value.hint is not None
+    assert caught.value.hint.startswith(hint)
+
+
 @pytest.mark.parametrize("sql", ["SELECT * FROM s x [NOW]", "SELECT * FROM t, s AS x [ROWS 3]"])
 def test_an_alias_stands_after_the_window(sql):
     tokens = tokenize(sql)

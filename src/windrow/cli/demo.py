@@ -1,4 +1,4 @@
-"""``windrow demo``: three windows on a small weather table, each with its SQL, its rows and its plan."""
+"""``windrow demo``: three windows on a small weather table, each with its SQL and its rows, and a plan."""
 
 from __future__ import annotations
 
@@ -102,6 +102,8 @@ def show_demo(factory: SessionFactory | None, options: Connection, opened: Calla
             console.print()
             progress.begin("running", session.spark)
             _run(console, session, sql, plain, progress)
+    _heading(console, "How the first one runs, by EXPLAIN", plain)
+    console.print(Text(session.sql(EXAMPLES[0][1]).plan(), style="" if plain else "dim"))
     console.print()
     console.print(Text(_NEXT))
 
@@ -114,8 +116,6 @@ def _run(console: Console, session: Session, sql: str, plain: bool, progress: Pr
     names = relation.df.columns
     numeric = [kind not in ("string", "date") for _, kind in relation.df.dtypes]
     print_table(console, names, rows[:_ROWS], numeric, more="" if len(rows) > _ROWS else None, plain=plain)
-    console.print()
-    console.print(Text(relation.plan(), style="" if plain else "dim"))
 
 
 def _heading(console: Console, text: str, plain: bool) -> None:

@@ -450,7 +450,7 @@ def shell_command(
 @app.command(
     "demo",
     help=_help(
-        "Run three windows on a small weather table, and show SQL, rows and plan of each.",
+        "Run three windows on a small weather table: the SQL and the rows of each, and a plan.",
         examples=("windrow demo", "windrow demo | less"),
     ),
 )

@@ -242,7 +242,7 @@ def in_window_terms(
                 hint = (
                     f"{what}: write {rows[0]}.{column}"
                     if rows
-                    else f"{what}: declare a row variable with AS and read it there"
+                    else f"{what}: name the row, as in START AS s WHEN s.{column} …"
                 )
             if hint is None:
                 hint = (

@@ -137,7 +137,8 @@ class NamedStream:
                         f"there is a stream in {folder}",
                         condition="STREAM_ALREADY_EXISTS",
                         sqlstate="42710",
-                        hint="open it, or name another folder",
+                        hint="open it with CREATE STREAM IF NOT EXISTS or NamedStream.open,"
+                        " or name another folder",
                     )
             flush(folder)
             flush(folder.absolute().parent)

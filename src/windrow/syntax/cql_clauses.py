@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from windrow.errors import ParseError, Span
+from windrow.errors import ParseError, Span, did_you_mean
 from windrow.syntax.lengths import Length, LengthReader
 from windrow.syntax.nodes import Range
 from windrow.syntax.tokens import TokenList
@@ -248,8 +248,10 @@ class _WindowParser:
             rows = self.count()
             slide = self.count() if self.take("SLIDE") else None
             window = StreamWindowClause(whole, row_length=rows, row_slide_length=slide)
-        else:
+        elif self.take("PARTITION"):
             window = self.partitioned(whole)
+        else:
+            raise self.unexpected("NOW, RANGE, ROWS or PARTITION BY")
         if self.at < self.stop:
             raise self.unexpected("]")
         return window
@@ -271,7 +273,6 @@ class _WindowParser:
         return StreamWindowClause(whole, range_=range_, slide=slide)
 
     def partitioned(self, whole: Range) -> StreamWindowClause:
-        self.expect("PARTITION")
         self.expect("BY")
         inside = self.tokens.level(self.at, self.stop)
         rows = next((index for index in reversed(inside) if self.is_word(index, "ROWS")), None)
@@ -318,12 +319,13 @@ class _WindowParser:
 
     def unexpected(self, expected: str) -> ParseError:
         found = self.tokens[self.at].text if self.at < self.stop else "]"
+        meant = did_you_mean(found, ("NOW", "BY", *_PARTS_OF_WINDOW), is_word=True)
         return ParseError(
             f"expected {expected} in the window, found {found}",
             condition="PARSE_SYNTAX_ERROR",
             sql=self.tokens.sql,
             span=self.tokens[self.at].span,
-            hint=_SHAPES,
+            hint=meant or _SHAPES,
         )
 
 

@@ -52,7 +52,7 @@ def _windows(plan: WindowPlan, frontier: Frontier) -> tuple[str, str]:
     if plan.end is not None and plan.end.strategy == "unbounded":
         return f"{_AT_END}: only then the last row is known", "the rows of windows: not bounded"
     if has_timeouts(plan, frontier):
-        emitted = "when its last row is known, by a later row or by the frontier"
+        emitted = "when its last row is known, by a later row or by the watermark"
     elif plan.end is None:
         emitted = "when the next one begins"
     else:

@@ -78,7 +78,7 @@ class Unbounded:
     needs: str
 
     def __str__(self) -> str:
-        return f"{self.operator} keeps {self.keeps}: {self.needs}"
+        return f"{self.operator} retains {self.keeps}: {self.needs}"
 
 
 class ClauseView(Protocol):

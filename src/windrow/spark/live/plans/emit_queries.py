@@ -157,17 +157,16 @@ class EmittedPlan(LivePlan):
         """Which rows a micro-batch retains, and why."""
         timed, how = self.query.timed, self.query.how
         if timed.unbounded is not None:
-            return f"what its operators hold, because {timed.unbounded}"
+            return f"the operators' state, unbounded because {timed.unbounded}"
         if self.appends:
             return "rows that are not complete" if how.watermark else "no rows"
         if not timed.closes:
             return "changes until their delay is over"
         late = " and no late rows can change them" if how.lateness else ""
-        groups = "sessions, which rows that come may still join" if timed.sessions else "groups"
+        groups = "sessions, which later rows may still join" if timed.sessions else "groups"
         kinds = {type(each) for grouping in timed.closes for each in grouping}
         if kinds == {Closed}:
-            retained = "rows, or what operators hold of them where nothing has been promised,"
-            return f"{retained} until it is promised that nothing more comes to their groups"
+            return "rows, or the operators' state, until punctuation closes their groups"
         return f"rows until the watermark has passed their {groups}{late}"
 
     @property
