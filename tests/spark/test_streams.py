@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import re
 
+import numpy as np
 import pytest
 
 from windrow import Session
@@ -210,10 +211,23 @@ def test_a_named_query_is_read_by_table(ticks):
     ]
 
 
-@pytest.mark.parametrize("instant", ["noon", 1.5, None, True, datetime.date(2024, 1, 1)])
+@pytest.mark.parametrize("instant", ["noon", "3\\", 1.5, None, True, datetime.date(2024, 1, 1)])
 def test_instants_that_are_none(ticks, instant):
     with pytest.raises(WindrowError, match="BIGINT of seconds"):
         ticks.sql("SELECT v FROM ticks [RANGE 2]").at(instant)
+
+
+def test_instants_of_numpy_and_of_zones(spark, ticks):
+    assert rows(ticks.sql("SELECT v FROM ticks [RANGE 2]").at(np.int64(3))) == [(2,), (3,)]
+    spark.sql(
+        "SELECT timestamp_ntz'2024-01-01 00:00:00' + make_dt_interval(0, id) AS ts, id AS v FROM range(4)"
+    ).createOrReplaceTempView("hour_rows")
+    ticks.sql("CREATE OR REPLACE STREAM hours (ROWTIME ts TIMESTAMP_NTZ, v BIGINT) FROM hour_rows")
+    relation, hour = ticks.sql("SELECT v FROM hours [NOW]"), datetime.datetime(2024, 1, 1, 2)
+    assert rows(relation.at(hour)) == [(2,)]
+    with pytest.raises(WindrowError, match=r"INVALID_INSTANT.* TIMESTAMP_NTZ"):
+        relation.at(hour.replace(tzinfo=datetime.timezone(datetime.timedelta(hours=1))))
+    ticks.sql("DROP STREAM hours")
 
 
 def test_envelopes(ticks):

@@ -11,6 +11,7 @@ import datetime
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from numbers import Integral
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, Window
@@ -222,11 +223,14 @@ def tick_of(gateway: Gateway, scale: TimeScale, instant: Any) -> int:
     """
     is_time = scale.kind in ("timestamp", "timestamp_ntz")
     if isinstance(instant, str):
-        known = "'" not in instant
+        known = not {"'", "\\"} & {*instant}
     elif scale.kind == "bigint":
-        known = isinstance(instant, int) and not isinstance(instant, bool)
+        known = isinstance(instant, Integral) and not isinstance(instant, bool)
+    elif isinstance(instant, datetime.datetime):
+        # Spark drops the zone of what it casts to TIMESTAMP_NTZ
+        known = is_time and (scale.kind == "timestamp" or instant.tzinfo is None)
     else:
-        known = isinstance(instant, datetime.date) and (is_time or not isinstance(instant, datetime.datetime))
+        known = isinstance(instant, datetime.date)
     if known:
         fine = TimeScale(scale.kind, "MICROSECOND") if is_time else scale
         text = f"CAST('{instant}' AS {scale.kind})"
