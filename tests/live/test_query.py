@@ -109,7 +109,7 @@ def test_views_of_live_streams_are_live(spark, incoming, tmp_path):
     )
 
 
-def test_rows_of_a_live_relation_come_by_starting_it(spark, incoming):
+def test_rows_of_a_live_relation_come_by_starting_it(spark, incoming, tmp_path):
     session = declared(spark, incoming)
     relation = session.sql(COUNTS)
     with pytest.raises(WindrowError) as caught:
@@ -118,6 +118,23 @@ def test_rows_of_a_live_relation_come_by_starting_it(spark, incoming):
     with pytest.raises(WindrowError) as caught:
         relation.start(3)
     assert caught.value.condition == "UNKNOWN_SINK"
+    (tmp_path / "file").touch()
+    for sink, options in (
+        ("", {}),
+        (tmp_path / "file", {}),
+        (tmp_path / "out", {"checkpoint": ""}),
+        (tmp_path / "out", {"checkpoint": 5}),
+        (tmp_path / "out", {"checkpoint": tmp_path / "file"}),
+        (tmp_path / "out", {"checkpoint": tmp_path / "x" / ".." / "out"}),
+        (tmp_path / "out", {"name": ""}),
+        (tmp_path / "out", {"name": 5}),
+        (tmp_path / "out", {"mode": "upsert", "key": 5}),
+        (tmp_path / "out", {"mode": "upsert", "key": ["k", 5]}),
+    ):
+        with pytest.raises(WindrowError) as caught:
+            relation.start(sink, **options)
+        assert caught.value.condition == "INVALID_ARGUMENT", (sink, options)
+    assert not list((tmp_path / "out").iterdir())
     assert "evaluated for whole logs" in relation.plan()
     for text in (
         "SELECT * FROM s",

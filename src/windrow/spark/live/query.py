@@ -36,7 +36,7 @@ from windrow.spark.live.reports.rows_set_aside import SetAside, counted
 from windrow.spark.live.reports.state_table import QueryState, StateRow
 from windrow.spark.live.sinks.into_stream import IntoStream, refuse_other
 from windrow.spark.live.sinks.sink import uri
-from windrow.spark.live.sinks.targets import in_mode, sink_of
+from windrow.spark.live.sinks.targets import in_mode, refuse_places, sink_of
 from windrow.spark.runtime.settings import settings
 from windrow.spark.runtime.temporary import TemporaryFolder
 from windrow.tracebacks import briefly
@@ -80,6 +80,7 @@ class LiveQuery:
         name: str = "query",
         notify: Callable[[Mapping[str, Any]], None] | None = None,
     ) -> None:
+        refuse_places(name, checkpoint, key, sink_of(sink))
         self.name, self._plan, self._notify = name, plan, notify
         self._spark = plan.gateway.spark
         self._progress: dict[str, Any] = {}

@@ -181,10 +181,21 @@ class Files(InFolder):
         The folder, for one query alone.
     format
         ``"parquet"``, ``"json"`` (an object per line), or ``"csv"`` (with a header line).
+
+    Raises
+    ------
+    UsageError
+        ``UNKNOWN_FORMAT``; ``INVALID_ARGUMENT`` for what is no folder.
     """
 
     def __init__(self, folder: str | Path, format: FileFormat = "parquet") -> None:  # noqa: A002 - as Spark's
         refuse_unknown(f"format {format!r} of files", format, ("parquet", "json", "csv"), "UNKNOWN_FORMAT")
+        if folder == "" or Path(folder).is_file():
+            raise UsageError(
+                f"{str(folder)!r} is no folder for rows",
+                condition="INVALID_ARGUMENT",
+                hint="name a folder for this query alone",
+            )
         super().__init__(Path(folder).resolve())
         self.format = format
         self.folder.mkdir(parents=True, exist_ok=True)

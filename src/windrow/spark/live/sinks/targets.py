@@ -14,12 +14,12 @@ from windrow.spark.live.sinks.full_refresh import FullTable, Replaced
 from windrow.spark.live.sinks.into_stream import IntoStream, refuse_other
 from windrow.spark.live.sinks.kafka import Kafka
 from windrow.spark.live.sinks.keys import key_places
-from windrow.spark.live.sinks.sink import Files, Memory, Sink, called, console
+from windrow.spark.live.sinks.sink import Files, InFolder, Memory, Sink, called, console
 from windrow.spark.live.sinks.tables import Table
 from windrow.spark.live.sinks.upserts import Upserts
 from windrow.streams import NamedStream
 
-__all__ = ["MODES", "Mode", "Target", "in_mode", "sink_of"]
+__all__ = ["MODES", "Mode", "Target", "in_mode", "refuse_places", "sink_of"]
 
 Mode = Literal["changelog", "upsert", "table"]
 MODES: tuple[Mode, ...] = ("changelog", "upsert", "table")
@@ -34,7 +34,7 @@ def sink_of(target: Target | Sink | IntoStream) -> Sink | IntoStream:
     Raises
     ------
     UsageError
-        ``UNKNOWN_SINK``.
+        ``UNKNOWN_SINK``; ``INVALID_ARGUMENT`` for what is no folder.
     """
     if target == "console":
         return console()
@@ -53,6 +53,34 @@ def sink_of(target: Target | Sink | IntoStream) -> Sink | IntoStream:
         hint="pass a folder, a named stream, 'console', windrow.Files, Table, Kafka or Memory, or a function"
         " of a DataFrame and a number",
     )
+
+
+def refuse_places(name: object, checkpoint: object, key: object, sink: Sink | IntoStream) -> None:
+    """Refuse what is no name, no folder or no key, and one folder for the rows and the checkpoint.
+
+    Raises
+    ------
+    UsageError
+        ``INVALID_ARGUMENT``.
+    """
+    if not (isinstance(name, str) and name):
+        raise _invalid(f"name={name!r} is no name of a query", "pass a text, or leave it out")
+    if not (key is None or isinstance(key, str) or _are_names(key)):
+        raise _invalid(f"key={key!r} names no columns", "pass a column's name, or a list of names")
+    if checkpoint is None:
+        return
+    if not isinstance(checkpoint, str | Path) or checkpoint == "" or Path(checkpoint).is_file():
+        raise _invalid(f"checkpoint={str(checkpoint)!r} is no folder", "name a folder of its own")
+    if isinstance(sink, InFolder) and sink.folder.resolve() == Path(checkpoint).resolve():
+        raise _invalid(f"rows and checkpoint are both in {checkpoint}", "name a folder of its own for each")
+
+
+def _are_names(key: object) -> bool:
+    return isinstance(key, Sequence) and all(isinstance(name, str) for name in key)
+
+
+def _invalid(message: str, hint: str) -> UsageError:
+    return UsageError(message, condition="INVALID_ARGUMENT", hint=hint)
 
 
 def in_mode(
