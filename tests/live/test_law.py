@@ -214,6 +214,23 @@ OVER_VIEWS = [
     st.sampled_from(OVER_VIEWS),
     st.lists(st.sampled_from(BRACKETS), min_size=4, max_size=4),
 )
+@example(  # whole rows are retained after a late one, of which the window of a view computes columns
+    [("a", 0, None, None, None)],
+    [
+        ("a", 7, None, None, None),
+        ("a", 0, None, None, None),
+        ("a", None, None, None, 0),
+        ("a", None, None, None, 0),
+        ("a", 5, None, 2, None),
+        ("b", None, None, None, 0),
+        ("b", None, None, None, 4),
+    ],
+    0,
+    [0.3, 0.22634696007986316, 0.4974470190145289],
+    set(),
+    "SELECT DSTREAM(n, k) FROM counts LEFT JOIN pairs ON n = k",
+    ["[RANGE 4 SLIDE 2]", "[ROWS 3 SLIDE 2]", "[ROWS 3 SLIDE 2]", "[RANGE 2 ON ts]"],
+)
 @pytest.mark.usefixtures("interpreted")
 def test_views_in_memory_change_nothing(spark, tmp_path_factory, s, t, lag, cuts, kills, query, windows):
     own, *others = windows

@@ -45,6 +45,7 @@ from windrow.spark.live.sinks.sink import Sink
 from windrow.spark.logs.session_streams import ROWTIME, Stream
 from windrow.spark.relations.changelog import as_cql
 from windrow.spark.relations.time_varying_relation import columns_of
+from windrow.syntax.sqltext import quoted
 
 __all__ = ["WindowedSteps"]
 
@@ -215,7 +216,9 @@ class WindowedSteps(InMemorySteps):
             schema = StructType([field for field in stream.frame.schema if field.name in stream.columns])
             named = {name: inside(0, name) for name in schema.names}
             frame = frame_of_few(self._spark, rows.select(schema.names), schema).toDF(*named.values())
-            computed = self._columns.computed(side, frame, named, F.lit(True)).select(*later.values())
+            computed = self._columns.computed(side, frame, named, F.lit(True)).select(
+                *map(quoted, later.values())
+            )
             with self._gateway.translated():
                 made = computed.toArrow()
             columns |= {inner: made.column(name) for inner, name in later.items()}
