@@ -254,6 +254,28 @@ def test_expressions_have_sparks_values(spark, leaf, rows, utc):
     assert wrong == []
 
 
+@pytest.mark.parametrize("zone", ["America/New_York", "Europe/Berlin"])
+def test_times_without_a_zone_are_the_same_where_clocks_are_set(spark, leaf, rows, conf, zone):
+    """Also hours that a zone leaves out, or has twice."""
+    conf("spark.sql.session.timeZone", zone)
+    texts = [
+        "2026-03-08 02:30:00",
+        "2026-03-29 02:30:00.000001",
+        "2026-10-25 02:30:00",
+        "1883-11-18 12:01:00",
+    ]
+    scale = TimeScale("timestamp_ntz", "MICROSECOND")
+    ticks = scale.of_column("local", "timestamp_ntz", "MICROSECOND")
+    shown = scale.to_column(f"({ticks} - pmod({ticks}, 300000000L))")
+    fragment, _ = leaf({"c": shown})
+    values = ", ".join(f"(TIMESTAMP_NTZ '{text}')" for text in texts)
+    told = spark.sql(f"SELECT {shown} AS c FROM VALUES {values}, (NULL) AS t(local)").toArrow()
+    at = rows.column_names.index("local")
+    local = pa.array([*moments(*texts), None], rows.schema.field(at).type)
+    made = fragment.computed.of(rows.set_column(at, rows.schema.field(at), local))
+    assert made.column("c").to_pylist() == told.column("c").to_pylist()
+
+
 def test_texts_of_ascii_have_sparks_values_and_others_are_left_to_spark(spark, leaf, rows, utc):
     told = spark_values(spark, rows, {str(at): text for at, text in enumerate(ASCII)})
     for at, text in enumerate(ASCII):

@@ -11,11 +11,11 @@ import uuid
 from pathlib import Path
 
 from pyspark.sql import DataFrame
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructField, StructType
 
 from windrow.errors import InputError
 from windrow.spark.collected import few
-from windrow.spark.live.checkpoints.checksums import check, checksums_of
+from windrow.spark.live.checkpoints.checksums import check, checksums_of, missing
 from windrow.spark.live.checkpoints.row_files import read_rows, write_few, write_many
 from windrow.spark.relations.time_varying_relation import columns_of
 from windrow.streams.durable_files import flush
@@ -26,7 +26,7 @@ _META = "table.json"
 _ROWS = "rows"
 
 
-def stored_table(checkpoint: Path, name: str, table: DataFrame) -> DataFrame:
+def stored_table(checkpoint: Path, name: str, table: DataFrame, *, has_begun: bool) -> DataFrame:
     """The rows that a table had at the first call.
 
     Parameters
@@ -37,6 +37,8 @@ def stored_table(checkpoint: Path, name: str, table: DataFrame) -> DataFrame:
         The name that the table has in it.
     table
         Its rows now.
+    has_begun
+        Whether rows have been joined with it.
 
     Raises
     ------
@@ -45,10 +47,12 @@ def stored_table(checkpoint: Path, name: str, table: DataFrame) -> DataFrame:
     """
     folder = checkpoint / "tables" / name
     if not folder.exists():
+        if has_begun:
+            raise missing(folder)
         _store(checkpoint / f".{uuid.uuid4().hex}.{name}", folder, table)
     meta = json.loads((folder / _META).read_text())
     schema = StructType.fromJson(meta["schema"])
-    if schema != table.schema:
+    if schema.simpleString() != table.schema.simpleString():  # which columns may be NULL does not matter
         raise InputError(
             f"a table beside windows has the columns {table.schema.simpleString()}, and had"
             f" {schema.simpleString()} when the query was first started",
@@ -56,7 +60,8 @@ def stored_table(checkpoint: Path, name: str, table: DataFrame) -> DataFrame:
             hint="start the query with another checkpoint and another target",
         )
     check(folder, meta["files"])
-    return read_rows(table.sparkSession, folder / _ROWS, _numbered(table).schema).toDF(*schema.names)
+    own = StructType([*map(StructField, columns_of(schema.names), (field.dataType for field in schema))])
+    return read_rows(table.sparkSession, folder / _ROWS, own).toDF(*schema.names)
 
 
 def _store(pending: Path, folder: Path, table: DataFrame) -> None:

@@ -80,7 +80,7 @@ class WindowedRelation:
     ) -> None:
         self._gateway, self._windowed, self._checkpoint = gateway, windowed, checkpoint
         self._retained, self._name = retained, name
-        self._standing = Standing()
+        self._standing, self._has_begun = Standing(), False
         self._inner = {
             side.name: WindowedRelation(gateway, side.made.query, checkpoint, retained, side.name)
             for side in windowed.sides
@@ -94,7 +94,7 @@ class WindowedRelation:
         """Let it be what it was at a frontier, of what the windows retained."""
         for inner in (*self._inner.values(), *self._parts):
             inner.begin(states, frontier, origin)
-        self._standing = Standing()
+        self._standing, self._has_begun = Standing(), frontier is not None
         if self._windowed.flows is None or self._windowed.passes_on:
             return
         self._flow.empty()
@@ -202,13 +202,19 @@ class WindowedRelation:
         query = self._windowed.flows
         assert query is not None
         gateway = Gateway(self._gateway.spark, self._gateway.parameters)
-        tables = {}
-        if not self._windowed.passes_on:  # what passes on a row is asked no more what it made of it
-            with gateway.translated():
-                tables = {
-                    name: stored_table(self._checkpoint, f"table{number}{self._name}", gateway.sql(text))
-                    for number, (name, text) in enumerate(query.tables.items())
-                }
+        texts = (
+            {} if self._windowed.passes_on else query.tables
+        )  # which is asked no more what it made of a row
+        with gateway.translated():
+            tables = {
+                name: stored_table(
+                    self._checkpoint,
+                    f"table{number}{self._name}",
+                    gateway.sql(text),
+                    has_begun=self._has_begun,
+                )
+                for number, (name, text) in enumerate(texts.items())
+            }
         return WindowFlow(gateway, query, self._checkpoint / f".flow{self._name}", tables)
 
     def _flowed(self, states: Mapping[str, InputState], times: Times, origin: int) -> pa.Table:
