@@ -15,14 +15,19 @@ from tests.spark.test_continuous_property import relations
 from windrow.errors import WindrowError
 from windrow.spark.live.checkpoints import carried_state
 
-
-@law(5)
-@given(
+LOGS = (
     log,
     log,
     st.sampled_from(LAGS),
     st.lists(st.floats(0, 1), max_size=3),
     st.sets(st.integers(0, 3), max_size=1),
+)
+"""Two streams, their lag, where micro-batches are cut, and which of these are killed."""
+
+
+@law(5)
+@given(
+    *LOGS,
     relations(),
 )
 @example(
@@ -167,11 +172,7 @@ def test_steps_in_memory_change_nothing(
 
 @law(6)
 @given(
-    log,
-    log,
-    st.sampled_from(LAGS),
-    st.lists(st.floats(0, 1), max_size=3),
-    st.sets(st.integers(0, 3), max_size=1),
+    *LOGS,
     st.sampled_from(FLOWING),
     st.sampled_from(BRACKETS),
     st.sampled_from(BRACKETS),
@@ -206,11 +207,7 @@ OVER_VIEWS = [
 
 @law(6)
 @given(
-    log,
-    log,
-    st.sampled_from(LAGS),
-    st.lists(st.floats(0, 1), max_size=3),
-    st.sets(st.integers(0, 3), max_size=1),
+    *LOGS,
     st.sampled_from(OVER_VIEWS),
     st.lists(st.sampled_from(BRACKETS), min_size=4, max_size=4),
 )
@@ -261,11 +258,7 @@ BESIDE_TABLES = [
 
 @law(6)
 @given(
-    log,
-    log,
-    st.sampled_from(LAGS),
-    st.lists(st.floats(0, 1), max_size=3),
-    st.sets(st.integers(0, 3), max_size=1),
+    *LOGS,
     st.sampled_from(BESIDE_TABLES),
     st.sampled_from(BRACKETS),
     st.sampled_from(BRACKETS),
@@ -294,11 +287,7 @@ STREAMS = [
 
 @law(6)
 @given(
-    log,
-    log,
-    st.sampled_from(LAGS),
-    st.lists(st.floats(0, 1), max_size=3),
-    st.sets(st.integers(0, 3), max_size=1),
+    *LOGS,
     st.sampled_from(STREAMS),
     st.sampled_from(BRACKETS),
     st.sampled_from(BRACKETS),
@@ -325,11 +314,7 @@ MOVED = "CREATE OR REPLACE TEMPORARY VIEW moved AS SELECT STREAM ts, k, v + 1 AS
 
 @law(6)
 @given(
-    log,
-    log,
-    st.sampled_from(LAGS),
-    st.lists(st.floats(0, 1), max_size=3),
-    st.sets(st.integers(0, 3), max_size=1),
+    *LOGS,
     st.sampled_from(AS_THEY_COME),
 )
 @pytest.mark.usefixtures("interpreted")
@@ -358,11 +343,7 @@ OF_MADE = [window for window in BRACKETS if "k" not in window and "ON" not in wi
 
 @law(6)
 @given(
-    log,
-    log,
-    st.sampled_from(LAGS),
-    st.lists(st.floats(0, 1), max_size=3),
-    st.sets(st.integers(0, 3), max_size=1),
+    *LOGS,
     st.sampled_from(OVER_MADE),
     st.lists(st.sampled_from(OF_MADE), min_size=4, max_size=4),
 )
@@ -389,11 +370,7 @@ BESIDE_RECORDED = [
 
 @law(6)
 @given(
-    log,
-    log,
-    st.sampled_from(LAGS),
-    st.lists(st.floats(0, 1), max_size=3),
-    st.sets(st.integers(0, 3), max_size=1),
+    *LOGS,
     st.sampled_from(BESIDE_RECORDED),
     st.sampled_from(BRACKETS),
     st.sampled_from(BRACKETS),
