@@ -106,7 +106,8 @@ class Relation(_Frame):
 
     @cached_property
     def _plan(self) -> str:
-        return self._explained if isinstance(self._explained, str) else self._explained()
+        explained = self._explained if isinstance(self._explained, str) else self._explained()
+        return self._gateway.plan_as_written(explained)
 
     @property
     def live(self) -> LivePlan | None:
@@ -477,6 +478,7 @@ class Relation(_Frame):
 
 def as_plan(gateway: Gateway, text: str) -> Relation:
     """A plan as a relation: its text in one row."""
+    text = gateway.plan_as_written(text)
     return Relation(gateway.spark.createDataFrame([(text,)], "plan string"), text, gateway, is_plan=True)
 
 

@@ -6,7 +6,7 @@ import datetime
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeGuard
+from typing import TYPE_CHECKING, Any, Literal, TypeGuard
 
 import pandas as pd
 import pyarrow as pa
@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from windrow.algebra.names import POSITIONAL
 from windrow.algebra.rewriting.folded import folded
 from windrow.algebra.time_scale import TimeScale
-from windrow.errors import ParseError, Span, UsageError, did_you_mean, refuse_unknown
+from windrow.errors import NoAttributeError, ParseError, Span, UsageError, did_you_mean, refuse_unknown
 from windrow.relation import NamedStreamRelation, Relation
 from windrow.spark.gateway import Gateway, check_dialect
 from windrow.spark.live import Listeners, live_stream
@@ -42,6 +42,12 @@ __all__ = ["Session"]
 
 Execution = Literal["batch", "reference"]
 Dialect = Literal["spark", "cql"]
+_IN_PLACE_OF = {
+    "read": "session.register('t', 'data.csv') names files for queries; session.spark.read is Spark's reader",
+    "readStream": "session.stream('s', session.spark.readStream…, rowtime='ts') makes a stream of its rows",
+    "createDataFrame": "session.register('t', rows) takes tables of pandas and Arrow, and DataFrames",
+}
+"""What stands in place of an attribute of SparkSession's, other than that of `session.spark`."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -97,6 +103,17 @@ class Session:
 
     def __repr__(self) -> str:
         return f"Session[Spark {self.spark.version}, execution={self.execution}]"
+
+    if not TYPE_CHECKING:  # a type checker knows what a session has
+
+        def __getattr__(self, name: str) -> Any:
+            if hasattr(type(self), name):
+                return object.__getattribute__(self, name)  # a property failed: it raises its error again
+            of_spark = f"session.spark.{name} is Spark's" if hasattr(SparkSession, name) else None
+            known = [each for each in dir(type(self)) if not each.startswith("_")]
+            hint = _IN_PLACE_OF.get(name) or of_spark or did_you_mean(name, known)
+            hint = hint or "help(windrow.Session) lists what it has"
+            raise NoAttributeError(f"a session has no {name}", condition="NO_ATTRIBUTE", hint=hint)
 
     def sql(self, text: str, /, *args: Any, **params: Any) -> Relation:
         """Run one statement of the dialect: Spark SQL, with WINDOW BY and MATCH_RECOGNIZE.

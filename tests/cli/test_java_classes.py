@@ -77,10 +77,10 @@ def test_a_file_is_kept_for_each_java_and_each_spark(cache, tmp_path, monkeypatc
 def test_kept_classes_are_used_as_soon_as_they_are_there_and_no_sooner(cache, tmp_path):
     java = java_that(tmp_path / "java", MAKES)
     assert options(java) == ""
-    assert state(java).startswith("not kept yet")
+    assert state(java).startswith("not cached yet")
     kept = keep(java, tmp_path / "names")
     assert options(java).split()[0] == f"-XX:SharedArchiveFile={kept}"
-    assert state(java).startswith(f"kept in {kept} (")
+    assert state(java).startswith(f"cached in {kept} (")
     assert list(cache.iterdir()) == [kept]
 
 
@@ -99,7 +99,7 @@ def test_kept_classes_are_not_used_where_they_are_not_wanted_or_not_all(
     keep(java, tmp_path / "names")
     monkeypatch.setenv(name, value)
     assert options(java) == ""
-    assert state(java) == f"not kept: {said}"
+    assert state(java) == f"not cached: {said}"
 
 
 def test_what_java_cannot_make_is_not_there(cache, tmp_path):
@@ -132,7 +132,7 @@ def test_what_went_wrong_is_said_and_tried_again_after_a_day(cache, tmp_path, mo
     monkeypatch.setattr(keep_java_classes, "_store", lambda _: keep(java, tmp_path / "names"))
     keep_java_classes.main()
     kept = file_of(java)
-    assert state(java) == "not kept: there is no room"
+    assert state(java) == "not cached: there is no room"
     assert was_tried(kept)
     os.utime(tried_file(kept), times=(time.time() - DAY,) * 2)
     assert not was_tried(kept)
@@ -147,7 +147,7 @@ def test_one_that_goes_on_stands_in_the_way_and_one_that_was_killed_does_not(cac
     tried = tried_file(file_of(java))
     tried.write_text(f"{os.getpid()}\n", encoding="utf-8")
     assert was_tried(file_of(java))
-    assert state(java) == "not kept yet: being made"
+    assert state(java) == "not cached yet: being made"
     # Its number is that of another process by now.
     os.utime(tried, times=(time.time() - 3600,) * 2)
     assert not was_tried(file_of(java))
@@ -155,7 +155,7 @@ def test_one_that_goes_on_stands_in_the_way_and_one_that_was_killed_does_not(cac
     ended.wait()
     tried.write_text(f"{ended.pid}\n", encoding="utf-8")
     assert not was_tried(file_of(java))
-    assert state(java).startswith("not kept yet: a session's")
+    assert state(java).startswith("not cached yet: after the next")
 
 
 def test_a_cache_that_cannot_be_written_does_no_harm_and_is_told_of(tmp_path, monkeypatch):
@@ -164,7 +164,7 @@ def test_a_cache_that_cannot_be_written_does_no_harm_and_is_told_of(tmp_path, mo
     java = java_that(tmp_path / "java", MAKES)
     monkeypatch.setattr(keep_java_classes, "ensure_java", lambda: java)
     assert options(java) == ""
-    assert state(java) == f"not kept: {tmp_path / 'file'} cannot be written"
+    assert state(java) == f"not cached: {tmp_path / 'file'} cannot be written"
     keep_java_classes.main()
     assert (tmp_path / "file").is_file()
 
@@ -175,7 +175,7 @@ def test_a_full_disk_is_told_of_before_anything_is_made(cache, tmp_path, monkeyp
     monkeypatch.setattr(java_classes, "_ROOM", 2**80)
     keep_java_classes.main()
     assert not cache.exists()
-    assert state(java).startswith(f"not kept: {tmp_path} has less than ")
+    assert state(java).startswith(f"not cached: {tmp_path} has less than ")
 
 
 @pytest.mark.parametrize("name", ["a cache", "a:cache"])
@@ -183,7 +183,7 @@ def test_a_path_that_java_does_not_take_is_told_of(tmp_path, monkeypatch, name):
     monkeypatch.setenv("WINDROW_CACHE_DIR", str(tmp_path / name))
     java = java_that(tmp_path / "java", MAKES)
     assert options(java) == ""
-    assert state(java).startswith("not kept: Java's options take no path with a space or :")
+    assert state(java).startswith("not cached: Java's options take no path with a space or :")
 
 
 def test_a_session_without_kept_classes_is_followed_by_a_process_that_keeps_them(
@@ -270,7 +270,7 @@ def test_spark_starts_with_the_kept_classes_and_without_torn_ones(tmp_path, monk
     # In the user's cache, as `make test` does: it takes a minute.
     keep_java_classes.main()
     kept = file_of(ensure_java())
-    assert state(ensure_java()).startswith(f"kept in {kept} (")
+    assert state(ensure_java()).startswith(f"cached in {kept} (")
     # Java ends at once where it cannot map the file, as if Spark had started it with other classes.
     assert output(MAPPED) == "3\n"
     torn = tmp_path / kept.name

@@ -458,6 +458,8 @@ def recorded(spark) -> windrow.Session:
         ),
         ("SELECT * FROM came [RANGE 1 DAY] WHERE ts > 80", "ts > 80", "compare a time with a time"),
         ("SELECT * FROM read_csv('a.csv')", "read_csv('a.csv')", "put the path in quotes: FROM 'PATH'"),
+        ("SELECT k FROM came EMIT CHANGES", "CHANGES", "EMIT STREAM emits every change"),
+        ("SELECT k FROM came EMIT FINAL", "FINAL", "EMIT AFTER WATERMARK emits each row once it is final"),
         ("SELECT * FROM day.csv", "day.csv", "put the path in quotes: FROM 'day.csv'"),
         ("CREATE STREAM x (ts TIMESTAMP, WATERMARK FOR ts AS ts)", "WATERMARK", "write ROWTIME ts among the"),
     ],

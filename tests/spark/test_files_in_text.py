@@ -91,6 +91,13 @@ def test_what_cannot_be_read_is_an_error_at_the_path(session):
     assert query[raised.value.span.start : raised.value.span.stop] == "'sensors.csv'"
 
 
+def test_plans_have_the_path_as_it_is_written(session):
+    query = "SELECT s.k FROM 'sensor.csv' WINDOW BY w AS (TYPE TUMBLING PARTITION BY k ORDER BY i START AS s)"
+    for plan in (session.sql(query).plan(), session.sql(f"EXPLAIN {query}").collect()[0][0]):
+        assert "FROM 'sensor.csv' AS `sensor`" in plan
+        assert "__file_" not in plan
+
+
 def test_an_error_in_the_query_has_its_place(session):
     query = "SELECT v, vv FROM 'sensor.csv'"
     with pytest.raises(windrow.AnalysisError) as raised:

@@ -55,6 +55,29 @@ def test_a_misspelt_method_is_told(relation):
         _ = relation._x
 
 
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("read", "session.register"),
+        ("readStream", "session.stream"),
+        ("createDataFrame", "session.register"),
+        ("catalog", "session.spark.catalog"),
+        ("regster", "did you mean register"),
+        ("xyzzy", "lists what it has"),
+    ],
+)
+def test_what_a_session_lacks_has_what_stands_in_its_place(spark, name, hint):
+    with pytest.raises(AttributeError, match=hint) as caught:
+        getattr(windrow.Session(spark), name)
+    assert isinstance(caught.value, UsageError)
+
+
+def test_what_starts_a_query_is_named_where_spark_would_write_a_stream(relation):
+    with pytest.raises(WindrowError, match="WRITE_STREAM_NOT_ALLOWED") as caught:
+        _ = relation.writeStream
+    assert "relation.start" in (caught.value.hint or "")
+
+
 def test_a_relation_has_no_length_and_no_rows_before_it_is_computed(relation):
     with pytest.raises(TypeError, match=r"relation\.count\(\)"):
         len(relation)

@@ -61,6 +61,7 @@ __all__ = [
 MEND_RECORD = "mend the record, or read the file with spark.read and register the DataFrame"
 """The hint for a record that is malformed or cut short."""
 
+_TO_SINKS = "relation.start(sink, checkpoint=…) runs a query over streams, relation.write writes rows"
 _PRINTED = 60
 _TRACES = ("_stackTrace", "_stacktrace")  # where exceptions of classic and of Connect sessions have causes
 _STATE = re.compile(r"\s*SQLSTATE: (\w{5}).*$", re.DOTALL)
@@ -130,6 +131,8 @@ def translate(
             hint = variable_before_clause(source, span) or _meant_stream(source, span) or hint
         elif condition in ("TABLE_OR_VIEW_NOT_FOUND", "UNRESOLVABLE_TABLE_VALUED_FUNCTION"):
             hint = hint or meant_file(source[span.start : span.stop])
+        elif condition == "WRITE_STREAM_NOT_ALLOWED":
+            hint = _TO_SINKS
         elif condition == "INVALID_TYPED_LITERAL":
             hint = hint or meant_unit(source, span)
         elif kind is ParseError:

@@ -117,6 +117,15 @@ class Gateway:
             error = _as_written(error, read)
         return error
 
+    def plan_as_written(self, plan: str) -> str:
+        """A plan with the paths that the user wrote in place of the names of the files' views."""
+        for part in (part for read in (*self._read, *self._reading) for part in read.parts):
+            if isinstance(part, Piece) and part.source is not None and part.width is not None:
+                path = part.source[part.offset : part.offset + part.width]
+                if part.text.startswith("`") and path[:1] in ("'", '"'):
+                    plan = plan.replace(part.text, path)
+        return plan
+
     def sql(self, text: SqlText, relations: Mapping[str, DataFrame] | None = None) -> DataFrame:
         """Run SQL in which the keys of `relations` stand for DataFrames.
 

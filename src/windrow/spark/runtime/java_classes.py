@@ -170,19 +170,19 @@ def keep(java: JavaRuntime, classes: Path) -> Path:
 def state(java: JavaRuntime) -> str:
     """The line of ``windrow doctor`` about the archive."""
     if (reason := why_not()) is not None:
-        return f"not kept: {reason}"
+        return f"not cached: {reason}"
     try:
         archive = file_of(java)
         if archive.is_file():
-            return f"kept in {archive} ({archive.stat().st_size / 2**20:.0f} MiB)"
+            return f"cached in {archive} ({archive.stat().st_size / 2**20:.0f} MiB)"
         if was_tried(archive):
             message = tried_file(archive).read_text(encoding="utf-8").strip()
-            return "not kept yet: being made" if message.isdecimal() else f"not kept: {message}"
+            return "not cached yet: being made" if message.isdecimal() else f"not cached: {message}"
         if (reason := no_room(archive)) is not None:
-            return f"not kept: {reason}"
+            return f"not cached: {reason}"
     except OSError as error:
-        return f"not kept: {error}"
-    return "not kept yet: a session's command is followed by a process that keeps them"
+        return f"not cached: {error}"
+    return "not cached yet: after the next command that starts Spark, a process in the background does it"
 
 
 def no_room(archive: Path) -> str | None:

@@ -18,6 +18,9 @@ __all__ = ["EMIT_ENVELOPES", "Emission", "clauses_in", "has_clauses", "parse_emi
 
 EMIT_ENVELOPES = ("one-sql", "delta", "op", "diff")
 _SHAPES = "EMIT STREAM, EMIT AFTER WATERMARK, EMIT STREAM AFTER DELAY INTERVAL 5 MINUTES AND AFTER WATERMARK"
+_CHANGES, _FINAL = "EMIT STREAM emits every change", "EMIT AFTER WATERMARK emits each row once it is final"
+_ELSEWHERE = {"CHANGES": _CHANGES, "CHANGELOG": _CHANGES, "FINAL": _FINAL, "ON": _FINAL}
+"""What other systems write after EMIT, and what it is here."""
 _WORDS = re.compile(
     r"\bemit\b|\bas\s+of\s+system\s+time\b|\ballowed\s+lateness\b|\bstate\s+lifetime\b", re.IGNORECASE
 )
@@ -166,7 +169,8 @@ def _emit(tokens: TokenList, emission: Emission, at: int, stop: int) -> Emission
         raise _wrong(tokens, stop - 1, "EMIT says nothing", f"write {_SHAPES}")
     while True:
         if tokens.word(at) != "AFTER":
-            raise _wrong(tokens, at, f"expected AFTER in EMIT, found {tokens[at].text}", f"write {_SHAPES}")
+            hint = _ELSEWHERE.get(tokens.word(at), f"write {_SHAPES}")
+            raise _wrong(tokens, at, f"expected AFTER in EMIT, found {tokens[at].text}", hint)
         kind = tokens.word(at + 1) if at + 1 < stop else ""
         if kind == "WATERMARK" and emission.watermark is None:
             emission, at = replace(emission, watermark=at + 1), at + 2
