@@ -28,6 +28,10 @@ PRIVATE = (
 """The words that the glossary replaces, as an expression; some have a plain use too, which counts as well."""
 
 
+TERMS = r"\btime[- ]varying\b|\bquery blocks?\b|\bstate lifetime\b"
+"""What the field and the glossary call so, in which such words stand."""
+
+
 def private_words(text: str) -> Counter[str]:
     """How often each word of the project's own stands in a text.
 
@@ -87,6 +91,8 @@ def figures() -> Iterator[tuple[str, str]]:
         found, words = private_words(text), words_of(text)
         yield f"words of {name}", f"{words:,}"
         yield f"private words in {name}, per 1,000", f"{1000 * found.total() / words:.1f}"
+        others = private_words(re.sub(TERMS, "", text.lower())).total()
+        yield f"the same without terms of the field in {name}", f"{1000 * others / words:.1f}"
         yield f"the commonest in {name}", listed(dict(found.most_common(8)))
 
 

@@ -47,6 +47,7 @@ MAY_IMPORT_PYSPARK = {
     "plan",  # types alone: `test_plans_know_types_of_spark_and_no_session`
     "spark",
     "session",
+    "session_arguments",
     "relation",
     "relation_kinds",
     "rendering",

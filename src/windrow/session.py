@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING, Any, Literal, TypeGuard
 
 import pandas as pd
 import pyarrow as pa
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from windrow.algebra.names import POSITIONAL
 from windrow.algebra.rewriting.folded import folded
 from windrow.algebra.time_scale import TimeScale
-from windrow.errors import NoAttributeError, ParseError, Span, UsageError, did_you_mean, refuse_unknown
+from windrow.errors import ParseError, Span, UsageError, did_you_mean, refuse_unknown
 from windrow.relation import NamedStreamRelation, Relation
+from windrow.session_arguments import check_name, micros_of, no_attribute, refuse_no_text, refuse_no_values
 from windrow.spark.gateway import Gateway, check_dialect
 from windrow.spark.live import Listeners, live_stream
 from windrow.spark.live.queries import SessionCatalog
@@ -42,13 +41,6 @@ __all__ = ["Session"]
 
 Execution = Literal["batch", "reference"]
 Dialect = Literal["spark", "cql"]
-_IN_PLACE_OF = {
-    "read": "session.register('t', 'data.csv') names files for queries; session.spark.read is Spark's reader",
-    "readStream": "session.stream('s', session.spark.readStream…, rowtime='ts') makes a stream of its rows",
-    "createDataFrame": "session.register('t', rows) takes tables of pandas and Arrow, and DataFrames",
-}
-"""What stands in place of an attribute of SparkSession's, other than that of `session.spark`."""
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 @briefly
@@ -109,11 +101,7 @@ class Session:
         def __getattr__(self, name: str) -> Any:
             if hasattr(type(self), name):
                 return object.__getattribute__(self, name)  # a property failed: it raises its error again
-            of_spark = f"session.spark.{name} is Spark's" if hasattr(SparkSession, name) else None
-            known = [each for each in dir(type(self)) if not each.startswith("_")]
-            hint = _IN_PLACE_OF.get(name) or of_spark or did_you_mean(name, known)
-            hint = hint or "help(windrow.Session) lists what it has"
-            raise NoAttributeError(f"a session has no {name}", condition="NO_ATTRIBUTE", hint=hint)
+            raise no_attribute(name, dir(type(self)))
 
     def sql(self, text: str, /, *args: Any, **params: Any) -> Relation:
         """Run one statement of the dialect: Spark SQL, with WINDOW BY and MATCH_RECOGNIZE.
@@ -139,7 +127,7 @@ class Session:
         TypeError
             Where `text` is no text.
         """
-        _refuse_no_text(text)
+        refuse_no_text(text)
         if not text.strip():
             raise ParseError(
                 "statement is empty",
@@ -170,12 +158,12 @@ class Session:
         WindrowError
             As :meth:`sql` would before it starts to compute.
         """
-        _refuse_no_text(text)
+        refuse_no_text(text)
         check(self._gateway(args, params), text, list(args), self._catalog)
 
     def script(self, text: str) -> list[Relation]:
         """Run the statements of a script, separated by semicolons, in order."""
-        _refuse_no_text(text)
+        refuse_no_text(text)
         tokens = tokenize(text)
         relations = []
         for start, stop in split_statements(tokens):
@@ -225,7 +213,7 @@ class Session:
             Those of the statements and of starting the queries, ``PIPELINE_DIFFERS`` for another script than
             that of the checkpoint, ``NO_LIVE_QUERY``. Then none of the queries runs.
         """
-        _refuse_no_text(text)
+        refuse_no_text(text)
         made = None if sink is None else lambda: sink_of(sink())
         return start_pipeline(
             self._catalog,
@@ -264,7 +252,7 @@ class Session:
         format
             The format of the files, where their extensions do not say it.
         """
-        _check_name(name)
+        check_name(name)
         frame = self._frame(name, source, format)
         self._catalog.forget(name)
         with Gateway(self.spark).translated():
@@ -289,7 +277,7 @@ class Session:
         UsageError
             ``INVALID_NAME``, also for names of windowing functions.
         """
-        _check_name(name)
+        check_name(name)
         if name.upper() in WINDOWS:
             raise UsageError(
                 f"{name} is a windowing function",
@@ -335,7 +323,7 @@ class Session:
             ``UNKNOWN_STREAM``, ``UNKNOWN_ENVELOPE``, ``UNRESOLVED_COLUMN``, ``INVALID_NAME``. An entry that
             is no change by the envelope fails the query that reads it.
         """
-        _check_name(name)
+        check_name(name)
         known = self._catalog.streams.get(stream.lower())
         if known is None:
             raise UsageError(
@@ -462,7 +450,7 @@ class Session:
             ``MISSING_PTIME``, ``MALFORMED_LINE``, ``UNKNOWN_UNIT``, ``UNKNOWN_OPTION``, ``UNKNOWN_STREAM``,
             ``INVALID_ARGUMENT``.
         """
-        _check_name(name)
+        check_name(name)
         gateway = Gateway(self.spark)
         if source is None or isinstance(source, NamedStream) or _is_named_stream(source):
             options = (
@@ -520,8 +508,8 @@ class Session:
                     frame,
                     log_columns,
                     lag=lag,
-                    idle=_micros_of(idle, "idle"),
-                    future=_micros_of(future, "future"),
+                    idle=micros_of(idle, "idle"),
+                    future=micros_of(future, "future"),
                 )
             elif lag is not None or idle is not None or future is not None:
                 raise UsageError(
@@ -588,7 +576,7 @@ class Session:
         return tuple(one for rows in late if rows is not None for one in counted_late(rows, most))
 
     def _gateway(self, args: Sequence[Any], params: Mapping[str, Any]) -> Gateway:
-        _refuse_no_values([*enumerate(args, 1), *params.items()])
+        refuse_no_values([*enumerate(args, 1), *params.items()])
         named = {f"{POSITIONAL}{number}": value for number, value in enumerate(args)}
         return Gateway(self.spark, {**named, **params}, self.dialect)
 
@@ -596,41 +584,3 @@ class Session:
 def _is_named_stream(source: object) -> TypeGuard[str | Path]:
     """Whether this is the folder of a named stream."""
     return isinstance(source, str | Path) and (Path(source) / "stream.json").is_file()
-
-
-def _check_name(name: str) -> None:
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise UsageError(
-            f"table name {name!r} is not an identifier",
-            condition="INVALID_NAME",
-            hint="use letters, digits and _",
-        )
-
-
-def _refuse_no_values(parameters: Sequence[tuple[int | str, Any]]) -> None:
-    """Refuse what no type of Spark can represent."""
-    for name, value in parameters:
-        if isinstance(value, int) and not -(2**63) <= value < 2**63:
-            raise UsageError(
-                f"parameter {name} is an integer of more than 64 bits",
-                condition="INVALID_ARGUMENT",
-                hint="pass a decimal.Decimal",
-            )
-        if not isinstance(value, str | int | float | None):
-            try:
-                F.lit(value)
-            except (AttributeError, TypeError, PySparkException) as error:
-                raise UsageError(
-                    f"parameter {name} is a {type(value).__name__}, and Spark has no such values",
-                    condition="INVALID_ARGUMENT",
-                    hint="pass a number, text, date, time or list, such as str(value)",
-                ) from error
-
-
-def _refuse_no_text(text: object) -> None:
-    if not isinstance(text, str):
-        raise TypeError(f"SQL is a text, not {type(text).__name__}")
-
-
-def _micros_of(length: datetime.timedelta | str | None, name: str) -> int | None:
-    return None if length is None else duration_of(length, name) // datetime.timedelta(microseconds=1)

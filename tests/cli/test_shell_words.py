@@ -9,8 +9,8 @@ import pytest
 
 pytest.importorskip("prompt_toolkit")
 
-from windrow.cli.shell.commands import ARGUMENTS, COMMANDS
 from windrow.cli.shell.completion import Names, candidates
+from windrow.cli.shell.dot_commands import ARGUMENTS, COMMANDS
 from windrow.cli.shell.loop import pieces
 from windrow.cli.shell.text import is_complete
 

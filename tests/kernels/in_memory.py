@@ -27,7 +27,7 @@ from windrow.kernels import slices
 from windrow.kernels.aggregates import supports
 from windrow.kernels.reference.aggregates import aggregate
 from windrow.kernels.reference.comparison import compare
-from windrow.kernels.reference.expressions import compile_expression as compile_uncached
+from windrow.kernels.reference.scalar_expressions import compile_expression as compile_uncached
 from windrow.kernels.reference.window_by import Boundary as ReferenceBoundary
 from windrow.kernels.reference.window_by import OrderKey, WindowBy, window_by
 from windrow.kernels.sorting import sorted_partitions

@@ -56,7 +56,7 @@ from windrow.kernels.patterns.pattern_plan import (
     register_side,
 )
 from windrow.kernels.patterns.tree import Edge, Repeat, Sequence, Tree
-from windrow.kernels.slices.expressions import leaves, reads_positions
+from windrow.kernels.slices.predicate_analysis import leaves, reads_positions
 from windrow.kernels.sorting import SortKey
 from windrow.kernels.window_by import label_rows, windows_at
 from windrow.kernels.window_plan import (

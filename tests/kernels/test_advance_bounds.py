@@ -25,7 +25,7 @@ from tests.kernels.test_advance import (
 from tests.kernels.test_window_by_property import AGGREGATES, RESULTS, SETTINGS, clauses, tables
 from windrow.kernels.advance import Frontier, Growing, advance, least_open
 from windrow.kernels.patterns.pattern_plan import STATE, Navigation
-from windrow.kernels.slices.expressions import own_side
+from windrow.kernels.slices.predicate_analysis import own_side
 from windrow.kernels.sorting import SortKey
 from windrow.kernels.window_plan import FieldOutput, WindowPlan
 

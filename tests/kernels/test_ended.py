@@ -113,7 +113,11 @@ def played(
 
 
 def ends_change_nothing(
-    growing: Growing, rows: pa.Table, data: st.DataObject, frontier_of: Callable[[int], Frontier], step_of
+    growing: Growing,
+    rows: pa.Table,
+    data: st.DataObject,
+    frontier_of: Callable[[int], Frontier],
+    step_of,
 ) -> Counter[str]:
     """Holds what partitions that end give to what they give otherwise; gives that."""
     count = len(bounds_of(growing, rows)) - 1

@@ -31,8 +31,8 @@ from windrow.kernels.punctuated import (
     SetOperator,
     Sort,
 )
-from windrow.kernels.punctuated.flow import Flow, Node
 from windrow.kernels.punctuated.following import Follower, Following
+from windrow.kernels.punctuated.operator_graph import Flow, Node
 from windrow.kernels.punctuated.sets import OPERATORS
 from windrow.kernels.reference import punctuation as definition
 from windrow.kernels.reference.punctuation import Key, SoFar, excluded, tupled

@@ -24,7 +24,7 @@ from windrow.kernels.incremental import (
     netted,
     rows_of,
 )
-from windrow.kernels.reference.stream_windows import WindowOfStream, validity
+from windrow.kernels.reference.stream_window_definitions import WindowOfStream, validity
 from windrow.kernels.zset import ENTER, LEAVE
 from windrow.kernels.zset.relation import AT, DIFF
 

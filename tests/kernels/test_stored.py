@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 
 import numpy as np
@@ -10,9 +11,9 @@ import pytest
 
 from windrow.kernels.incremental import Completing
 from windrow.kernels.punctuated.delta import Announced
-from windrow.kernels.punctuated.elementary import FilterCarry
+from windrow.kernels.punctuated.filters import FilterCarry
 from windrow.kernels.sorting import SortKey
-from windrow.kernels.stored import StoredError, from_stored, stored
+from windrow.kernels.stored import _MOVED, StoredError, from_stored, stored
 from windrow.kernels.trace import Trace
 from windrow.punctuations.pattern import lines_of
 from windrow.spark.live.operators.row_maps import RowMapCarry
@@ -125,6 +126,7 @@ def before(value, **former):
 MODULES = {
     "windrow.kernels.incremental.completing": "windrow.kernels.stages.completing",
     "windrow.kernels.punctuated.delta": "windrow.kernels.punctuated.step",
+    "windrow.kernels.punctuated.filters": "windrow.kernels.punctuated.elementary",
 }
 
 
@@ -138,6 +140,13 @@ def test_modules_classes_and_attributes_of_earlier_versions_are_read():
     former = from_stored(before(carry, Announced="Promises", announced="promises", _covered="_told"))
     assert isinstance(former, FilterCarry)
     assert former.announced.news([{}]) == ()
+
+
+@pytest.mark.parametrize(("former", "now"), _MOVED.items())
+def test_a_module_that_had_another_name_is_there_by_its_name_of_now(former, now):
+    importlib.import_module(now.removesuffix("."))
+    with pytest.raises(ModuleNotFoundError):
+        importlib.import_module(former.removesuffix("."))
 
 
 def test_what_earlier_versions_stored_is_read():

@@ -13,7 +13,17 @@ from hypothesis import strategies as st
 from windrow.kernels.aggregates import Aggregate
 from windrow.kernels.packing.shards import Layout
 from windrow.kernels.sorting import SortKey
-from windrow.kernels.zset import COUNTS, ENTER, LEAVE, NEVER, counted, elementary, gaps, overlapping, timeline
+from windrow.kernels.zset import (
+    COUNTS,
+    ENTER,
+    LEAVE,
+    NEVER,
+    counted,
+    elementary,
+    gaps,
+    overlapping,
+    timeline,
+)
 from windrow.kernels.zset.first import first_rows
 from windrow.kernels.zset.grouped import grouped
 from windrow.kernels.zset.keyed_operator import First, Keyed

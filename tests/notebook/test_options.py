@@ -10,7 +10,7 @@ pytest.importorskip("IPython")
 
 from windrow.cli.output.formats import Format
 from windrow.errors import UsageError
-from windrow.notebook.options import help_text, read_line
+from windrow.notebook.magic_options import help_text, read_line
 
 
 def test_a_line_has_the_options_of_the_command_line_and_a_name_for_the_result():

@@ -9,8 +9,8 @@ import pytest
 
 from windrow.errors import UsageError
 from windrow.plot import save
-from windrow.plot.arrivals import draw_arrivals
-from windrow.plot.matches import draw_matches
+from windrow.plot.arrival_chart import draw_arrivals
+from windrow.plot.match_chart import draw_matches
 from windrow.plot.scene import (
     Arrival,
     ArrivalScene,
@@ -27,7 +27,7 @@ from windrow.plot.scene import (
 from windrow.plot.staircase import draw_staircase
 from windrow.plot.theme import axis_of
 from windrow.plot.validity import draw_validity
-from windrow.plot.windows import draw_windows
+from windrow.plot.window_chart import draw_windows
 
 pytest.importorskip("altair")
 

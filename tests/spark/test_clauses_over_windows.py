@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from tests.live.stepping import law
 from windrow import Session, WindrowError
 from windrow.kernels.patterns.tree import Label, Repeat, Sequence
-from windrow.kernels.reference.expressions import compile_expression
 from windrow.kernels.reference.match_recognize import Clause, OutputRow, Seen, match_recognize
-from windrow.kernels.reference.stream_windows import WindowOfStream, validity
+from windrow.kernels.reference.scalar_expressions import compile_expression
+from windrow.kernels.reference.stream_window_definitions import WindowOfStream, validity
 from windrow.kernels.reference.window_by import Boundary, OrderKey, WindowBy, window_by
 from windrow.relation_kinds import LiveRelation
 

@@ -10,7 +10,7 @@ from pyspark.sql import functions as classic
 from pyspark.sql.connect.functions import builtin as connect
 
 from windrow.spark.analysis.column_text import column_text
-from windrow.spark.jvm.columns import alias_of
+from windrow.spark.jvm.column_trees import alias_of
 
 NOON = datetime.datetime(2024, 2, 29, 12, 30, 1, 5)
 

@@ -42,7 +42,7 @@ from windrow.syntax.blocks import split_statements
 from windrow.syntax.cql_clauses import parse_stream_window, refuse_alias_before, window_at
 from windrow.syntax.expression_nodes import names_in, parts_of
 from windrow.syntax.expressions import parse_expression
-from windrow.syntax.monotone import going
+from windrow.syntax.monotone_expressions import going
 from windrow.syntax.nodes import Range
 from windrow.syntax.queries import Select, UnknownShapeError, parse_query
 from windrow.syntax.rising import rising

@@ -84,7 +84,7 @@ def find_aggregates(
 ) -> Aggregates:
     """The aggregates over `window` in these ranges; the same text twice is one aggregate.
 
-    `others` are the names of the other variables in scope; `piece` gives the text of a range for Spark, and
+    `others` are the names of the other variables in scope; `piece` returns the text of a range for Spark, and
     `qualified` are the fields that are read with their relations, `own` the names of the user's aggregates.
     `read_around` returns the fields that stand for columns of the query around in a call.
     """

@@ -1,7 +1,7 @@
 """The algebra of continuous queries: relations that vary in time, and the streams made of them.
 
-The text of a query stays the user's. What varies in its FROM, windows of streams and time-varying views,
-become inputs: keys in the text, to be replaced by what those relations are at an instant.
+The text of a query stays the user's. What changes over time in its FROM, windows of streams and time-varying
+views, become inputs: keys in the text, to be replaced by what those relations are at an instant.
 """
 
 from __future__ import annotations
@@ -130,10 +130,10 @@ class Reader:
 
     Names count as Spark's do, in capitals or not.
 
-    `selects` are the places of the SELECTs that give a stream (SELECT STREAM), also in FROM and WITH. In them
-    a stream without a window is its rows as they come. `declared` are the streams that the statement itself
-    declares, by the places of their names, or of the brackets around their queries. `tables` are streams that
-    are tables too.
+    `selects` are the places of the SELECTs that return a stream (SELECT STREAM), also in FROM and WITH. In
+    them a stream without a window is its rows as they come. `declared` are the streams that the statement
+    itself declares, by the places of their names, or of the brackets around their queries. `tables` are
+    streams that are tables too.
     """
 
     tokens: TokenList
@@ -495,7 +495,7 @@ class Reader:
             raise _stream_provided(self.tokens, self.tokens[index].span, what)
 
     def refuse_bare_streams(self, query: Query) -> None:
-        """Refuse a stream without a window in a query that varies.
+        """Refuse a stream without a window in a query that changes over time.
 
         Raises
         ------

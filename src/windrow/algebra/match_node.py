@@ -50,14 +50,14 @@ class MatchExpression:
 class Match:
     """One MATCH_RECOGNIZE.
 
-    `rows` gives the input: a struct with the row, and the keys (:mod:`windrow.algebra.names`). `labels` are
-    the variables of the pattern; `members` says of each of them, and of each subset, which labels it stands
-    for. `mentioned` are the names outside of the clause that may be columns of its result, None for all
-    columns. `replace` gives the user's text of a range with words of ours in place of some stretches. For a
-    window of OVER, `functions` are the measures that are functions over the frame, and `block` is the
+    `rows` returns the input: a struct with the row, and the keys (:mod:`windrow.algebra.names`). `labels`
+    are the variables of the pattern; `members` says of each of them, and of each subset, which labels it
+    stands for. `mentioned` are the names outside of the clause that may be columns of its result, None for
+    all columns. `replace` returns the user's text of a range with words of ours in place of some stretches.
+    For a window of OVER, `functions` are the measures that are functions over the frame, and `block` is the
     SELECT over its result. Where no order is named, `is_ordered` is false, and the key of `order_by` is a
-    constant. The query `around` gives values of the query around, and the columns of the rows that hold them
-    are `hidden`; `outside` are those that stand for stretches of the clause, where `replace` puts them.
+    constant. The query `around` returns values of the query around, and the columns of the rows that have
+    them are `hidden`; `outside` are those that stand for stretches of the clause, where `replace` puts them.
     """
 
     key: str

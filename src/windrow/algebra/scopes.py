@@ -155,7 +155,7 @@ def _sees_rows(block: BlockText, at: int, inside: int) -> bool:
 def _is_filtered(tokens: TokenList, source: Range, at: int) -> bool:
     """Whether WHERE leaves out what a row of LATERAL has, wherever a condition is about the row to its left.
 
-    Not where a join keeps rows that have no partner there, nor in ON, on which that depends.
+    Not where a join retains rows that have no partner there, nor in ON, on which that depends.
     """
     words = {tokens.word(one) for one in tokens.level(*source)}
     return tokens.word(at - 1) == "LATERAL" and words.isdisjoint(("RIGHT", "FULL"))

@@ -35,7 +35,7 @@ def of_producers(entries: Iterable[tuple[int, Hashable, int | None]]) -> Waterma
         if number + 1 < len(waiting) and waiting[number + 1][0] == ptime:
             continue
         known = [value for value in bounds.values() if value is not None]
-        # who has come and promised nothing holds the others back
+        # who has come and promised nothing delays the others
         if len(known) == len(bounds) and (not history or min(known) > history[-1][1]):
             history.append((ptime, min(known)))
     return history

@@ -19,7 +19,7 @@ __all__ = ["AggregateCall", "Uses", "Window", "WindowBoundary", "WindowFragment"
 class WindowFragment:
     """An expression of the user's: its text for Spark and, where it could be taken apart, its tree.
 
-    `part` gives the text of a range inside it. `column` replaces all of these where the Python API was
+    `part` returns the text of a range inside it. `column` replaces all of these where the Python API was
     given a Column. `instead` are fields of rows that stand for columns of the query around, by where these
     are written.
     """
@@ -61,7 +61,7 @@ class CallOfSpark:
 class AggregateCall:
     """An aggregate over the window's rows, taken out of the SELECT.
 
-    `name` is the column that holds its value. `function` is canonical and `argument` a fragment over
+    `name` is the column that has its value. `function` is canonical and `argument` a fragment over
     the window's name as one row, where the kernel may compute it; `text` is the whole call for Spark,
     in which the window's name stands for one row. `reads` are the fields of the window's rows that it
     reads, None for all; `others` are the other variables that it reads. An aggregate of the user's own is
@@ -92,7 +92,7 @@ class Uses:
 class Window:
     """One WINDOW BY.
 
-    `rows` gives the input: a struct with the row, and the keys (:mod:`windrow.algebra.names`). `prefix`
+    `rows` returns the input: a struct with the row, and the keys (:mod:`windrow.algebra.names`). `prefix`
     is the WITH list that the block sees, put before any SQL made for it. `outer` is the block's SELECT
     over the windows, in which the relation `key` stands for them, and `having` its HAVING; it compares the
     row variables `compared`. `around` is the query of the values around that the rows are joined with.

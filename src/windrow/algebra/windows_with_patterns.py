@@ -25,7 +25,7 @@ _OF_THE_PARTITION = frozenset(
 
 
 class WindowCalls:
-    """The calls of a block, each with the column that holds its value.
+    """The calls of a block, each with the column that has its value.
 
     Attributes
     ----------

@@ -26,7 +26,7 @@ from windrow.spark.runtime.java_classes import (
     recorded,
     tried_file,
     was_tried,
-    were_kept,
+    were_cached,
     why_not,
 )
 
@@ -47,7 +47,7 @@ _PYTHON = (sys.executable, "-P", "-m")
 
 def keep_after(session: SparkSession) -> None:
     """When this process ends, let another store the classes, unless `session` has started with them."""
-    if why_not() is None and not were_kept(session):
+    if why_not() is None and not were_cached(session):
         atexit.register(_start)
 
 

@@ -170,7 +170,7 @@ def at_its_place(statement: ScriptStatement, options: Connection, inserted: int 
 
 
 def _last_query(statements: list[ScriptStatement]) -> ScriptStatement:
-    found = [statement for statement in statements if statement.gives_rows]
+    found = [statement for statement in statements if statement.returns_rows]
     if not found:
         raise UsageError(
             "script has no query for --output or --plot",

@@ -16,7 +16,7 @@ __all__ = ["ScriptStatement", "read_script", "split_script"]
 _QUERIES = frozenset(
     {"SELECT", "WITH", "FROM", "VALUES", "TABLE", "MAP", "REDUCE", "ISTREAM", "DSTREAM", "RSTREAM"}
 )
-_GIVE_ROWS = frozenset({"SHOW", "DESCRIBE", "DESC", "EXPLAIN", "LIST", "BEGIN", "EXECUTE"})
+_RETURN_ROWS = frozenset({"SHOW", "DESCRIBE", "DESC", "EXPLAIN", "LIST", "BEGIN", "EXECUTE"})
 # Spark answers these with the new setting, which is no result.
 _SILENT = frozenset({"SET", "RESET", "USE"})
 _SESSION_LOCAL = frozenset({"SET", "RESET", "USE", "DECLARE"})
@@ -62,9 +62,9 @@ class ScriptStatement:
         return self.script.count("\n", 0, self.span.start) + 1
 
     @property
-    def gives_rows(self) -> bool:
+    def returns_rows(self) -> bool:
         """Whether it is a query or lists something."""
-        return self.is_query or self.words[0] in _GIVE_ROWS
+        return self.is_query or self.words[0] in _RETURN_ROWS
 
     @property
     def is_silent(self) -> bool:
@@ -95,7 +95,7 @@ class ScriptStatement:
 
 
 def read_script(file: Path | None, command: str | None) -> str:
-    """The text of ``-c``, of a file, or of stdin (``-``, or a pipe where neither is given).
+    """The text of ``-c``, of a file, or of stdin (``-``, or a pipe where neither is passed).
 
     Raises
     ------

@@ -49,7 +49,7 @@ def weather(
 
     The values are in the units of GHCN-Daily: tenths of a degree Celsius, and tenths of a millimetre of rain.
     Temperatures follow the seasons of the northern half, each station has its own climate, and
-    warm and cold spells last for days. In the default table ``val < 25`` (below 2.5 °C) holds for the TMIN
+    warm and cold spells last for days. In the default table ``val < 25`` (below 2.5 °C) is true for the TMIN
     of some stretches of days and not of others.
 
     Parameters

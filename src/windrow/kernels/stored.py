@@ -34,6 +34,12 @@ _ROOMS = (
 _MOVED = {
     "windrow.spark.live.row_maps": "windrow.spark.live.operators.row_maps",
     "windrow.kernels.punctuated.step": "windrow.kernels.punctuated.delta",
+    "windrow.kernels.punctuated.elementary": "windrow.kernels.punctuated.filters",
+    "windrow.kernels.punctuated.flow": "windrow.kernels.punctuated.operator_graph",
+    "windrow.kernels.punctuated.join": "windrow.kernels.punctuated.symmetric_join",
+    "windrow.kernels.punctuated.over": "windrow.kernels.punctuated.window_functions",
+    "windrow.kernels.punctuated.session": "windrow.kernels.punctuated.session_windows",
+    "windrow.punctuations.values": "windrow.punctuations.column_values",
     "windrow.kernels.stages.": "windrow.kernels.incremental.",
 }
 """Modules, and packages with a dot, that had other names in earlier versions, and so in stored tables."""

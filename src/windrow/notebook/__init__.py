@@ -1,7 +1,8 @@
 """``%load_ext windrow``: SQL in cells of a notebook, with the options of the command line.
 
-:mod:`~windrow.notebook.options` reads the line of the magic, :mod:`~windrow.notebook.magics` runs the cell.
-:mod:`~windrow.notebook.watching` displays the output of live queries, in :mod:`~windrow.notebook.panels`.
+:mod:`~windrow.notebook.magic_options` reads the line of the magic, :mod:`~windrow.notebook.magics` runs the
+cell. :mod:`~windrow.notebook.watching` displays the output of live queries, in
+:mod:`~windrow.notebook.panels`.
 """
 
 from __future__ import annotations

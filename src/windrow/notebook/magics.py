@@ -16,7 +16,7 @@ from windrow.cli.progress import Progress
 from windrow.cli.run import Output, View, at_its_place, draw_picture, print_rows, write_rows
 from windrow.cli.sql_script import ScriptStatement, read_script, split_script
 from windrow.errors import UsageError, WindrowError
-from windrow.notebook.options import MagicLine, help_text, read_line
+from windrow.notebook.magic_options import MagicLine, help_text, read_line
 from windrow.notebook.watching import ROWS, watch
 from windrow.relation import Relation
 from windrow.relation_kinds import LiveRelation

@@ -29,7 +29,7 @@ class Column:
     Attributes
     ----------
     id
-        Its name inside the plan, which no other value has: a column that is passed on keeps it.
+        Its name inside the plan, which no other value has: a column that is passed on retains it.
     name
         Its name to the query.
     type
@@ -66,7 +66,7 @@ class Completeness:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A relation in FROM: its alias, its columns' names, and the columns that hold them.
+    """A relation in FROM: its alias, its columns' names, and the columns that have them.
 
     Of one that is `qualified` columns are known only with the alias before their names.
     """

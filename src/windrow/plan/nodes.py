@@ -112,7 +112,7 @@ class Input(_Node):
     columns
         Its columns.
     is_temporal
-        Whether it varies in time; a table does not.
+        Whether it changes over time; a table does not.
     label, at
         How it is written, and where.
     """
@@ -126,7 +126,7 @@ class Input(_Node):
 
 @dataclass(frozen=True, eq=False)
 class StreamWindow(_Passing):
-    """``s [RANGE 5 MINUTES]``: the rows of a stream, each for as long as the window holds it.
+    """``s [RANGE 5 MINUTES]``: the rows of a stream, each for as long as the window has it.
 
     Attributes
     ----------
@@ -180,11 +180,11 @@ class Project(_Node):
     outputs
         Each column with the expression that it is.
     listed
-        The SELECT list that gives the columns in their order, as the user wrote it.
+        The SELECT list that returns the columns in their order, as the user wrote it.
     label
         What people know it by.
     is_whole
-        Whether only the list as a whole gives the columns: their expressions are that.
+        Whether only the list as a whole returns the columns: their expressions are that.
     """
 
     input: Node
@@ -220,7 +220,7 @@ class Join(_Node):
     keys
         Columns of the left and of the right side that are equal, of one type.
     conditions
-        What else holds of pairs, over the scope of both; of an inner join these are a filter above it.
+        What else is true of pairs, over the scope of both; of an inner join these are a filter above it.
     scope
         The names of both sides.
     label, at
@@ -424,10 +424,10 @@ class Pieces(_Node):
     keys
         Columns of the input: rows that differ in them the block never reads together.
     halves
-        The block over the rows, of which those of each piece of time, :data:`TIMES`, are kept apart: the text
-        before and after the list that ends with these times.
+        The block over the rows, of which those of each piece of time, :data:`TIMES`, are retained apart: the
+        text before and after the list that ends with these times.
     empty
-        The block over no rows at all, where that gives a row; None where it does not.
+        The block over no rows at all, where that returns a row; None where it does not.
     columns
         Its output.
     why
@@ -435,7 +435,7 @@ class Pieces(_Node):
     label
         How it is written.
     is_grouped
-        Whether it gives a row for a group, by the keys if it has any; else one for each row.
+        Whether it returns a row for a group, by the keys if it has any; else one for each row.
     passes
         Of its columns those that are columns of the input, or keys, with what they are.
     """

@@ -1,4 +1,4 @@
-"""A plan as one query of Spark's: its rows where nothing varies.
+"""A plan as one query of Spark's: its rows where nothing changes over time.
 
 What each node means is said in the SQL of its operator alone. So it is what the operators of time-varying
 relations, and of live queries, are compared with at every instant, and how a table at one instant is
@@ -33,7 +33,7 @@ def sql_of_plan(node: plan.Node, windows: Windows | None = None) -> SqlText:
     Parameters
     ----------
     windows
-        What stands for windows of time, of whose rows it is given the query.
+        What stands for windows of time, of whose rows it is passed the query.
 
     Returns
     -------

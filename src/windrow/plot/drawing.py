@@ -61,17 +61,17 @@ def _drawn(relation: Relation, options: Options, width: int | None) -> Picture:
 
         return draw_staircase(read_changes(made_of, options), width)
     if isinstance(made_of, Stream):
-        from windrow.plot.arrivals import draw_arrivals
+        from windrow.plot.arrival_chart import draw_arrivals
         from windrow.plot.reading.read_arrivals import read_arrivals
 
         return draw_arrivals(read_arrivals(made_of, options), width)
     last = made_of[-1]
     if isinstance(last, BoundWindow):
         from windrow.plot.reading.read_windows import read_windows
-        from windrow.plot.windows import draw_windows
+        from windrow.plot.window_chart import draw_windows
 
         return draw_windows(read_windows(last, options), width)
-    from windrow.plot.matches import draw_matches
+    from windrow.plot.match_chart import draw_matches
     from windrow.plot.reading.read_matches import read_matches
 
     return draw_matches(read_matches(last, options), width)

@@ -8,8 +8,8 @@ It imports numpy, pyarrow and ``windrow.errors`` only.
 """
 
 from windrow.punctuations.closing import Closing
+from windrow.punctuations.column_values import Values
 from windrow.punctuations.cover import Cover
 from windrow.punctuations.pattern import EVERYTHING, Pattern, lines_of
-from windrow.punctuations.values import Values
 
 __all__ = ["EVERYTHING", "Closing", "Cover", "Pattern", "Values", "lines_of"]

@@ -10,9 +10,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from windrow.punctuations.column_values import Values
 from windrow.punctuations.lines import line_if_any
 from windrow.punctuations.regions import NULL, Lines, Region
-from windrow.punctuations.values import Values
 
 __all__ = ["EVERYTHING", "Pattern", "lines_of", "put_together"]
 

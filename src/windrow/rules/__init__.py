@@ -1,6 +1,6 @@
 """The way from a window to its plan: a visible tuple of steps, one file each.
 
-Every rule takes a draft and an analyzer and gives the draft with its part filled in.
+Every rule takes a draft and an analyzer and returns the draft with its part filled in.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ class MatchConditions(PairConditions):
     of_spark
         Those among them that are aggregates which only Spark reads.
     with_neighbours
-        The text of a part in which neighbours stand as Spark's lag gives them; None where there are none.
+        The text of a part in which neighbours stand as Spark's lag returns them; None where there are none.
     with_names
         The texts of a part in which each of the variables' names stands for a source, and then NULL.
     written

@@ -142,7 +142,7 @@ class MatchDraft:
     `arguments` are expressions over the rows, columns ``__a0`` and so on. `values` are the measures' values
     at rows, `numbers` the names of match numbers, `running` aggregates that conditions read. `scope` has
     the fields that measures read as they are, with the values that stand for them. `before` and `after` are
-    the fields of the result, with the columns that hold them, on either side of the measures. `texts` are
+    the fields of the result, with the columns that have them, on either side of the measures. `texts` are
     the measures over all these. `neighbours` say how far the rows are that Spark evaluates conditions over.
     `length` is the time of WITHIN or DURATION, an expression; `duration` the columns of DURATION. `by_label`
     are columns that are another one for each variable, `of_names` those of conditions that have a constant

@@ -5,7 +5,7 @@
        B: h0(row) < h0(r0) AND h1(row) = h2(row − 1)        r0 = the last row of A
 
 A value at the row that is tried, or at its neighbours, is a column moved up or down; other rows of the
-match are held in registers of the machine. What only Spark can evaluate over rows of a match, it is asked
+match are retained in registers of the machine. What only Spark can evaluate over rows of a match, it is asked
 before. The measures' values at rows and aggregates are the kernel's;
 the expressions around them are Spark's, over the result.
 """

@@ -38,7 +38,7 @@ def is_day_interval(kind: str) -> bool:
 
 
 def common_decimal(kinds: Iterable[str]) -> str | None:
-    """The DECIMAL that holds every value of these decimals and integers exactly, if 38 digits do.
+    """The DECIMAL that has every value of these decimals and integers exactly, if 38 digits do.
 
     >>> common_decimal(["decimal(10,2)", "int"])
     'DECIMAL(12,2)'

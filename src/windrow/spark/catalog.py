@@ -41,7 +41,7 @@ class ClauseDefinition:
 
 @dataclass
 class Catalog:
-    """The streams and varying relations of a session, what views are, which relations are clauses over
+    """The streams and time-varying relations of a session, what views are, which relations are clauses over
     windows of time, which streams are views of windows and matches, which are named ones, the user's table
     functions, the queries of views over recorded streams, and of those that put rows of whole streams
     together, by their names in lower case.

@@ -33,7 +33,7 @@ def frame_of_few(spark: SparkSession, rows: pa.Table, schema: StructType) -> Dat
     """Those rows as a DataFrame again; of more than a few, tasks make them."""
     if not rows.num_rows:
         return spark.createDataFrame([], schema)
-    # in one chunk: Spark gives nothing of some tables that begin with an empty one
+    # in one chunk: Spark returns nothing of some tables that begin with an empty one
     whole = rows.combine_chunks()
     if rows.num_rows <= FEW:
         return spark.createDataFrame(whole, schema)

@@ -91,7 +91,7 @@ def translate(
     names: Mapping[str, str] | None = None,
     given: Iterable[tuple[SqlText, Mapping[str, str]]] = (),
 ) -> WindrowError:
-    """One of our errors for one of Spark's, located in the user's text behind what Spark was given.
+    """One of our errors for one of Spark's, located in the user's text behind what Spark was passed.
 
     `text` is what Spark was reading when it failed. An error that comes up as rows are computed may be in
     any of the texts in `given`: it is in the one that has Spark's fragment at Spark's offsets.
@@ -339,8 +339,8 @@ def _hint(error: PySparkException) -> str | None:
     candidates = [name for name in named if not name.rsplit(".", 1)[-1].startswith("__")]  # not ours
     if not candidates:
         return None
-    asked = (parameters.get("objectName") or "").split(".")[-1].strip("`")
-    return did_you_mean(asked, candidates) or f"there are {', '.join(candidates)}"
+    context = (parameters.get("objectName") or "").split(".")[-1].strip("`")
+    return did_you_mean(context, candidates) or f"there are {', '.join(candidates)}"
 
 
 def _locate(error: PySparkException, text: SqlText, names: dict[str, str]) -> tuple[str, Span] | None:

@@ -1,7 +1,7 @@
 """WINDOW BY and MATCH_RECOGNIZE over windows of time in brackets, and beside them.
 
-A statement is cut in two. The rows of the clause are a query of their own, whose relation varies; the clause
-over its rows at each instant is a relation too, which the statement reads under a hidden name:
+A statement is cut in two. The rows of the clause are a query of their own, whose relation changes over time;
+the clause over its rows at each instant is a relation too, which the statement reads under a hidden name:
 
     SELECT f.ts FROM s [RANGE 5] WHERE v > 0 WINDOW BY w AS (PARTITION BY k ORDER BY ts START AS f …) HAVING …
 

@@ -1,4 +1,4 @@
-"""Queries with EMIT inside of other statements: each stands there as the table that it gives.
+"""Queries with EMIT inside of other statements: each stands there as the table that it returns.
 
 ``INSERT INTO t SELECT … EMIT STREAM``, ``CREATE TABLE t AS SELECT … EMIT …``, temporary views, and queries in
 brackets, over recorded logs.

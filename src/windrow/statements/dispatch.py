@@ -272,14 +272,14 @@ def _composed(
     def run_query(query: str) -> Relation:
         return _run(gateway, query, positional, execution, catalog)
 
-    if gateway.checks:  # what is around such queries is known when they give their columns
+    if gateway.checks:  # what is around such queries is known when they return their columns
         return [relation_inside(tokens, place, run_query) for place in places][-1] if places else None
     if tokens.word(statement[0]) == "INSERT" and clauses:
         inserted = insert(gateway, catalog, tokens, statement, run_query)
         if inserted is not None:
             return inserted
     view = _view_query(tokens, statement) if clauses else None
-    if view is not None:  # Spark would keep its text, in which a table stands that is gone then
+    if view is not None:  # Spark would retain its text, in which a table stands that is gone then
         frame = relation_inside(tokens, view, run_query).df
         frame = _create_view(gateway, tokens, (statement[0], view[0]), frame)
         return Relation(frame, "a view of what a query with EMIT gives", gateway)
@@ -339,7 +339,7 @@ def _without_table_functions(
 ) -> Iterator[str | None]:
     """The statement with queries and tables in the place of table functions; None if there are none.
 
-    Where a query varies, the reference evaluates it instant by instant, over queries.
+    Where a query changes over time, the reference evaluates it instant by instant, over queries.
     """
 
     def schema_of(query: SqlText) -> StructType:

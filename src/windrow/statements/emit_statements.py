@@ -129,10 +129,11 @@ def remember_view(catalog: Catalog, tokens: TokenList, statement: Range) -> None
 def without_watermark(
     gateway: Gateway, catalog: Catalog, tokens: TokenList, statement: Range
 ) -> Iterator[str | None]:
-    """A statement without EMIT AFTER WATERMARK, where its query varies by rowtime, live; None for others.
+    """A statement without EMIT AFTER WATERMARK, where its query changes over time by rowtime, live; None for
+    others.
 
-    A live query that varies by rowtime tells what it does up to the instant before which no more rows come,
-    and so complete. Over what is recorded a query reads all rows, also those above the watermark.
+    A live query that changes over time by rowtime tells what it does up to the instant before which no more
+    rows come, and so complete. Over what is recorded a query reads all rows, also those above the watermark.
     """
     start = statement[0] + explaining(tokens, statement[0])
     emission = parse_emission(tokens, start, statement[1])
@@ -168,7 +169,7 @@ def _by_rowtime(tokens: TokenList, query: Range) -> str | None:
 
 
 def refuse_rowtime_windows(tokens: TokenList, query: Range, at: Range | None) -> None:
-    """Refuse what varies by rowtime beside a clause at these tokens.
+    """Refuse what changes over time by rowtime beside a clause at these tokens.
 
     Raises
     ------

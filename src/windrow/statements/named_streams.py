@@ -54,7 +54,7 @@ _QUERIES = ("SELECT", "WITH", "VALUES", "FROM", "TABLE", "ISTREAM", "DSTREAM", "
 
 
 def create_named(gateway: Gateway, catalog: Catalog, tokens: TokenList, create: CreateStream) -> str:
-    """Make a named stream, or open the one that is there, and give it its name; what was done, as a plan.
+    """Make a named stream, or open the one that is there, and name it; what was done, as a plan.
 
     Raises
     ------

@@ -147,7 +147,8 @@ def remember_sequence(gateway: Gateway, catalog: Catalog, view: SequenceView) ->
 
 
 def is_free(gateway: Gateway, catalog: Catalog, tokens: TokenList, view: View, names: Sequence[str]) -> bool:
-    """Whether a view of columns of these names is to be made; False where there is one that is to be kept.
+    """Whether a view of columns of these names is to be made; False where there is one that is to be
+    retained.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The punctuations of producers, which rows violate them, and which punctuations hold for the stream.
+"""The punctuations of producers, which rows violate them, and which punctuations are true for the stream.
 
 A punctuation applies from its entry on, to the rows of its producer, until the producer closes. A punctuation
 of all open producers is one of the stream. It stays in force after they have left, and a producer that opens

@@ -365,7 +365,7 @@ def grouping_keys(tokens: TokenList, start: int, stop: int, *, inside: bool = Fa
 
 def visible_ctes(tokens: TokenList, position: int) -> tuple[Cte, ...]:
     """The named queries that a block at `position` sees, from the outermost level inwards."""
-    inside = {tokens.parent[position]: position}  # of each level of brackets what holds the position
+    inside = {tokens.parent[position]: position}  # of each level of brackets what has the position
     at = position
     while tokens.parent[at] >= 0:
         at = tokens.parent[at]

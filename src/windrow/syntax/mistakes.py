@@ -315,9 +315,9 @@ def meant_function(name: str) -> str | None:
 def variable_before_clause(sql: str, span: Span) -> str | None:
     """The hint for a name in FROM or WHERE that WINDOW BY declares after them, None for any other."""
     tokens = _tokens(sql)
-    for block in _blocks(tokens):
-        declared = {name.lower() for name in (block.clause.name, *(v.name for v in block.clause.variables()))}
-        for index in range(*block.source):
+    for query in _blocks(tokens):
+        declared = {name.lower() for name in (query.clause.name, *(v.name for v in query.clause.variables()))}
+        for index in range(*query.source):
             if tokens[index].start == span.start and tokens[index].name.lower() in declared:
                 name = tokens[index].name
                 return (
@@ -330,13 +330,13 @@ def variable_before_clause(sql: str, span: Span) -> str | None:
 def is_name_of_from(sql: str, clause: Span, name: str) -> bool:
     """Whether FROM, before the WINDOW BY at `clause`, gives a table this name or reads one of this name."""
     tokens = _tokens(sql)
-    for block in _blocks(tokens):
-        if block.clause.span == clause:
+    for query in _blocks(tokens):
+        if query.clause.span == clause:
             return any(
                 tokens[index].is_name
                 and tokens[index].name.lower() == name.lower()
                 and not tokens.is_symbol(index + 1, ".")
-                for index in _before_where(tokens, block)
+                for index in _before_where(tokens, query)
             )
     return False
 

@@ -107,7 +107,7 @@ _JOIN_WORDS = {word for words in _JOINS for word in words} | {"NATURAL", "ASOF"}
 
 
 def parse_query(tokens: TokenList, start: int, stop: int, *, wholly: bool = False) -> Shape:
-    """The shape of a query without a WITH list of its own; ORDER BY alone gives a bag no order.
+    """The shape of a query without a WITH list of its own; ORDER BY alone does not order a bag.
 
     With `wholly` blocks may have lateral queries in FROM, or no FROM, and queries inside a WITH list.
 

@@ -1,6 +1,6 @@
 """Tokens of a query text, with their places in it.
 
-sqlglot's Spark tokenizer does the reading; this module gives its tokens one shape: a kind, the text
+sqlglot's Spark tokenizer does the reading; this module brings its tokens into one shape: a kind, the text
 as written, and offsets. A number with a suffix (``1.5D``), which sqlglot splits in three, is one token.
 """
 
@@ -44,7 +44,7 @@ _STRINGS = {
 _DEEPEST = 500
 """Spark takes 499 brackets around a number, and fewer around anything else."""
 _OPENING = {"(": ")", "[": "]"}
-# operators that sqlglot gives in parts: array<array<int>> closes two brackets, x >> 1 is a shift
+# operators that sqlglot returns in parts: array<array<int>> closes two brackets, x >> 1 is a shift
 _JOINED = {("<", "<"): "<<", (">", ">"): ">>", (">>", ">"): ">>>"}
 
 

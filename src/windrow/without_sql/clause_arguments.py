@@ -22,7 +22,7 @@ from windrow.relation import Relation
 from windrow.spark.analysis.column_text import column_text
 from windrow.spark.clauses.batch import build_window, run_statement
 from windrow.spark.gateway import Gateway
-from windrow.spark.jvm.columns import alias_of, sort_order
+from windrow.spark.jvm.column_trees import alias_of, sort_order
 from windrow.syntax.sqltext import quoted
 from windrow.syntax.tokens import tokenize
 

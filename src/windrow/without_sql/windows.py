@@ -17,7 +17,7 @@ from windrow.errors import UsageError, refuse_unknown
 from windrow.relation import Relation
 from windrow.spark.analysis.argument_columns import refuse_changing_column
 from windrow.spark.analysis.column_text import column_text
-from windrow.spark.jvm.columns import sort_order
+from windrow.spark.jvm.column_trees import sort_order
 from windrow.syntax.sqltext import Piece, SqlText, quoted
 from windrow.tracebacks import brief
 from windrow.without_sql.clause_arguments import (

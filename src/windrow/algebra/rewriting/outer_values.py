@@ -49,7 +49,7 @@ class OuterValues:
     references
         Where columns of the query around are read.
     fields
-        The field of the rows that holds a column, by the column with its relation.
+        The field of the rows that has a column, by the column with its relation.
     query
         SELECT DISTINCT over the query around.
     ctes
@@ -229,7 +229,7 @@ def boundary_row(boundary: BoundaryClause | WindowBoundary) -> Variable:
 def values_of_windows(
     tokens: TokenList, block: BlockText, references: OuterReferences, text: Callable[[int, int], SqlText]
 ) -> ValuesOfWindows:
-    """The values of the columns that a block reads of the query around it; `text` gives the user's text.
+    """The values of the columns that a block reads of the query around it; `text` returns the user's text.
 
     Raises
     ------

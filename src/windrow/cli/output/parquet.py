@@ -1,7 +1,7 @@
 """Rows into one Parquet file of this machine's, whichever machines compute them.
 
 Spark's own writer would leave a directory, on the disks of the workers. Here each Arrow batch travels to
-the driver as one value, and one is held at a time.
+the driver as one value, and one is retained at a time.
 """
 
 from __future__ import annotations

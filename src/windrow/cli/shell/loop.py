@@ -13,8 +13,8 @@ from rich.text import Text
 from windrow.cli.output.terminal import errors_console
 from windrow.cli.reporting import show_error, show_unexpected
 from windrow.cli.shell.backend import Backend, StoppedError
-from windrow.cli.shell.commands import run_command
 from windrow.cli.shell.completion import Names
+from windrow.cli.shell.dot_commands import run_command
 from windrow.cli.shell.shell_live import follow, stop
 from windrow.cli.shell.shell_settings import Settings
 from windrow.cli.shell.text import as_command, is_complete

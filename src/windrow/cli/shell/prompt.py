@@ -23,8 +23,8 @@ from prompt_toolkit.patch_stdout import patch_stdout
 
 from windrow import __version__
 from windrow.cli.shell.colours import STYLE, WindrowLexer
-from windrow.cli.shell.commands import ARGUMENTS
 from windrow.cli.shell.completion import ShellCompleter
+from windrow.cli.shell.dot_commands import ARGUMENTS
 from windrow.cli.shell.loop import Shell
 from windrow.cli.shell.text import is_complete
 

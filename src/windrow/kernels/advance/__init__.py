@@ -7,18 +7,19 @@ of the ones before. What has been emitted is not emitted again, and the output i
 nothing that may come later can change it. When all sequences are closed, or one is by its keys
 (:mod:`.ended`), all that is left of them is emitted.
 
-All that is carried from step to step is on the retained rows (:mod:`.suffix`), so a micro-batch is a function
-over tables, which a task can call for the partitions that it has, or the driver for all. So is what can be
-promised of the output of all later micro-batches (:mod:`.bounds`): by it, one sequence follows another.
+All that is carried from micro-batch to micro-batch is on the retained rows (:mod:`.suffix`), so a
+micro-batch is a function over tables, which a task can call for the partitions that it has, or the driver
+for all. So is what can be declared of the output of all later micro-batches (:mod:`.output_bounds`): by it,
+one sequence follows another.
 """
 
 from windrow.kernels.advance.advancing import Frontier, Growing, advance
-from windrow.kernels.advance.bounds import least_open
+from windrow.kernels.advance.affected_alone import Changed, changed, moves_by_time
 from windrow.kernels.advance.ended import Ended
 from windrow.kernels.advance.growing_fragment import GrowingFragment, unpacked
 from windrow.kernels.advance.keeping import holds, keeping
+from windrow.kernels.advance.output_bounds import least_open
 from windrow.kernels.advance.suffix import AT, CARRIED, DONE, STATE
-from windrow.kernels.advance.touched import Changed, changed, moves_by_time
 
 __all__ = [
     "AT",

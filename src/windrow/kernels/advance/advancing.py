@@ -8,10 +8,10 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from windrow.kernels.advance.ended import Ended
+from windrow.kernels.advance.final_matches import advance_matches
+from windrow.kernels.advance.final_windows import advance_windows
 from windrow.kernels.advance.frontier import Frontier
-from windrow.kernels.advance.matches import advance_matches
 from windrow.kernels.advance.suffix import retained_rows, suffix_of
-from windrow.kernels.advance.windows import advance_windows
 from windrow.kernels.patterns.pattern_plan import MatchPlan
 from windrow.kernels.sorting import SortKey
 from windrow.kernels.window_plan import WindowPlan
@@ -24,7 +24,7 @@ class Growing:
     """A clause over rows that come in order.
 
     `partition` and `order` name columns of the rows, `columns` are those that the kernel reads. It reads
-    those that are `passing` too, which hold for one step: retained rows come with new ones.
+    those that are `passing` too, which are true for one micro-batch: retained rows come with new ones.
     """
 
     plan: WindowPlan | MatchPlan
@@ -67,7 +67,7 @@ def advance(
     emitted
         With ``plan.result`` as schema.
     retained
-        The rows to keep, with the columns of :data:`windrow.kernels.advance.CARRIED`.
+        The rows to retain, with the columns of :data:`windrow.kernels.advance.CARRIED`.
 
     Raises
     ------

@@ -12,12 +12,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow.kernels.advance.advancing import Growing
-from windrow.kernels.advance.bounds import least_open
+from windrow.kernels.advance.affected_alone import changed
 from windrow.kernels.advance.ended import Ended
 from windrow.kernels.advance.frontier import Frontier
 from windrow.kernels.advance.kept_rows import KeptRows, Marks, Places, union
+from windrow.kernels.advance.output_bounds import least_open
 from windrow.kernels.advance.suffix import STATE
-from windrow.kernels.advance.touched import changed
 from windrow.kernels.hashing import hashes
 
 __all__ = ["first_open", "step_of"]
@@ -25,7 +25,7 @@ __all__ = ["first_open", "step_of"]
 
 def step_of(
     growing: Growing,
-    kept: KeptRows,
+    retained: KeptRows,
     came: pa.Table,
     frontier: Frontier | None,
     ended: Ended | None,
@@ -34,43 +34,43 @@ def step_of(
     *,
     moves: bool,
 ) -> tuple[pa.Table, KeptRows]:
-    """What a step gives, and what it keeps.
+    """What a micro-batch returns, and what it retains.
 
     Parameters
     ----------
     growing, came, frontier, ended
         As of :func:`windrow.kernels.advance.advance`.
-    kept
-        What the last step left, by the columns of the partitions' keys.
+    retained
+        What the last micro-batch left, by the columns of the partitions' keys.
     over
-        The hashes of keys of which that was not known: all kept rows of partitions that have ended have one
-        of them. None if these have to be looked for among all.
+        The hashes of keys of which that was not known: all retained rows of partitions that have ended have
+        one of them. None if these have to be looked for among all.
     number
-        Of the step.
+        Of the micro-batch.
     moves
         Whether the frontier has moved, and that may change any partition.
     """
-    places = kept.all() if moves else _touched(growing, kept, came, ended, over)
-    found = changed(growing, kept.rows(places), came, frontier, ended)
-    left = kept.without(_chosen(places, ~found.stays)).with_rows(found.rows, number)
+    places = retained.all() if moves else _touched(growing, retained, came, ended, over)
+    found = changed(growing, retained.rows(places), came, frontier, ended)
+    left = retained.without(_chosen(places, ~found.stays)).with_rows(found.rows, number)
     return pa.Table.from_batches(found.emitted, growing.plan.result), left
 
 
-def first_open(kept: KeptRows, rowtime: str) -> pa.Scalar | None:
+def first_open(retained: KeptRows, rowtime: str) -> pa.Scalar | None:
     """The least rowtime of the rows at which something may still begin; None if there are none."""
-    firsts = (least_open(rows, rowtime) for rows in kept.tables(STATE, rowtime))
+    firsts = (least_open(rows, rowtime) for rows in retained.tables(STATE, rowtime))
     found = [first for first in firsts if first is not None]
     return pc.min(pa.array(found)) if found else None
 
 
 def _touched(
-    growing: Growing, kept: KeptRows, came: pa.Table, ended: Ended | None, over: Marks | None
+    growing: Growing, retained: KeptRows, came: pa.Table, ended: Ended | None, over: Marks | None
 ) -> Places:
     marks = hashes(came, growing.partition)
     if ended is None or over is not None:
-        return kept.having(marks if over is None else np.concatenate([marks, over]))
+        return retained.having(marks if over is None else np.concatenate([marks, over]))
     # of a partition that has ended all rows are found
-    return union(kept.having(marks), kept.where(ended.rows))
+    return union(retained.having(marks), retained.where(ended.rows))
 
 
 def _chosen(places: Places, which: np.ndarray) -> Places:

@@ -24,7 +24,7 @@ class Ended:
     closed
         The keys of which no row will come in to where the rows come from.
     waiting
-        Those of which rows are there that are not given to this step; None if there are none.
+        Those of which rows are there that are not passed to this micro-batch; None if there are none.
     others
         The same of further sources of rows, where these come from several: all have to say so.
     """

@@ -10,7 +10,7 @@ import pyarrow as pa
 from windrow.kernels.pairs import PairRows, holds
 from windrow.kernels.window_plan import ColumnRef, Operation, PairExpression
 
-__all__ = ["Frontier", "holds_from", "reads_only"]
+__all__ = ["Frontier", "reads_only", "retained_from"]
 
 Array = np.ndarray
 
@@ -38,7 +38,7 @@ def reads_only(expression: PairExpression, names: frozenset[str] | set[str]) -> 
             return True
 
 
-def holds_from(
+def retained_from(
     expression: PairExpression,
     table: pa.Table,
     constants: pa.Table,
@@ -47,7 +47,7 @@ def holds_from(
     *,
     ansi: bool,
 ) -> Array:
-    """Whether it holds of a row at the frontier, the first side, and each row of a table, the second.
+    """Whether it is true of a row at the frontier, the first side, and each row of a table, the second.
 
     The columns that it reads are in `frontier`, which has one row for each of the table's, or one for all.
     """

@@ -34,7 +34,7 @@ class GrowingFragment:
 
     def run(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         """Of each cell a message with the output, and one with the rows to retain (`Kind.RIGHT`)."""
-        for cell, came, retained in _cells(batches):
+        for bucket, came, retained in _cells(batches):
             if came is None:
                 assert retained is not None
                 came = retained.slice(0, 0)
@@ -43,9 +43,9 @@ class GrowingFragment:
                         came = came.append_column(key.column, pa.nulls(0))
             emitted, retained = advance(self.growing, retained, came, self.frontier, self.ended)
             yield message(
-                cell, MessageKind.ROWS, 0, written(pa.Table.from_batches(emitted, self.growing.plan.result))
+                bucket, MessageKind.ROWS, 0, written(pa.Table.from_batches(emitted, self.growing.plan.result))
             )
-            yield message(cell, MessageKind.RIGHT, 0, written(retained))
+            yield message(bucket, MessageKind.RIGHT, 0, written(retained))
 
 
 def unpacked(batches: Batches, kind: MessageKind) -> Iterator[pa.RecordBatch]:
@@ -60,13 +60,13 @@ def _cells(batches: Batches) -> Iterator[tuple[int, pa.Table | None, pa.Table | 
     """Of each cell the rows that came and those that were kept, in the order of the messages' numbers."""
     found: dict[int, dict[int, list[tuple[int, pa.Buffer]]]] = {}
     for batch in batches:
-        cells, kinds, numbers = (batch.column(name).to_pylist() for name in (CELL, KIND, NUMBER))
-        for cell, kind, number, chunk in zip(cells, kinds, numbers, batch.column(CHUNK), strict=True):
-            by_kind = found.setdefault(cell, {MessageKind.ROWS: [], MessageKind.RIGHT: []})
+        buckets, kinds, numbers = (batch.column(name).to_pylist() for name in (CELL, KIND, NUMBER))
+        for bucket, kind, number, chunk in zip(buckets, kinds, numbers, batch.column(CHUNK), strict=True):
+            by_kind = found.setdefault(bucket, {MessageKind.ROWS: [], MessageKind.RIGHT: []})
             by_kind[kind].append((number, chunk.as_buffer()))
-    for cell, by_kind in found.items():
+    for bucket, by_kind in found.items():
         came, retained = (
             unpack(chunk for _, chunk in sorted(by_kind[kind], key=lambda one: one[0]))
             for kind in (MessageKind.ROWS, MessageKind.RIGHT)
         )
-        yield cell, came, retained
+        yield bucket, came, retained

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
+from windrow.kernels.advance.final_matches import limits_of
 from windrow.kernels.advance.frontier import Frontier
-from windrow.kernels.advance.matches import limits_of
 from windrow.kernels.advance.starts import bounding, rows_before
 from windrow.kernels.advance.timeouts import ends_by_time, has_timeouts
 from windrow.kernels.patterns.pattern_plan import MatchPlan, PatternFrame
@@ -25,8 +25,8 @@ def keeping(plan: WindowPlan | MatchPlan, frontier: Frontier) -> tuple[str, str]
 
 
 def holds(plan: WindowPlan | MatchPlan, frontier: Frontier) -> Holds:
-    """What bounds the rows kept of a partition: the frontier, so that nothing is kept for ever; a number of
-    rows; or nothing.
+    """What bounds the rows retained of a partition: the frontier, so that nothing is retained for ever; a
+    number of rows; or nothing.
     """
     if isinstance(plan, MatchPlan):
         rising = frozenset(frontier.values.column_names)
@@ -37,7 +37,7 @@ def holds(plan: WindowPlan | MatchPlan, frontier: Frontier) -> Holds:
         following = None if plan.frame is None else plan.frame.following
         is_counted = not seeks and (following is not None or _longest(plan.program) is not None)
         return "rows" if is_counted else "all"
-    if _is_given_at_end(plan, frontier) or (plan.end is not None and plan.end.strategy == "unbounded"):
+    if _is_emitted_at_end(plan, frontier) or (plan.end is not None and plan.end.strategy == "unbounded"):
         return "all"
     if ends_by_time(plan, frontier):
         return "time"
@@ -47,7 +47,7 @@ def holds(plan: WindowPlan | MatchPlan, frontier: Frontier) -> Holds:
 
 
 def _windows(plan: WindowPlan, frontier: Frontier) -> tuple[str, str]:
-    if _is_given_at_end(plan, frontier):
+    if _is_emitted_at_end(plan, frontier):
         return f"{_AT_END}: a later row's window may begin before any other", "all rows: not bounded"
     if plan.end is not None and plan.end.strategy == "unbounded":
         return f"{_AT_END}: only then the last row is known", "the rows of windows: not bounded"
@@ -60,7 +60,7 @@ def _windows(plan: WindowPlan, frontier: Frontier) -> tuple[str, str]:
     return emitted, _retention(plan, frontier)
 
 
-def _is_given_at_end(plan: WindowPlan, frontier: Frontier) -> bool:
+def _is_emitted_at_end(plan: WindowPlan, frontier: Frontier) -> bool:
     """Whether windows are chosen when all label rows are known: any of them may reach back to the first."""
     bounded = rows_before(plan) is not None or bounding(plan, frozenset(frontier.values.column_names))
     return plan.tumbling and plan.has_label and not bounded

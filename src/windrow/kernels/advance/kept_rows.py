@@ -85,7 +85,7 @@ class KeptRows:
     gone
         The places of rows that were taken out of these, in chunks too.
     lost
-        The places of those that were taken out in this step.
+        The places of those that were taken out in this micro-batch.
     """
 
     key: tuple[str, ...]
@@ -154,7 +154,7 @@ class KeptRows:
             rows = chunk.rows.select([name for name in columns if name in chunk.rows.column_names])
             yield rows if chunk.alive.all() else rows.filter(pa.array(chunk.alive))
 
-    # -- what a step does ----------------------------------------------------------------------------
+    # -- what a micro-batch does ----------------------------------------------------------------------------
 
     def due(
         self,
@@ -163,7 +163,7 @@ class KeptRows:
         number: int,
         closed: tuple[Bools, Places] | None = None,
     ) -> tuple[pa.Table, KeptRows]:
-        """The rows for which it holds, of these and of those that came in a step, and the others.
+        """The rows for which it holds, of these and of those that came in a micro-batch, and the others.
 
         Parameters
         ----------
@@ -172,9 +172,10 @@ class KeptRows:
         holds
             None for no row.
         number
-            Of the step.
+            Of the micro-batch.
         closed
-            Rows that are due in any case: which of those that came, and the places of those that were kept.
+            Rows that are due in any case: which of those that came, and the places of those that were
+            retained.
         """
         is_due, places = (np.zeros(came.num_rows, bool), {}) if closed is None else closed
         if holds is not None:
@@ -257,8 +258,8 @@ def _merged(chunks: Mapping[int, _Chunk], number: int) -> dict[int, _Chunk]:
     if any(chunk.count for chunk in anew.values()):
         left[number * PER_MICRO_BATCH] = _Chunk.one(anew.values())
     sizes = sorted(((at, len(chunk)) for at, chunk in left.items()), key=lambda one: -one[1])
-    kept, merges = merging(sizes, {at: chunk.count for at, chunk in left.items()}, number)
-    parts: dict[int, list[_Chunk]] = {at: [] for at, _ in kept}
+    retained, merges = merging(sizes, {at: chunk.count for at, chunk in left.items()}, number)
+    parts: dict[int, list[_Chunk]] = {at: [] for at, _ in retained}
     for at, chunk in left.items():
         parts[merges.get(at, at)].append(chunk)
     return {at: _Chunk.one(some) if at in merges.values() else some[0] for at, some in parts.items()}

@@ -22,8 +22,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow.errors import ExecutionError
+from windrow.kernels.advance.final_matches import FinalMatches, advance_matches, final_matches, seen_beside
 from windrow.kernels.advance.frontier import Frontier
-from windrow.kernels.advance.matches import FinalMatches, advance_matches, final_matches, seen_beside
 from windrow.kernels.advance.suffix import DONE, SEARCHED, STATE, TAKEN, Suffix
 from windrow.kernels.patterns.pattern_plan import MatchNumber, MatchPlan, asks_spark
 
@@ -118,11 +118,11 @@ def final_slices(reached: Mapping[int, Reached], slices: range) -> int:
         The cells of all.
     """
     count = 0
-    for cell in slices:
-        if cell not in reached or not reached[cell].is_known:
+    for bucket in slices:
+        if bucket not in reached or not reached[bucket].is_known:
             break
         count += 1
-        if not reached[cell].is_as_guessed:
+        if not reached[bucket].is_as_guessed:
             break
     if count == len(reached) and slices[-1] not in reached:
         count -= 1  # the last one did not know that it is the last

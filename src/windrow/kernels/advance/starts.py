@@ -6,10 +6,10 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.errors import ExecutionError
-from windrow.kernels.advance.frontier import Frontier, holds_from, reads_only
+from windrow.kernels.advance.frontier import Frontier, reads_only, retained_from
 from windrow.kernels.advance.suffix import Suffix
 from windrow.kernels.pairs import PairRows, holds
-from windrow.kernels.slices.expressions import columns
+from windrow.kernels.slices.predicate_analysis import columns
 from windrow.kernels.strategies.monotone import computes_integers, conjuncts, direction
 from windrow.kernels.window_plan import (
     ColumnRef,
@@ -81,7 +81,7 @@ def first_starts(plan: WindowPlan, suffix: Suffix, undone: Array, frontier: Fron
         following = np.repeat(np.where(undone < end, undone, table.num_rows), end - first)
         sides = ("label", "start")
         try:
-            reached = holds_from(
+            reached = retained_from(
                 part, retained, plan.constants, later.take(pa.array(following)), sides, ansi=plan.ansi
             )
         except ExecutionError:  # of a pair of rows that no window may have

@@ -93,9 +93,9 @@ def suffix_of(
     order: tuple[SortKey, ...],
     columns: tuple[str, ...],
 ) -> Suffix:
-    """These columns of the rows that were kept, in the order in which they were, and of those that came.
+    """These columns of the rows that were retained, in the order in which they were, and of those that came.
 
-    Those that came are sorted, and follow those that were kept.
+    Those that came are sorted, and follow those that were retained.
     """
     for field in CARRIED:
         came = came.append_column(field, pa.nulls(came.num_rows, field.type))
@@ -124,7 +124,7 @@ def retained_rows(suffix: Suffix, needed: Array, state: Array, emitted: Array) -
     Parameters
     ----------
     needed
-        int64, one a partition: the first row to keep.
+        int64, one a partition: the first row to retain.
     state
         int8: of all rows.
     emitted

@@ -1,6 +1,6 @@
 """Windows that end at their partition's last row, whatever comes next: sessions whose gap has passed.
 
-END may read the row after the one at which a window ends. Where it holds if there is no such row, and if
+END may read the row after the one at which a window ends. Where it is true if there is no such row, and if
 there is one at the frontier, and can only be truer of later rows, no row needs to come.
 """
 

@@ -76,7 +76,7 @@ def _fold_piece(states: States, left: Ints, right: Ints, combine: Combine, out: 
     # blocks on both sides of a boundary never overlap those of another boundary of the same round.
     rounds = [(top + 1, 1 << top), *((shift, 1 << shift) for shift in range(top, -1, -1))]
     pending = np.flatnonzero(left < right)
-    for shift, block in rounds:
+    for shift, chunk in rounds:
         if not len(pending):
             return
         boundary = right[pending] >> shift
@@ -84,7 +84,7 @@ def _fold_piece(states: States, left: Ints, right: Ints, combine: Combine, out: 
         found = pending[crossing]
         if len(found):
             out[..., found] = _fold_crossing(
-                states, left[found], right[found], boundary[crossing] << shift, block, combine
+                states, left[found], right[found], boundary[crossing] << shift, chunk, combine
             )
             pending = pending[~crossing]
 
@@ -117,14 +117,14 @@ def _around(states: States, starts: Ints, width: int) -> States:
     return states[..., np.minimum(starts[:, None] + np.arange(width), states.shape[-1] - 1)]
 
 
-def _run(blocks: States, combine: Combine) -> None:
+def _run(chunks: States, combine: Combine) -> None:
     """Replace each element by the combination of all up to it along the last axis, in place."""
-    width = blocks.shape[-1]
+    width = chunks.shape[-1]
     if width <= FAN:
         for column in range(1, width):
-            blocks[..., column] = combine(blocks[..., column - 1], blocks[..., column])
+            chunks[..., column] = combine(chunks[..., column - 1], chunks[..., column])
         return
-    runs = blocks.reshape(*blocks.shape[:-1], width // FAN, FAN)
+    runs = chunks.reshape(*chunks.shape[:-1], width // FAN, FAN)
     _run(runs, combine)
     totals = runs[..., -1].copy()
     _run(totals, combine)

@@ -32,7 +32,7 @@ class Aggregate:
     ignore_nulls
         Whether ``first``, ``last`` and ``any_value`` pass over NULLs; the other functions always do.
     parameters
-        The fractions of ``percentile``, each from 0 to 1. Whether one fraction gives a value or a list of
+        The fractions of ``percentile``, each from 0 to 1. Whether one fraction returns a value or a list of
         one follows from `result_type`.
     ansi
         Whether an overflow raises. Else a bigint wraps round and a decimal becomes NULL.

@@ -40,21 +40,21 @@ def last_reached(following: Ints) -> Ints:
     """
     count = len(following)
     width = 1 << ((count.bit_length() + 1) // 2)
-    blocks = max(1, -(-count // width))
+    chunks = max(1, -(-count // width))
     beyond = np.iinfo(np.int64).max
-    padded = np.full(blocks * width, beyond)
+    padded = np.full(chunks * width, beyond)
     padded[:count] = np.where(following < count, following, beyond)
     # by place in the range, then by range, so that a step reads neighbours
-    start = width * np.arange(blocks)
-    target = np.ascontiguousarray(padded.reshape(blocks, width).T) - start
-    last = np.empty((width, blocks), np.int64)
+    start = width * np.arange(chunks)
+    target = np.ascontiguousarray(padded.reshape(chunks, width).T) - start
+    last = np.empty((width, chunks), np.int64)
     for place in range(width - 1, -1, -1):
         last[place] = place + start
         inside = np.flatnonzero(target[place] < width)
         last[place, inside] = last[target[place, inside], inside]
     reached = last.T.reshape(-1)
     for first in start[::-1].tolist():
-        block = reached[first : first + width]
-        following_block = padded[block]
-        block[:] = np.where(following_block < count, reached[np.minimum(following_block, count - 1)], block)
+        chunk = reached[first : first + width]
+        following_chunk = padded[chunk]
+        chunk[:] = np.where(following_chunk < count, reached[np.minimum(following_chunk, count - 1)], chunk)
     return reached[:count]

@@ -260,7 +260,7 @@ class Translator:
             instead = over
         if instead.dtype != dtype:
             if {instead.dtype.kind, dtype.kind} != {"i"}:
-                raise NoFormError  # Spark gives a column and its value over a missing row one type
+                raise NoFormError  # in Spark a column and its value over a missing row have one type
             dtype = np.result_type(instead.dtype, dtype)
         block.add(f"{data} = {_cast(instead.data, instead.dtype, dtype)}")
         block.add(f"{known} = {instead.known or True}")

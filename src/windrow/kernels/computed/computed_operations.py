@@ -62,7 +62,7 @@ class Computed:
     operations
         What is done, one after the other.
     result
-        The numbers of what is given, in order.
+        The numbers of what is passed, in order.
     schema
         Names and types of that.
     """

@@ -1,4 +1,4 @@
-"""Columns that are computed of each row of a leaf alone, before any operator that holds rows.
+"""Columns that are computed of each row of a leaf alone, before any operator that retains rows.
 
 By such a column rows can be divided before a program is run. It is computed of the rows of a leaf, through
 the fragments that lead to it, and the windows of time of which each row is in one.

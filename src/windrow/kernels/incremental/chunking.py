@@ -32,7 +32,7 @@ def merging(
     chunks
         Those before, and how many rows are in each.
     alive
-        How many of these are kept still.
+        How many of these are retained still.
     number
         Of the step.
     """

@@ -78,7 +78,7 @@ def join(
     Parameters
     ----------
     columns
-        Of each side, the columns to give and their names in the pairs.
+        Of each side, the columns to return and their names in the pairs.
     """
     left, right = sides
     passing = [_passing(side, condition) for side, condition in zip(sides, passes, strict=True)]

@@ -67,7 +67,7 @@ class Window:
         rows
             Those that come: the columns of retained ones.
         chunk
-            Of each, the file that keeps it.
+            Of each, the file that retains it.
         keys
             As of :meth:`TimedRows.of`.
 

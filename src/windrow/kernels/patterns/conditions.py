@@ -78,7 +78,7 @@ def _functions(name: str, source: str, values: tuple[Any, ...]) -> tuple[Callabl
 
 # the machine alone calls these functions: they need no way in from Python
 _INNER = f"@numba.njit(**{OPTIONS | {'no_cpython_wrapper': True, 'no_cfunc_wrapper': True}!r})\n"
-# lists of rows are kept in Python alone
+# lists of rows are retained in Python alone
 _STUB = f"{_INNER}def interned(before, row):\n    return np.int64(-1)\n\n"
 
 

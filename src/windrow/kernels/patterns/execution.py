@@ -37,7 +37,7 @@ from windrow.kernels.patterns.program import first_labels
 from windrow.kernels.patterns.requests import Asking, EnoughError, search_of_unknown
 from windrow.kernels.patterns.running_aggregates import RunningAggregates
 from windrow.kernels.patterns.tree import Tree
-from windrow.kernels.slices.expressions import shifts
+from windrow.kernels.slices.predicate_analysis import shifts
 from windrow.kernels.window_plan import Operation, PairExpression, sides_of
 
 __all__ = [
@@ -255,7 +255,7 @@ def _mode(plan: MatchPlan) -> int:
 def _anchored(plan: MatchPlan) -> bool:
     """Whether each first row is searched from by itself.
 
-    Where a register holds the first row, threads of different first rows never are the same: nothing is lost
+    Where a register has the first row, threads of different first rows never are the same: nothing is lost
     if those of the second are not tried before it is known that the first one has no match.
     """
     if plan.duration is not None or plan.frame is not None:

@@ -1,13 +1,13 @@
 """The machine that runs a pattern's program over partitions.
 
-Threads are kept in preference order, those of earlier first rows before those of later ones, and go on row
-by row together. A thread is dropped where one before it is at the same instruction with the same registers:
-what follows would be the same, and the one before is preferred. So time is linear in the rows for patterns
-without registers. Where all matches are wanted, a thread is dropped only where one before it has taken the
-same rows with the same labels.
+Threads are retained in preference order, those of earlier first rows before those of later ones, and go on
+row by row together. A thread is dropped where one before it is at the same instruction with the same
+registers: what follows would be the same, and the one before is preferred. So time is linear in the rows for
+patterns without registers. Where all matches are wanted, a thread is dropped only where one before it has
+taken the same rows with the same labels.
 
 Where the search ends at a row that depends on the first row (`limits`), each first row is searched from by
-itself. So it is where a register holds the first row (`ANCHORED`): no two threads of different first rows are
+itself. So it is where a register has the first row (`ANCHORED`): no two threads of different first rows are
 the same then, and those of later ones need not be tried while the first one may have a match.
 
 `run` is plain Python over arrays, which numba compiles as it is; `condition` is put beside it where its
@@ -117,7 +117,7 @@ def run(
         known yet. Empty: at the partition's end. Where rows are `FRAMED`, a search whose limit is known goes
         beyond `limit`, as its conditions read nothing outside of the frame.
     since
-        int64, (partitions,): of all matches those are given that end after this row; without limits.
+        int64, (partitions,): of all matches those are passed that end after this row; without limits.
     edge
         How many rows before and after a row its conditions read: rows at which fewer of them are in the frame
         have variants of their own, ``min(rows before, edge[0]) * (edge[1] + 1) + min(rows after, edge[1])``.

@@ -17,8 +17,8 @@ from windrow.kernels.patterns.match_recognize import rows_of_matches
 from windrow.kernels.patterns.measures import Written
 from windrow.kernels.patterns.pattern_plan import CLASSIFIER, MatchNumber, MatchPlan, Navigation, asks_spark
 from windrow.kernels.patterns.tree import longest
-from windrow.kernels.slices.expressions import columns
 from windrow.kernels.slices.halo import MOST, Halo
+from windrow.kernels.slices.predicate_analysis import columns
 
 __all__ = ["matches_alone", "matches_halo"]
 

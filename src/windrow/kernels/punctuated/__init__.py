@@ -12,12 +12,12 @@ emits, which punctuations it must pass on, and which rows it must retain.
 """
 
 from windrow.kernels.punctuated.delta import Delta
-from windrow.kernels.punctuated.elementary import Filter, Project
+from windrow.kernels.punctuated.filters import Filter, Project
 from windrow.kernels.punctuated.group import Group
-from windrow.kernels.punctuated.join import Join
-from windrow.kernels.punctuated.over import Over
-from windrow.kernels.punctuated.session import Session
+from windrow.kernels.punctuated.session_windows import Session
 from windrow.kernels.punctuated.sets import SetOperator
 from windrow.kernels.punctuated.sort import Sort
+from windrow.kernels.punctuated.symmetric_join import Join
+from windrow.kernels.punctuated.window_functions import Over
 
 __all__ = ["Delta", "Filter", "Group", "Join", "Over", "Project", "Session", "SetOperator", "Sort"]

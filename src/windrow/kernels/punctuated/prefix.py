@@ -10,9 +10,9 @@ from windrow.kernels.sorting import SortKey, sorted_partitions
 from windrow.kernels.trace import Trace
 from windrow.punctuations import Cover, Values
 from windrow.punctuations.closing import closed_together
+from windrow.punctuations.column_values import merged
 from windrow.punctuations.lines import Line, Place, Span
 from windrow.punctuations.regions import NULL, Lines, Region
-from windrow.punctuations.values import merged
 
 __all__ = ["Prefixes", "different", "prefix"]
 

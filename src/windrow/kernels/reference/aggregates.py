@@ -45,8 +45,8 @@ def aggregate(
         ``percentile``: one number from 0 to 1, or a sequence of them.
     kind
         The argument's Spark type where the values do not determine it: ``"integer"`` makes a sum beyond 64
-        bits raise; ``"decimal(p,s)"`` gives averages the scale s + 4 (``"decimal"``: s is the largest among
-        the values). Otherwise the values' Python types decide: sums of int are int and averages float.
+        bits raise; with ``"decimal(p,s)"`` averages have the scale s + 4 (``"decimal"``: s is the largest
+        among the values). Otherwise the values' Python types decide: sums of int are int and averages float.
 
     Returns
     -------

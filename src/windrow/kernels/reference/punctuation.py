@@ -3,7 +3,7 @@ far.
 
 Tucker, Maier, Sheard, Fegaras, "Exploiting punctuation semantics in continuous data streams" (TKDE 2003)
 defines three invariants of an operator: *pass*, the rows that may be output of what has come; *propagate*,
-the punctuations that hold of its output; *keep*, the rows that it must still remember. Here each is a
+the punctuations that are true of its output; *keep*, the rows that it must still remember. Here each is a
 function of all rows and punctuations so far. Which rows a punctuation of the output excludes is decided row
 by row, so that it does not matter how patterns are written down.
 
@@ -246,8 +246,8 @@ def over(
 ) -> Meaning:
     """OVER: rows whose partition is closed, or, where functions look back, is so up to rows of their keys.
 
-    What is promised holds of the output when no row that waits matches it. Kept are the rows that wait, and,
-    of a partition that is open, the last `reach` of the others, or all.
+    What is promised is true of the output when no row that waits matches it. Kept are the rows that wait,
+    and, of a partition that is open, the last `reach` of the others, or all.
     """
     open_ = [row for row in so_far.possible if not excluded(row, so_far.patterns)]
 
@@ -285,9 +285,9 @@ def session(so_far: SoFar, names: Sequence[str], time: str, gap: int, longest: i
     """SESSION: the rows of sessions into which no row can come, with their begin and end; the others.
 
     With a longest duration a session has no row that long after its first, and ends then at the latest: what
-    comes there is in the next one. What is promised holds of the output when no row that waits matches it. No
-    session comes that begins or ends before those that are open or may begin; the least value of the universe
-    stands for all before it.
+    comes there is in the next one. What is promised is true of the output when no row that waits matches it.
+    No session comes that begins or ends before those that are open or may begin; the least value of the
+    universe stands for all before it.
     """
     open_ = [row for row in so_far.possible if not excluded(row, so_far.patterns)]
     members: dict[Tuple, list[Row]] = {}
@@ -334,9 +334,9 @@ def join(left: SoFar, right: SoFar, on: Sequence[tuple[str, str]], kind: str) ->
     """A join whose columns are called differently on the two sides.
 
     All pairs; rows without a partner when the other side is closed for them. Rows are retained while the
-    other side is not closed for them; those of a semi or an anti join are not when they have found a partner,
-    and their other side keeps the keys alone. What one side has promised holds of the output when no retained
-    row of that side matches it, but for rows of NULLs that stand for a row that is missing.
+    other side is not closed for them; those of a semi or an anti join are not when they have found a
+    partner, and their other side keeps the keys alone. What one side has promised is true of the output when
+    no retained row of that side matches it, but for rows of NULLs that stand for a row that is missing.
     """
     left_keys, right_keys = [one for one, _ in on], [other for _, other in on]
 

@@ -27,7 +27,7 @@ class Boundary:
     Attributes
     ----------
     as_, at, prev, next
-        The names given to the row, to its 1-based position in the partition, and to the rows beside it.
+        The names passed to the row, to its 1-based position in the partition, and to the rows beside it.
     when
         The predicate over the variables in scope, this boundary's own among them; None for true.
     only

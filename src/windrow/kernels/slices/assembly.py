@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from windrow.kernels.aggregates import Gaps
 from windrow.kernels.pairs import Array, PairRows
-from windrow.kernels.slices.expressions import positions_as_column, rising
+from windrow.kernels.slices.predicate_analysis import positions_as_column, rising
 from windrow.kernels.slices.sequence import Sequence
 from windrow.kernels.window_plan import Search, WindowPlan
 

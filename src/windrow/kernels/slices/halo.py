@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from windrow.errors import ExecutionError
 from windrow.kernels.pairs import Array, PairRows, holds
-from windrow.kernels.slices.expressions import columns, own_side, reads_positions, shifts
+from windrow.kernels.slices.predicate_analysis import columns, own_side, reads_positions, shifts
 from windrow.kernels.sorting import SortKey, array_of_codes
 from windrow.kernels.strategies.monotone import computes_integers, conjuncts, direction
 from windrow.kernels.window_by import label_rows, only, results, windows_at

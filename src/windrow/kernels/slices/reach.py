@@ -16,7 +16,7 @@ from windrow.kernels.aggregates import FUNCTIONS
 from windrow.kernels.pairs import Array
 from windrow.kernels.slices import bounds
 from windrow.kernels.slices.bounds import Range
-from windrow.kernels.slices.expressions import own_side
+from windrow.kernels.slices.predicate_analysis import own_side
 from windrow.kernels.slices.sequence import Sequence
 from windrow.kernels.window_plan import ColumnRef, ConstantRef, RowsOutput, Search, WindowPlan
 

@@ -13,7 +13,7 @@ from windrow.kernels import aggregates
 from windrow.kernels.aggregates import FUNCTIONS, Aggregate, Gaps
 from windrow.kernels.pairs import Array, PairRows, holds
 from windrow.kernels.slices.bounds import Range, outward
-from windrow.kernels.slices.expressions import columns, leaves, own_side, predicates, shifts
+from windrow.kernels.slices.predicate_analysis import columns, leaves, own_side, predicates, shifts
 from windrow.kernels.slices.summary import Summary
 from windrow.kernels.strategies.monotone import ascends
 from windrow.kernels.window_plan import ColumnRef, ConstantRef, PairExpression, WindowPlan

@@ -12,7 +12,14 @@ import pyarrow.compute as pc
 from windrow.kernels import aggregates
 from windrow.kernels.pairs import Array, PairRows, holds
 from windrow.kernels.slices.cutting import CHUNK_ROWS, chunk_offsets
-from windrow.kernels.slices.expressions import columns, own_side, predicates, reads_positions, rising, shifts
+from windrow.kernels.slices.predicate_analysis import (
+    columns,
+    own_side,
+    predicates,
+    reads_positions,
+    rising,
+    shifts,
+)
 from windrow.kernels.strategies.monotone import ascends
 from windrow.kernels.window_plan import PairExpression, WindowPlan
 

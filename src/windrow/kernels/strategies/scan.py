@@ -12,7 +12,7 @@ from windrow.kernels.window_plan import PairExpression
 
 __all__ = ["find"]
 
-_LARGEST_BLOCK = 1 << 18  # pairs tried at once: big enough for numpy, small enough for the cache
+_LARGEST_CHUNK = 1 << 18  # pairs tried at once: big enough for numpy, small enough for the cache
 
 
 def find(task: Task) -> Array:
@@ -52,7 +52,7 @@ def find(task: Task) -> Array:
         cursor[open_] += width
         open_ = open_[cursor[open_] < task.stop[open_]]
         if len(open_):
-            width = max(1, min(width * 2, _LARGEST_BLOCK // len(open_)))
+            width = max(1, min(width * 2, _LARGEST_CHUNK // len(open_)))
     compiled.count(predicate, tried)
     return found
 

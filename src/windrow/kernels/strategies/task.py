@@ -3,7 +3,7 @@
     find(task) -> int64 array
 
 For window k the rows ``low[k] <= j < stop[k]`` are searched in order for side `target`; the result is
-the first j that satisfies the predicate, −1 if none does. `sides` holds the rows of the sides already
+the first j that satisfies the predicate, −1 if none does. `sides` has the rows of the sides already
 known. Windows are never split between partitions: ``[low, stop)`` lies in one.
 """
 

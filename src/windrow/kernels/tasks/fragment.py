@@ -14,7 +14,7 @@ from windrow.kernels.packing.parquet_files import FileScan
 from windrow.kernels.packing.shards import Layout
 from windrow.kernels.patterns.pattern_plan import MatchPlan
 from windrow.kernels.patterns.pattern_slices import matches_halo
-from windrow.kernels.slices.expressions import columns as expression_columns
+from windrow.kernels.slices.predicate_analysis import columns as expression_columns
 from windrow.kernels.sorting import SortKey, has_values_of_codes, sorted_partitions
 from windrow.kernels.window_plan import WindowPlan
 

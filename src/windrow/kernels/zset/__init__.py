@@ -6,9 +6,9 @@ processes all changes at once.
 
 from __future__ import annotations
 
-from windrow.kernels.zset.counts import COUNTS, counted
-from windrow.kernels.zset.elementary import Pieces, elementary, gaps, timeline
+from windrow.kernels.zset.elementary_intervals import Pieces, elementary, gaps, timeline
 from windrow.kernels.zset.join import overlapping
+from windrow.kernels.zset.multiplicities import COUNTS, counted
 from windrow.kernels.zset.relation import ENTER, LEAVE, NEVER
 
 __all__ = [

@@ -8,7 +8,7 @@ from bisect import bisect_left, insort
 import numpy as np
 import numpy.typing as npt
 
-from windrow.kernels.zset.counts import counted
+from windrow.kernels.zset.multiplicities import counted
 from windrow.kernels.zset.relation import NEVER
 
 __all__ = ["first_rows"]

@@ -20,12 +20,12 @@ from windrow.kernels.packing.messages import CHUNK, KIND, NUMBER, MessageKind
 from windrow.kernels.packing.numbering import numbered_in_order
 from windrow.kernels.packing.shards import Layout
 from windrow.kernels.sorting import SortKey, sorted_partitions
-from windrow.kernels.zset.counts import COUNTS, counted
 from windrow.kernels.zset.delayed import delayed
-from windrow.kernels.zset.elementary import elementary, gaps, timeline
+from windrow.kernels.zset.elementary_intervals import elementary, gaps, timeline
 from windrow.kernels.zset.first import first_rows
 from windrow.kernels.zset.grouped import grouped
 from windrow.kernels.zset.join import overlapping
+from windrow.kernels.zset.multiplicities import COUNTS, counted
 from windrow.kernels.zset.relation import COMPLETE, ENTER, LEAVE, with_one_zero
 from windrow.kernels.zset.time_windows import TimeWindows, runs, sessions, ticks_of, with_time
 

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from windrow.errors import ExecutionError
 from windrow.kernels.aggregates.windows import expanded
-from windrow.kernels.zset.elementary import elementary
+from windrow.kernels.zset.elementary_intervals import elementary
 from windrow.kernels.zset.grouped import parts
 from windrow.kernels.zset.ordering import by_group_and_time
 

@@ -25,8 +25,8 @@ from windrow.kernels.aggregates import FUNCTIONS
 from windrow.kernels.sorting import SortKey
 from windrow.plan.columns import ROWS, Column, Expression, Part
 from windrow.plan.nodes import Aggregate, Distinct, Join, Mark, Node, Over, Project, Sort, Value
-from windrow.plan.reader.block_rows import BlockRows, column_of, extended, filtered, passed, renamed
 from windrow.plan.reader.groups import grouped, is_grouped
+from windrow.plan.reader.query_rows import BlockRows, column_of, extended, filtered, passed, renamed
 from windrow.plan.reader.read_joins import paired
 from windrow.plan.reader.read_over import named_in, over_of
 from windrow.plan.reader.reader_state import ReaderState
@@ -51,7 +51,7 @@ class Dependent:
     node
         The rows, those columns first.
     keys
-        Columns of the rows around, and those of `node` that hold the same.
+        Columns of the rows around, and those of `node` that have the same.
     columns
         The columns of `node` that the subquery returns.
     """

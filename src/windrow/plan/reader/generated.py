@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from windrow.plan.columns import ROWS, Column, Expression, Part
 from windrow.plan.nodes import Project
-from windrow.plan.reader.block_rows import BlockRows, passed
+from windrow.plan.reader.query_rows import BlockRows, passed
 from windrow.plan.reader.statement_text import NotPlannedError, StatementText
 from windrow.syntax.queries import FromItem
 from windrow.syntax.sqltext import SqlText

@@ -10,7 +10,7 @@ from windrow.errors import WindrowError
 from windrow.kernels.aggregates import FUNCTIONS
 from windrow.plan.columns import ROWS, Column, Expression, Part
 from windrow.plan.nodes import Aggregate, Call, Project
-from windrow.plan.reader.block_rows import BlockRows, expression, filtered, passed, source_of
+from windrow.plan.reader.query_rows import BlockRows, expression, filtered, passed, source_of
 from windrow.plan.reader.statement_text import NotPlannedError, StatementText
 from windrow.syntax.expression_nodes import Name
 from windrow.syntax.expressions import parse_expression

@@ -15,8 +15,8 @@ from windrow.errors import WindrowError
 from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.plan.columns import ROWS, Column, Scope
 from windrow.plan.nodes import TIMES, Node, Pieces
-from windrow.plan.reader.block_rows import BlockRows, column_of, filtered
 from windrow.plan.reader.groups import groups_by_all, is_grouped, key_places, keys_of
+from windrow.plan.reader.query_rows import BlockRows, column_of, filtered
 from windrow.plan.reader.read_over import over_of
 from windrow.plan.reader.reader_state import ReaderState
 from windrow.plan.reader.select import listed, sources_of

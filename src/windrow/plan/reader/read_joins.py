@@ -17,7 +17,7 @@ from pyspark.sql.types import (
 from windrow.errors import WindrowError
 from windrow.plan.columns import ROWS, Column, Expression, Part
 from windrow.plan.nodes import Join, JoinKind
-from windrow.plan.reader.block_rows import BlockRows, cast, column_of, extended, filtered, reads_only
+from windrow.plan.reader.query_rows import BlockRows, cast, column_of, extended, filtered, reads_only
 from windrow.plan.reader.statement_text import NotPlannedError, StatementText
 from windrow.syntax.expression_nodes import Name, OperationNode
 from windrow.syntax.expressions import parse_expression

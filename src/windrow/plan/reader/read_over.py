@@ -10,7 +10,7 @@ from pyspark.sql.types import LongType
 from windrow.kernels.sorting import SortKey
 from windrow.plan.columns import ROWS, Column, Expression
 from windrow.plan.nodes import Over
-from windrow.plan.reader.block_rows import BlockRows, column_of, filtered
+from windrow.plan.reader.query_rows import BlockRows, column_of, filtered
 from windrow.plan.reader.statement_text import NotPlannedError, StatementText
 from windrow.syntax.expression_nodes import Name
 from windrow.syntax.expressions import parse_expression

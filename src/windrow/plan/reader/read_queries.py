@@ -12,7 +12,6 @@ from windrow.errors import AnalysisError, ParseError, WindrowError
 from windrow.kernels.sorting import SortKey
 from windrow.plan.columns import Column, Scope
 from windrow.plan.nodes import Distinct, Filter, Node, Project, SetOperation, Sort, TimeWindows
-from windrow.plan.reader.block_rows import BlockRows, cast, filtered, passed, renamed
 from windrow.plan.reader.groups import grouped, is_grouped
 from windrow.plan.reader.pieces import (
     asking_pieces,
@@ -21,6 +20,7 @@ from windrow.plan.reader.pieces import (
     grouped_pieces,
     whole_pieces,
 )
+from windrow.plan.reader.query_rows import BlockRows, cast, filtered, passed, renamed
 from windrow.plan.reader.read_over import named_in, over_of, with_windows
 from windrow.plan.reader.reader_state import KnownNames, ReaderState
 from windrow.plan.reader.select import each, visible_names

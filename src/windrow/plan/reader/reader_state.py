@@ -11,7 +11,7 @@ from pyspark.sql.types import StructField, StructType
 from windrow.algebra.continuous import Continuous, Query, Reader
 from windrow.algebra.continuous import Input as QueryInput
 from windrow.plan.nodes import Node
-from windrow.plan.reader.block_rows import BlockRows
+from windrow.plan.reader.query_rows import BlockRows
 from windrow.plan.reader.statement_text import StatementText
 from windrow.syntax.nodes import Range
 from windrow.syntax.queries import OrderedBlock, Select, SetOperationText, Shape
@@ -87,7 +87,7 @@ class ReaderState:
     named
         The nodes of named queries.
     outside
-        The brackets directly around what the query gives.
+        The brackets directly around what the query returns.
     path
         The views through which the statement is read.
     of_windows

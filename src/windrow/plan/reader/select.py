@@ -8,7 +8,7 @@ from pyspark.sql.types import StructType
 
 from windrow.plan.columns import ROWS, Column, Expression, Part, Scope, column_named
 from windrow.plan.nodes import Project
-from windrow.plan.reader.block_rows import BlockRows, expression, source_of
+from windrow.plan.reader.query_rows import BlockRows, expression, source_of
 from windrow.plan.reader.read_joins import USING
 from windrow.plan.reader.statement_text import NotPlannedError, StatementText
 from windrow.syntax.expression_nodes import Name, OperationNode
@@ -25,7 +25,7 @@ def each(statement: StatementText, select: Select, rows: BlockRows, further: Seq
     """SELECT without groups, with further columns after its own."""
     scope = rows.scope(statement.prefix(select.items[0][0]))
     whole = SqlText.join(", ", [listed(statement, select, rows), *(statement.text(item) for item in further)])
-    # beside a column of a row an aggregate that we do not know is an error, and not the one row that it gives
+    # beside a column of a row an aggregate that we do not know is an error, and not its one row
     row = [SqlText.of(f"{ROWS}.{column.id}") for column in rows.node.columns[:1]]
     text = scope.select(SqlText.join(", ", [whole, *row]))
     found = statement.analyser.schema(text, rows.node.columns).fields

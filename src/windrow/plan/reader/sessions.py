@@ -9,7 +9,7 @@ from pyspark.sql.types import LongType
 from windrow.algebra.rewriting.time_windows_as_sql import TICKS, sessions_of_alias
 from windrow.plan.columns import ROWS, Column
 from windrow.plan.nodes import Node, Session
-from windrow.plan.reader.block_rows import renamed
+from windrow.plan.reader.query_rows import renamed
 from windrow.plan.reader.read_over import AT
 from windrow.plan.reader.statement_text import StatementText
 from windrow.syntax.queries import Select, Shape, parse_query

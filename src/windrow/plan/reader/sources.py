@@ -10,7 +10,7 @@ from windrow.algebra.continuous import Input as QueryInput
 from windrow.algebra.continuous import NamedRelation, StreamQuery, WindowedStream
 from windrow.plan.columns import ROWS, Column, Part
 from windrow.plan.nodes import Input, Node, Scan, StreamWindow
-from windrow.plan.reader.block_rows import BlockRows, name_around, renamed
+from windrow.plan.reader.query_rows import BlockRows, name_around, renamed
 from windrow.plan.reader.read_joins import equality, joined, paired, using
 from windrow.plan.reader.reader_state import PlannedView, ReaderState
 from windrow.plan.reader.statement_text import NotPlannedError, StatementText

@@ -96,7 +96,7 @@ class Texts:
         Raises
         ------
         NotPlannedError
-            Where something varies in it for which nothing stands.
+            Where something changes over time in it for which nothing stands.
         """
         start, stop = tokens
         parts: list[SqlText | str] = []

@@ -17,10 +17,10 @@ from windrow.algebra.window_node import AggregateCall
 from windrow.errors import WindrowError
 from windrow.plan.columns import ROWS, Column, Part
 from windrow.plan.nodes import Aggregate, Call, Join, Mark, Node, OneRow, Value
-from windrow.plan.reader.block_rows import BlockRows, column_of, filtered, name_around, reads_only, renamed
 from windrow.plan.reader.dependent import count_nothing, dependent, joined_back, null_safe
 from windrow.plan.reader.generated import generated
 from windrow.plan.reader.groups import grouped, is_grouped
+from windrow.plan.reader.query_rows import BlockRows, column_of, filtered, name_around, reads_only, renamed
 from windrow.plan.reader.read_joins import alike, conditions_of, equality, paired
 from windrow.plan.reader.read_over import over_of
 from windrow.plan.reader.reader_state import ReaderState

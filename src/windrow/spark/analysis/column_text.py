@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from pyspark.sql import Column
 
-from windrow.spark.jvm.columns import (
+from windrow.spark.jvm.column_trees import (
     Aliased,
     Case,
     Cast,

@@ -106,7 +106,7 @@ def run_statement(
 
 
 def _straight(gateway: Gateway, frame: DataFrame, bound: Bound) -> DataFrame | None:
-    """The same rows straight from the kernel, if the statement only chooses and renames what that gives.
+    """The same rows straight from the kernel, if the statement only chooses and renames what that returns.
 
     Spark would copy every row once more.
     """
@@ -254,9 +254,9 @@ class WindowStage(KeyedRows):
         may_be_null = key.nullable and (scan is None or not scan.is_full(key.name))
         column = pa.field(key.name, arrow_of(key.dataType), may_be_null)
         coded, halo = only_put_out(plan, read), halo_for(plan, layout, self.order[0], column)
-        stage = Fragment(plan, self.partition, self.order, read, coded, layout, scan, halo)
-        output = run_fragment(keyed, stage, travelling_schema(result))
-        self.bound.made = Made(keyed, stage, travelling_schema(result), output)
+        fragment = Fragment(plan, self.partition, self.order, read, coded, layout, scan, halo)
+        output = run_fragment(keyed, fragment, travelling_schema(result))
+        self.bound.made = Made(keyed, fragment, travelling_schema(result), output)
         return self.finished(output, result)
 
     def types(self, wide: DataFrame) -> dict[str, DataType]:

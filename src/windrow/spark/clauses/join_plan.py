@@ -2,7 +2,7 @@
 
 For predicates that the kernel cannot evaluate, such as a function of the user's over both rows. Rows are
 numbered, each label row is joined with the rows that may begin its window, then with those that may end
-it, and the least position that satisfies the predicate is kept; the kernel is given those positions and
+it, and the least position that satisfies the predicate is retained; the kernel is passed those positions and
 does the rest, other predicates too. The cost grows with the square of a partition's length.
 
 Every use of the numbered rows must number them alike, so ties in ORDER BY are broken by the row's own

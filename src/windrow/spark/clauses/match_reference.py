@@ -24,7 +24,6 @@ from windrow.algebra.physical import field_of, is_field
 from windrow.errors import NotSupportedError, WindrowError
 from windrow.kernels.patterns.pattern_plan import CLASSIFIER, STATE
 from windrow.kernels.reference.aggregates import aggregate
-from windrow.kernels.reference.expressions import compile_expression
 from windrow.kernels.reference.match_recognize import (
     LABEL,
     NUMBER,
@@ -34,6 +33,7 @@ from windrow.kernels.reference.match_recognize import (
     Seen,
     match_recognize,
 )
+from windrow.kernels.reference.scalar_expressions import compile_expression
 from windrow.kernels.reference.window_by import OrderKey
 from windrow.rules.match_draft import ARGUMENT, MATCH_NUMBER, AggregateLeaf, calls_of_spark
 from windrow.rules.types import INTEGERS

@@ -287,8 +287,8 @@ class MatchStage(KeyedRows):
         key = pa.field(self.order[0].column, pa.null())
         halo = halo_for(plan, layout, self.order[0], key)
         read = tuple(name for name in keyed.columns if name in types) or (keyed.columns[0],)
-        stage = Fragment(plan, self.partition, self.order, read, frozenset(), layout, scan, halo)
-        output = run_fragment(keyed, stage, travelling_schema(result))
+        fragment = Fragment(plan, self.partition, self.order, read, frozenset(), layout, scan, halo)
+        output = run_fragment(keyed, fragment, travelling_schema(result))
         return self.finished(output, result)
 
     def answers(self, plan: MatchPlan, keyed: DataFrame, types: Mapping[str, DataType]) -> Answers:
@@ -411,9 +411,9 @@ def _value_type(value: Navigation, types: Mapping[str, DataType]) -> DataType:
 
 def result_types(gateway: Gateway, bound: BoundMatch) -> StructType:
     """The output of the kernel, as it is before it travels."""
-    stage = MatchStage(gateway, bound)
-    wide = stage.wide()
-    return stage.result({item.name: stage.plain_type(item, wide) for item in bound.draft.hoisted})
+    fragment = MatchStage(gateway, bound)
+    wide = fragment.wide()
+    return fragment.result({item.name: fragment.plain_type(item, wide) for item in bound.draft.hoisted})
 
 
 def selected(bound: BoundMatch, frame: DataFrame) -> DataFrame:

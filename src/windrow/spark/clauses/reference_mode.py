@@ -25,7 +25,7 @@ from windrow.algebra.names import (
 )
 from windrow.errors import NotSupportedError
 from windrow.kernels.reference.aggregates import aggregate
-from windrow.kernels.reference.expressions import compile_expression
+from windrow.kernels.reference.scalar_expressions import compile_expression
 from windrow.kernels.reference.window_by import Boundary, OrderKey, WindowBy, window_by
 from windrow.rules.kernel_plan import ROWS
 from windrow.spark.arrow import contains

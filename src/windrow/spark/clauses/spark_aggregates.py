@@ -2,7 +2,7 @@
 
 The kernel returns every window's rows as an array; each window is exploded, grouped back by a number of its
 own, and aggregated with the call as the user wrote it, in which the window's name is one row. The rows of
-a window reach the aggregate in no particular order, as in any GROUP BY of Spark. Of matches it gives a list
+a window reach the aggregate in no particular order, as in any GROUP BY of Spark. Of matches it returns a list
 for each aggregate, which are exploded together.
 
 Aggregates of the user's own in Python stand beside no others in one GROUP BY, and take no FILTER and no

@@ -19,9 +19,9 @@ __all__ = [
     "function_number",
     "hidden_columns",
     "in_session",
-    "keeps_all_rows",
     "optimized_json",
     "optimized_of",
+    "retains_all_rows",
     "rows_change_by_run",
     "small_part",
     "zoned_times",
@@ -85,14 +85,14 @@ def rows_change_by_run(frame: DataFrame) -> bool:
     return not of_connect(frame) and not frame._jdf.queryExecution().analyzed().deterministic()
 
 
-def keeps_all_rows(frame: DataFrame) -> bool:
+def retains_all_rows(frame: DataFrame) -> bool:
     """Whether a DataFrame has each row of one source; False where it may leave some out, and on Connect."""
-    return not of_connect(frame) and _keeps_all_rows(frame._jdf.queryExecution().analyzed())
+    return not of_connect(frame) and _retains_all_rows(frame._jdf.queryExecution().analyzed())
 
 
-def _keeps_all_rows(plan: Any) -> bool:
+def _retains_all_rows(plan: Any) -> bool:
     children = list(items_of(plan.children()))
-    return not children or (class_of(plan) in _OF_EACH_ROW and _keeps_all_rows(children[0]))
+    return not children or (class_of(plan) in _OF_EACH_ROW and _retains_all_rows(children[0]))
 
 
 def hidden_columns(frame: DataFrame) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 A micro-batch takes the rows up to the frontier, the instant before which nothing more will come, and
 evaluates the query by the operators for whole logs from the last frontier to the new one, over the rows that
-windows still need. So every query that runs over a recorded log runs live, and gives the same changes.
+windows still need. So every query that runs over a recorded log runs live, and returns the same changes.
 """
 
 from windrow.spark.live.executors.frames import streaming, streaming_late

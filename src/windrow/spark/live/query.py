@@ -44,7 +44,7 @@ from windrow.tracebacks import briefly
 __all__ = ["LiveQuery"]
 
 _TRIES = 5
-_TRIES_OF_A_STEP = 4
+_TRIES_OF_A_MICRO_BATCH = 4
 """As often as Spark tries a task, on a cluster."""
 _PATIENCE, _BETWEEN_LOOKS = 10.0, 0.02  # seconds
 _WAITS = "Waiting"
@@ -150,9 +150,9 @@ class LiveQuery:
         """What the last micro-batch did, and what there is in all; empty before the first.
 
         ``query``: its name; ``batch``: the number of the micro-batch; ``came`` and ``given``: rows of this
-        one; ``seconds`` that it took, and ``rows_per_second``; ``frontier``: changes before this instant have
-        been given, in ticks, and as a text ``bound``; ``lag``: seconds by which that is behind the clock;
-        ``rows_in``, which are ``rows_used`` + ``rows_held`` + ``rows_late`` + ``rows_malformed``;
+        one; ``seconds`` that it took, and ``rows_per_second``; ``frontier``: changes before this instant
+        have been emitted, in ticks, and as a text ``bound``; ``lag``: seconds by which that is behind the
+        watermark; ``rows_in``, which are ``rows_used`` + ``rows_held`` + ``rows_late`` + ``rows_malformed``;
         ``rows_in_windows``, ``rows_given``; and ``state_bytes``: what is retained, in files.
         """
         return self._progress
@@ -177,7 +177,7 @@ class LiveQuery:
         return error
 
     def state(self) -> DataFrame:
-        """What is retained after the last micro-batch, and what holds the bound back.
+        """What is retained after the last micro-batch, and what delays the bound.
 
         A row for each stream that is read (``kind`` is ``stream``; ``rows`` are those that wait for the
         frontier), for each of its producers (``producer``), and for each window (``window``): ``name``,
@@ -388,7 +388,7 @@ class LiveQuery:
 
     def _taken(self, batch: DataFrame, number: int) -> int:
         """Take a micro-batch, again where a worker of Spark's has failed; how often it was tried."""
-        for tries in range(1, _TRIES_OF_A_STEP):
+        for tries in range(1, _TRIES_OF_A_MICRO_BATCH):
             try:
                 self._steps.take(batch, number)
             except Exception as error:
@@ -402,7 +402,7 @@ class LiveQuery:
             else:
                 return tries
         self._steps.take(batch, number)
-        return _TRIES_OF_A_STEP
+        return _TRIES_OF_A_MICRO_BATCH
 
 
 @dataclass(frozen=True, eq=False)

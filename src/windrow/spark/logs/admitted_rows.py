@@ -1,8 +1,8 @@
 """The admitted rows of a log: those that violate no bound and no punctuation of their producer.
 
-A bound at t is a producer's promise that no later row of it has a rowtime below t. A punctuation is a promise
-that no later row of it matches a pattern. Each row is admitted or rejected once, by the entries before it in
-the log. A rejected row is late, and has the bound that it violates.
+A bound at t is a producer's punctuation that no later row of it has a rowtime below t. A punctuation is a
+punctuation that no later row of it matches a pattern. Each row is admitted or rejected once, by the entries
+before it in the log. A rejected row is late, and has the bound that it violates.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ def admitted(
     is_bound = F.when(F.col(bound).isNotNull(), F.lit(1))
     parts = log.withColumn(_IS_BOUND, F.explode(F.array_compact(F.array(is_row, is_bound))))
     before = Window.partitionBy(*([producer] if producer is not None else [])).orderBy(ptime, _IS_BOUND)
-    promised = F.max(F.when(F.col(_IS_BOUND) == 1, F.col(bound))).over(
+    declared = F.max(F.when(F.col(_IS_BOUND) == 1, F.col(bound))).over(
         before.rangeBetween(Window.unboundedPreceding, Window.currentRow)
     )
-    rows = parts.withColumn(VIOLATED_BOUND, promised).where(F.col(_IS_BOUND) == 0).drop(_IS_BOUND)
+    rows = parts.withColumn(VIOLATED_BOUND, declared).where(F.col(_IS_BOUND) == 0).drop(_IS_BOUND)
     is_late = F.coalesce(F.col(rowtime) < F.col(VIOLATED_BOUND), F.lit(False))
     return rows.where(~is_late), rows.where(is_late)
 
@@ -89,14 +89,14 @@ def admitted_by_patterns(
         rows = entries.select(columns)
         lines = lines_of(rows.schema)
         at = np.flatnonzero(texts.is_valid().to_numpy())
-        boxes, since = [], []
+        regions, since = [], []
         for place, text in zip(at.tolist(), texts.take(pa.array(at)).to_pylist(), strict=True):
-            for box in pattern_of(text, rows.schema).regions():
-                boxes.append(box)
+            for region in pattern_of(text, rows.schema).regions():
+                regions.append(region)
                 since.append(int(arrived[place]))
         broken = np.zeros(entries.num_rows, bool)
-        if boxes:
-            broken = Index(boxes, lines, since).earliest(Columns(rows, lines)) < arrived
+        if regions:
+            broken = Index(regions, lines, since).earliest(Columns(rows, lines)) < arrived
         return entries.append_column(_IS_BROKEN, pa.array(broken))
 
     keys = [producer] if producer is not None else []

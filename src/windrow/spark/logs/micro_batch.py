@@ -46,16 +46,16 @@ class RetainedRows:
         return RetainedRows(frame.schema, lambda: frame, are_few)
 
     @staticmethod
-    def in_memory(spark: SparkSession, kept: KeptRows, schema: StructType) -> RetainedRows:
+    def in_memory(spark: SparkSession, retained: KeptRows, schema: StructType) -> RetainedRows:
         """Rows that are in the driver's memory."""
 
         def find() -> DataFrame:
-            rows = kept.rows(kept.all())
+            rows = retained.rows(retained.all())
             if rows is None:
                 return spark.createDataFrame([], schema)
             return frame_of_few(spark, rows.select(schema.names), schema)
 
-        return RetainedRows(schema, find, True, kept)
+        return RetainedRows(schema, find, True, retained)
 
     @property
     def frame(self) -> DataFrame:

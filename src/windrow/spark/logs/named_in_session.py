@@ -79,7 +79,7 @@ class NamedStreamEntry:
     _made: Stream | None = field(default=None, init=False)
     _log: _Log | None = field(default=None, init=False)
     _producer: Producer | None = field(default=None, init=False)
-    _has_told: bool = field(default=False, init=False)
+    _has_announced: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
         self._position = self.stream.start
@@ -100,20 +100,20 @@ class NamedStreamEntry:
             if batch.late.num_rows:
                 self._late.append(batch.late)
             self._position = position
-            self._tell_ahead()
+            self._warn_ahead()
         if self._made is None or self._position != before:
             self._made = self._stream()
         return self._made
 
-    def _tell_ahead(self) -> None:
+    def _warn_ahead(self) -> None:
         """Warn, once, where a row or bound of a wrong clock has made all later rows late."""
         definition = self.stream.definition
-        if self._has_told or definition.ordering.future is not None:
+        if self._has_announced or definition.ordering.future is not None:
             return
         at, rowtime = self._position, definition.rowtime
         warning = ahead_warning(self.name, at.watermark, at.ptime, rowtime.nanoseconds, rowtime.formatted)
         if warning is not None:
-            self._has_told = True
+            self._has_announced = True
             warnings.warn(warning, RuntimeWarning, stacklevel=2)
 
     def as_arrived(self) -> Stream:

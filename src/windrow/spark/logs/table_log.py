@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from windrow.algebra.time_scale import TimeScale
 from windrow.errors import AnalysisError, Span, UsageError, did_you_mean, refuse_unknown
 from windrow.spark.errors import raising
-from windrow.spark.jvm.plans import keeps_all_rows
+from windrow.spark.jvm.plans import retains_all_rows
 from windrow.spark.logs.admitted_rows import VIOLATED_BOUND, admitted, admitted_by_patterns
 from windrow.spark.logs.session_streams import (
     ARRIVED,
@@ -246,7 +246,7 @@ def _checked(frame: DataFrame, rowtime: Column) -> Column:
     Spark moves filters by the rowtime to those of the frame, and there evaluates `x IS NOT NULL` last. It
     moves none by what a generator returns, which is the dearer way.
     """
-    return (rowtime if keeps_all_rows(frame) else F.explode(F.array(rowtime))).alias(ROWTIME)
+    return (rowtime if retains_all_rows(frame) else F.explode(F.array(rowtime))).alias(ROWTIME)
 
 
 def _arrivals(

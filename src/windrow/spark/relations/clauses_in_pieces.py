@@ -1,4 +1,5 @@
-"""WINDOW BY and MATCH_RECOGNIZE over a relation that varies: the clause over its rows at each instant.
+"""WINDOW BY and MATCH_RECOGNIZE over a relation that changes over time: the clause over its rows at each
+instant.
 
 One run of the clause answers for all instants. Between two instants at which rows of a partition enter or
 leave, the partition is the same: a piece of its time. Each row stands in all pieces in which it is there, and
@@ -10,7 +11,7 @@ the piece is one more key of the clause:
                                                             a  7  [4, 5)
     keys      PARTITION BY k              PARTITION BY k, from
 
-What the clause gives of a piece is there from its beginning to its end; equal rows of pieces side by side
+What the clause returns of a piece is there from its beginning to its end; equal rows of pieces side by side
 are one row then. A partition that does not change has one piece, whatever happens in others.
 
 Rows with equal keys of ORDER BY are in an arbitrary order, which is the same at all instants.
@@ -58,7 +59,7 @@ def clause_over_time(gateway: Gateway, clause: Clause, rows: TimeVarying) -> tup
     Parameters
     ----------
     clause
-        The clause, without a subquery that varies.
+        The clause, without a subquery that changes over time.
     rows
         What `clause.rows` gives: a struct with the row, and the keys.
     """

@@ -17,7 +17,7 @@ from windrow.algebra.bind import bind
 from windrow.algebra.continuous import WindowedStream
 from windrow.algebra.time_scale import NEVER
 from windrow.errors import AnalysisError, Span
-from windrow.kernels.reference.stream_windows import WindowOfStream, validity
+from windrow.kernels.reference.stream_window_definitions import WindowOfStream, validity
 from windrow.spark.arrow import is_orderable
 from windrow.spark.clauses.batch import build_window, run_statement
 from windrow.spark.errors import raising

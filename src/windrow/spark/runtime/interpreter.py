@@ -19,7 +19,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.util import PythonEvalType
 
-from windrow.spark.jvm import functions
+from windrow.spark.jvm import local_functions
 from windrow.spark.runtime.local import local_cores
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def map_in_arrow(frame: DataFrame, function: Callable[..., Any], schema: StructT
     """``frame.mapInArrow`` with this interpreter."""
     if not is_another(frame.sparkSession):
         return frame.mapInArrow(function, schema)
-    return functions.map_in_arrow(frame, function, schema)
+    return local_functions.map_in_arrow(frame, function, schema)
 
 
 def apply_in_arrow(
@@ -51,7 +51,7 @@ def apply_in_arrow(
     """``frame.groupBy(*keys).applyInArrow`` of a function of a table, with this interpreter."""
     if not is_another(frame.sparkSession):
         return frame.groupBy(*keys).applyInArrow(function, schema)
-    return functions.apply_in_arrow(frame, keys, function, schema)
+    return local_functions.apply_in_arrow(frame, keys, function, schema)
 
 
 def transform_with_state(grouped: GroupedData, processor: StatefulProcessor, schema: str) -> DataFrame:
@@ -62,7 +62,7 @@ def transform_with_state(grouped: GroupedData, processor: StatefulProcessor, sch
     from pyspark.sql.streaming.stateful_processor_util import TransformWithStateInPandasUdfUtils
 
     function = TransformWithStateInPandasUdfUtils(processor, "None").transformWithStateUDF
-    return functions.transform_with_state(grouped, function, schema)
+    return local_functions.transform_with_state(grouped, function, schema)
 
 
 def series_function(
@@ -72,7 +72,7 @@ def series_function(
     if not is_another(spark):
         made: Callable[..., Column] = F.pandas_udf(function, kind)  # type: ignore[attr-defined]
         return made
-    return functions.OwnFunction(function, kind, evalType=PythonEvalType.SQL_SCALAR_PANDAS_UDF)
+    return local_functions.OwnFunction(function, kind, evalType=PythonEvalType.SQL_SCALAR_PANDAS_UDF)
 
 
 def register_source(spark: SparkSession, source: type[DataSource]) -> None:
@@ -80,7 +80,7 @@ def register_source(spark: SparkSession, source: type[DataSource]) -> None:
     if not is_another(spark):
         spark.dataSource.register(source)
     else:
-        functions.register_source(spark, source)
+        local_functions.register_source(spark, source)
 
 
 def is_another(spark: SparkSession) -> bool:

@@ -36,7 +36,7 @@ __all__ = [
     "state",
     "tried_file",
     "was_tried",
-    "were_kept",
+    "were_cached",
     "why_not",
 ]
 
@@ -133,7 +133,7 @@ def forget_damaged(java: JavaRuntime) -> bool:
     return False
 
 
-def were_kept(session: SparkSession) -> bool:
+def were_cached(session: SparkSession) -> bool:
     """Whether `session` was started with the archive."""
     return _USED in (session.sparkContext.getConf().get("spark.driver.extraJavaOptions") or "")
 

@@ -12,7 +12,7 @@ open producers and never goes back. There is none before the first row, unless a
 The *firm* watermark is the same without estimates. Producers enter at or above the watermark. A row below
 the firm bound of its producer is rejected; a row that is only below the estimate is late. A producer may also
 write punctuations: its later rows that match are rejected, until it closes. A punctuation of all open
-producers holds for the stream, and for every producer that opens later.
+producers is true for the stream, and for every producer that opens later.
 
 After the last open producer has left, nobody can send the rows that others wait for. The watermark then
 advances to the greatest rowtime that a producer had both seen and reached with its bound.

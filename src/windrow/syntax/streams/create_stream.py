@@ -51,7 +51,7 @@ class CreateStream:
     source
         A table's name or a path; None for a named stream.
     location
-        The token of its folder, if one is given.
+        The token of its folder, if one is passed.
     is_live
         Whether the source is one that streams.
     options
@@ -99,8 +99,8 @@ def parse_create_stream(tokens: TokenList, start: int, stop: int) -> CreateStrea
     at += 3 if replace else 1
     if tokens.word(at) != "STREAM":
         return None
-    keep = [tokens.word(at + 1 + place) for place in range(3)] == ["IF", "NOT", "EXISTS"]
-    at += 3 if keep else 0
+    to_retain = [tokens.word(at + 1 + place) for place in range(3)] == ["IF", "NOT", "EXISTS"]
+    at += 3 if to_retain else 0
     if not (at + 1 < stop and tokens[at + 1].is_name):
         return None
     target, at = at + 1, at + 2
@@ -129,7 +129,7 @@ def parse_create_stream(tokens: TokenList, start: int, stop: int) -> CreateStrea
     for place, column in enumerate(columns):
         if column.name.lower() in names[:place]:
             raise wrong(f"column {column.name} is given twice", column.tokens[0], "give each its own name")
-    made = CreateStream(tokens[target].name, target, columns, replace, None, keep)
+    made = CreateStream(tokens[target].name, target, columns, replace, None, to_retain)
     return _OptionsParser(tokens, close + 1, stop, wrong).parse(made)
 
 

@@ -49,7 +49,7 @@ from windrow.spark.live.checkpoints.checksums import (
     missing,
     torn,
 )
-from windrow.spark.live.checkpoints.row_files import read_rows, write_few, write_many
+from windrow.spark.live.checkpoints.row_files import read_rows, write_collected, write_many
 from windrow.spark.live.checkpoints.side_outputs import Listing, SideOutput
 from windrow.spark.live.checkpoints.size import size_of
 from windrow.spark.logs.micro_batch import RetainedRows
@@ -256,7 +256,7 @@ class Checkpoint:
         for name, retained in rows.items():
             schemas[name] = retained.schema.json()
             if retained.are_few:
-                write_few(pending / name, retained.frame.toArrow())
+                write_collected(pending / name, retained.frame.toArrow())
             else:
                 write_many(pending / name, retained.frame)
         for path in pending.rglob("*"):

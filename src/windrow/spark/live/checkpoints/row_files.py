@@ -11,10 +11,10 @@ from pyspark.sql.types import StructType
 from windrow.spark.collected import frame_of_few
 from windrow.spark.live.sinks.sink import uri, written_to
 
-__all__ = ["read_rows", "write_few", "write_many"]
+__all__ = ["read_rows", "write_collected", "write_many"]
 
 
-def write_few(path: Path, rows: pa.Table) -> None:
+def write_collected(path: Path, rows: pa.Table) -> None:
     """Write rows that are in memory."""
     with pa.ipc.new_file(path, rows.schema) as file:
         file.write_table(rows)

@@ -16,7 +16,7 @@ from pyspark.sql.types import StructField, StructType
 from windrow.errors import InputError
 from windrow.spark.collected import few
 from windrow.spark.live.checkpoints.checksums import check, checksums_of, missing
-from windrow.spark.live.checkpoints.row_files import read_rows, write_few, write_many
+from windrow.spark.live.checkpoints.row_files import read_rows, write_collected, write_many
 from windrow.spark.relations.time_varying_relation import columns_of
 from windrow.streams.durable_files import flush
 
@@ -72,7 +72,7 @@ def _store(pending: Path, folder: Path, table: DataFrame) -> None:
     if rows is None:
         write_many(pending / _ROWS, own)
     else:
-        write_few(pending / _ROWS, rows)
+        write_collected(pending / _ROWS, rows)
     meta = {"schema": table.schema.jsonValue(), "files": checksums_of(pending)}
     (pending / _META).write_text(json.dumps(meta))
     for path in pending.rglob("*"):

@@ -22,7 +22,7 @@ class BucketAccount:
         The time of the micro-batch, in microseconds.
     came, used, late, rejected, quarantined
         How many rows came in it, how many were used, and of the rows so far how many are below an estimate,
-        below a promise, and too far ahead of their processing time, by the number of their stream.
+        below a punctuation, and too far ahead of their processing time, by the number of their stream.
     quarantined_bounds
         How many bounds of each stream so far are too far ahead, in all parts: all buckets know the same.
     for_groups

@@ -59,7 +59,7 @@ class TaskSide:
         Those of the columns by which rows are divided, or what is computed of them; none where one bucket has
         all rows.
     is_first
-        Whether it is the first side of its stream, which counts the rows, and gives those that are late.
+        Whether it is the first side of its stream, which counts the rows, and returns those that are late.
     """
 
     stream: int

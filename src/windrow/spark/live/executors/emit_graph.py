@@ -17,8 +17,8 @@ from windrow.plan.event_time import HIDDEN
 from windrow.spark.collected import is_plain
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.executors.bucket_task import BucketTask
+from windrow.spark.live.executors.droppable_rows import Endings, endings_of
 from windrow.spark.live.executors.emitting import Emits, Judge
-from windrow.spark.live.executors.over import Endings, endings_of
 from windrow.spark.live.executors.packets import Graph, Side, numbered
 from windrow.spark.live.executors.programs import Key, key_labels, keys_of, with_tables
 from windrow.spark.live.executors.unpacking import Unchanged, outputs
@@ -68,7 +68,7 @@ class EmitGraph(Graph):
         )
         if why is not None:
             return why
-        if self._keeps_rows and not all(self._endings.values()):
+        if self._retains_rows and not all(self._endings.values()):
             return "rows that are kept until more than the watermark says that no change is made of them"
         return None
 
@@ -127,13 +127,13 @@ class EmitGraph(Graph):
     def _beside(self) -> list[Program]:
         """What is computed beside the operators."""
         conditions = [one for judges in self._judges.values() for judge in judges for one in judge.conditions]
-        endings = [
-            ending.program
+        closed = [
+            closing.program
             for one in self._endings.values()
             for grouping in (() if one is None else one.groupings)
-            for ending in grouping
+            for closing in grouping
         ]
-        return [*([] if self._mapping is None else [self._mapping]), *conditions, *endings]
+        return [*([] if self._mapping is None else [self._mapping]), *conditions, *closed]
 
     @cached_property
     def _mapping(self) -> Program | None:
@@ -143,18 +143,18 @@ class EmitGraph(Graph):
     def _holds(self) -> bool:
         """Whether there is state between micro-batches."""
         program = self._program
-        is_told_again = program.complete is not None or program.groups is not None
-        return is_told_again or not undivided(program.program)
+        is_repeated = program.complete is not None or program.groups is not None
+        return is_repeated or not undivided(program.program)
 
     @property
-    def _keeps_rows(self) -> bool:
+    def _retains_rows(self) -> bool:
         """Whether rows are retained until they change nothing, not the state of operators in their place."""
         return self._holds and self.plan.query.timed.unbounded is None and not self._program.forgets
 
     @cached_property
     def _endings(self) -> dict[str, Endings | None]:
         """When rows of each stream are over, where rows are retained; None where memory does not say."""
-        names = [name for _, name, _ in self.streams] if self._keeps_rows else []
+        names = [name for _, name, _ in self.streams] if self._retains_rows else []
         return {name: endings_of(self.plan, self._conditions, name) for name in names}
 
     @cached_property
@@ -168,8 +168,8 @@ class EmitGraph(Graph):
     def _work(self) -> Emits:
         schemas = tuple(map(self._schema_of, self._program.sources))
         program = replace(self._program, program=with_tables(self._program.program))
-        endings = {name: one for name, one in self._endings.items() if one is not None}
-        return Emits(program, schemas, self._mapping, self._judges, self._holds, endings)
+        closed = {name: one for name, one in self._endings.items() if one is not None}
+        return Emits(program, schemas, self._mapping, self._judges, self._holds, closed)
 
     def _schema_of(self, source: EmitSource) -> pa.Schema:
         """The schema of retained rows; by the columns of sessions rows are over."""
@@ -193,7 +193,7 @@ class EmitGraph(Graph):
                     for one in self.plan.query.timed.judgings
                     if one.origin == each.place
                 ]
-                judges.append(Judge(sources[each], rowtime, tuple(flow.program for flow in flows)))
+                judges.append(Judge(sources[each], rowtime, tuple(operators.program for operators in flows)))
             found[name] = tuple(judges)
         return found
 

@@ -26,7 +26,7 @@ from windrow.kernels.zset.relation import NEVER
 from windrow.spark.live.executors.bucket_account import BucketAccount
 from windrow.spark.live.executors.bucket_state import BucketWindow, Carry, Moment, Store, not_here
 from windrow.spark.live.executors.bucket_task import BucketTask
-from windrow.spark.live.executors.over import Endings
+from windrow.spark.live.executors.droppable_rows import Endings
 from windrow.spark.live.input.arrivals import VIOLATED
 from windrow.spark.live.micro_batches.emit_rows import FINAL_FROM
 from windrow.spark.live.micro_batches.late_for_groups import late_by

@@ -45,8 +45,8 @@ def streaming_late(plan: LivePlan) -> DataFrame:
 
 
 def _late(plan: LivePlan, name: str) -> DataFrame:
-    """The late rows of a stream: of EMIT those of the query, of CQL those that a query leaves out that gives
-    all rows of the stream.
+    """The late rows of a stream: of EMIT those of the query, of CQL those that a query leaves out that
+    returns all rows of the stream.
     """
     whole, place = plan, sorted(plan.streams).index(name)
     if isinstance(plan, ContinuousPlan):

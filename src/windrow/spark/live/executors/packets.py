@@ -35,7 +35,7 @@ from windrow.syntax.sqltext import quoted
 
 __all__ = ["Graph", "Side", "numbered"]
 
-_GIVEN = f"{NOTE} string, {DATA} binary"
+_EMITTED = f"{NOTE} string, {DATA} binary"
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ class Graph:
         packed = map_in_arrow(
             entries, in_worker(lambda batches, number: pack(task, batches, number), sql), PACKETS
         )
-        return transform_with_state(packed.groupBy(BUCKET), BucketProcessor(task, sql), _GIVEN)
+        return transform_with_state(packed.groupBy(BUCKET), BucketProcessor(task, sql), _EMITTED)
 
     def late(self, packets: DataFrame, place: int) -> DataFrame:
         """The late rows of a stream, from packets: its columns, `ROWTIME`, `PRODUCER`, `VIOLATED` and
@@ -166,9 +166,9 @@ class Graph:
             of_time = inside(at, ROWTIME), inside(at, PTIME)
             streams.append(TaskStream(name, at, live.ordering, ticks, *of_time, bound, visible))
         places, seen, sides = {name: at for at, name, _ in self.streams}, set[int](), []
-        for side, kept in zip(self.sides, columns, strict=True):
+        for side, retained in zip(self.sides, columns, strict=True):
             place = places[side.stream]
-            sides.append(TaskSide(place, kept, side.key, place not in seen))
+            sides.append(TaskSide(place, retained, side.key, place not in seen))
             seen.add(place)
         task = BucketTask(
             self._identity,
@@ -190,9 +190,9 @@ class Graph:
     @property
     def _identity(self) -> str:
         fingerprint = self.plan.fingerprint()
-        told = {**fingerprint, "text": canonical_text(fingerprint["text"])}
-        del told["views"]  # as they are written; their canonical texts stay
-        text = json.dumps(told, sort_keys=True)
+        known = {**fingerprint, "text": canonical_text(fingerprint["text"])}
+        del known["views"]  # as they are written; their canonical texts stay
+        text = json.dumps(known, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
 

@@ -22,7 +22,7 @@ from windrow.spark.relations.time_varying_relation import columns_of
 
 __all__ = ["Shape", "Unchanged", "is_of_rows", "late_rows", "outputs", "rows_of_groups"]
 
-_TOLD_NOW = Times(EARLIER + 1, NEVER)
+_ANNOUNCED_NOW = Times(EARLIER + 1, NEVER)
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Shape:
 
     def of(self, rows: pa.Table) -> pa.Table:
         """What is shown of rows with `ENTER` and `LEAVE`."""
-        found = changes(rows, _TOLD_NOW)
+        found = changes(rows, _ANNOUNCED_NOW)
         columns = [*(found.column(name) for name in self.chosen), found.column(AT), found.column(DIFF)]
         found = pa.Table.from_arrays(columns, names=[*columns_of(self.names), AT, DIFF])
         found = found if self.is_net else netted(found)

@@ -97,8 +97,8 @@ class WindowGraph(Graph):
 
         Rows of a partition that is counted are together.
         """
-        flow, over = self._flow, self._over
-        assert flow is not None
+        operators, over = self._flow, self._over
+        assert operators is not None
         assert over is not None
         leaves, missing = dict[int, pa.Schema](), dict[int, pa.Schema]()
         for side, leaf, read in zip(self.windowed.sides, over.leaves, over.reads, strict=True):
@@ -106,7 +106,7 @@ class WindowGraph(Graph):
             leaves[leaf] = pa.schema([side.schema.field(name) for name in own])
             if side.window.rows is None:
                 missing[leaf] = pa.schema([])
-        return keys_of(flow.program, leaves, flow.columns, missing)
+        return keys_of(operators.program, leaves, operators.columns, missing)
 
     @property
     def result(self) -> StructType:
@@ -122,8 +122,8 @@ class WindowGraph(Graph):
             is_row = (F.col(STREAM) == at) & F.col(inside(at, ROWTIME)).isNotNull()
             frame, read = columns.reading(frame, at, name, is_row)
             for side, emitted in read.items():
-                kept = columns.retained(next(one for one in self.windowed.sides if one.name == side))
-                sides[side] = {inner: emitted[own] for inner, own in kept.items()}
+                retained = columns.retained(next(one for one in self.windowed.sides if one.name == side))
+                sides[side] = {inner: emitted[own] for inner, own in retained.items()}
         over = self._over
         if over is not None:
             over = replace(over, program=with_tables(over.program))

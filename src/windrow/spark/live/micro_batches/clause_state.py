@@ -100,7 +100,7 @@ def rows_before(until: int) -> Callable[[pa.Table], Bools]:
 
 
 class ClauseState:
-    """What is kept.
+    """What is retained.
 
     Parameters
     ----------

@@ -124,7 +124,7 @@ class ClauseSteps(InMemorySteps):
     def _framed(self, rows: pa.Table | DataFrame) -> DataFrame:
         return frame_of_few(self._spark, rows, self._result) if isinstance(rows, pa.Table) else rows
 
-    # -- what is kept --------------------------------------------------------------------------------
+    # -- what is retained --------------------------------------------------------------------------------
 
     def _kept_counts(self, before: CommittedBatch) -> dict[str, int]:
         return self._state.counts(before)
@@ -155,7 +155,7 @@ class _Alone:
     Attributes
     ----------
     name
-        Under which its rows are kept.
+        Under which its rows are retained.
     key
         The columns of the stream that are its partitions' keys; none if they are computed.
     """

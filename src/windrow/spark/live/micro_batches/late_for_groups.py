@@ -71,7 +71,7 @@ def judged(
     conditions
         What has been asked before.
     below
-        Of each stream the rows below its clock when they came, with `ROWTIME`, `ARRIVED` and `BEFORE`.
+        Of each stream the rows below its watermark when they came, with `ROWTIME`, `ARRIVED` and `BEFORE`.
     marks
         Up to which rowtime each live stream was known, in time.
     until

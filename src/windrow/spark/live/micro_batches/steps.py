@@ -84,7 +84,7 @@ class Steps:
     """Takes micro-batches one after the other.
 
     A micro-batch that was taken wholly is not taken again. One that was interrupted is: it starts from what
-    the last step kept, so it gives the same rows, and the sink takes them in place of those given before.
+    the last step kept, so it returns the same rows, and the sink takes them in place of those given before.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ class Steps:
     sink
         Takes its rows.
     folder
-        Of the checkpoint: what is kept, and late rows.
+        Of the checkpoint: what is retained, and late rows.
     envelope, on_late
         As :meth:`windrow.relation.Relation.start` has them.
 
@@ -548,7 +548,7 @@ def by_kind(
     Parameters
     ----------
     names
-        Those under which rows are kept.
+        Those under which rows are retained.
     count
         Counts the rows of a name, with these columns of rowtimes on this time scale.
     """

@@ -163,7 +163,7 @@ class Uncomputable:
         return made.withColumns({name: F.col(name).cast("string") for name in lengths})
 
     def _found_by_spark(self, part: OfRows, rows: DataFrame) -> dict[int, str]:
-        """Those for which Spark gives NULL in place of a failure, in one query; none where that fails.
+        """Those for which Spark returns NULL in place of a failure, in one query; none where that fails.
 
         It does so with sums of dates, and cannot with functions of the user's in Python.
         """

@@ -13,7 +13,7 @@ from pyspark.sql.types import StructType
 
 from windrow.kernels.punctuated import Delta as Fed
 from windrow.kernels.punctuated import Project
-from windrow.kernels.punctuated.flow import FlowCarry
+from windrow.kernels.punctuated.operator_graph import FlowCarry
 from windrow.kernels.stored import from_stored, stored
 from windrow.punctuations import EVERYTHING, Pattern
 from windrow.punctuations.pattern import put_together
@@ -39,7 +39,7 @@ __all__ = ["WholeStreamsSteps"]
 _CARRY, _CAME = "carry", "came"
 _SEEN = "seen "
 _LATE = "late within"
-_FEWEST = 10_000  # rows; so many are taken again after a restart rather than keeping all state anew
+_FEWEST = 10_000  # rows; so many are taken again after a restart rather than retaining all state anew
 _MOST = 64  # files
 
 

@@ -1,6 +1,6 @@
 """The relation of a CQL query in memory, on the driver: windows advance, and what is affected is computed.
 
-A window may be of the stream that another query makes: then that query advances first, and what it gives
+A window may be of the stream that another query makes: then that query advances first, and what it returns
 enters the window in the same micro-batch. Rows of a recorded stream enter when their time has come.
 """
 

@@ -83,7 +83,7 @@ class ClauseKernel:
     growing
         The clause as the kernel takes it.
     rising, fixed
-        The columns that hold the rowtime, with their types, and those that say whether there is a row.
+        The columns that have the rowtime, with their types, and those that say whether there is a row.
     scale
         What rowtimes are counted in.
     """
@@ -112,7 +112,7 @@ class ClauseKernel:
 
     def step(
         self,
-        kept: KeptRows,
+        retained: KeptRows,
         came: pa.Table,
         until: int | None,
         number: int,
@@ -121,24 +121,24 @@ class ClauseKernel:
         *,
         moves: bool,
     ) -> tuple[pa.Table, KeptRows]:
-        """What a step emits when rows are due, of which these are the columns, and what it keeps.
+        """What a micro-batch emits when rows are due, of which these are the columns, and what it retains.
 
         The arguments are those of :func:`windrow.kernels.advance.affected.step_of`, with the watermark.
         """
         frontier = self.reached(until)
-        return step_of(self.growing, kept, came, frontier, ended, over, number, moves=moves)
+        return step_of(self.growing, retained, came, frontier, ended, over, number, moves=moves)
 
 
 @dataclass(frozen=True)
 class LiveClause:
-    """A clause as it is bound once, for all steps.
+    """A clause as it is bound once, for all micro-batches.
 
     Attributes
     ----------
     clause, bound
         What was written, and what it means.
     kernel, result
-        What advances it, and what that gives.
+        What advances it, and what that returns.
     schema, waiting
         Those of the rows that are carried, and of rows that wait for the frontier.
     rowtime
@@ -146,15 +146,15 @@ class LiveClause:
     follows
         Whether rows come from another clause, so that they may come before the frontier has reached them.
     shown, rowtimes
-        The columns that it gives, and those that hold rowtimes: of windows that of the label row, of matches
-        that of every row of the match. Fields of row variables are called `s.ts`.
+        The columns that it returns, and those that hold rowtimes: of windows that of the label row, of
+        matches that of every row of the match. Fields of row variables are called `s.ts`.
     pairs
-        What Spark finds in each step, where the kernel does not have a condition.
+        What Spark finds in each micro-batch, where the kernel does not have a condition.
     keys
         Of the columns of its partitions' keys, and each stream from which rows come: the columns of that;
         none if one of them is computed, or rows come from elsewhere.
     feeds
-        The same of the columns that it gives, those of `shown`; none if its partitions do not end.
+        The same of the columns that it returns, those of `shown`; none if its partitions do not end.
     """
 
     clause: Window | Match
@@ -181,7 +181,7 @@ class LiveClause:
         """Whether the driver can take its rows: all but values that only tasks take and give."""
         return not any(contains(schema, "variant") for schema in (self.waiting, self.result))
 
-    # -- a step --------------------------------------------------------------------------------------
+    # -- a micro-batch --------------------------------------------------------------------------------------
 
     def step(
         self,
@@ -194,33 +194,33 @@ class LiveClause:
         are_few: bool,
         ended: Ended | None = None,
     ) -> PartOutput:
-        """The windows or matches that are final in a step.
+        """The windows or matches that are final in a micro-batch.
 
         Parameters
         ----------
         gateway, span
-            Of the step.
+            Of the micro-batch.
         rows
             Those of the clause that have come.
         until
             No more rows before this instant will come, in ticks of the time scale.
         name
-            Under which rows are kept.
+            Under which rows are retained.
         are_few
             Whether those that have come are known to be few.
         ended
             The partitions of which no more rows will come.
         """
-        stage = stage_of(gateway, self.bound, rows)
-        keyed = stage.keyed(stage.wide())
+        fragment = stage_of(gateway, self.bound, rows)
+        keyed = fragment.keyed(fragment.wide())
         are_few = are_few and self.takes_few
         if are_few:
             with gateway.translated():
-                given, kept, tell = self._by_driver(gateway, keyed, span, until, name, ended)
+                emitted, retained, report = self._by_driver(gateway, keyed, span, until, name, ended)
         else:
-            given, kept, tell = self._by_tasks(gateway, keyed, span, until, name, ended)
-        span.keep[name] = kept
-        return PartOutput(stage.finished(given, self.result), tell, are_few)
+            emitted, retained, report = self._by_tasks(gateway, keyed, span, until, name, ended)
+        span.keep[name] = retained
+        return PartOutput(fragment.finished(emitted, self.result), report, are_few)
 
     def _by_driver(
         self,
@@ -232,7 +232,7 @@ class LiveClause:
         ended: Ended | None,
     ) -> tuple[DataFrame, RetainedRows, Callable[[], int]]:
         spark, kernel, number = gateway.spark, self.kernel, span.number
-        came, kept = keyed.toArrow(), _kept(span, name, kernel.growing.partition)
+        came, retained = keyed.toArrow(), _kept(span, name, kernel.growing.partition)
 
         def is_due(rows: pa.Table) -> Bools:
             column = rows.column(self.rowtime)
@@ -246,23 +246,23 @@ class LiveClause:
             span.keep[_waiting(name)] = RetainedRows.in_memory(spark, waits, self.waiting)
         if self.pairs is None:
             moves = kernel.moves_by_time(until)
-            given, kept = self.advanced(kept, came, until, number, ended, moves=moves)
+            emitted, retained = self.advanced(retained, came, until, number, ended, moves=moves)
         else:
             rows, before = frame_of_few(spark, came, self.waiting), span.before(name)
             found = self.pairs.found(gateway, None if before is None else before.frame, rows).toArrow()
             is_new = pc.is_null(found.column(AT))
             old, came = found.filter(pc.invert(is_new)), found.filter(is_new).drop_columns(CARRIED.names)
-            given, left = self._advanced_anew(old, came, until, ended)
-            kept = kept.without(kept.all()).with_rows(left, number)
+            emitted, left = self._advanced_anew(old, came, until, ended)
+            retained = retained.without(retained.all()).with_rows(left, number)
         return (
-            frame_of_few(spark, given, travelling_schema(self.result)),
-            RetainedRows.in_memory(spark, kept, self.schema),
-            lambda: until if (least := self.least(kept, until)) is None else least,
+            frame_of_few(spark, emitted, travelling_schema(self.result)),
+            RetainedRows.in_memory(spark, retained, self.schema),
+            lambda: until if (least := self.least(retained, until)) is None else least,
         )
 
     def advanced(
         self,
-        kept: KeptRows,
+        retained: KeptRows,
         came: pa.Table,
         until: int | None,
         number: int,
@@ -273,24 +273,24 @@ class LiveClause:
     ) -> tuple[pa.Table, KeptRows]:
         """As :meth:`ClauseKernel.step`, with errors at their places in the text."""
         try:
-            return self.kernel.step(kept, came, until, number, ended, over, moves=moves)
+            return self.kernel.step(retained, came, until, number, ended, over, moves=moves)
         except WindrowError as error:
             raise error.located(self.clause.sql) from None
 
     def _advanced_anew(
-        self, kept: pa.Table, came: pa.Table, until: int, ended: Ended | None
+        self, retained: pa.Table, came: pa.Table, until: int, ended: Ended | None
     ) -> tuple[pa.Table, pa.Table]:
         """What a step of all partitions emits, and what it keeps, where rows have columns of that step."""
         growing = self.kernel.growing
         try:
-            given, left = advance(growing, kept, came, self.kernel.reached(until), ended)
+            emitted, left = advance(growing, retained, came, self.kernel.reached(until), ended)
         except WindrowError as error:
             raise error.located(self.clause.sql) from None
-        return pa.Table.from_batches(given, growing.plan.result), left
+        return pa.Table.from_batches(emitted, growing.plan.result), left
 
-    def least(self, kept: KeptRows, until: int | None) -> int | None:
+    def least(self, retained: KeptRows, until: int | None) -> int | None:
         """The instant before which no later step gives a row, where these rows are kept."""
-        first = first_open(kept, self.rowtime)
+        first = first_open(retained, self.rowtime)
         if first is None or until is None:
             return until
         return int(min(until, _ticks(pa.array([first]), self.kernel.scale)[0].as_py()))
@@ -319,24 +319,24 @@ class LiveClause:
             found = found.persist(StorageLevel.DISK_ONLY)  # it is read twice, as rows of two kinds
             span.cached.append(found)
             keyed, before = found.where(F.isnull(AT)).drop(*CARRIED.names), found.where(F.isnotnull(AT))
-        cells = shuffled(gateway) if growing.partition else 1
-        stage = GrowingFragment(growing, Layout(cells), self.kernel.reached(until), ended)
-        packed = map_in_arrow(keyed, _pack(stage, are_retained=False), MESSAGES)
+        buckets = shuffled(gateway) if growing.partition else 1
+        fragment = GrowingFragment(growing, Layout(buckets), self.kernel.reached(until), ended)
+        packed = map_in_arrow(keyed, _pack(fragment, are_retained=False), MESSAGES)
         if before is not None:
-            packed = packed.unionAll(map_in_arrow(before, _pack(stage, are_retained=True), MESSAGES))
-        stepped = map_in_arrow(to_shards(packed, cells), _step(stage), MESSAGES)
-        stepped = stepped.persist(StorageLevel.DISK_ONLY)  # it is read twice: to give, and to keep
+            packed = packed.unionAll(map_in_arrow(before, _pack(fragment, are_retained=True), MESSAGES))
+        stepped = map_in_arrow(to_shards(packed, buckets), _step(fragment), MESSAGES)
+        stepped = stepped.persist(StorageLevel.DISK_ONLY)  # it is read twice: to give, and to retain
         span.cached.append(stepped)
-        given = map_in_arrow(stepped, _unpack(MessageKind.ROWS), travelling_schema(self.result))
-        kept = map_in_arrow(stepped, _unpack(MessageKind.RIGHT), self.schema)
+        emitted = map_in_arrow(stepped, _unpack(MessageKind.ROWS), travelling_schema(self.result))
+        retained = map_in_arrow(stepped, _unpack(MessageKind.RIGHT), self.schema)
 
         def tell() -> int:
             is_open = F.col(STATE).bitwiseAND(F.lit(DONE).cast("tinyint")) == 0
             with gateway.translated():
-                ((least,),) = kept.where(is_open).agg(F.min(ticks)).collect()
+                ((least,),) = retained.where(is_open).agg(F.min(ticks)).collect()
             return until if least is None else min(until, int(least))
 
-        return given, RetainedRows.of(kept, are_few=False), tell
+        return emitted, RetainedRows.of(retained, are_few=False), tell
 
     def _no_rowtime(self) -> InputError:
         return InputError(
@@ -355,14 +355,14 @@ def bind_live(
     scale: TimeScale,
     refuse: Callable[[Bound, WindowStage | MatchStage], None],
     rowtimes: Collection[str],
-    feeds: Sequence[Feed],
+    lineage: Sequence[Feed],
     *,
     follows: bool,
 ) -> LiveClause:
     """Analyse a clause over rows that are only analysed.
 
-    `refuse` raises for what cannot be advanced. `rowtimes` are the columns of its rows that hold the rowtime,
-    and `feeds` those of its rows; fields of a row are called `__row.field`.
+    `refuse` raises for what cannot be advanced. `rowtimes` are the columns of its rows that have the rowtime,
+    and `lineage` those of its rows; fields of a row are called `__row.field`.
     """
     bound = bind_clause(gateway, clause, rows, whole=False)
     fields: tuple[tuple[str, str], ...] = ()
@@ -370,25 +370,25 @@ def bind_live(
     if isinstance(bound, BoundWindow) and by_pairs:
         draft, fields = carry_fields(bound.draft, bound.analyzer)
         bound = BoundWindow(bound.window, draft, bound.analyzer)
-    stage = stage_of(gateway, bound, rows)
-    refuse(bound, stage)
-    wide = stage.wide()
-    keyed = stage.keyed(wide)
-    types = stage.types(wide)
-    result = stage.result(types)
-    plan = stage.plan(types if isinstance(stage, WindowStage) else result)  # type: ignore[arg-type]
+    fragment = stage_of(gateway, bound, rows)
+    refuse(bound, fragment)
+    wide = fragment.wide()
+    keyed = fragment.keyed(wide)
+    types = fragment.types(wide)
+    result = fragment.result(types)
+    plan = fragment.plan(types if isinstance(fragment, WindowStage) else result)  # type: ignore[arg-type]
     read = [name for name in keyed.columns if name in types] or [keyed.columns[0]]
-    # the rowtime is carried too: by that of the first open row it is told what may still be given
-    rowtime = stage.order[0].column
+    # the rowtime is carried too: by that of the first open row it is told what may still be emitted
+    rowtime = fragment.order[0].column
     columns = tuple(dict.fromkeys([*read, rowtime]))
-    growing, pairs = Growing(plan, stage.partition, stage.order, columns), None
-    if isinstance(stage, WindowStage) and isinstance(plan, WindowPlan) and by_pairs:
+    growing, pairs = Growing(plan, fragment.partition, fragment.order, columns), None
+    if isinstance(fragment, WindowStage) and isinstance(plan, WindowPlan) and by_pairs:
         of_fields = tuple((field, column, types[column]) for field, column in fields)
-        pairs = Pairs(stage.window, stage.draft, stage.partition, stage.order, of_fields, plan)
+        pairs = Pairs(fragment.window, fragment.draft, fragment.partition, fragment.order, of_fields, plan)
         growing = replace(growing, order=(SortKey(POSITION),), passing=pairs.columns)
     carried = StructType([keyed.schema[name] for name in growing.carried])
-    for kept in from_arrow_schema(CARRIED):
-        carried = carried.add(kept)
+    for retained in from_arrow_schema(CARRIED):
+        carried = carried.add(retained)
     zone = gateway.spark.conf.get("spark.sql.session.timeZone") or ""
     row = rows.schema[ROW].dataType
     assert isinstance(row, StructType)
@@ -396,20 +396,22 @@ def bind_live(
     hoisted = bound.draft.hoisted
     rising = {item.name: kind for item in hoisted if (kind := rises(item, times, zone)) is not None}
     fixed = frozenset(item.name for item in hoisted if says_missing(item))
-    sources = _sources(bound, stage, rows, keyed)
-    whole = stage.finished(gateway.spark.createDataFrame([], travelling_schema(result)), result).schema
-    as_is = _unchanged_columns(stage, result)
+    sources = _sources(bound, fragment, rows, keyed)
+    whole = fragment.finished(gateway.spark.createDataFrame([], travelling_schema(result)), result).schema
+    as_is = _unchanged_columns(fragment, result)
     own = {item.name for item in hoisted if is_field(item) and field_of(item) in times}
-    if isinstance(stage, MatchStage):
-        own = _of_matches(stage.plan(result), own)
-        outputs = dict(stage.plan(result).outputs)
-        given = {name: sources.get(outputs.get(value, ""), "") for name, value in as_is.items()}
+    if isinstance(fragment, MatchStage):
+        own = _of_matches(fragment.plan(result), own)
+        outputs = dict(fragment.plan(result).outputs)
+        origins = {name: sources.get(outputs.get(value, ""), "") for name, value in as_is.items()}
     else:
-        given = {name: sources.get(value, "") for name, value in as_is.items()}
-    keys = [one.only({name: sources.get(name, "") for name in stage.partition}) for one in feeds]
-    if not stage.partition or not all(len(one.columns) == len(stage.partition) for one in keys):
+        origins = {name: sources.get(value, "") for name, value in as_is.items()}
+    keys = [one.only({name: sources.get(name, "") for name in fragment.partition}) for one in lineage]
+    if not fragment.partition or not all(len(one.columns) == len(fragment.partition) for one in keys):
         keys = []
-    gives = [one.only(given).where(set(key.columns.values())) for one, key in zip(feeds, keys, strict=False)]
+    gives = [
+        one.only(origins).where(set(key.columns.values())) for one, key in zip(lineage, keys, strict=False)
+    ]
     return LiveClause(
         clause, bound, ClauseKernel(growing, rising, fixed, scale), result, carried, keyed.schema, rowtime,
         follows, whole,
@@ -418,11 +420,11 @@ def bind_live(
 
 
 def _sources(
-    bound: Bound, stage: WindowStage | MatchStage, rows: DataFrame, keyed: DataFrame
+    bound: Bound, fragment: WindowStage | MatchStage, rows: DataFrame, keyed: DataFrame
 ) -> dict[str, str]:
     """Of the columns that the kernel takes: the columns of the clause's rows that they are."""
     found = {item.name: f"{ROW}.{field_of(item)}" for item in bound.draft.hoisted if is_field(item)}
-    for number, name in enumerate(stage.partition):
+    for number, name in enumerate(fragment.partition):
         key = partition_key(number)
         if keyed.schema[name].dataType == rows.schema[key].dataType:
             found[name] = key
@@ -439,17 +441,18 @@ def stage_of(gateway: Gateway, bound: Bound, rows: DataFrame) -> WindowStage | M
     return WindowStage(gateway, BoundWindow(bound.window, bound.draft, analyzer), analyzer.rows)
 
 
-def _unchanged_columns(stage: WindowStage | MatchStage, result: StructType) -> dict[str, str]:
-    """Which columns and fields of what a clause gives the kernel gives as they are, with its names for them.
+def _unchanged_columns(fragment: WindowStage | MatchStage, result: StructType) -> dict[str, str]:
+    """Which columns and fields of what a clause returns the kernel returns as they are, with its names for
+    them.
 
     Of windows these are fields of the label row.
     """
-    if isinstance(stage, MatchStage):
-        return unchanged_columns(stage.bound, result)
+    if isinstance(fragment, MatchStage):
+        return unchanged_columns(fragment.bound, result)
     return {
         f"{name}.{field}": column
-        for name, columns in stage.draft.fields
-        if is_flat(stage.window, name, columns)
+        for name, columns in fragment.draft.fields
+        if is_flat(fragment.window, name, columns)
         for field, column in columns
     }
 
@@ -511,18 +514,18 @@ def _waiting(name: str) -> str:
     return f"{name}.waiting"
 
 
-def _pack(stage: GrowingFragment, *, are_retained: bool) -> Callable[..., Iterator[pa.RecordBatch]]:
+def _pack(fragment: GrowingFragment, *, are_retained: bool) -> Callable[..., Iterator[pa.RecordBatch]]:
     def pack(batches: Iterable[pa.RecordBatch], task: int) -> Iterator[pa.RecordBatch]:
-        return stage.pack(batches, task, are_retained=are_retained)
+        return fragment.pack(batches, task, are_retained=are_retained)
 
-    return in_worker(pack, stage.growing.plan.sql)
+    return in_worker(pack, fragment.growing.plan.sql)
 
 
-def _step(stage: GrowingFragment) -> Callable[..., Iterator[pa.RecordBatch]]:
+def _step(fragment: GrowingFragment) -> Callable[..., Iterator[pa.RecordBatch]]:
     def step(batches: Iterable[pa.RecordBatch], _: int) -> Iterator[pa.RecordBatch]:
-        return stage.run(batches)
+        return fragment.run(batches)
 
-    return in_worker(step, stage.growing.plan.sql)
+    return in_worker(step, fragment.growing.plan.sql)
 
 
 def _unpack(kind: MessageKind) -> Callable[..., Iterator[pa.RecordBatch]]:

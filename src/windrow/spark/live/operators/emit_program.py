@@ -251,8 +251,8 @@ class EmitRun:
         moved = [[(at, mark - stay[name]) for at, mark in marks[name]] for name in self.program.streams]
         mapped = self._mapped(least_watermark(moved)[-1:])
 
-        def is_over(endings: Sequence[Ending]) -> Callable[[pa.Table], Bools]:
-            return lambda rows: _since(endings, mapped, rows) < NEVER
+        def is_over(closed: Sequence[Ending]) -> Callable[[pa.Table], Bools]:
+            return lambda rows: _since(closed, mapped, rows) < NEVER
 
         self.operators.forget(is_over)
         if self.program.over:
@@ -386,10 +386,10 @@ class EmitRun:
         )
 
 
-def _since(endings: Iterable[Ending], mapped: Mapping[_Map, tuple[Ints, Ints]], rows: pa.Table) -> Ints:
+def _since(closed: Iterable[Ending], mapped: Mapping[_Map, tuple[Ints, Ints]], rows: pa.Table) -> Ints:
     """From when on rows are over: by any column of a stream, for all streams."""
     by_origin: dict[int, Ints] = {}
-    for each in endings:
+    for each in closed:
         column = rows.column(each.column)
         ticks = np.full(rows.num_rows, NEVER)
         valid = np.asarray(column.is_valid())

@@ -169,11 +169,11 @@ class Flow:
         choice = choice_of(plan)
         if choice is None or choice.below.function not in self._functions:
             return None
-        given = self._schemas[self._functions[choice.below.function]]
+        emitted = self._schemas[self._functions[choice.below.function]]
         if any(field is not None for _, field in choice.columns):
             return None
-        chosen = tuple(given.names[place] for place, _ in choice.columns)
-        same = [given[name].dataType for name in chosen] == [column.dataType for column in schema]
+        chosen = tuple(emitted.names[place] for place, _ in choice.columns)
+        same = [emitted[name].dataType for name in chosen] == [column.dataType for column in schema]
         return chosen if same else None
 
     def _computed(
@@ -243,12 +243,12 @@ class Flow:
         operator = node.operator
         if operator.name not in ("join", "expand", "windows"):
             return node
-        kept = {*read, *operator.keys, ENTER, LEAVE}
+        retained = {*read, *operator.keys, ENTER, LEAVE}
         if operator.windows is not None:
-            kept |= {operator.windows.time, *operator.windows.names}
-        sides = tuple(self._fragment(_only(self._frames[side.number], kept)) for side in node.sides)
-        given = [column for column in node.result if column.name in kept]
-        return replace(node, sides=sides, result=pa.schema(given))
+            retained |= {operator.windows.time, *operator.windows.names}
+        sides = tuple(self._fragment(_only(self._frames[side.number], retained)) for side in node.sides)
+        emitted = [column for column in node.result if column.name in retained]
+        return replace(node, sides=sides, result=pa.schema(emitted))
 
     # -- steps -----------------------------------------------------------------------------------------
 
@@ -268,7 +268,7 @@ class Flow:
             for number in fragment.leaves:
                 self._write(number, read.get(number, in_memory(self._schemas[number]).empty_table()))
             with self.gateway.translated():
-                # planned anew: a plan that has been run keeps what it has exchanged
+                # planned anew: a plan that has been run retains what it has exchanged
                 return self._frames[fragment.number].select("*").toArrow()
         finally:
             for number in fragment.leaves:
@@ -297,7 +297,7 @@ def computed_elsewhere(program: Program, *, takes_tables: bool) -> str | None:
     for fragment in program.fragments:
         for one in fragment.parts or (fragment,):
             steps = [] if one.computed is None else one.computed.operations
-            if not takes_tables and any(isinstance(step, LookUp) for step in steps):
+            if not takes_tables and any(isinstance(micro_batch, LookUp) for micro_batch in steps):
                 return "a join with a table"
         if not fragment.is_in_memory:
             larger = ", or a table above spark.sql.autoBroadcastJoinThreshold" if takes_tables else ""
@@ -336,8 +336,8 @@ def _has_all(plan: Planned, schema: pa.Schema) -> bool:
     return len({column.number for column in plan.trees("projectList")}) == len(schema)
 
 
-def _only(frame: DataFrame, kept: set[str]) -> DataFrame:
+def _only(frame: DataFrame, retained: set[str]) -> DataFrame:
     """These columns of a frame, and one at least: rows of none cannot be counted."""
     own = [name for name in frame.columns if name not in (ENTER, LEAVE)]
-    names = [name for name in own if name in kept] or own[:1]
+    names = [name for name in own if name in retained] or own[:1]
     return frame.select(*names, ENTER, LEAVE)

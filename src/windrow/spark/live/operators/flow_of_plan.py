@@ -10,8 +10,8 @@ import pyarrow as pa
 from pyspark.sql.types import DataType, LongType, StructType
 
 from windrow.kernels.punctuated import Group, Join, Over, Project, Session, SetOperator, Sort
-from windrow.kernels.punctuated.flow import Flow, Node, Operator, Place
 from windrow.kernels.punctuated.following import Follower
+from windrow.kernels.punctuated.operator_graph import Flow, Node, Operator, Place
 from windrow.plan import nodes as plan
 from windrow.plan.columns import ROWS, Expression, Scope, schema_of
 from windrow.plan.reader.read_over import AT
@@ -64,7 +64,7 @@ class WindowColumns:
     gateway
         The session, and the parameters of the query.
     text
-        The query, which gives the columns, and `AT` after them.
+        The query, which returns the columns, and `AT` after them.
     given, result
         The columns of the rows, and those that are computed.
     """
@@ -82,7 +82,7 @@ class WindowColumns:
         numbered = rows.append_column(AT, pa.array(range(rows.num_rows), pa.int64()))
         gateway = Gateway(self.gateway.spark, self.gateway.parameters)
         kinds = StructType([*self.given.fields]).add(AT, LongType())
-        # in one partition, where rows with equal keys stay in their order from step to step
+        # in one partition, where rows with equal keys stay in their order from micro-batch to micro-batch
         frame = frame_of_few(gateway.spark, numbered, kinds).coalesce(1)
         made = gateway.sql(self.text, {ROWS: frame})
         made = made.toDF(*(f"c{at}" for at in range(len(made.columns))))

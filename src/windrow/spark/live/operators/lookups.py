@@ -95,7 +95,7 @@ class LookUp:
         The value of a row, and of a row of the table; None where each row goes with all of the table.
     table
         The table.
-    keeps_all
+    retains_all
         Whether rows for which the table has none stay, with NULL.
     wanted
         The numbers of the columns that are read, of either.
@@ -103,7 +103,7 @@ class LookUp:
 
     equal: tuple[Typed, Typed] | None
     table: SmallTable | CollectedTable
-    keeps_all: bool
+    retains_all: bool
     wanted: Sequence[int]
 
     def of(self, rows: ComputedRows) -> ComputedRows:
@@ -116,7 +116,7 @@ class LookUp:
             left, right = _all_pairs(rows.count, own.count)
         else:
             key, other = self.equal
-            left, right = _pairs(_key(key, rows), _key(other, own), self.keeps_all)
+            left, right = _pairs(_key(key, rows), _key(other, own), self.retains_all)
         columns = {
             number: column.take(left) for number, column in rows.columns.items() if number in self.wanted
         }
@@ -137,7 +137,7 @@ def _all_pairs(rows: int, others: int) -> tuple[pa.Array, pa.Array]:
     return pa.array(np.repeat(np.arange(rows), others)), pa.array(np.tile(np.arange(others), rows))
 
 
-def _pairs(keys: pa.Array, table_keys: pa.Array, keeps_all: bool) -> tuple[pa.Array, pa.Array]:
+def _pairs(keys: pa.Array, table_keys: pa.Array, retains_all: bool) -> tuple[pa.Array, pa.Array]:
     """The places of rows and, beside them, of the table's rows with the same key, or NULL."""
     is_known = np.asarray(pc.is_valid(table_keys))
     codes = table_keys.filter(pa.array(is_known)).dictionary_encode()
@@ -149,7 +149,7 @@ def _pairs(keys: pa.Array, table_keys: pa.Array, keeps_all: bool) -> tuple[pa.Ar
     at = np.asarray(pc.fill_null(code, 0))
     many = np.zeros(len(at), np.int64)
     many[is_found] = counts[at[is_found]]
-    times = np.maximum(many, 1) if keeps_all else many
+    times = np.maximum(many, 1) if retains_all else many
     left = np.repeat(np.arange(len(at)), times)
     within = np.arange(len(left)) - np.repeat(np.cumsum(times) - times, times)
     is_pair = np.repeat(is_found, times)

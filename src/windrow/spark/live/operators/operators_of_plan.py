@@ -87,8 +87,10 @@ def _of_join(node: plan.Join) -> Reason | None:
     for column, _ in node.keys:
         kind = _type(node.left, column)
         if not is_orderable(kind):
-            shown = kind.simpleString().upper()
-            return Reason(f"an equality of {shown} and {shown}", node.at, "cast one to the type of the other")
+            columns = kind.simpleString().upper()
+            return Reason(
+                f"an equality of {columns} and {columns}", node.at, "cast one to the type of the other"
+            )
     return None
 
 

@@ -1,11 +1,11 @@
 """Conditions of live windows that Spark evaluates over pairs of rows, for want of a kernel's.
 
-    kept rows ─┐
+    retained rows ─┐
     new rows ──┴▶ numbered on from those before ─▶ joined with themselves ─▶ positions ─▶ advance
 
-A step has in each partition all rows that a window which is not yet given may have, so the boundaries that
-are found among these are those of the whole partition: the first row that satisfies a condition stays it.
-What a condition says of a row whose neighbour has yet to come, the kernel does not ask.
+A micro-batch has in each partition all rows that a window which is not yet given may have, so the boundaries
+that are found among these are those of the whole partition: the first row that satisfies a condition stays
+it. What a condition says of a row whose neighbour has yet to come, the kernel does not ask.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = ["Pairs"]
 
 @dataclass(frozen=True)
 class Pairs:
-    """What Spark finds in each step.
+    """What Spark finds in each micro-batch.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class Pairs:
     partition, order
         The columns of its keys.
     fields
-        The fields of rows that conditions read, the columns that hold them, and their types.
+        The fields of rows that conditions read, the columns that have them, and their types.
     plan
         What the kernel is told.
     """
@@ -62,23 +62,23 @@ class Pairs:
         searches = (self.plan.start, self.plan.end)
         return (IS_LABEL, *(one.column for one in searches if one is not None and one.column))
 
-    def found(self, gateway: Gateway, kept: DataFrame | None, came: DataFrame) -> DataFrame:
-        """The rows of a step with their positions, and what is found; new ones have NULL as `AT`.
+    def found(self, gateway: Gateway, retained: DataFrame | None, came: DataFrame) -> DataFrame:
+        """The rows of a micro-batch with their positions, and what is found; new ones have NULL as `AT`.
 
         Parameters
         ----------
         gateway
-            Of the step.
-        kept
-            The rows that the step before kept; None before the first.
+            Of the micro-batch.
+        retained
+            The rows that the micro-batch before kept; None before the first.
         came
             The rows that came since.
         """
         rows = came.withColumns(
             {field.name: F.lit(None).cast(field.dataType) for field in from_arrow_schema(CARRIED)}
         )
-        if kept is not None:
-            rows = kept.unionByName(rows, allowMissingColumns=True)
+        if retained is not None:
+            rows = retained.unionByName(rows, allowMissingColumns=True)
         columns = rows.columns
         sequence = SparkWindow.partitionBy(*self.partition)
         order = [sort_key(key.column, key.descending, key.nulls_first) for key in self.order]

@@ -16,17 +16,17 @@ _SHOWN = re.compile(r"CAST\(\(?([^.()]+)\.([^.()]+)\)? AS TIMESTAMP_NTZ\)", re.I
 
 
 def rises(item: Hoisted, rowtimes: Mapping[str, DataType], zone: str) -> DataType | None:
-    """The type of a column that holds the rowtime of a row of a clause; None for other columns.
+    """The type of a column that has the rowtime of a row of a clause; None for other columns.
 
     A TIMESTAMP is subtracted as the session's clock shows it, which only rises in a `zone` where that is
-    never changed. `rowtimes` are the fields of rows that hold it.
+    never changed. `rowtimes` are the fields of rows that have it.
     """
     if is_field(item):
         return rowtimes.get(field_of(item))
-    shown = _SHOWN.fullmatch(item.text.render())
-    if shown is None or zone not in STEADY or shown[1].strip("`") != item.variable.strip("`"):
+    columns = _SHOWN.fullmatch(item.text.render())
+    if columns is None or zone not in STEADY or columns[1].strip("`") != item.variable.strip("`"):
         return None
-    kind = rowtimes.get(shown[2].strip("`"))
+    kind = rowtimes.get(columns[2].strip("`"))
     return TimestampNTZType() if kind is not None and kind.typeName() == "timestamp" else None
 
 

@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType
 from windrow.errors import ExecutionError
 from windrow.kernels.punctuated import Delta, Project
 from windrow.kernels.punctuated.delta import Announced
-from windrow.kernels.punctuated.elementary import ProjectCarry
+from windrow.kernels.punctuated.filters import ProjectCarry
 from windrow.kernels.punctuated.following import Follower, Following
 from windrow.punctuations import Closing, lines_of
 from windrow.punctuations.lines import Place, Span
@@ -95,7 +95,7 @@ class RowMap:
     followed
         Those that go with a column.
     widened
-        Of columns that are passed on, those that hold them as wider integers: pairs of names in the output.
+        Of columns that are passed on, those that have them as wider integers: pairs of names in the output.
     """
 
     gateway: Gateway
@@ -117,12 +117,16 @@ class RowMap:
             following = Following(lines, output, self.plain, [one.follower for one in self.followed])
             carry = RowMapCarry(None, closing, Announced(output), following if self.followed else None)
         nothing = Delta(step.rows.slice(0, 0), step.punctuations)
-        told, carry.project = Project(self.plain).advance(carry.project, nothing)
-        boxes = [box for pattern in told.punctuations for box in pattern.regions()]
+        delta, carry.project = Project(self.plain).advance(carry.project, nothing)
+        regions = [region for pattern in delta.punctuations for region in pattern.regions()]
         for name, column in self.widened:
-            boxes += [_widened(box, name, column, carry.announced.lines) for box in boxes if column in box]
+            regions += [
+                _widened(region, name, column, carry.announced.lines)
+                for region in regions
+                if column in region
+            ]
         if step.punctuations:
-            boxes += self._risen(carry, step)
+            regions += self._risen(carry, step)
         if step.punctuations and carry.following is not None:
             schema, texts = step.rows.schema, {one.follower: one.text for one in self.followed}
 
@@ -132,8 +136,8 @@ class RowMap:
                     texts[one], self._of_column(one.column, column, schema), carry.announced, one
                 )
 
-            boxes += carry.following.add(step.punctuations, values)
-        return Delta(self._made(step.rows), carry.announced.news(boxes)), carry
+            regions += carry.following.add(step.punctuations, values)
+        return Delta(self._made(step.rows), carry.announced.news(regions)), carry
 
     def _risen(self, carry: RowMapCarry, step: Delta) -> list[Region]:
         """What the columns that rise with others have passed."""
@@ -159,19 +163,23 @@ class RowMap:
                 if len(value) and value.null_count == 0:  # a row may be in several windows
                     place = min(line.places(value.cast(line.kind)).tolist())
                     found.append({one.name: (line.first, place)})
-        return [box for box in found if all(span is NULL or span[0] < span[1] for span in box.values())]
+        return [
+            region for region in found if all(span is NULL or span[0] < span[1] for span in region.values())
+        ]
 
     def _values(
-        self, text: SqlText, rows: pa.Table, promises: Announced, one: Follower
+        self, text: SqlText, rows: pa.Table, punctuations: Announced, one: Follower
     ) -> dict[Place, Place]:
         """What is computed of values of a column; those of which it cannot be are left out."""
         try:
             made = self._run(text, rows)
         except ExecutionError:  # no row with this value goes through without this error
             halves = (rows.slice(0, rows.num_rows // 2), rows.slice(rows.num_rows // 2))
-            each = [self._values(text, half, promises, one) for half in halves] if rows.num_rows > 1 else []
+            each = (
+                [self._values(text, half, punctuations, one) for half in halves] if rows.num_rows > 1 else []
+            )
             return {place: value for part in each for place, value in part.items()}
-        line = promises.lines[one.name]
+        line = punctuations.lines[one.name]
         made = made.filter(made.column(0).is_valid())
         of = lines_of(rows.schema)[one.column]
         places = of.places(made.column(1).cast(of.kind)).tolist()
@@ -207,7 +215,7 @@ def _widened(box: Region, name: str, column: str, lines: Lines) -> Region:
     if span is not NULL:
         first = wide.first if span[0] == own.first else span[0]
         span = first, wide.end if span[1] == own.end else span[1]
-    return {**{other: told for other, told in box.items() if other != column}, name: span}
+    return {**{other: values for other, values in box.items() if other != column}, name: span}
 
 
 def _reached(closing: Closing) -> Place:
@@ -215,16 +223,16 @@ def _reached(closing: Closing) -> Place:
     (column,) = closing.columns
     line = closing.lines[column]
     reached = line.first
-    for box in sorted(_spans(closing, column)):
-        if box[0] <= reached < box[1]:
-            reached = box[1]
+    for region in sorted(_spans(closing, column)):
+        if region[0] <= reached < region[1]:
+            reached = region[1]
     return reached
 
 
 def _spans(closing: Closing, column: str) -> list[Span]:
     line = closing.lines[column]
     whole = (line.first, line.end)
-    spans = (box.get(column, whole) for box in closing.closed)
+    spans = (region.get(column, whole) for region in closing.closed)
     return [span for span in spans if span is not NULL]
 
 

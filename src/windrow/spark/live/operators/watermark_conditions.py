@@ -75,10 +75,10 @@ class WatermarkConditions:
     def planned(self, key: Hashable, kind: StructField, condition: Callable[[str], Column]) -> Flow:
         """The condition planned: it finds the places of values, at its only leaf, for :func:`where_true`."""
         if key not in self._flows:
-            flow = Flow(self._gateway(), self._folder / f".condition-{len(self._flows)}")
-            _, frame = flow.leaf(_schema(kind))
-            flow.output(frame.where(condition(MARK)).select(PLACE))
-            self._flows[key] = flow
+            operators = Flow(self._gateway(), self._folder / f".condition-{len(self._flows)}")
+            _, frame = operators.leaf(_schema(kind))
+            operators.output(frame.where(condition(MARK)).select(PLACE))
+            self._flows[key] = operators
         return self._flows[key]
 
 

@@ -116,7 +116,7 @@ def _live_behind(catalog: Catalog, name: str) -> frozenset[str]:
 @dataclass(frozen=True)
 class _Bound:
     """The clauses, each after those that it follows, the whole query over no rows, the columns that hold
-    rowtimes, and the streams behind what it gives.
+    rowtimes, and the streams behind what it returns.
     """
 
     clauses: tuple[LiveClause, ...]

@@ -31,7 +31,7 @@ class WholeStreamsPlan(ReaderPlan):
     Attributes
     ----------
     names
-        The columns that it gives.
+        The columns that it returns.
     within
         By how many ticks of its time scale rows may come out of order, of the stream that is put in order.
     written

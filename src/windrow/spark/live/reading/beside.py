@@ -33,14 +33,14 @@ __all__ = ["Beside", "LiveRelationNode", "beside", "of_query", "relation_of"]
 
 @dataclass(frozen=True)
 class LiveRelationNode:
-    """A stream, or what a clause gives, as queries beside clauses know it.
+    """A stream, or what a clause returns, as queries beside clauses know it.
 
     Attributes
     ----------
     schema
         Its columns.
     rowtimes
-        Those of its columns that hold the rowtime; fields of structs are called `row.field`.
+        Those of its columns that have the rowtime; fields of structs are called `row.field`.
     feeds
         The live streams behind it; none where they are not known.
     """

@@ -27,7 +27,7 @@ def ends_of_windows(windowed: WindowedQuery, catalog: Catalog) -> dict[str, Ends
         return found
     if any(side.window.row_slide > 1 for side in windowed.sides):  # a group of rows goes as a whole
         return found
-    if any(side.made is not None for side in windowed.sides):  # promises are of streams, and not of queries
+    if any(side.made is not None for side in windowed.sides):  # punctuations are of streams alone
         return found
 
     def note(key: str, names: Sequence[str], side: WindowedSide, own: Sequence[str]) -> None:

@@ -1,6 +1,6 @@
 """Rows whose rowtime a query replaces by an expression, and where their bounds go with them.
 
-``INSERT INTO t SELECT STREAM ts + INTERVAL 100 SECONDS AS ts, … FROM s`` gives rows another rowtime. Where
+``INSERT INTO t SELECT STREAM ts + INTERVAL 100 SECONDS AS ts, … FROM s`` sets another rowtime. Where
 the expression never falls while the rowtime rises, a bound of the query becomes one of the target by the
 expression too.
 """
@@ -18,7 +18,7 @@ from windrow.spark.gateway import Gateway, is_ansi
 from windrow.spark.live.reading.beside import Beside
 from windrow.syntax.expression_nodes import Name
 from windrow.syntax.expressions import parse_expression
-from windrow.syntax.monotone import going
+from windrow.syntax.monotone_expressions import going
 from windrow.syntax.rising import STEADY, goes_by_zone
 from windrow.syntax.sqltext import RelationText, SqlText
 from windrow.syntax.tokens import tokenize

@@ -88,7 +88,7 @@ def of_each_row(
     tokens: TokenList,
     streams: Mapping[str, Sequence[str]],
     live: Mapping[str, str],
-    asked: AskedExpressions,
+    context: AskedExpressions,
     place: str,
 ) -> list[OfRows]:
     """What a text computes of each row alone, that of inner queries first.
@@ -104,7 +104,7 @@ def of_each_row(
     place
         A column beside those of a stream, by which rows are known.
     """
-    return list(dict.fromkeys(_Text(tokens, streams, live, asked, place).found()))
+    return list(dict.fromkeys(_Text(tokens, streams, live, context, place).found()))
 
 
 @dataclass(frozen=True)
@@ -199,12 +199,12 @@ class _Text:
         tokens: TokenList,
         streams: Mapping[str, Sequence[str]],
         live: Mapping[str, str],
-        asked: AskedExpressions,
+        context: AskedExpressions,
         place: str,
     ) -> None:
-        self.tokens, self.streams, self.live, self.asked, self.place = tokens, streams, live, asked, place
+        self.tokens, self.streams, self.live, self.asked, self.place = tokens, streams, live, context, place
         self.matches = find_matches(tokens)
-        self.blocks = {block.range[0]: block for block in find_blocks(tokens)}
+        self.blocks = {query.range[0]: query for query in find_blocks(tokens)}
         self.known: dict[tuple[str, str], bool] = {}
 
     def found(self) -> Iterator[OfRows]:

@@ -1,7 +1,7 @@
 """Which operators of a query have unbounded state, and which punctuation would bound it.
 
 A stream is bounded on some columns if, for each of its rows, a punctuation over these columns alone will
-match it: on its rowtime by bounds, on others by what it declares or has been promised before. Operators pass
+match it: on its rowtime by bounds, on others by what it declares or has been declared before. Operators pass
 that on as they pass on punctuations.
 """
 
@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from windrow.kernels.punctuated import Filter, Group, Join, Over, Project, Session, SetOperator, Sort
-from windrow.kernels.punctuated.flow import Node, Place
 from windrow.kernels.punctuated.following import Follower
+from windrow.kernels.punctuated.operator_graph import Node, Place
 from windrow.spark.live.operators.expected_punctuation import Bounded
 from windrow.spark.live.operators.row_maps import RowMap
 from windrow.spark.live.reading.whole_stream_queries import Blocking
@@ -21,7 +21,7 @@ __all__ = ["unbounded"]
 
 
 def unbounded(query: Blocking, streams: Mapping[str, Bounded]) -> list[Unbounded]:
-    """The operators of a query that keep rows for ever.
+    """The operators of a query that retain rows for ever.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 """SELECT STREAM over whole streams: their plans, as operators over punctuated streams.
 
 A window bounds state by time. Without one, groups, joins, DISTINCT, set operators and ORDER BY wait for
-punctuation: a :class:`~windrow.kernels.punctuated.flow.Flow`. Spark computes the expressions over single rows
-(:mod:`windrow.spark.live.operators.row_maps`), kernels the rest.
+punctuation: a :class:`~windrow.kernels.punctuated.operator_graph.Flow`. Spark computes the expressions over
+single rows (:mod:`windrow.spark.live.operators.row_maps`), kernels the rest.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from windrow.algebra.aggregates import calls_aggregate
 from windrow.algebra.continuous import Query, Reader, WindowedStream
 from windrow.errors import NotSupportedError
 from windrow.kernels.punctuated import Project, Sort
-from windrow.kernels.punctuated.flow import Flow, Node
+from windrow.kernels.punctuated.operator_graph import Flow, Node
 from windrow.kernels.sorting import SortKey
 from windrow.plan.columns import schema_of
 from windrow.plan.lineage import Lineage, lineage

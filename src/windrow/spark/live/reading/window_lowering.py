@@ -183,15 +183,15 @@ class WindowLowering:
             return f"{instead}, on Spark Connect"
         query = WindowQuery(self.streams, node, windows, scale)
         gateway = Gateway(self.gateway.spark, self.gateway.parameters)
-        flow = WindowFlow(gateway, query, Path("of-a-plan-alone"))
-        if flow.why_not is not None or len(flow.columns) != len(self.output):
-            return flow.why_not or instead
+        operators = WindowFlow(gateway, query, Path("of-a-plan-alone"))
+        if operators.why_not is not None or len(operators.columns) != len(self.output):
+            return operators.why_not or instead
         sides = []
         for window in windows:
             side = _Reads(window, self.streams[window.input.name], {})
             scanned = dict(zip((column.id for column in window.columns), window.input.sources, strict=True))
             keys = {scanned[column] for column in window.partition if column is not None}
-            read = flow.read(window.key)
+            read = operators.read(window.key)
             side.retained.update(scanned)
             side.plain.update(
                 {own: name for own, name in query.columns(window).items() if own in read or name in keys}
@@ -202,7 +202,7 @@ class WindowLowering:
             sides.append(made)
         names = tuple(self.output.names)
         operator = WindowOperator(tuple(side.window_input for side in sides))
-        keeps = bool(flow.program.nodes) or flow.program.beginning is not None
+        retains = bool(operators.program.nodes) or operators.program.beginning is not None
         return WindowedQuery(
             node,
             tuple(sides),
@@ -212,7 +212,7 @@ class WindowLowering:
             self.output,
             is_net=False,
             flows=query,
-            is_stateless=not keeps,
+            is_stateless=not retains,
         )
 
     # -- windows -------------------------------------------------------------------------------------

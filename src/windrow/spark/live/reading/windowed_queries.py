@@ -107,7 +107,7 @@ def windowed_query(
     query_of: WindowedQuery | str
     try:
         query_of = lowering.windowed(plan)
-    except WindrowError as error:  # as of a name that SELECT gives
+    except WindrowError as error:  # as of a name that SELECT returns
         query_of = f"an expression that has no meaning alone ({error.condition})"
     if not isinstance(query_of, WindowedQuery) or (kind == "RSTREAM" and not query_of.is_of_one_instant):
         why = query_of if isinstance(query_of, str) else "all rows at each instant"

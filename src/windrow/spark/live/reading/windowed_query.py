@@ -132,7 +132,7 @@ class WindowedQuery:
     using
         The columns of the output by which ISTREAM and DSTREAM tell rows apart, where these are not all.
     is_stateless
-        Whether the operators of `flows` keep nothing, as each row is looked at by itself.
+        Whether the operators of `flows` retain nothing, as each row is looked at by itself.
     text, parts
         Of a query over changelogs: its text, which Spark runs over those of a micro-batch. Then it has no
         windows of its own.

@@ -16,7 +16,7 @@ from windrow.spark.live.sinks.kafka import Kafka
 from windrow.spark.live.sinks.keys import key_places
 from windrow.spark.live.sinks.sink import Files, InFolder, Memory, Sink, called, console
 from windrow.spark.live.sinks.tables import Table
-from windrow.spark.live.sinks.upserts import Upserts
+from windrow.spark.live.sinks.upsert_changes import Upserts
 from windrow.streams import NamedStream
 
 __all__ = ["MODES", "Mode", "Target", "in_mode", "refuse_places", "sink_of"]

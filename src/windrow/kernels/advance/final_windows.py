@@ -12,7 +12,7 @@ from windrow.kernels.advance.starts import first_starts
 from windrow.kernels.advance.suffix import DONE, TAKEN, CountedRows, Suffix
 from windrow.kernels.advance.timeouts import timed_out
 from windrow.kernels.pairs import PairRows
-from windrow.kernels.slices.expressions import leaves, own_side, reads_positions
+from windrow.kernels.slices.predicate_analysis import leaves, own_side, reads_positions
 from windrow.kernels.window_by import (
     Windows,
     between_starts,
@@ -164,7 +164,7 @@ def _tumbling_labels(
     """The same where a later label row's window may begin before those of others, if it is known how far.
 
     In order of their starts windows are chosen up to where those of rows to come may begin. One that is not
-    final, or whose start is not known, holds up those after it.
+    final, or whose start is not known, delays those after it.
     """
     first, counts = suffix.bounds[:-1], np.diff(suffix.bounds)
     unknown = first + suffix.counts(may_be | suffix.is_done)

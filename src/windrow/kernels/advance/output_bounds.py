@@ -12,7 +12,7 @@ __all__ = ["least_open"]
 
 
 def least_open(retained: pa.Table, column: str) -> pa.Scalar | None:
-    """The least value of a column in the rows that were kept at which something may still begin.
+    """The least value of a column in the rows that were retained at which something may still begin.
 
     A window is at its label row, and a match begins at its first one, so the output of a later micro-batch is
     at one of these rows, or at a row that has yet to come. None if there are no such rows.

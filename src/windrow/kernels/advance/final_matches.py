@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.errors import ExecutionError
-from windrow.kernels.advance.frontier import Frontier, holds_from
+from windrow.kernels.advance.frontier import Frontier, retained_from
 from windrow.kernels.advance.suffix import DONE, SEARCHED, TAKEN, Suffix
 from windrow.kernels.pairs import PairRows
 from windrow.kernels.patterns.execution import Matches, SoFar, find_matches, parts_of
@@ -22,7 +22,7 @@ from windrow.kernels.patterns.pattern_plan import (
     register_side,
 )
 from windrow.kernels.patterns.program import END, START
-from windrow.kernels.slices.expressions import columns
+from windrow.kernels.slices.predicate_analysis import columns
 from windrow.kernels.strategies.monotone import direction
 from windrow.kernels.window_plan import PairExpression, sides_of
 
@@ -43,7 +43,7 @@ class FinalMatches:
         bool: the rows that are in none of them, nor in any other; over frames, the rows whose match, or that
         they have none, is known.
     needed
-        int64, one a partition: the first row to keep.
+        int64, one a partition: the first row to retain.
     state
         What is decided about the rows, as `Suffix` has it.
     emitted
@@ -105,7 +105,7 @@ def _bound(plan: MatchPlan, frontier: Frontier | None) -> object:
 
 
 def limits_of(plan: MatchPlan, known: frozenset[str]) -> tuple[PairExpression, ...]:
-    """The conditions that hold every row of a match near its first, by columns that rise along the rows.
+    """The conditions that bound every row of a match near its first, by columns that rise along the rows.
 
     How near, the first row says.
     """
@@ -148,7 +148,7 @@ def _alive(plan: MatchPlan, suffix: Suffix, limit: Array, frontier: Frontier) ->
         following = np.repeat(np.where(limit < end, limit, rows.num_rows), end - first)
         (side,) = sides_of(part) - {"row"}
         try:
-            alive &= holds_from(
+            alive &= retained_from(
                 part, rows, plan.constants, later.take(pa.array(following)), ("row", side), ansi=plan.ansi
             )
         except ExecutionError:  # of pairs of rows that no match may have

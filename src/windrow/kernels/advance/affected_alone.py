@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from windrow.kernels.advance.advancing import Growing, advance
 from windrow.kernels.advance.ended import Ended
+from windrow.kernels.advance.final_matches import limits_of
 from windrow.kernels.advance.frontier import Frontier
-from windrow.kernels.advance.matches import limits_of
 from windrow.kernels.advance.starts import bounding, rows_before
 from windrow.kernels.advance.suffix import CARRIED
 from windrow.kernels.advance.timeouts import may_time_out
@@ -46,7 +46,7 @@ def moves_by_time(plan: WindowPlan | MatchPlan, frontier: Frontier | None) -> bo
 
 @dataclass(frozen=True)
 class Changed:
-    """What a step of some partitions makes.
+    """What a micro-batch of some partitions makes.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class Changed:
     stays
         bool: the rows retained before that are to be retained unchanged.
     rows
-        Those to keep besides, in the same form.
+        Those to retain besides, in the same form.
     """
 
     emitted: list[pa.RecordBatch]

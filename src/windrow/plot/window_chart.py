@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import altair as alt
 
-from windrow.plot.lanes import lanes
-from windrow.plot.panels import (
+from windrow.plot.chart_panels import (
     Panel,
     Shared,
     bars,
@@ -14,6 +13,7 @@ from windrow.plot.panels import (
     sequence_picture,
     values_panel,
 )
+from windrow.plot.lanes import lanes
 from windrow.plot.scene import DrawnSequence, DrawnSpan, SequenceScene
 from windrow.plot.theme import MARK, NOTHING, OPEN, WIDTH, WINDOW, Picture, legend_of, marks, place
 

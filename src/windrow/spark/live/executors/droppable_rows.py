@@ -34,7 +34,7 @@ class Ending:
     Attributes
     ----------
     program
-        What gives the places of the values that are, as
+        What returns the places of the values that are, as
         :meth:`windrow.spark.live.operators.watermark_conditions.WatermarkConditions.planned` has it.
     value
         The value's name and type.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import altair as alt
 
+from windrow.plot.chart_panels import Panel, Shared, bars, edges, sequence_picture, values_panel
 from windrow.plot.lanes import lanes
-from windrow.plot.panels import Panel, Shared, bars, edges, sequence_picture, values_panel
 from windrow.plot.scene import DrawnSequence, SequenceScene
 from windrow.plot.theme import LINE, NOTHING, VARIABLES, WIDTH, Picture, legend_of
 

@@ -1,0 +1,75 @@
+"""What a session is passed is checked here, and attributes that it lacks are explained."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from windrow.errors import NoAttributeError, UsageError, did_you_mean
+from windrow.without_sql.python_lengths import duration_of
+
+__all__ = ["check_name", "micros_of", "no_attribute", "refuse_no_text", "refuse_no_values"]
+
+_IN_PLACE_OF = {
+    "read": "session.register('t', 'data.csv') names files for queries; session.spark.read is Spark's reader",
+    "readStream": "session.stream('s', session.spark.readStream…, rowtime='ts') makes a stream of its rows",
+    "createDataFrame": "session.register('t', rows) takes tables of pandas and Arrow, and DataFrames",
+}
+"""What stands in place of an attribute of SparkSession's, other than that of `session.spark`."""
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def no_attribute(name: str, names: Iterable[str]) -> NoAttributeError:
+    """The error that a session, which has the attributes `names`, lacks one; the hint has another way."""
+    of_spark = f"session.spark.{name} is Spark's" if hasattr(SparkSession, name) else None
+    known = [each for each in names if not each.startswith("_")]
+    hint = _IN_PLACE_OF.get(name) or of_spark or did_you_mean(name, known)
+    hint = hint or "help(windrow.Session) lists what it has"
+    return NoAttributeError(f"a session has no {name}", condition="NO_ATTRIBUTE", hint=hint)
+
+
+def check_name(name: str) -> None:
+    """Refuse what is no plain identifier."""
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise UsageError(
+            f"table name {name!r} is not an identifier",
+            condition="INVALID_NAME",
+            hint="use letters, digits and _",
+        )
+
+
+def refuse_no_values(parameters: Sequence[tuple[int | str, Any]]) -> None:
+    """Refuse what no type of Spark can represent."""
+    for name, value in parameters:
+        if isinstance(value, int) and not -(2**63) <= value < 2**63:
+            raise UsageError(
+                f"parameter {name} is an integer of more than 64 bits",
+                condition="INVALID_ARGUMENT",
+                hint="pass a decimal.Decimal",
+            )
+        if not isinstance(value, str | int | float | None):
+            try:
+                F.lit(value)
+            except (AttributeError, TypeError, PySparkException) as error:
+                raise UsageError(
+                    f"parameter {name} is a {type(value).__name__}, and Spark has no such values",
+                    condition="INVALID_ARGUMENT",
+                    hint="pass a number, text, date, time or list, such as str(value)",
+                ) from error
+
+
+def refuse_no_text(text: object) -> None:
+    """Refuse what is no text where SQL is meant."""
+    if not isinstance(text, str):
+        raise TypeError(f"SQL is a text, not {type(text).__name__}")
+
+
+def micros_of(length: datetime.timedelta | str | None, name: str) -> int | None:
+    """A length of time in microseconds."""
+    return None if length is None else duration_of(length, name) // datetime.timedelta(microseconds=1)
