@@ -150,6 +150,16 @@ class Steps:
         """The number of the last step, -1 before the first."""
         return self._checkpoint.last().number
 
+    @property
+    def identity(self) -> str:
+        """The identity of the checkpoint."""
+        return self._checkpoint.identity
+
+    @property
+    def positions(self) -> Mapping[str, Position]:
+        """How far each stream has been read after the last step."""
+        return self._checkpoint.last().positions
+
     def close(self) -> None:
         """Let others take the checkpoint."""
         try:
