@@ -53,7 +53,7 @@ def in_buckets(spark, plan, logs, cuts, parts, count, forget, again, *, envelope
     forget, again
         The micro-batches before which workers are new, and those that are tried twice.
     times
-        When entries come, by the number of the micro-batch.
+        When entries come, by the number of the micro-batch; also when it is ticked, if it waits for that.
     """
     graph, stores, tables, accounts = graph_of(plan, count, envelope), {}, [], {}
     for number, (low, high) in enumerate(pairwise([0.0, *sorted(cuts), 1.0])):
@@ -63,7 +63,11 @@ def in_buckets(spark, plan, logs, cuts, parts, count, forget, again, *, envelope
             frames[name] = spark.createDataFrame(table(part)).select(*stream.live.columns)
             if times is not None:
                 frames[name] = frames[name].withColumn(PTIME, F.lit(times(number)).cast("bigint"))
-        entries, task = graph.entries(frames)
+        ticks = None
+        if graph.waits:
+            assert times is not None
+            ticks = spark.range(1).select(F.lit(times(number)).cast("bigint").alias("tick"))
+        entries, task = graph.entries(frames, ticks)
         task = cloudpickle.loads(cloudpickle.dumps(task))  # as it travels
         whole = entries.toArrow()
         size = -(-whole.num_rows // parts) or 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import threading
 from collections import Counter
 from itertools import pairwise
 
@@ -18,7 +19,7 @@ from tests.live.stepping import law
 from tests.live.test_emit_law import BEGIN, EACH, counted, cut, recorded
 from tests.live.test_executors import declared, one_producer
 from windrow import Memory, Session
-from windrow.errors import InputError, NotSupportedError, WindrowError
+from windrow.errors import InputError, NotSupportedError, UsageError, WindrowError
 from windrow.spark.live.executors import bucket as buckets_of
 from windrow.spark.live.executors import bucket_state, emitting, packing
 from windrow.spark.live.executors.as_bytes import from_bytes
@@ -78,6 +79,15 @@ QUERIES = {
     "EMIT STREAM",
     "names with rows or none": "SELECT name, v FROM names LEFT JOIN s ON s.k = names.k EMIT STREAM",
     "names but for keys": "SELECT k FROM names EXCEPT SELECT k FROM s EMIT STREAM",
+    "groups after a delay": "SELECT k, COUNT(*) AS n, SUM(v) AS v FROM s GROUP BY k "
+    "EMIT STREAM AFTER DELAY INTERVAL 6 SECONDS",
+    "medians after a delay": "SELECT k, MEDIAN(v) AS v FROM s GROUP BY k EMIT AFTER DELAY INTERVAL 9 SECONDS",
+    "all rows after a delay": "SELECT COUNT(*) AS n FROM s EMIT STREAM AFTER DELAY INTERVAL 4 SECONDS",
+    "rows after a delay": "SELECT ts, v FROM s WHERE v > 0 EMIT STREAM AFTER DELAY INTERVAL 6 SECONDS",
+    "windows that are over, or after a delay": f"SELECT k, wend, SUM(v) AS v {WINDOWS} EMIT STREAM AFTER "
+    "DELAY INTERVAL 6 SECONDS AND AFTER WATERMARK",
+    "windows of all keys after a delay": "SELECT wend, MAX(v) AS v FROM HOP(TABLE s, DESCRIPTOR(ts), 2, 5) "
+    "GROUP BY wend EMIT STREAM AFTER DELAY INTERVAL 6 SECONDS",
     "zeros of both signs": "SELECT (v - 2) * CAST('-0.0' AS DOUBLE) AS z, COUNT(*) AS n FROM s "
     "GROUP BY (v - 2) * CAST('-0.0' AS DOUBLE) EMIT STREAM",
     "the first of each": "SELECT k, ts, v FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY v DESC, "
@@ -93,6 +103,8 @@ OF_TWO = {
     "EMIT STREAM",
     "rows with a partner or none": "SELECT s.k, s.v, t.v AS w FROM s LEFT JOIN t ON s.k = t.k AND "
     "s.ts >= t.ts EMIT STREAM",
+    "pairs after a delay": "SELECT s.k, s.v, t.v AS w FROM s JOIN t ON s.k = t.k EMIT STREAM AFTER DELAY "
+    "INTERVAL 6 SECONDS",
     "groups of both": "SELECT k, COUNT(*) AS n, SUM(v) AS v FROM (SELECT k, v FROM s UNION ALL SELECT k, "
     "v + 1 FROM t ) GROUP BY k EMIT STREAM",
     "keys but for some": "SELECT k FROM s EXCEPT SELECT k FROM t EMIT STREAM",
@@ -112,7 +124,8 @@ def named(spark):
 
 
 def moment(number):
-    return int((BEGIN.timestamp() + EACH * (number + 1)) * 1_000_000)
+    """When a micro-batch comes; a fourth one long after the others."""
+    return int((BEGIN.timestamp() + EACH * (number + 1 + 100 * (number > 3))) * 1_000_000)
 
 
 def on_driver(spark, plan, folder, batches, kills, envelope):
@@ -120,10 +133,11 @@ def on_driver(spark, plan, folder, batches, kills, envelope):
 
     def frames(number):
         def of(steps):
-            found = {}
+            when = F.lit(moment(number)).cast("bigint")
+            found = {"": spark.range(1).select(when.alias("tick"))} if plan.delay else {}
             for _, name, stream in steps.streams():
                 made = spark.createDataFrame(table(batches[name][number])).select(*stream.live.columns)
-                found[name] = made.withColumn(PTIME, F.lit(moment(number)).cast("bigint"))
+                found[name] = made.withColumn(PTIME, when)
             return found
 
         return of
@@ -168,7 +182,7 @@ def agree(spark, folder, query, logs, lag, cuts, parts, count, forget, again, en
     """Compare the hosts, and both with the recorded log."""
     plan = declared(spark, folder, logs, lag).sql(query).live
     envelope = envelope or plan.envelope
-    edges = sorted(cuts)
+    edges = [*sorted(cuts), *([1.0] if plan.delay else [])]  # at last nothing comes but a tick
     bounds = [0.0, *edges, 1.0]
     batches = {
         name: [log[round(low * len(log)) : round(high * len(log))] for low, high in pairwise(bounds)]
@@ -410,8 +424,36 @@ def test_explain_names_the_exchange(spark, session):
     assert "  host       the driver: the master is local\n" in session.sql(f"EXPLAIN {OVER}").plan()
 
 
+def test_what_is_due_is_emitted_while_all_is_silent_and_after_a_restart(session, tmp_path, put):
+    query = "SELECT k, COUNT(*) AS n FROM s GROUP BY k EMIT STREAM AFTER DELAY INTERVAL 2 SECONDS"
+    relation, given_, emitted = session.sql(query), Memory(), threading.Event()
+    session.listeners.add(lambda progress: emitted.set() if progress["given"] else None)
+    put((1, "a", 1), (2, "b", 5))
+    with pytest.MonkeyPatch.context() as patch:  # it ends before anything is due
+        patch.setattr("windrow.spark.live.input.ticks.Ticker.want", lambda *_: None)
+        started = relation.start(given_, checkpoint=tmp_path / "checkpoint")
+        started.process_all_available()
+        came = started.progress["frontier"]
+        started.stop()
+    assert not any(table.num_rows for table in given_.batches.values())
+    started = relation.start(given_, checkpoint=tmp_path / "checkpoint")
+    assert emitted.wait(180)
+    started.stop()
+    due = datetime.datetime.fromtimestamp(0, datetime.UTC) + datetime.timedelta(microseconds=came + 2_000_000)
+    rows = [tuple(row.values()) for table in given_.batches.values() for row in table.to_pylist()]
+    assert sorted(rows) == [("a", 1, False, due, 0), ("b", 1, False, due, 0)]
+
+
+def test_a_streaming_dataframe_has_nobody_who_ticks(session):
+    query = "SELECT k, COUNT(*) AS n FROM s GROUP BY k EMIT STREAM AFTER DELAY INTERVAL 3 SECONDS"
+    with pytest.raises(UsageError, match="emits changes when their delay is over") as refused:
+        session.sql(query).df  # noqa: B018 - it is made when it is asked for
+    assert refused.value.hint.startswith("leave AFTER DELAY out")
+
+
 REFUSED = {
-    "SELECT k, COUNT(*) AS n FROM s GROUP BY k EMIT STREAM AFTER DELAY INTERVAL 1 MINUTE": "AFTER DELAY",
+    "SELECT k, wend, COUNT(*) AS n FROM SESSION(TABLE s PARTITION BY k, DESCRIPTOR(at), INTERVAL 1 MINUTE) "
+    "GROUP BY k, wend EMIT STREAM AFTER DELAY INTERVAL 1 MINUTE": "AFTER DELAY over rows",
     "SELECT k, array(v) AS a FROM s EMIT STREAM": "types that are not plain",
     "SELECT k, lower(rpad(k, v, 'x')) AS l, COUNT(*) AS n FROM s GROUP BY k, l EMIT STREAM": "Spark alone",
 }

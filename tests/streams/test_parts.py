@@ -43,14 +43,15 @@ def in_parts(ordering, parts):
     return found, clocks
 
 
-def one_after_the_other(ordering, parts):
-    """The same by the clock that judges entries in their order."""
+def one_after_the_other(ordering, parts, idle=frozenset()):
+    """The same by the clock that judges entries in their order; after some parts the producer is idle."""
     state, found, clocks = WatermarkState(), [], []
-    for part in parts:
+    for number, part in enumerate(parts):
         items = []
         for place, (at, bound) in enumerate(part):
             items += [] if at is None else [(EntryKind.ROW, "", at, place * TICK)]
             items += [] if bound is None else [(EntryKind.BOUND, "", bound, place * TICK)]
+        items += [(EntryKind.IDLE, "", 0, len(part) * TICK)] if number in idle else []
         decided = advance(state, ordering, Entries.of(items))
         rows = [place for place, item in enumerate(items) if item[0] == EntryKind.ROW]
         found += [(int(decided.decision[place]), int(decided.violated[place])) for place in rows]
@@ -68,11 +69,16 @@ entries = st.one_of(
 
 
 @given(
-    st.sampled_from(ORDERINGS), st.sampled_from(FUTURES), st.lists(st.lists(entries, max_size=6), max_size=5)
+    st.sampled_from(ORDERINGS),
+    st.sampled_from(FUTURES),
+    st.lists(st.lists(entries, max_size=6), max_size=5),
+    st.sets(st.integers(0, 4)),
 )
-def test_parts_are_judged_as_one_after_the_other(ordering, future, parts):
+def test_parts_are_judged_as_one_after_the_other(ordering, future, parts, idle):
     ordering = replace(ordering, future=future)
-    assert in_parts(ordering, parts) == one_after_the_other(ordering, parts)
+    found = in_parts(ordering, parts)
+    assert found == one_after_the_other(ordering, parts)
+    assert found == one_after_the_other(ordering, parts, idle)
 
 
 def test_what_a_part_does_not_know():

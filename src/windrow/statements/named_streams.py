@@ -83,6 +83,7 @@ def create_named(gateway: Gateway, catalog: Catalog, tokens: TokenList, create: 
                 domain=declared.domain,
                 schemes=declared.schemes,
                 future=declared.future,
+                retain=declared.retain,
             )
     except WindrowError as error:
         if error.span is None:
@@ -101,13 +102,17 @@ class _Declared:
     ordering: Ordering | None
     idle: float | None
     future: float | None
+    retain: float | None
     domain: Sequence[Pattern]
     schemes: Sequence[Scheme]
 
     def refuse_another(self, tokens: TokenList, create: CreateStream, found: Definition) -> None:
         """Refuse a stream that is there and is not as it is declared."""
         _refuse_another(tokens, create, found, self.columns, self.rowtime, self.ordering)
-        _refuse_another_future(tokens, create, found, self.future)
+        known = found.ordering.future
+        _refuse_another_length(tokens, create, "FUTURE", self.future, None if known is None else known.micros)
+        retained = None if found.retain is None else round(found.retain * 1e6)
+        _refuse_another_length(tokens, create, "RETAIN", self.retain, retained)
         _refuse_other_promises(tokens, create, found, self.columns, self.domain, self.schemes)
 
 
@@ -123,10 +128,14 @@ def _declared(gateway: Gateway, tokens: TokenList, create: CreateStream) -> _Dec
                 hint="its log records when rows come and from whom; PUNCTUATE promises bounds",
             )
     ordering, idle = _promises(gateway, tokens, create, rowtime)
-    future = None if create.future is None else float(nanoseconds_of(gateway, tokens, create.future)) / 1e9
+    future, retain = (
+        None if one is None else float(nanoseconds_of(gateway, tokens, one)) / 1e9
+        for one in (create.future, create.retain)
+    )
     columns = pa.schema([pa.field(column.name, _type(gateway, tokens, column)) for column in create.columns])
     rows = _StreamRows(gateway, tokens, create.name, columns)
-    return _Declared(columns, rowtime, ordering, idle, future, rows.domain(create), rows.schemes(create))
+    domain, schemes = rows.domain(create), rows.schemes(create)
+    return _Declared(columns, rowtime, ordering, idle, future, retain, domain, schemes)
 
 
 def refuse_other_stream(gateway: Gateway, catalog: Catalog, tokens: TokenList, create: CreateStream) -> None:
@@ -288,19 +297,20 @@ def _refuse_another(
     )
 
 
-def _refuse_another_future(
-    tokens: TokenList, create: CreateStream, found: Definition, future: float | None
+def _refuse_another_length(
+    tokens: TokenList, create: CreateStream, word: str, wanted: float | None, known: int | None
 ) -> None:
-    """Refuse a stream that is there and quarantines other rows than is declared."""
-    known = None if found.ordering.future is None else found.ordering.future.micros
-    if future is None or known == round(future * 1e6):
+    """Refuse a stream that is there and has another length of this word, in microseconds, than is declared,
+    in seconds.
+    """
+    if wanted is None or known == round(wanted * 1e6):
         return
-    declared = "no FUTURE" if known is None else f"FUTURE {known / 1e6:g} SECONDS"
+    declared = f"no {word}" if known is None else f"{word} {known / 1e6:g} SECONDS"
     raise AnalysisError(
         f"the stream that is there has {declared}",
         condition="STREAM_DIFFERS",
         sql=tokens.sql,
-        span=tokens.span(*create.options["FUTURE"]),
+        span=tokens.span(*create.options[word]),
         hint="declare it as it is; or make another stream, and insert the rows of this one into it",
     )
 

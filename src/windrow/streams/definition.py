@@ -59,6 +59,8 @@ class Definition:
         Patterns that no row ever matches, as :meth:`Pattern.to_json` writes them.
     schemes
         The punctuations that follow from each row that a producer inserts.
+    retain
+        For how many seconds entries stay in the log at least; None for ever.
     """
 
     identity: str
@@ -68,6 +70,7 @@ class Definition:
     idle: float | None = None
     domain: tuple[str, ...] = ()
     schemes: tuple[Scheme, ...] = ()
+    retain: float | None = None
 
     @staticmethod
     def of(
@@ -79,8 +82,9 @@ class Definition:
         domain: Sequence[Pattern] = (),
         schemes: Sequence[Scheme] = (),
         future: float | None = None,
+        retain: float | None = None,
     ) -> Definition:
-        """Make the definition of a new stream; `idle` and `future` are in seconds.
+        """Make the definition of a new stream; `idle`, `future` and `retain` are in seconds.
 
         Raises
         ------
@@ -95,7 +99,8 @@ class Definition:
         regions, of_rowtime = region_texts(plain, domain), Rowtime.of(plain, rowtime, unit)
         if future is not None:
             ordering = replace(ordering, future=Future(round(future * 1e6), of_rowtime.nanoseconds))
-        return Definition(uuid.uuid4().hex, plain, of_rowtime, ordering, idle, regions, tuple(schemes))
+        made = tuple(schemes)
+        return Definition(uuid.uuid4().hex, plain, of_rowtime, ordering, idle, regions, made, retain)
 
     @property
     def stored(self) -> pa.Schema:
@@ -123,6 +128,7 @@ class Definition:
                     **({} if self.ordering.future is None else {"future": self.ordering.future.micros}),
                 },
                 **({} if self.idle is None else {"idle": self.idle}),
+                **({} if self.retain is None else {"retain": self.retain}),
                 **({"domain": list(self.domain)} if self.domain else {}),
                 **({"schemes": [to_json(scheme) for scheme in self.schemes]} if self.schemes else {}),
             },
@@ -168,7 +174,8 @@ def _read(values: dict[str, Any]) -> Definition:
     columns = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(values["schema"], validate=True)))
     unit = values["unit"] if pa.types.is_integer(columns.field(values["rowtime"]).type) else None
     rowtime = Rowtime.of(columns, values["rowtime"], unit)
-    identity, idle, values_of_ordering = values["identity"], values.get("idle"), dict(values["ordering"])
+    identity, values_of_ordering = values["identity"], dict(values["ordering"])
+    idle, retain = values.get("idle"), values.get("retain")
     micros = values_of_ordering.pop("future", None)
     future = None if micros is None else Future(micros, rowtime.nanoseconds)
     ordering = Ordering(values_of_ordering["lag"], values_of_ordering["is_promise"], future)
@@ -176,9 +183,10 @@ def _read(values: dict[str, Any]) -> Definition:
     for region in domain:
         Pattern.from_json(region, columns)
     schemes = tuple(of_json(scheme, columns) for scheme in values.get("schemes", ()))
-    if not isinstance(identity, str) or rowtime.unit != values["unit"] or not (idle is None or idle > 0):
+    has_lengths = all(length is None or length > 0 for length in (idle, retain))
+    if not isinstance(identity, str) or rowtime.unit != values["unit"] or not has_lengths:
         raise ValueError(values)
-    return Definition(identity, columns, rowtime, ordering, idle, domain, schemes)
+    return Definition(identity, columns, rowtime, ordering, idle, domain, schemes, retain)
 
 
 def _torn(path: object, how: str) -> InputError:

@@ -28,6 +28,7 @@ from windrow.streams.chain import BLANK, START, FileDraft, Link, Place, is_whole
 from windrow.streams.definition import Definition
 from windrow.streams.durable_files import claim, flush, rewrite, writing, written
 from windrow.streams.entries import GENERATION, PRODUCER, PTIME
+from windrow.streams.retention import base_number
 
 __all__ = ["Log"]
 
@@ -56,6 +57,11 @@ class Log:
     def pending(self) -> Path:
         """The folder of files that are being written."""
         return self.folder / "pending"
+
+    @property
+    def base(self) -> int:
+        """The last file that was dropped from the beginning of the log; 0 if none was."""
+        return base_number(self.folder)
 
     def path(self, number: int) -> Path:
         """Where a file of the log is."""
@@ -206,15 +212,16 @@ class Log:
         """Read all files; return their problems."""
         problems: list[WindrowError] = []
         numbers = []
+        base = self.base
         for path in sorted(self.files.iterdir()):
             found = _NAME.fullmatch(path.name)
             if found is not None:
                 numbers.append(int(found[1]))
             elif not path.name.startswith((".", "_")):
                 problems.append(_foreign(path, "its name is no number of a log"))
-        place: Place | None = START
+        place: Place | None = None if base else START
         is_chained = False
-        for number in range(1, max(numbers, default=0) + 1):
+        for number in range(max(base, 1), max(numbers, default=0) + 1):
             try:
                 link = self._file(number)[1]
                 if place is not None:
@@ -234,12 +241,15 @@ class Log:
             ``MISSING_FILE``.
         """
         numbers = {int(found[1]) for name in os.listdir(self.files) if (found := _NAME.fullmatch(name))}  # noqa: PTH208 - there may be millions
-        if len(numbers) != max(numbers, default=0):
-            raise self._missing(next(number for number in range(1, max(numbers)) if number not in numbers))
+        base = self.base  # after the files are listed: files before it may be gone since
+        first = max(base, 1)
+        missing = (number for number in range(first, max(numbers, default=base) + 1) if number not in numbers)
+        if (number := next(missing, None)) is not None:
+            raise self._missing(number)
 
     def _end(self, after: int) -> int:
         """The last number from `after` on, found by galloping search."""
-        stride = 1
+        after, stride = after or self.base, 1
         while self.path(after + stride).exists():
             after += stride
             stride *= 2
@@ -301,10 +311,18 @@ class Log:
         return link
 
     def _missing(self, number: int) -> InputError:
+        base = self.base
+        if number < base:
+            return InputError(
+                f"the log was trimmed: it begins after file {base}, and file {number} is asked for",
+                condition="LOG_TRIMMED",
+                hint="begin anew: a reader at stream.start, a live query with another checkpoint, a session"
+                " with session.stream(name, folder)",
+            )
         return InputError(
             f"file {number} of the log is missing: {self.path(number)}",
             condition="MISSING_FILE",
-            hint="restore it from a copy; Windrow never deletes files of a log",
+            hint="restore it from a copy; Windrow deletes files only from the beginning of a log",
         )
 
     def _unread(self, number: int, error: OSError) -> InputError:

@@ -52,6 +52,7 @@ __all__ = ["LEASE_SECONDS", "LateRows", "Producer", "Receipt", "control_entry", 
 
 LateRows = Literal["keep", "error"]
 LEASE_SECONDS = 10.0
+_BETWEEN_TRIMS = 60.0  # seconds
 
 T = TypeVar("T")
 Bytes = npt.NDArray[np.int8]
@@ -515,7 +516,9 @@ class _FencedError(Exception):
 
 
 class _Heart:
-    """A thread that renews a producer's lease, and logs producers with expired leases as idle."""
+    """A thread that renews a producer's lease, logs producers with expired leases as idle, and deletes old
+    entries.
+    """
 
     def __init__(self, producer: Producer) -> None:
         self._producer = producer
@@ -531,6 +534,7 @@ class _Heart:
     def _beat(self) -> None:
         idle = self._producer.stream.definition.idle
         between = min(each for each in (self._producer._seconds, idle) if each is not None) / 3
+        looked = 0.0
         while not self._stopped.wait(between):
             # a problem with the folder makes the next insert fail too, which reports it
             with contextlib.suppress(OSError, WindrowError):
@@ -539,6 +543,8 @@ class _Heart:
                     lease.renew()
                 self._producer._fall_idle()
                 self._producer.stream.expire()
+                if time.monotonic() - looked >= _BETWEEN_TRIMS and not self._producer.stream.retain():
+                    looked = time.monotonic()
 
 
 def control_entry(

@@ -8,6 +8,8 @@
     positions/      saved positions, so that readers need not start at the first file
     pending/        files that are being written
     clocks/         files written under a wrong clock, and when they arrived; absent if there are none
+    bases/          the position at which a trimmed log begins; absent in others
+    readers/        up to which file live queries need nothing any more; absent before the first
 """
 
 from __future__ import annotations
@@ -30,11 +32,12 @@ from windrow.streams.admission.watermark import Ordering, WatermarkState
 from windrow.streams.chain import Place
 from windrow.streams.definition import Definition
 from windrow.streams.durable_files import claim, flush, tidy, writing, written
-from windrow.streams.entries import EntryKind
+from windrow.streams.entries import PTIME, EntryKind
 from windrow.streams.leases import Lease, expired, follow_up, latest, lost
 from windrow.streams.log import Log
 from windrow.streams.log_position import Batch, Position, follow
 from windrow.streams.producer import LEASE_SECONDS, LateRows, Producer, control_entry, with_generation
+from windrow.streams.retention import PARTS, Reader, drop_bases, forget, note, note_base, readers, stored_base
 from windrow.tracebacks import briefly
 
 __all__ = ["NamedStream"]
@@ -74,6 +77,7 @@ class NamedStream:
         domain: Sequence[Pattern] = (),
         schemes: Sequence[Scheme] = (),
         future: float | None = None,
+        retain: float | None = None,
     ) -> NamedStream:
         """Make a stream in a folder that is empty or does not exist.
 
@@ -100,6 +104,9 @@ class NamedStream:
         future
             Rows and bounds more than so many seconds ahead of the time at which they are inserted are
             quarantined: they are late rows, and do not advance the watermark. None are by default.
+        retain
+            For how many seconds entries stay in the log at least. Producers delete older ones as :meth:`trim`
+            does. Entries stay for ever by default.
 
         Raises
         ------
@@ -109,20 +116,20 @@ class NamedStream:
             those of :meth:`Definition.of <windrow.streams.definition.Definition.of>`.
         """
         folder = Path(folder)
-        if idle is not None and idle <= 0:
-            raise UsageError(
-                f"idle={idle:g} is not greater than 0",
-                condition="INVALID_ARGUMENT",
-                hint="set a number of seconds greater than 0, or None for never",
-            )
+        for word, seconds in (("idle", idle), ("retain", retain)):
+            if seconds is not None and seconds <= 0:
+                raise UsageError(
+                    f"{word}={seconds:g} is not greater than 0",
+                    condition="INVALID_ARGUMENT",
+                    hint="set a number of seconds greater than 0, or None for never",
+                )
         definition = Definition.of(
-            columns, rowtime, unit, ordering or Ordering.ordered(), idle, domain, schemes, future
+            columns, rowtime, unit, ordering or Ordering.ordered(), idle, domain, schemes, future, retain
         )
         with writing(folder, "stream"):
             folder.mkdir(parents=True, exist_ok=True)
-            foreign = sorted(
-                path.name for path in folder.iterdir() if path.name not in (*_PARTS, FOLDER, _DEFINITION)
-            )
+            known = {*_PARTS, *PARTS, FOLDER, _DEFINITION}
+            foreign = sorted(path.name for path in folder.iterdir() if path.name not in known)
             if foreign:
                 raise UsageError(
                     f"folder {folder} contains {foreign[0]}, which is no part of a stream",
@@ -226,8 +233,16 @@ class NamedStream:
 
     @property
     def start(self) -> Position:
-        """The position before the first entry."""
-        return Position(self.definition.identity, watermark=WatermarkState(shared=self.definition.domain))
+        """The position before the first entry; of a log that was trimmed, before the first that is left.
+
+        Raises
+        ------
+        InputError
+            ``TORN_FILE``, ``FOREIGN_FILE``: what says so is damaged.
+        """
+        base = stored_base(self.folder, self.definition.identity)
+        shared = WatermarkState(shared=self.definition.domain)
+        return Position(self.definition.identity, watermark=shared) if base is None else base
 
     def read(
         self, position: Position, files: int = _FILES_AT_ONCE, *, timed: bool = False
@@ -265,6 +280,8 @@ class NamedStream:
         """The position after a file, by default the last one."""
         end = self.log.last() if number is None else number
         position = self._saved(end)
+        if position.number > end:
+            self.log.place(end)  # it says that the log was trimmed
         while position.number < end:
             _, position = self.advanced(position, min(end, position.number + _FILES_AT_ONCE))
         return position
@@ -315,8 +332,119 @@ class NamedStream:
             As :meth:`Log.verify <windrow.streams.log.Log.verify>`; ``FOREIGN_FILE``: not a lease.
         """
         place = lease.after()
-        if place is not None:
+        if place is not None and place.number >= self.log.base:
             self.log.verify(place)
+
+    # -- retention -------------------------------------------------------------------------------------
+
+    def trim(self, older_than: float | None = None) -> int:
+        """Delete the oldest entries of the log; return the number of files that are deleted.
+
+        An entry is deleted if it arrived more than some seconds ago, and all live queries that have read the
+        stream need it no more: see :meth:`readers`. Later readers begin after it, with the watermark and the
+        punctuations that were in force then. What became of the rows that are left stays as it was.
+
+        Parameters
+        ----------
+        older_than
+            The number of seconds, by default the stream's `retain`.
+
+        Raises
+        ------
+        UsageError
+            ``INVALID_ARGUMENT``: no number of seconds is given, and the stream has none.
+        WindrowError
+            As :meth:`read`; ``TORN_FILE``: a file in ``readers`` is damaged; ``DISK_FULL``,
+            ``STREAM_NOT_WRITTEN``.
+        """
+        age = self.definition.retain if older_than is None else older_than
+        if age is None or age < 0:
+            why = "the stream has no RETAIN" if age is None else f"older_than={age:g} is less than 0"
+            raise UsageError(
+                why,
+                condition="INVALID_ARGUMENT",
+                hint="say how old the entries are that are deleted: trim(older_than=7 * 86400)",
+            )
+        total = 0
+        while found := self._trim_some(time.time_ns() // 1000 - round(age * 1e6)):
+            total += found
+        return total
+
+    def retain(self) -> int:
+        """Delete some of the entries that the stream's `retain` is over for; return the number of files.
+
+        Attached producers do so from time to time.
+        """
+        age = self.definition.retain
+        return 0 if age is None else self._trim_some(time.time_ns() // 1000 - round(age * 1e6))
+
+    def _trim_some(self, before: int) -> int:
+        """Delete at most so many files as are read at once: those that came before a time."""
+        start = self.start
+        needed = [reader.number for reader in self.readers() if not reader.is_gone]
+        until = min(self.log.last(start.number), start.number + _FILES_AT_ONCE, *needed)
+        if until <= start.number or self.advanced(start, start.number + 1)[1].ptime >= before:
+            return 0
+        batch, position = self.advanced(start, until)
+        if position.ptime >= before:
+            arrived = batch.entries.column(PTIME).to_numpy()
+            until = int(batch.number[arrived < before].max())
+            _, position = self.advanced(start, until)
+        note_base(self.folder, self.log.pending, position)
+        for reader in self.readers():
+            if reader.is_gone:
+                forget(self.folder, reader.name)
+        self._drop_files()
+        return until - start.number
+
+    def _drop_files(self) -> None:
+        """Delete what is before the base: the file of the base itself stays."""
+        base = self.log.base
+        for path in self.log.files.iterdir():
+            if path.suffix == ".parquet" and path.stem.isdigit() and int(path.stem) < base:
+                path.unlink(missing_ok=True)
+        for number in self._numbers_of_positions():
+            if number < base:
+                self._position_path(number).unlink(missing_ok=True)
+        drop_bases(self.folder)
+
+    def readers(self) -> list[Reader]:
+        """The live queries that have read the stream: no entry that one of them needs is deleted.
+
+        Raises
+        ------
+        InputError
+            ``TORN_FILE``.
+        """
+        return readers(self.folder)
+
+    def forget(self, reader: str) -> bool:
+        """Wait no more for a live query, by its name in :meth:`readers`; return whether it was there.
+
+        If it needs entries that are deleted then, it ends with ``LOG_TRIMMED``.
+        """
+        return forget(self.folder, reader)
+
+    def note_reader(self, name: str, number: int, checkpoint: Path, *, is_temporary: bool = False) -> None:
+        """Note up to which file a live query needs nothing any more.
+
+        Parameters
+        ----------
+        name
+            The identity of its checkpoint.
+        number
+            The file.
+        checkpoint, is_temporary
+            The folder of its checkpoint, and whether that is deleted at its end: then it cannot go on.
+
+        Raises
+        ------
+        ExecutionError
+            ``DISK_FULL``, ``STREAM_NOT_WRITTEN``.
+        """
+        note(self.folder, self.log.pending, name, number, checkpoint, is_temporary=is_temporary)
+
+    # -- problems --------------------------------------------------------------------------------------
 
     def check(self) -> list[WindrowError]:
         """Read the whole log; return the problems of its files, of saved positions and of leases."""
@@ -366,6 +494,10 @@ class NamedStream:
         return position
 
     def _positions(self) -> list[int]:
+        base = self.log.base
+        return [number for number in self._numbers_of_positions() if number >= base]
+
+    def _numbers_of_positions(self) -> list[int]:
         names = (path.stem for path in (self.folder / "positions").glob("*.json"))
         return sorted((int(name) for name in names if name.isdigit()), reverse=True)
 

@@ -46,3 +46,6 @@ class StreamFolder(Protocol):
 
     def expire(self) -> list[str]:
         """Log producers with an expired lease as idle; return their names."""
+
+    def retain(self) -> int:
+        """Delete entries that the stream's time of retention is over for; return the number of files."""

@@ -55,6 +55,7 @@ OURS = (
     "UNIT",
     "LOCATION",
     "FUTURE",
+    "RETAIN",
     "PUNCTUATE",
     "CHANGELOG OF",
     "EMIT",

@@ -27,6 +27,7 @@ from windrow.spark.jvm.streams import await_sources
 from windrow.spark.live.checkpoints.spark_log import clear_unfinished, started
 from windrow.spark.live.hosts import steps_of
 from windrow.spark.live.input.incoming_files import Incoming, check_shared, writing
+from windrow.spark.live.input.read_logs import ReadLogs
 from windrow.spark.live.input.ticks import Ticker
 from windrow.spark.live.micro_batches.steps import ASIDE
 from windrow.spark.live.plans.live_plan import LivePlan
@@ -100,6 +101,9 @@ class LiveQuery:
             self._made = partial(steps_of, plan, taking, folder, form, on_late, on_malformed)
             self._steps = self._made()
             self.began_after = self._steps.last
+            self._reading = ReadLogs(
+                plan, self._steps.identity, folder, is_temporary=self._temporary is not None
+            )
         except BaseException:
             if self._temporary is not None:
                 self._temporary.remove()
@@ -321,6 +325,7 @@ class LiveQuery:
                 return
             try:
                 self._steps.close()
+                self._reading.end()
                 if self._temporary is not None:
                     self._left = _Left({name: self._steps.aside_table(name) for name in ASIDE}, self.kept())
             except (PySparkException, BridgeError, OSError):
@@ -380,6 +385,7 @@ class LiveQuery:
                 # where that is long, and the query seems to have ended well
                 raise self._error from None
             self._ticker.want(self._steps.wants)
+            self._reading.note(self._steps.positions)
             took = time.monotonic() - began
             text = {**self._steps.progress, "tries": tries} if self._steps.progress else {}
             self._progress = described(self.name, self._plan, text, took)

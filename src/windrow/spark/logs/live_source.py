@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType
 from windrow.spark.arrow import arrow_type, travelling_type
 from windrow.spark.logs.log_source import NUMBER
 from windrow.spark.scan.file_scan import is_simple
-from windrow.streams import Ordering, Position, WatermarkState
+from windrow.streams import NamedStream, Ordering, Position
 from windrow.streams.entries import GENERATION, KIND, PATTERN, SEQUENCE
 
 __all__ = [
@@ -83,10 +83,8 @@ class LiveSource:
         The watermark strategy of producers: a lag, order, or bounds alone.
     idle
         The microseconds without an entry after which a producer is idle; None for never.
-    identity
-        The identity of a named stream, whose entries also have the columns of `LOGGED`; else empty.
-    domain
-        The patterns that no row of a named stream ever matches.
+    named
+        The named stream, whose entries also have the columns of `LOGGED`; None for other streams.
     on_late
         What happens to late rows in every query: ``"keep"`` or ``"fail"``.
     declared
@@ -100,8 +98,7 @@ class LiveSource:
     columns: tuple[Column, ...]
     ordering: Ordering
     idle: int | None = None
-    identity: str = ""
-    domain: tuple[str, ...] = ()
+    named: NamedStream | None = None
     on_late: str = "keep"
     declared: frozenset[str] = frozenset({PRODUCER, BOUND})
     files: FileColumns | None = None
@@ -112,9 +109,19 @@ class LiveSource:
         return bool(self.identity) or PATTERN in self.declared
 
     @property
+    def identity(self) -> str:
+        """The identity of a named stream; else empty."""
+        return "" if self.named is None else self.named.definition.identity
+
+    @property
+    def domain(self) -> tuple[str, ...]:
+        """The patterns that no row of a named stream ever matches."""
+        return () if self.named is None else self.named.definition.domain
+
+    @property
     def start(self) -> Position:
         """The position of a new reader."""
-        return Position(self.identity, watermark=WatermarkState(shared=self.domain))
+        return Position("") if self.named is None else self.named.start
 
 
 def _has_ticks(kind: pa.DataType) -> bool:

@@ -135,8 +135,9 @@ class LogReader(DataSourceStreamReader):
         self._looked = 0.0
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name, as below
-        """The position before the first file."""
-        return offset_of(START)
+        """The position before the first file that is left."""
+        with marked():
+            return offset_of(self.stream.start.place)
 
     def last(self, after: Place) -> Place:
         """The last position of the log, which is not before `after`."""

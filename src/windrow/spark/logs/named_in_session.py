@@ -92,6 +92,8 @@ class NamedStreamEntry:
     def as_recorded(self) -> Stream:
         """The stream with the rows that have been recorded so far; over it queries can be started live."""
         before = self._position
+        if self.stream.log.base > before.number:  # what comes next was deleted: it begins with what is left
+            self._position, self._rows, self._late = self.stream.start, [], []
         while True:
             batch, position = self.stream.read(self._position, _FILES_AT_ONCE)
             if position.number == self._position.number:
@@ -118,7 +120,7 @@ class NamedStreamEntry:
 
     def as_arrived(self) -> Stream:
         """The stream as a log that says when its entries came, rows below an estimate among them."""
-        if self._log is None:
+        if self._log is None or self.stream.log.base > self._log.position.number:
             self._log = _Log(self.stream.start)
         log = self._log
         while True:
@@ -237,6 +239,4 @@ class NamedStreamEntry:
             F.when(is_bound, F.col(AT)).alias(BOUND),
             *(F.col(name) for name in LOGGED),
         )
-        definition = self.stream.definition
-        rows, identity = entries.select(*made), definition.identity
-        return LiveSource(rows, made, definition.ordering, identity=identity, domain=definition.domain)
+        return LiveSource(entries.select(*made), made, self.stream.definition.ordering, named=self.stream)

@@ -5,7 +5,8 @@ greatest rowtime and bound in the part before the row, and a summary of the whol
 all parts, the rows of each can be judged as :func:`windrow.streams.admission.watermark.decide` judges them in
 the order of the parts.
 
-This works for one producer that is never idle, never closes, and has no punctuations.
+This works for one producer that never closes and has no punctuations. Whether it is idle makes no difference:
+there is no other producer that it holds back.
 """
 
 from __future__ import annotations

@@ -15,7 +15,8 @@ __all__ = ["CreateStream", "DeclaredColumn", "parse_create_stream"]
 
 _PARTS = ("PTIME", "PRODUCER", "BOUND", "WATERMARK", "PUNCTUATION")
 _STREAM_OPTIONS = (
-    "LOCATION", "FROM", "ORDERED", "UNORDERED", "LAG", "IDLE", "FUTURE", "CHECK", "UNIQUE", "GROWING", "WHEN",
+    "LOCATION", "FROM", "ORDERED", "UNORDERED", "LAG", "IDLE", "FUTURE", "RETAIN", "CHECK", "UNIQUE",
+    "GROWING", "WHEN",
 )  # fmt: skip
 _LONG_TYPES = ("INTERVAL", "STRING", "CHAR", "VARCHAR")
 
@@ -39,7 +40,7 @@ class DeclaredColumn:
 @dataclass(frozen=True, slots=True)
 class CreateStream:
     """``CREATE [OR REPLACE] STREAM [IF NOT EXISTS] name (columns) [FROM [STREAM] source] [LOCATION 'folder']
-    [ORDERED | UNORDERED | LAG duration] [IDLE duration] [FUTURE duration]
+    [ORDERED | UNORDERED | LAG duration] [IDLE duration] [FUTURE duration] [RETAIN duration]
     [CHECK (conditions)] [UNIQUE (columns)] [GROWING (column)] [WHEN conditions PUNCTUATES (columns)]``.
 
     Attributes
@@ -55,9 +56,9 @@ class CreateStream:
     is_live
         Whether the source is one that streams.
     options
-        The tokens of ``ORDERED``, ``UNORDERED``, ``LAG``, ``IDLE``, ``FUTURE``, ``CHECK``, ``UNIQUE``,
-        ``GROWING`` and ``WHEN``, by these words.
-    lag, idle, future
+        The tokens of ``ORDERED``, ``UNORDERED``, ``LAG``, ``IDLE``, ``FUTURE``, ``RETAIN``, ``CHECK``,
+        ``UNIQUE``, ``GROWING`` and ``WHEN``, by these words.
+    lag, idle, future, retain
         The lengths that they give, which have units.
     check, when
         The conditions of ``CHECK`` and ``WHEN``.
@@ -77,6 +78,7 @@ class CreateStream:
     lag: Length | None = None
     idle: Length | None = None
     future: Length | None = None
+    retain: Length | None = None
     check: Range | None = None
     when: Range | None = None
     unique: tuple[tuple[str, Span], ...] = ()
@@ -161,6 +163,8 @@ class _OptionsParser:
                 create = replace(create, idle=self.length(word))
             elif word == "FUTURE":
                 create = replace(create, future=self.length(word))
+            elif word == "RETAIN":
+                create = replace(create, retain=self.length(word))
             elif word == "CHECK":
                 first = self.bracket(word)
                 create = replace(create, check=(first + 1, self.at - 1))
@@ -178,6 +182,9 @@ class _OptionsParser:
         several = [options[word] for word in ("ORDERED", "UNORDERED", "LAG") if word in options]
         if len(several) > 1:
             raise self.wrong("producers are ordered, unordered, or have a lag", several[1][0])
+        if "FROM" in options and "RETAIN" in options:
+            hint = "leave RETAIN out"
+            raise self.wrong("only named streams have a log to retain", options["RETAIN"][0], hint)
         if "FROM" in options and "LOCATION" in options:
             raise self.wrong("a stream is in a folder of its own, or FROM another place", options["FROM"][0])
         return replace(create, options=options)

@@ -35,6 +35,8 @@ class BucketAccount:
         Of each side the rows that it retains, the first rowtime among them, and the bytes that are stored.
     groups, stored
         What operators retain in place of rows, and the bytes of it that are stored.
+    due
+        When it is to have a tick, in microseconds, if no entry comes before; None for never.
     said
         What each stream has said, as of :class:`windrow.streams.admission.parts.Said`.
     """
@@ -55,6 +57,7 @@ class BucketAccount:
     size: dict[int, int] = field(default_factory=dict)
     groups: int = 0
     stored: int = 0
+    due: int | None = None
     said: dict[int, tuple[int, int, bool]] = field(default_factory=dict)
 
     @property

@@ -18,6 +18,7 @@ from windrow.spark.live.executors.bucket_account import BucketAccount
 from windrow.spark.live.executors.graph import graph_of
 from windrow.spark.live.executors.packing import DATA, NOTE
 from windrow.spark.live.executors.unpacking import is_of_rows
+from windrow.spark.live.input.ticks import TickFiles
 from windrow.spark.live.micro_batches.steps import Steps
 from windrow.spark.live.plans.emit_queries import EmittedPlan
 from windrow.spark.live.plans.live_plan import LivePlan
@@ -77,11 +78,24 @@ class ExecutorSteps(Steps):
         if BUCKETS in counts:
             self._graph = replace(self._graph, buckets=counts[BUCKETS])
         self._target: Sink = sink
+        self._tick_files = TickFiles(folder / "ticks") if self._graph.waits else None
+
+    @property
+    def wants(self) -> int | None:
+        """When changes are due."""
+        return self._checkpoint.last().counts.get("due")
+
+    def tick(self, instant: int) -> None:
+        """Put a tick into the input, which all buckets are told of."""
+        assert self._tick_files is not None
+        self._tick_files.add(instant)
 
     def input(self, frames: Mapping[str, DataFrame] | None = None) -> DataFrame:
         """The output of the buckets."""
         assert frames is None
-        return self._graph.packets()
+        return self._graph.packets(
+            None if self._tick_files is None else self._tick_files.arriving(self._spark)
+        )
 
     def take(self, batch: DataFrame, number: int) -> None:
         """Take a micro-batch, if it has not been taken wholly."""
@@ -126,6 +140,9 @@ class ExecutorSteps(Steps):
             BUCKETS: self._graph.buckets,
             **(self._state_counts(accounts) if accounts else counts_before),
         }
+        due = [one.due for one in accounts] if accounts else [known.get("due")]
+        if any(due):
+            counts["due"] = min(one for one in due if one is not None)
         frontier = now if self._graph.is_timed else self._frontier(positions)
         step = CommittedBatch(number, positions, frontier, None, {}, counts)
         step = self._checkpoint.commit(step, {})

@@ -94,6 +94,8 @@ class BucketTask:
         The columns that say in which part of a file an entry is; none where entries come from no files.
     stream
         The column of the stream's number; None where there is one stream.
+    tick
+        The column of entries that have nothing but a processing time; None where there are none.
     buckets
         The numbers of the buckets, of which Spark assigns each to another task.
     """
@@ -104,6 +106,7 @@ class BucketTask:
     work: Work
     origin: tuple[str, ...]
     stream: str | None
+    tick: str | None
     buckets: tuple[int, ...]
 
     def frontier(self, said: Mapping[int, Said]) -> int | None:

@@ -22,7 +22,7 @@ from windrow.spark.live.executors.bucket_task import BucketTask
 from windrow.spark.live.executors.clause import BucketClause
 from windrow.spark.live.executors.packets import Graph, Side, numbered
 from windrow.spark.live.executors.unpacking import Unchanged, outputs
-from windrow.spark.live.input.entry_columns import entries_of, in_one, inside
+from windrow.spark.live.input.entry_columns import inside
 from windrow.spark.live.micro_batches.around_clause import AroundClause, chosen_of
 from windrow.spark.live.operators.incremental import in_memory
 from windrow.spark.live.plans.clause_plan import ClausePlan
@@ -63,10 +63,12 @@ class ClauseGraph(Graph):
         """The columns of the query."""
         return self.plan.outer.schema
 
-    def entries(self, frames: Mapping[str, DataFrame] | None = None) -> tuple[DataFrame, BucketTask]:
+    def entries(
+        self, frames: Mapping[str, DataFrame] | None = None, ticks: DataFrame | None = None
+    ) -> tuple[DataFrame, BucketTask]:
         """As :meth:`.packets.Graph.entries`."""
         ((place, _, _),) = self.streams
-        frame = in_one(entries_of(self.streams, frames))
+        frame = self._arriving(frames, ticks)
         return self._with_task(frame, [{name: inside(place, name) for name in self._reads}], self._work)
 
     def changes(self, packets: DataFrame) -> DataFrame:

@@ -22,7 +22,7 @@ from windrow.spark.live.executors.emitting import Emits, Judge
 from windrow.spark.live.executors.packets import Graph, Side, numbered
 from windrow.spark.live.executors.programs import Key, key_labels, keys_of, with_tables
 from windrow.spark.live.executors.unpacking import Unchanged, outputs
-from windrow.spark.live.input.entry_columns import entries_of, in_one, inside
+from windrow.spark.live.input.entry_columns import inside
 from windrow.spark.live.micro_batches.late_for_groups import judging
 from windrow.spark.live.operators.emit_program import MARK, EmitProgram, EmitSource
 from windrow.spark.live.operators.flow import Flow, computed_elsewhere
@@ -54,8 +54,6 @@ class EmitGraph(Graph):
         if self._flow.why_not is not None:
             return self._flow.why_not
         program = self._program
-        if program.delay is not None:
-            return "AFTER DELAY"
         if not self.plan.streams.issuperset(source.stream for source in program.sources):
             return "recorded streams"
         if not is_plain(self.result):
@@ -68,6 +66,8 @@ class EmitGraph(Graph):
         )
         if why is not None:
             return why
+        if program.delay is not None and self._retains_rows:
+            return "AFTER DELAY over rows that are retained until the watermark says that they change nothing"
         if self._retains_rows and not all(self._endings.values()):
             return "rows that are kept until more than the watermark says that no change is made of them"
         return None
@@ -87,14 +87,16 @@ class EmitGraph(Graph):
         schema = self.plan.query.schema
         return StructType([field for field in schema if not field.name.startswith(HIDDEN)])
 
-    def entries(self, frames: Mapping[str, DataFrame] | None = None) -> tuple[DataFrame, BucketTask]:
+    def entries(
+        self, frames: Mapping[str, DataFrame] | None = None, ticks: DataFrame | None = None
+    ) -> tuple[DataFrame, BucketTask]:
         """As :meth:`.packets.Graph.entries`."""
         places = {name: at for at, name, _ in self.streams}
         columns = [
             {own: inside(places[source.stream], own) for own in source.reads}
             for source in self._program.sources
         ]
-        frame = in_one(entries_of(self.streams, frames))
+        frame = self._arriving(frames, ticks)
         return self._with_task(frame, columns, self._work)
 
     def changes(self, packets: DataFrame) -> DataFrame:
@@ -118,6 +120,11 @@ class EmitGraph(Graph):
     @cached_property
     def _output_schema(self) -> StructType:
         return self.plan.query.emitted(self.envelope).schema
+
+    @property
+    def waits(self) -> bool:
+        """Whether time alone makes changes: it is to have ticks."""
+        return self._program.delay is not None
 
     @property
     def _program(self) -> EmitProgram:
@@ -144,7 +151,7 @@ class EmitGraph(Graph):
         """Whether there is state between micro-batches."""
         program = self._program
         is_repeated = program.complete is not None or program.groups is not None
-        return is_repeated or not undivided(program.program)
+        return is_repeated or program.delay is not None or not undivided(program.program)
 
     @property
     def _retains_rows(self) -> bool:
@@ -206,7 +213,9 @@ class EmitGraph(Graph):
             source.leaf: pa.schema([schemas[source.leaf].field(name) for name in source.reads])
             for source in sources
         }
-        if program.groups is not None:
+        if program.delay is not None:
+            _, output = program.delay
+        elif program.groups is not None:
             output = program.groups
         elif program.envelope == "one-sql":
             output = program.columns
@@ -215,6 +224,6 @@ class EmitGraph(Graph):
         marked = dict.fromkeys(leaves, pa.schema([(MARK, pa.int64())]))
         found = keys_of(program.program, leaves, output, marked)
         is_of_each = undivided(program.program) and program.program.beginning is None
-        if not any(found) and is_of_each and program.groups is None:
+        if not any(found) and is_of_each and program.groups is None and program.delay is None:
             return tuple(source.reads for source in sources)
         return found

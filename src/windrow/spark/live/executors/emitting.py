@@ -347,7 +347,7 @@ class Emitting:
 
     def report(self, account: BucketAccount) -> None:
         """Report the state."""
-        account.groups, account.for_groups = self.run.retained, self.for_groups
+        account.groups, account.for_groups, account.due = self.run.retained, self.for_groups, self.run.due
         account.stored = 0 if self.carried is None else self.carried.size
         for at, one in enumerate(self.windows):
             rows = one.state.retained.rows

@@ -28,6 +28,13 @@ def streaming(plan: LivePlan) -> DataFrame:
     """
     _refuse_other(plan)
     graph = graph_of(plan)
+    if graph.waits:
+        raise UsageError(
+            "this relation is live, and emits changes when their delay is over, also while no rows come: as a"
+            " streaming DataFrame it would wait for the next row",
+            condition="LIVE_RELATION",
+            hint="leave AFTER DELAY out; or relation.start('folder', checkpoint='folder of its own')",
+        )
     return graph.changes(graph.packets())
 
 

@@ -62,9 +62,7 @@ def _why_not_stream(stream: Stream) -> str | None:
         return "a named stream"
     if PRODUCER in live.declared:
         return "a stream of several producers"
-    if PATTERN in live.declared:
-        return "punctuation"
-    return "a stream that may be idle" if live.idle is not None else None
+    return "punctuation" if PATTERN in live.declared else None
 
 
 def graph_of(plan: LivePlan, buckets: int | None = None, envelope: str | None = None) -> Graph:

@@ -22,7 +22,14 @@ from windrow.spark.live.executors.processor import BucketProcessor
 from windrow.spark.live.executors.programs import Key
 from windrow.spark.live.executors.unpacking import late_rows
 from windrow.spark.live.input.arrivals import VIOLATED
-from windrow.spark.live.input.entry_columns import STREAM, inside
+from windrow.spark.live.input.entry_columns import (
+    STREAM,
+    TICKS,
+    entries_of,
+    in_one,
+    inside,
+    ticks_among,
+)
 from windrow.spark.live.input.file_order import ORIGIN
 from windrow.spark.live.plans.live_plan import LivePlan
 from windrow.spark.logs.live_source import BOUND, PRODUCER, PTIME
@@ -83,6 +90,11 @@ class Graph:
     """Whether it is emitted by processing time."""
 
     @property
+    def waits(self) -> bool:
+        """Whether time alone makes changes: it is to have ticks."""
+        return False
+
+    @property
     @abstractmethod
     def sides(self) -> Sequence[Side]:
         """What it reads of its streams."""
@@ -93,13 +105,17 @@ class Graph:
         """The columns of the query, in whatever form they are given."""
 
     @abstractmethod
-    def entries(self, frames: Mapping[str, DataFrame] | None = None) -> tuple[DataFrame, BucketTask]:
+    def entries(
+        self, frames: Mapping[str, DataFrame] | None = None, ticks: DataFrame | None = None
+    ) -> tuple[DataFrame, BucketTask]:
         """The entries with what is computed of each, and what tasks know of them.
 
         Parameters
         ----------
         frames
             Entries in place of the streams' own.
+        ticks
+            What lets time pass while no entries come: ``tick``, in microseconds.
         """
 
     @abstractmethod
@@ -110,9 +126,9 @@ class Graph:
     def changes_of(self, tables: Sequence[pa.Table]) -> pa.Table | None:
         """The same of the rows of packets, in memory; None where Spark is needed for it."""
 
-    def packets(self) -> DataFrame:
-        """The output of the buckets for each micro-batch: `NOTE` and `DATA`."""
-        entries, task = self.entries()
+    def packets(self, ticks: DataFrame | None = None) -> DataFrame:
+        """The output of the buckets for each micro-batch: `NOTE` and `DATA`; `ticks` as :meth:`entries`."""
+        entries, task = self.entries(ticks=ticks)
         sql = self.plan.text
         packed = map_in_arrow(
             entries, in_worker(lambda batches, number: pack(task, batches, number), sql), PACKETS
@@ -146,6 +162,10 @@ class Graph:
         known = self.plan.catalog.streams
         return [(at, name, known[name]) for at, name in enumerate(sorted(self.plan.streams))]
 
+    def _arriving(self, frames: Mapping[str, DataFrame] | None, ticks: DataFrame | None) -> DataFrame:
+        """The entries of all streams and ticks, as :meth:`entries` is given them."""
+        return in_one([*entries_of(self.streams, frames), *([] if ticks is None else [ticks_among(ticks)])])
+
     def _with_task(
         self, frame: DataFrame, columns: Sequence[Mapping[str, str]], work: Work
     ) -> tuple[DataFrame, BucketTask]:
@@ -170,16 +190,18 @@ class Graph:
             place = places[side.stream]
             sides.append(TaskSide(place, retained, side.key, place not in seen))
             seen.add(place)
+        tick = inside(TICKS, PTIME)
         task = BucketTask(
             self._identity,
             tuple(streams),
             tuple(sides),
             work,
             tuple(name for name in ORIGIN if name in frame.columns),
-            STREAM if len(streams) > 1 else None,
+            STREAM if len(streams) > 1 or tick in frame.columns else None,
+            tick if tick in frame.columns else None,
             tuple(first_of_each(self.buckets if any(side.key for side in self.sides) else 1).tolist()),
         )
-        wanted = [*task.origin, *([] if task.stream is None else [task.stream])]
+        wanted = [*task.origin, *(name for name in (task.stream, task.tick) if name is not None)]
         for one in task.streams:
             wanted += [one.rowtime, one.ptime, *([] if one.bound is None else [one.bound])]
             wanted += one.columns.values()

@@ -20,6 +20,7 @@ from windrow.spark.live.executors.as_bytes import to_bytes
 from windrow.spark.live.executors.bucket_state import not_computed
 from windrow.spark.live.executors.bucket_task import BucketTask, TaskSide, TaskStream
 from windrow.spark.live.input.arrivals import VIOLATED
+from windrow.spark.live.input.entry_columns import TICKS
 from windrow.spark.logs.session_streams import REASON
 from windrow.streams.admission.parts import Ahead, BatchPart
 from windrow.streams.entries import NO_BOUND, Decision, reasons
@@ -76,6 +77,10 @@ def pack(task: BucketTask, batches: Iterable[pa.RecordBatch], number: int) -> It
     counted = 0
     for table in _tables(batches):
         for order, part in _parts(task, table, number):
+            ticks = _ticks_in(task, part)
+            if ticks:
+                known = read.setdefault((TICKS, json.dumps(order)), _Read())
+                known.ptime = max(known.ptime, *ticks)
             for place in range(len(task.streams)):
                 rows = _of_stream(task, place, part)
                 if not rows.num_rows:
@@ -133,6 +138,11 @@ def _parts(task: BucketTask, table: pa.Table, number: int) -> Iterator[tuple[Ord
 
 def _plain(kind: pa.DataType) -> pa.DataType:
     return pa.int64() if pa.types.is_timestamp(kind) else kind
+
+
+def _ticks_in(task: BucketTask, table: pa.Table) -> list[int]:
+    """The processing times of the ticks among entries."""
+    return [] if task.tick is None else table.column(task.tick).drop_null().to_pylist()
 
 
 def _of_stream(task: BucketTask, place: int, table: pa.Table) -> pa.Table:

@@ -18,7 +18,7 @@ from windrow.spark.live.executors.packets import Graph, Side, numbered
 from windrow.spark.live.executors.programs import Key, key_labels, keys_of, with_tables
 from windrow.spark.live.executors.unpacking import Shape, outputs, rows_of_groups
 from windrow.spark.live.executors.windowed import BucketWindows, OverWindows
-from windrow.spark.live.input.entry_columns import STREAM, entries_of, in_one, inside
+from windrow.spark.live.input.entry_columns import STREAM, inside
 from windrow.spark.live.micro_batches.windowed_columns import WindowedColumns
 from windrow.spark.live.operators.envelopes import IN_MEMORY
 from windrow.spark.live.operators.flow import computed_elsewhere
@@ -113,9 +113,11 @@ class WindowGraph(Graph):
         """The columns of the query."""
         return self.windowed.result
 
-    def entries(self, frames: Mapping[str, DataFrame] | None = None) -> tuple[DataFrame, BucketTask]:
+    def entries(
+        self, frames: Mapping[str, DataFrame] | None = None, ticks: DataFrame | None = None
+    ) -> tuple[DataFrame, BucketTask]:
         """As :meth:`.packets.Graph.entries`."""
-        frame = in_one(entries_of(self.streams, frames))
+        frame = self._arriving(frames, ticks)
         columns = WindowedColumns(self._gateway, self.plan.catalog, self.windowed)
         sides: dict[str, dict[str, str]] = {}
         for at, name, _ in self.streams:

@@ -9,13 +9,16 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from windrow.spark.live.input.file_order import origin
+from windrow.spark.logs.live_source import PTIME
 from windrow.spark.logs.session_streams import Stream
 from windrow.syntax.sqltext import quoted
 
-__all__ = ["STREAM", "entries_of", "in_one", "inside"]
+__all__ = ["STREAM", "TICKS", "entries_of", "in_one", "inside", "ticks_among"]
 
 STREAM = "__stream"
 """The number of the stream of an entry."""
+TICKS = -1
+"""The number of ticks, which have nothing but a processing time."""
 
 
 def entries_of(
@@ -35,6 +38,11 @@ def entries_of(
         fields = [F.col(quoted(name)).alias(inside(number, name)) for name in frame.columns]
         parts.append(frame.select(F.lit(number).alias(STREAM), *fields, *origin(frame)))
     return parts
+
+
+def ticks_among(ticks: DataFrame) -> DataFrame:
+    """Ticks as entries; they have ``tick``, in microseconds."""
+    return ticks.select(F.lit(TICKS).alias(STREAM), F.col("tick").alias(inside(TICKS, PTIME)))
 
 
 def in_one(parts: Sequence[DataFrame]) -> DataFrame:

@@ -32,7 +32,7 @@ from windrow.spark.gateway import Gateway
 from windrow.spark.live.checkpoints.carried_state import Carried
 from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
 from windrow.spark.live.input.arrivals import Arrivals, ArrivalsInMemory
-from windrow.spark.live.input.entry_columns import STREAM, inside
+from windrow.spark.live.input.entry_columns import STREAM, TICKS, inside
 from windrow.spark.live.input.ticks import TickFiles
 from windrow.spark.live.micro_batches.emit_by_tasks import (
     ROWS,
@@ -46,7 +46,6 @@ from windrow.spark.live.micro_batches.emit_by_tasks import (
 from windrow.spark.live.micro_batches.emit_rows import EmittedRows, entering, with_rows
 from windrow.spark.live.micro_batches.in_memory import Come, InMemorySteps
 from windrow.spark.live.micro_batches.late_for_groups import JudgedEntries, judged, judging
-from windrow.spark.live.micro_batches.steps import TICKS
 from windrow.spark.live.operators.flow import unstable
 from windrow.spark.live.operators.watermark_conditions import WatermarkConditions
 from windrow.spark.live.plans.emit_flow import EmittedFlow

@@ -24,10 +24,10 @@ from windrow.spark.collected import is_plain
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
 from windrow.spark.live.input.arrivals import VIOLATED, ArrivalsInMemory, arrivals_in_memory
-from windrow.spark.live.input.entry_columns import STREAM, inside
+from windrow.spark.live.input.entry_columns import STREAM, TICKS, inside
 from windrow.spark.live.input.file_order import ORIGIN, in_order, is_of_one_file
 from windrow.spark.live.micro_batches.direct_input import DirectInput
-from windrow.spark.live.micro_batches.steps import TICKS, Steps
+from windrow.spark.live.micro_batches.steps import Steps
 from windrow.spark.live.sinks.sink import TableSink, takes_tables
 from windrow.spark.logs.live_source import BOUND, LOGGED, PLACE, PRODUCER, PTIME, LiveSource
 from windrow.spark.logs.session_streams import ARRIVED, REASON, ROWTIME, Stream

@@ -31,7 +31,7 @@ from windrow.spark.jvm.plans import in_session
 from windrow.spark.live.checkpoints.checkpoint import Checkpoint, CommittedBatch
 from windrow.spark.live.checkpoints.side_outputs import Listing, SideOutput
 from windrow.spark.live.input.arrivals import VIOLATED, Arrivals, arrivals
-from windrow.spark.live.input.entry_columns import STREAM, entries_of, in_one, inside
+from windrow.spark.live.input.entry_columns import STREAM, TICKS, entries_of, in_one, inside, ticks_among
 from windrow.spark.live.input.file_order import placed
 from windrow.spark.live.input.malformed import MALFORMED_SCHEMA, malformed_rows, sound_rows, uncomputable_rows
 from windrow.spark.live.micro_batches.uncomputable import Uncomputable, is_of_a_value
@@ -55,7 +55,7 @@ from windrow.streams import FOREVER, Position
 from windrow.streams.entries import PATTERN, REASONS
 from windrow.syntax.sqltext import quoted
 
-__all__ = ["ASIDE", "BUFFERED", "TICKS", "Steps", "by_kind", "late_shown"]
+__all__ = ["ASIDE", "BUFFERED", "Steps", "by_kind", "late_shown"]
 
 LATE_SCHEMA = StructType(
     [
@@ -69,7 +69,6 @@ LATE_SCHEMA = StructType(
 ASIDE = {"late": LATE_SCHEMA, "malformed": MALFORMED_SCHEMA}
 """The side outputs."""
 
-TICKS = -1
 BUFFERED = "held-"
 
 _KEEP = (
@@ -151,6 +150,16 @@ class Steps:
         """The number of the last step, -1 before the first."""
         return self._checkpoint.last().number
 
+    @property
+    def identity(self) -> str:
+        """The identity of the checkpoint."""
+        return self._checkpoint.identity
+
+    @property
+    def positions(self) -> Mapping[str, Position]:
+        """How far each stream has been read after the last step."""
+        return self._checkpoint.last().positions
+
     def close(self) -> None:
         """Let others take the checkpoint."""
         try:
@@ -212,7 +221,7 @@ class Steps:
         parts = entries_of(self.streams(), frames)
         ticks = self._ticks(frames)
         if ticks is not None:
-            parts.append(ticks.select(F.lit(TICKS).alias(STREAM), F.col("tick").alias(inside(TICKS, PTIME))))
+            parts.append(ticks_among(ticks))
         return in_one(parts)
 
     def _ticks(self, frames: Mapping[str, DataFrame] | None) -> DataFrame | None:

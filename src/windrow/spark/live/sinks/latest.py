@@ -40,7 +40,7 @@ def _of_stream(stream: NamedStream, count: int) -> pa.Table | None:
     last = stream.log.last()
     names = list(stream.definition.columns.names)
     found: list[pa.Table] = []
-    for number in range(last, max(last - _LOOKED_AT, 0), -1):
+    for number in range(last, max(last - _LOOKED_AT, stream.log.base), -1):
         entries = stream.log.read(number)
         rows = entries.filter(pc.equal(entries.column(KIND), int(EntryKind.ROW))).select(names)
         found.insert(0, rows)
