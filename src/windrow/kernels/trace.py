@@ -245,8 +245,7 @@ class _Run:
         return numbers[self._by_hash[is_there]], self._hashes[is_there]
 
     def find(self, keys: pa.Table, hashed: Marks) -> tuple[Ints, Ints]:
-        first = np.searchsorted(self._hashes, hashed, side="left")
-        counts = np.searchsorted(self._hashes, hashed, side="right") - first
+        first, counts = _equal_range(self._hashes, hashed)
         rows = np.repeat(np.arange(len(hashed)), counts)
         begins = np.cumsum(counts) - counts
         slots = self._by_hash[np.arange(len(rows)) - np.repeat(begins - first, counts)]
@@ -261,8 +260,7 @@ class _Run:
         return rows[same], slots[same]
 
     def having(self, wanted: Marks) -> Ints:
-        first = np.searchsorted(self._hashes, wanted, side="left")
-        counts = np.searchsorted(self._hashes, wanted, side="right") - first
+        first, counts = _equal_range(self._hashes, wanted)
         begins = np.cumsum(counts) - counts
         slots = self._by_hash[np.arange(int(counts.sum())) - np.repeat(begins - first, counts)]
         return np.sort(slots[self.alive[slots]])
@@ -372,6 +370,25 @@ def _is_within(column: Places, slots: Ints, span: Span | None) -> Bools:
 def _by_hash(hashed: Marks) -> tuple[Ints, Marks]:
     order = np.argsort(hashed, kind="stable")
     return order, hashed[order]
+
+
+def _equal_range(hashed: Marks, wanted: Marks) -> tuple[Ints, Ints]:
+    """Where each wanted hash begins among sorted ones, and how often it is there.
+
+    Hashes are looked up in order, so that one search begins where the last has ended; and most are there once
+    at most, so that only the others need a search for their end.
+    """
+    first = np.empty(len(wanted), np.int64)
+    order = np.argsort(wanted)
+    first[order] = np.searchsorted(hashed, wanted[order])
+    counts = np.zeros(len(wanted), np.int64)
+    found = np.flatnonzero(first < len(hashed))
+    found = found[hashed[first[found]] == wanted[found]]
+    counts[found] = 1
+    several = found[first[found] + 1 < len(hashed)]
+    several = several[hashed[first[several] + 1] == wanted[several]]
+    counts[several] = np.searchsorted(hashed, wanted[several], side="right") - first[several]
+    return first, counts
 
 
 def _together(trace: Trace, *runs: _Run) -> _Run:
