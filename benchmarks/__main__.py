@@ -79,7 +79,10 @@ def main(
 @app.command("live")
 def live_queries(
     only: Annotated[list[str] | None, typer.Option(help="Only this case; may be repeated.")] = None,
-    rows: Annotated[int, typer.Option(help="Of a large micro-batch.", min=1000)] = 1_000_000,
+    rows: Annotated[
+        int, typer.Option(help="Of a large micro-batch, of which a run beside Flink has eight.", min=1000)
+    ] = 1_000_000,
+    rounds: Annotated[int, typer.Option(help="How often Windrow and Flink take turns.", min=1)] = 3,
     flink: Annotated[
         Path | None, typer.Option(help="A Python with PyFlink, to compare with it.", exists=True)
     ] = None,
@@ -101,9 +104,10 @@ def live_queries(
         typer.echo(
             f"{figure.case} {figure.load} {figure.system}: {figure.rate:,.0f} rows/s,"
             f" p50 {figure.p50:.2f} s, p99 {figure.p99:.2f} s, {figure.given:,} rows emitted"
+            + (f", steady {figure.steady:,.0f} rows/s" if figure.steady else "")
         )
 
-    figures = list(run_live(CACHE / "live", names, rows, flink, tell, tuple(load or LOADS)))
+    figures = list(run_live(CACHE / "live", names, rows, flink, tell, tuple(load or LOADS), rounds))
     write_live(figures, out)
     typer.echo(f"Written to {out}")
 

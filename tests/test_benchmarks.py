@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
@@ -17,8 +19,9 @@ from benchmarks.__main__ import app
 from benchmarks.check import DifferentAnswersError, agreed
 from benchmarks.comparisons import Ask, Comparison, Entry, catalogue
 from benchmarks.data import EVEN
+from benchmarks.live import running
 from benchmarks.live.cases import CASES, EVENTS, NEXMARK
-from benchmarks.live.data import Load, written_events
+from benchmarks.live.data import Load, written, written_events
 from benchmarks.live.native import QUERIES
 from benchmarks.punctuations import auctions, measured
 from benchmarks.queries import next_rows
@@ -184,6 +187,51 @@ def test_a_page_without_a_place_for_results_is_left_alone(tmp_path):
     with pytest.raises(ValueError, match="has no"):
         into_page(RUN, page)
     assert page.read_text(encoding="utf-8") == "before"
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_files_abreast_have_the_rows_of_files_in_a_row_each_in_the_order_of_time(tmp_path, form):
+    loads = [Load(4, 10, 4, format=form), Load(2, 20, 4, format=form, abreast=True)]
+    folders = [written(load, tmp_path, 0) for load in loads]
+
+    def tables(folder):
+        names = sorted(folder.glob(f"*.{form}"))
+        options = pyarrow.csv.ReadOptions(column_names=["key", "ts", "value"])
+        return [
+            pq.read_table(name) if form == "parquet" else pyarrow.csv.read_csv(name, options)
+            for name in names
+        ]
+
+    row, abreast = map(tables, folders)
+    by = [("ts", "ascending"), ("key", "ascending")]
+    assert pa.concat_tables(row).sort_by(by).equals(pa.concat_tables(abreast).sort_by(by))
+    assert [table.num_rows for table in abreast] == [20, 20]
+    for table in (*row, *abreast):
+        assert table.column("ts").to_pylist() == sorted(table.column("ts").to_pylist())
+
+
+def test_a_rate_by_the_wall_clock_has_the_start_and_the_steady_one_has_not(tmp_path, monkeypatch):
+    """A start of two seconds, and a second for a thousand rows; Flink takes twice as long for these."""
+    calls = []
+
+    def asked(system, case, folders, form):
+        rows = sum(len(Path(name).read_text().splitlines()) for name in Path(folders[0]).glob("*.csv"))
+        calls.append(("windrow", rows))
+        return {"seconds": 2 + rows / 1000, "batches": [(0, 1.0, rows)], "rows": 7}
+
+    def of_flink(case, folders, flink):
+        rows = sum(len(Path(name).read_text().splitlines()) for name in Path(folders[0]).glob("*.csv"))
+        calls.append(("flink", rows))
+        return 2 + 2 * rows / 1000
+
+    monkeypatch.setattr(running, "_asked", asked)
+    monkeypatch.setattr(running, "_seconds_of_flink", of_flink)
+    told = []
+    list(running.run(tmp_path, ["tumbling"], 1000, tmp_path, told.append, ("flink",), rounds=2))
+    assert calls == 2 * [("windrow", 1000), ("windrow", 8000), ("flink", 1000), ("flink", 8000)]
+    assert [(one.system, one.rows, one.rate, round(one.steady), one.given) for one in told] == [
+        ("windrow", 8000, 800.0, 1000, 7), ("flink", 8000, 8000 / 18, 500, -1)
+    ]  # fmt: skip
 
 
 def test_the_page_of_the_project_has_a_place_for_results():

@@ -21,18 +21,34 @@ _FIRST_FILE = 1_000_000_000
 
 @dataclass(frozen=True)
 class Load:
-    """How many files of how many rows, of how many keys in turn; `step` microseconds from turn to turn."""
+    """How many files of how many rows, of how many keys in turn; `step` microseconds from turn to turn.
+
+    Files come one after the other in the order of time; files `abreast` each have a row in turn.
+    """
 
     files: int
     rows: int
     keys: int
     step: int = _DAY
     format: str = "parquet"
+    abreast: bool = False
 
     @property
     def name(self) -> str:
         """Of its folder."""
-        return f"{self.files}x{self.rows}-{self.keys}-{self.step}-{self.format}"
+        return f"{self.files}x{self.rows}-{self.keys}-{self.step}-{self.form}"
+
+    @property
+    def form(self) -> str:
+        """The format, and how the files lie."""
+        return f"{self.format}-abreast" if self.abreast else self.format
+
+    def places(self, number: int, rows: int) -> np.ndarray:
+        """Which of so many rows a file has."""
+        if self.abreast:
+            return np.arange(number, rows, self.files)
+        edges = np.linspace(0, rows, self.files + 1).astype(int)
+        return np.arange(edges[number], edges[number + 1])
 
 
 def written(load: Load, folder: Path, seed: int) -> Path:
@@ -43,13 +59,14 @@ def written(load: Load, folder: Path, seed: int) -> Path:
     target.mkdir(parents=True, exist_ok=True)
     random = np.random.default_rng(seed)
     names = np.array([f"key-{number:06}" for number in range(load.keys)])
+    values = random.integers(0, 100, load.files * load.rows).astype(float)
     for number in range(load.files):
-        place = np.arange(load.rows) + number * load.rows
+        place = load.places(number, load.files * load.rows)
         table = pa.table(
             {
                 "key": pa.array(names[place % load.keys]),
                 "ts": pa.array(place // load.keys * load.step, pa.timestamp("us", "UTC")),
-                "value": pa.array(random.integers(0, 100, load.rows).astype(float)),
+                "value": pa.array(values[place]),
             }
         )
         _write(table, target, number, load)
@@ -62,17 +79,15 @@ def written_events(load: Load, folder: Path) -> Path:
 
     A file has so many events that those of all streams together are the `rows` of the load.
     """
-    target = folder / f"nexmark-{load.files}x{load.rows}-{load.format}"
+    target = folder / f"nexmark-{load.files}x{load.rows}-{load.form}"
     if (target / "_DONE").exists():
         return target
     made = events(load.files * load.rows, rate=10_000.0)
     for name, whole in made.tables().items():
         (target / name).mkdir(parents=True, exist_ok=True)
         table = whole.slice(0, whole.num_rows - 1).drop_columns(["arrived", "upto"])
-        edges = np.linspace(0, table.num_rows, load.files + 1).astype(int)
         for number in range(load.files):
-            part = table.slice(edges[number], edges[number + 1] - edges[number])
-            _write(part, target / name, number, load)
+            _write(table.take(load.places(number, table.num_rows)), target / name, number, load)
     (target / "_DONE").touch()
     return target
 

@@ -7,6 +7,7 @@ import os
 import sys
 import tempfile
 import threading
+import time
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -31,6 +32,7 @@ def main(request: dict[str, Any]) -> dict[str, Any]:
     Returns
     -------
     dict
+        `seconds` from the declaration of the streams until all rows are read and their changes written;
         `batches`: (number, seconds, rows) of each micro-batch; the `rows` given; `state`: the bytes that
         Windrow keeps, several times a second.
     """
@@ -44,9 +46,11 @@ def main(request: dict[str, Any]) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as scratch:
         given, checkpoint = Path(scratch) / "given", Path(scratch) / "checkpoint"
         start = {"windrow": _windrow, "executors": _on_executors, "spark": _native}[request["system"]]
+        begun = time.perf_counter()
         query, follow = start(spark, request["case"], frames, given, checkpoint)
         with _Watched(checkpoint / "windrow") as state:
             follow()
+        seconds = time.perf_counter() - begun
         progress = [
             (one["batchId"], one["durationMs"]["triggerExecution"] / 1000, one["numInputRows"])
             for one in query.recentProgress
@@ -56,7 +60,7 @@ def main(request: dict[str, Any]) -> dict[str, Any]:
         files = list(given.glob("*.parquet"))
         rows = sum(pq.read_metadata(file).num_rows for file in files)
     spark.stop()
-    return {"batches": progress, "rows": rows, "state": state.sizes}
+    return {"seconds": seconds, "batches": progress, "rows": rows, "state": state.sizes}
 
 
 def _arriving(spark: SparkSession, folder: str, schema: str, form: str) -> DataFrame:

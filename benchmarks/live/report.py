@@ -49,8 +49,8 @@ def _lines(run: dict[str, Any]) -> Iterator[str]:
         yield f"- {title.capitalize()}: {', '.join(f'{name} {value}' for name, value in run[title].items())}"
     yield f"- Commit: {run['commit']}"
     yield ""
-    yield "| query | load | system | rows | rows/s | × | p50 | p99 | rows emitted |"
-    yield "|---|---|---|--:|--:|--:|--:|--:|--:|"
+    yield "| query | load | system | rows | rows/s | × | steady | × | p50 | p99 | rows emitted |"
+    yield "|---|---|---|--:|--:|--:|--:|--:|--:|--:|--:|"
     figures = [Figure(**figure) for figure in run["figures"]]
     for figure in figures:
         peer = next(
@@ -61,12 +61,16 @@ def _lines(run: dict[str, Any]) -> Iterator[str]:
             ),
             None,
         )
-        ratio = f"{figure.rate / peer.rate:.2f}" if peer is not None and figure.system in _OURS else ""
+        beside = peer if figure.system in _OURS else None
+        ratio = f"{figure.rate / beside.rate:.2f}" if beside else ""
+        steady = f"{figure.steady:,.0f}" if figure.steady else ""
+        of_steady = f"{figure.steady / beside.steady:.2f}" if beside and beside.steady else ""
         times = [f"{seconds:.2f} s" if seconds else "" for seconds in (figure.p50, figure.p99)]
         given = f"{figure.given:,}" if figure.given >= 0 else ""
         yield (
             f"| {CASES[figure.case].title} | {_LOADS[figure.load]} | {figure.system} | {figure.rows:,} |"
-            f" {figure.rate:,.0f} | {ratio} | {times[0]} | {times[1]} | {given} |"
+            f" {figure.rate:,.0f} | {ratio} | {steady} | {of_steady} |"
+            f" {times[0]} | {times[1]} | {given} |"
         )
     for figure in figures:
         if figure.load == "state":

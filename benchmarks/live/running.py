@@ -31,13 +31,17 @@ class Figure:
     load
         One of `LOADS`.
     rate
-        Input rows a second, of all micro-batches but the first quarter, in which Java compiles.
+        Input rows a second, of all micro-batches but the first quarter, in which Java compiles. Beside Flink,
+        of all rows by the wall clock, from the declaration of the streams to the end; the median of rounds.
     p50, p99
         Seconds of a micro-batch, of the same.
     given
         Rows given; -1 where that is not known.
     state
         The most that Windrow kept in the second half of the run, over the most in the first.
+    steady
+        Beside Flink, the rate without the start: of the rows that a whole run has beyond one of the
+        first file, in the time that it takes beyond that.
     """
 
     case: str
@@ -50,6 +54,7 @@ class Figure:
     given: int
     state: float = 0.0
     kept: int = 0
+    steady: float = 0.0
 
     def to_json(self) -> dict[str, Any]:
         """As it is written."""
@@ -63,6 +68,7 @@ def run(
     flink: Path | None,
     tell: Callable[[Figure], None],
     wanted: tuple[str, ...] = LOADS,
+    rounds: int = 1,
 ) -> Iterator[Figure]:
     """The figures of these cases, as they are made.
 
@@ -76,6 +82,8 @@ def run(
         A Python with PyFlink; None to leave Flink out.
     wanted
         Those of `LOADS` that are run.
+    rounds
+        How often Windrow and Flink take turns.
     """
     for name in names:
         case = CASES[name]
@@ -91,7 +99,7 @@ def run(
                 tell(figure)
                 yield figure
         if flink is not None and case.flink is not None and "flink" in wanted:
-            for figure in _against_flink(folder, name, case, rows, flink):
+            for figure in _against_flink(folder, name, case, rows, flink, rounds):
                 tell(figure)
                 yield figure
     if "tumbling" in names and "state" in wanted:
@@ -145,16 +153,43 @@ def _of_flink(stream: tuple[str, str], folder: str, rowtime: str) -> str:
     )
 
 
-def _against_flink(folder: Path, name: str, case: Case, rows: int, flink: Path) -> Iterator[Figure]:
-    """From CSV files, which are all that Flink reads without further parts: from start to end."""
-    load = Load(files=2, rows=rows, keys=2_000, format="csv")
-    folders = _folders(case, load, folder)
-    answer = _asked("windrow", name, folders, "csv")
-    total = sum(seconds for _, seconds, _ in answer["batches"])
-    count = sum(came for _, _, came in answer["batches"])
-    yield Figure(name, "flink", "windrow", count, count / total, 0.0, 0.0, answer["rows"])
+def _against_flink(
+    folder: Path, name: str, case: Case, rows: int, flink: Path, rounds: int
+) -> Iterator[Figure]:
+    """From CSV files, which are all that Flink reads without further parts: from start to end, in turn.
+
+    Windrow reads files that come one after the other. Each of Flink's two tasks reads a file of its own from
+    start to end: these have the same rows in turn, so that neither runs ahead of the other.
+    """
+    whole, first = (
+        {
+            "windrow": _folders(case, Load(files, rows, 2_000, format="csv"), folder),
+            "flink": _folders(case, Load(2, files * rows // 2, 2_000, format="csv", abreast=True), folder),
+        }
+        for files in (_FILES, 1)
+    )
+    emitted, came = -1, 0
+    times: dict[str, list[tuple[float, float]]] = {"windrow": [], "flink": []}
+    for _ in range(rounds):
+        answers = [_asked("windrow", name, read["windrow"], "csv") for read in (first, whole)]
+        came, emitted = sum(rows for *_, rows in answers[1]["batches"]), answers[1]["rows"]
+        at_first = sum(rows for *_, rows in answers[0]["batches"])
+        times["windrow"].append((answers[0]["seconds"], answers[1]["seconds"]))
+        begun, ended = (_seconds_of_flink(case, read["flink"], flink) for read in (first, whole))
+        times["flink"].append((begun, ended))
+    for system, taken in times.items():
+        least, most = (median(seconds) for seconds in zip(*taken, strict=True))
+        steady = (came - at_first) / max(most - least, _TICK)
+        given = emitted if system == "windrow" else -1
+        yield Figure(name, "flink", system, came, came / most, 0.0, 0.0, given, steady=steady)
+
+
+_FILES = 8
+_TICK = 1e-3
+
+
+def _seconds_of_flink(case: Case, folders: list[str], flink: Path) -> float:
     tables = [_of_flink(*item, case.rowtime) for item in zip(case.streams.items(), folders, strict=True)]
     command = [str(flink), str(Path(__file__).with_name("flink.py")), str(case.flink), *tables]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-    seconds = float(json.loads(done.stdout.splitlines()[-1]))
-    yield Figure(name, "flink", "flink", count, count / seconds, 0.0, 0.0, -1)
+    return float(json.loads(done.stdout.splitlines()[-1]))

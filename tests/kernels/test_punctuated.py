@@ -39,6 +39,7 @@ from windrow.kernels.reference.punctuation import Key, SoFar, excluded, tupled
 from windrow.kernels.sorting import SortKey
 from windrow.kernels.stored import from_stored, stored
 from windrow.punctuations import EVERYTHING, Cover, Pattern, lines_of
+from windrow.punctuations.regions import NULL
 
 CONSTANTS = {"int": [0, 1], "text": ["a"], "flag": [False, True]}
 #: Constants, NULL, and what is before, between and after constants.
@@ -358,6 +359,15 @@ def numbered(rows):
     return [{**one, "number": at + 1} for at, one in enumerate(of_the_last(rows))]
 
 
+def running(rows):
+    """What goes on from totals: how many rows there are up to each, and the greatest value."""
+    values = [[row["c"] for row in rows[: at + 1] if row["c"] is not None] for at in range(len(rows))]
+    return [
+        {"number": at + 1, "before": max(own, default=None), "whole": sum(own) if own else None}
+        for at, own in enumerate(values)
+    ]
+
+
 def of_the_last(rows):
     values = [None, *(row["c"] for row in rows)]
     return [{"number": None, "before": value, "whole": None} for value in values[:-1]]
@@ -370,7 +380,7 @@ def of_all(rows):
 @settings(PROPERTY, max_examples=60)
 @pytest.mark.parametrize(
     ("computed", "looks_back", "reach"),
-    [(numbered, True, None), (of_the_last, True, 1), (of_all, False, None)],
+    [(numbered, True, None), (running, True, None), (of_the_last, True, 1), (of_all, False, None)],
 )
 @given(
     streams(THREE, 5),
@@ -390,11 +400,38 @@ def test_over(computed, looks_back, reach, stream, names, keys):
         return pa.Table.from_pylist(found + computed(part), pa.schema(kinds))
 
     by = tuple(SortKey(key.name, key.descending, key.nulls_first) for key in keys)
+    totals = (("number", "sum"), ("before", "max"), ("whole", "sum")) if computed is running else None
     meaning = partial(
-        definition.over, names=names, keys=keys, computed=computed, looks_back=looks_back, reach=reach
-    )
+        definition.over, names=names, keys=keys, computed=computed, looks_back=looks_back, reach=reach,
+        has_totals=totals is not None,
+    )  # fmt: skip
     schema = pa.schema([*stream.schema, *kinds])
-    check(Over(tuple(names), by, looks_back, reach, compute), meaning, [stream], schema, exact=False)
+    check(Over(tuple(names), by, looks_back, reach, compute, totals), meaning, [stream], schema, exact=False)
+
+
+def test_totals_take_the_place_of_rows_that_an_earlier_version_retained():
+    schema = pa.schema([("k", pa.int64()), ("at", pa.int64()), ("v", pa.int64())])
+
+    def compute(rows):
+        found, part = [], []
+        for row in rows.to_pylist():
+            part = [*part, row] if part and part[-1]["k"] == row["k"] else [row]
+            found.append({"s": sum(one["v"] for one in part)})
+        return pa.Table.from_pylist(found, pa.schema([("s", pa.int64())]))
+
+    def come(*rows, bound):
+        table = pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema)
+        lines = lines_of(schema)
+        before = (lines["at"].first, lines["at"].places(pa.chunked_array([[bound]])).tolist()[0])
+        return Delta(table, tuple(Pattern.of_region({"at": span}, lines) for span in (NULL, before)))
+
+    before = Over(("k",), (SortKey("at"),), True, None, compute)
+    now = replace(before, totals=(("s", "sum"),))
+    _, carry = before.advance(None, come((1, 1, 5), (1, 2, 7), (2, 1, 1), bound=3))
+    assert carry.retained == (0, 3)
+    step, carry = now.advance(from_stored(stored(carry)), come((1, 3, 2), (2, 4, 4), bound=5))
+    assert [row["s"] for row in step.rows.to_pylist()] == [14, 5]
+    assert carry.retained == (0, 2)
 
 
 @settings(PROPERTY, max_examples=160)

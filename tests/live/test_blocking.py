@@ -516,9 +516,29 @@ def test_functions_that_look_back_tell_of_rows_when_time_has_passed(spark, sessi
     assert progress["rows_in_windows"] == 3, "(1, 4) and (1, 6) wait, (1, 3) is looked back at"
     further = "SELECT STREAM auction, at, RANK() OVER (PARTITION BY auction ORDER BY at) FROM bids"
     (told,) = session.sql(further.replace("auction", "who"))._live.unbounded()
-    assert str(told).startswith("OVER (PARTITION BY who ORDER BY at) retains the rows of each partition")
+    assert str(told).startswith("OVER (PARTITION BY who ORDER BY at) retains a total of each partition")
     session.sql("SELECT 1 FROM bids")
     assert session.sql(further)._live.unbounded() == []
+
+
+def test_functions_over_all_rows_so_far_retain_a_total_of_each_partition(spark, session, tmp_path):
+    query = """
+        SELECT STREAM auction, at, SUM(price) OVER w AS s, COUNT(*) OVER w AS n, MAX(price) OVER w AS m,
+            RANK() OVER w AS r,
+            MIN(price) OVER (PARTITION BY auction ORDER BY at ROWS UNBOUNDED PRECEDING) AS l
+        FROM bids WINDOW w AS (PARTITION BY auction ORDER BY at)
+    """
+    with session.stream("bids").producer("p") as p:
+        p.insert([bid(1, 1, 10), bid(1, 1, 2), bid(4, 1, 5), bid(2, 2, 7), bid(3, 1, 6)])
+        p.bound(4)
+        p.insert([bid(6, 1, 1), bid(6, 2, 3)])
+        p.bound(9)
+    given, progress = live(spark, session, tmp_path / "c", query, (0.34, 0.51, 0.67), {1})
+    assert sorted(rows(given)) == [
+        (1, 1, 12, 2, 10, 1, 2), (1, 1, 12, 2, 10, 1, 10), (1, 3, 18, 3, 10, 3, 2), (1, 4, 23, 4, 10, 4, 2),
+        (1, 6, 24, 5, 10, 5, 1), (2, 2, 7, 1, 7, 1, 7), (2, 6, 10, 2, 7, 2, 3),
+    ]  # fmt: skip
+    assert progress["rows_in_windows"] == 2, "a total of each auction"
 
 
 def test_rows_go_into_a_stream_that_is_in_order_as_it_wants_them(spark, session, tmp_path):

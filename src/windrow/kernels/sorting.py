@@ -62,15 +62,61 @@ def sorted_partitions(
     """
     count = table.num_rows
     groups = [_codes(table.column(name), descending=False, nulls_first=True) for name in partition]
-    keys = [_codes(table.column(key.column), key.descending, key.nulls_first) for key in order]
-    words = _words([*groups, *keys], count)
+    ranked = [_is_ranked(table.schema.field(key.column).type) for key in order]
+    cheap = ranked.index(True) if True in ranked else len(order)
+    words = _words([*groups, *_keys(table, order[:cheap])], count)
     permutation = _order(words)
+    if cheap < len(order):
+        permutation = _ties_ordered(table, words, permutation, order[cheap:])
     changed = np.zeros(max(count - 1, 0), bool)
     for word in _words(groups, count):
         placed = word if permutation is None else word[permutation]
         changed |= placed[1:] != placed[:-1]
     bounds = np.concatenate([[0], np.flatnonzero(changed) + 1, [count]]).astype(np.int64)
     return permutation, bounds
+
+
+def _keys(table: pa.Table, order: tuple[SortKey, ...]) -> list[_Codes]:
+    return [_codes(table.column(key.column), key.descending, key.nulls_first) for key in order]
+
+
+def _is_ranked(kind: pa.DataType) -> bool:
+    """Whether values of a type become integers by being sorted themselves."""
+    is_short_decimal = pa.types.is_decimal128(kind) and kind.precision <= 18
+    return not (
+        pa.types.is_null(kind)
+        or pa.types.is_boolean(kind)
+        or pa.types.is_integer(kind)
+        or pa.types.is_floating(kind)
+        or pa.types.is_temporal(kind)
+        or is_short_decimal
+    )
+
+
+def _ties_ordered(
+    table: pa.Table, words: list[Array], permutation: Array | None, order: tuple[SortKey, ...]
+) -> Array | None:
+    """The order of rows, those with equal words by more keys, of which only theirs are read."""
+    count = table.num_rows
+    equal = np.ones(max(count - 1, 0), bool)
+    for word in words:
+        placed = word if permutation is None else word[permutation]
+        equal &= placed[1:] == placed[:-1]
+    if not equal.any():
+        return permutation
+    tied = np.zeros(count, bool)
+    tied[1:] = equal
+    tied[:-1] |= equal
+    places = np.flatnonzero(tied)
+    rows = places if permutation is None else permutation[places]
+    run = np.cumsum(np.append(True, ~equal))[places]
+    read = table.select([*dict.fromkeys(key.column for key in order)]).take(pa.array(rows))
+    again = _order(_words([_Codes(run, int(run[-1])), *_keys(read, order)], len(rows)))
+    if again is None:
+        return permutation
+    found = np.arange(count) if permutation is None else permutation
+    found[places] = rows[again]
+    return found
 
 
 def cut_codes(column: pa.ChunkedArray, key: SortKey) -> Array:

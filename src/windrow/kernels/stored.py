@@ -109,7 +109,7 @@ def from_stored(table: pa.Table) -> Any:
 class _Writer:
     def __init__(self) -> None:
         self.parts: list[Any] = []
-        self.data: list[bytes | None] = []
+        self.data: list[bytes | memoryview | None] = []
         self._numbers: dict[int, int] = {}
         self._alive: list[object] = []  # so that no id is reused
 
@@ -125,7 +125,7 @@ class _Writer:
             self.parts[number], self.data[number] = self._part(value)
         return [self._numbers[id(value)]]
 
-    def _part(self, value: object) -> tuple[Any, bytes | None]:
+    def _part(self, value: object) -> tuple[Any, bytes | memoryview | None]:
         match value:
             case bytes():
                 return {"bytes": base64.b64encode(value).decode()}, None
@@ -243,12 +243,15 @@ def _attributes(value: object) -> Iterator[tuple[str, object]]:
                 yield name, getattr(value, name)
 
 
-def _bytes_of(table: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as stream:
+def _bytes_of(table: pa.Table) -> memoryview:
+    """An Arrow stream of a table, in a buffer of the size that it takes."""
+    counting = pa.MockOutputStream()
+    with pa.ipc.new_stream(counting, table.schema) as stream:
         stream.write_table(table)
-    written: bytes = sink.getvalue().to_pybytes()
-    return written
+    buffer = pa.allocate_buffer(counting.size())
+    with pa.ipc.new_stream(pa.FixedSizeBufferWriter(buffer), table.schema) as stream:
+        stream.write_table(table)
+    return memoryview(buffer)
 
 
 def _table_of(data: bytes | None) -> pa.Table:

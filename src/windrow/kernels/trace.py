@@ -1,9 +1,11 @@
 """A trace: the rows that an operator retains between micro-batches, found by key and by patterns.
 
-Rows are in runs, each at least twice as long as the next, so the number of runs is logarithmic. A run is
-immutable, except for marks on removed rows and numbers beside the rows. It is sorted by a column when a
-pattern first needs that; then the rows that a punctuation closes are found by bisection. So a micro-batch
-costs in proportion to its rows and the rows it finds, not to all retained rows; `looked_at` counts that.
+Rows are in runs. A run that is not twice as long as the next is merged with it, up to a million rows; so the
+number of runs is logarithmic, with another for each half million rows, and a row is copied a few times at
+most. A run is immutable, except for marks on removed rows and numbers beside the rows. It is sorted by a
+column when a pattern first needs that; then the rows that a punctuation closes are found by bisection. So a
+micro-batch costs in proportion to its rows and the rows it finds, not to all retained rows; `looked_at`
+counts that.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ Bools = npt.NDArray[np.bool_]
 Marks = npt.NDArray[np.uint64]
 
 _RUN = 40  # a place is the number of a run and, in its low bits, of a row there
+_MOST_MERGED = 1 << 20  # rows of runs that are merged
 _SEVERAL = 64  # rows for each region, up to which all regions are looked up together
 
 
@@ -88,17 +91,19 @@ class Trace:
             return
         self._runs = [run.packed(self) for run in self._runs if run.count]
         self._runs.append(_Run(self, rows.select(self.schema.names), dict(notes)))
-        while len(self._runs) > 1 and self._runs[-2].size < 2 * self._runs[-1].size:
-            last, before = self._runs.pop(), self._runs.pop()
-            self._runs.append(_together(self, before, last))
+        while len(self._runs) > 1:
+            before, last = self._runs[-2:]
+            if before.size >= 2 * last.size or before.count + last.count > _MOST_MERGED:
+                break
+            self._runs[-2:] = [_together(self, before, last)]
 
     def find(self, probe: pa.Table) -> Found:
         """The retained rows with the key of each probe row; NULL equals NULL."""
         none = np.zeros(0, np.int64)
         if not probe.num_rows:
             return Found(none, none)
-        hashed = hashes(probe, self.key)
-        pairs = [run.find(probe, hashed, self.key) for run in self._runs]
+        hashed, keys = hashes(probe, self.key), probe.select(self.key)
+        pairs = [run.find(keys, hashed) for run in self._runs]
         places = [slots | np.int64(at << _RUN) for at, (_, slots) in enumerate(pairs)]
         found = Found(np.concatenate([none, *(rows for rows, _ in pairs)]), np.concatenate([none, *places]))
         self.looked_at += len(found.places)
@@ -149,6 +154,13 @@ class Trace:
         """The places of the rows that some region contains, in no order."""
         found = [run.matching(regions) | np.int64(at << _RUN) for at, run in enumerate(self._runs)]
         return np.concatenate([np.zeros(0, np.int64), *found])
+
+    def witness(self, region: Region) -> Ints:
+        """The place of one of the rows that a region contains; none if there is none."""
+        for at, run in enumerate(self._runs):
+            if (slot := run.witness(region)) is not None:
+                return np.array([slot | at << _RUN])
+        return np.zeros(0, np.int64)
 
     def least(self, name: str) -> int | None:
         """The least number in an int64 column with a line; None without rows. It looks at none of them."""
@@ -206,26 +218,34 @@ class Trace:
 
 
 class _Run:
-    """Rows that arrived together, or were merged since."""
+    """Rows that arrived together, or were merged since; `order` has the slots by hash, and the hashes."""
 
-    def __init__(self, trace: Trace, rows: pa.Table, notes: dict[str, Ints]) -> None:
+    def __init__(
+        self, trace: Trace, rows: pa.Table, notes: dict[str, Ints], order: tuple[Ints, Marks] | None = None
+    ) -> None:
         self.rows = rows.combine_chunks()
         self.notes = {name: np.array(notes[name], np.int64) for name in trace.notes}
         self.size = self.count = rows.num_rows
         self.alive = np.ones(self.size, bool)
+        self.keys = self.rows.select(trace.key)
         self._columns = Columns(self.rows, trace.lines)
         self._orders: dict[str, _Order] = {}
-        hashed = hashes(self.rows, trace.key)
-        self._by_hash = np.argsort(hashed, kind="stable")
-        self._hashes = hashed[self._by_hash]
+        self._by_hash, self._hashes = order or _by_hash(hashes(self.keys, trace.key))
 
     def packed(self, trace: Trace) -> _Run:
         """The run without removed rows, if most are removed."""
         return _together(trace, self) if 2 * self.count < self.size else self
 
-    def find(self, probe: pa.Table, hashed: Marks, key: Sequence[str]) -> tuple[Ints, Ints]:
-        first = np.searchsorted(self._hashes, hashed, side="left")
-        counts = np.searchsorted(self._hashes, hashed, side="right") - first
+    def order(self) -> tuple[Ints, Marks]:
+        """The slots by hash, without removed rows and numbered anew, and the hashes."""
+        if self.count == self.size:
+            return self._by_hash, self._hashes
+        is_there = self.alive[self._by_hash]
+        numbers = np.cumsum(self.alive) - 1
+        return numbers[self._by_hash[is_there]], self._hashes[is_there]
+
+    def find(self, keys: pa.Table, hashed: Marks) -> tuple[Ints, Ints]:
+        first, counts = _equal_range(self._hashes, hashed)
         rows = np.repeat(np.arange(len(hashed)), counts)
         begins = np.cumsum(counts) - counts
         slots = self._by_hash[np.arange(len(rows)) - np.repeat(begins - first, counts)]
@@ -233,15 +253,14 @@ class _Run:
         rows, slots = rows[is_there], slots[is_there]
         if not len(rows):
             return rows, slots
-        mine, theirs = self.rows.take(pa.array(slots)), probe.take(pa.array(rows))
+        mine, theirs = self.keys.take(pa.array(slots)), keys.take(pa.array(rows))
         same = np.ones(len(rows), bool)
-        for name in key:
+        for name in keys.column_names:
             same &= equal(theirs.column(name), mine.column(name))
         return rows[same], slots[same]
 
     def having(self, wanted: Marks) -> Ints:
-        first = np.searchsorted(self._hashes, wanted, side="left")
-        counts = np.searchsorted(self._hashes, wanted, side="right") - first
+        first, counts = _equal_range(self._hashes, wanted)
         begins = np.cumsum(counts) - counts
         slots = self._by_hash[np.arange(int(counts.sum())) - np.repeat(begins - first, counts)]
         return np.sort(slots[self.alive[slots]])
@@ -253,21 +272,44 @@ class _Run:
             lines = self._columns.lines
             return np.flatnonzero(Index(regions, lines).matches(self._columns) & self.alive)
         found = [self._within(region) for region in regions]
-        return np.unique(np.concatenate(found))
+        return found[0] if len(found) == 1 else np.unique(np.concatenate(found))
 
     def least(self, name: str) -> int:
         order = self._order(name).order
         found: int = self.rows.column(name)[order[self.alive[order].argmax()]].as_py()
         return found
 
+    def witness(self, region: Region) -> int | None:
+        """A slot in a region, looked for from the end, in more and more slots at once."""
+        if not self.count:
+            return None
+        if not region:
+            return int(self.alive.argmax())
+        name, slots = self._narrowest(region)
+        stop, size = len(slots), _SEVERAL
+        while stop > 0:
+            found = self._filtered(slots[max(0, stop - size) : stop], region, name)
+            if len(found):
+                return int(found[-1])
+            stop, size = stop - size, 2 * size
+        return None
+
     def _within(self, region: Region) -> Ints:
         """The rows of a region: looked up by the most selective column, then filtered by the others."""
         if not region:
             return np.flatnonzero(self.alive)
+        name, slots = self._narrowest(region)
+        return self._filtered(slots, region, name)
+
+    def _narrowest(self, region: Region) -> tuple[str, Ints]:
+        """The most selective column, and the slots that it leaves, in its order."""
         stretches = {name: self._order(name).stretch(span) for name, span in region.items()}
         name = min(stretches, key=lambda each: stretches[each][1] - stretches[each][0])
         first, stop = stretches[name]
-        slots = self._order(name).order[first:stop]
+        return name, self._order(name).order[first:stop]
+
+    def _filtered(self, slots: Ints, region: Region, name: str) -> Ints:
+        """Those of the slots of a column that the others leave and that are not removed."""
         slots = slots[self.alive[slots]]
         for other, span in region.items():
             if other != name:
@@ -325,19 +367,52 @@ def _is_within(column: Places, slots: Ints, span: Span | None) -> Bools:
     return found
 
 
+def _by_hash(hashed: Marks) -> tuple[Ints, Marks]:
+    order = np.argsort(hashed, kind="stable")
+    return order, hashed[order]
+
+
+def _equal_range(hashed: Marks, wanted: Marks) -> tuple[Ints, Ints]:
+    """Where each wanted hash begins among sorted ones, and how often it is there.
+
+    Hashes are looked up in order, so that one search begins where the last has ended; and most are there once
+    at most, so that only the others need a search for their end.
+    """
+    first = np.empty(len(wanted), np.int64)
+    order = np.argsort(wanted)
+    first[order] = np.searchsorted(hashed, wanted[order])
+    counts = np.zeros(len(wanted), np.int64)
+    found = np.flatnonzero(first < len(hashed))
+    found = found[hashed[first[found]] == wanted[found]]
+    counts[found] = 1
+    several = found[first[found] + 1 < len(hashed)]
+    several = several[hashed[first[several] + 1] == wanted[several]]
+    counts[several] = np.searchsorted(hashed, wanted[several], side="right") - first[several]
+    return first, counts
+
+
 def _together(trace: Trace, *runs: _Run) -> _Run:
-    return _Run(trace, *_there(trace, runs))
+    """The rows of runs in one; their orders are merged."""
+    edges = np.cumsum([0, *(run.count for run in runs)])
+    slots, hashed = zip(*(run.order() for run in runs), strict=True)
+    shifted = np.concatenate([own + edge for own, edge in zip(slots, edges[:-1], strict=True)])
+    order, merged = _by_hash(np.concatenate(hashed))  # a stable sort of sorted parts merges these
+    return _Run(trace, *_there(trace, runs), (shifted[order], merged))
 
 
 def _there(trace: Trace, runs: Sequence[_Run]) -> tuple[pa.Table, dict[str, Ints]]:
     """The rows of runs without removed ones, and the numbers beside them."""
-    alive = [np.flatnonzero(run.alive) for run in runs]
-    rows = pa.concat_tables([run.rows.take(pa.array(own)) for run, own in zip(runs, alive, strict=True)])
-    notes = {
-        name: np.concatenate([run.notes[name][own] for run, own in zip(runs, alive, strict=True)])
-        for name in trace.notes
-    }
-    return rows, notes
+    rows, notes = [], []
+    for run in runs:
+        if run.count == run.size:
+            rows.append(run.rows)
+            notes.append(run.notes)
+        else:
+            alive = np.flatnonzero(run.alive)
+            rows.append(run.rows.take(pa.array(alive)))
+            notes.append({name: values[alive] for name, values in run.notes.items()})
+    beside = {name: np.concatenate([own[name] for own in notes]) for name in trace.notes}
+    return pa.concat_tables(rows), beside
 
 
 def equal(left: pa.ChunkedArray, right: pa.ChunkedArray) -> Bools:

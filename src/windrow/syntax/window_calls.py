@@ -15,6 +15,7 @@ __all__ = ["OverCall", "is_over", "window_calls"]
 _RANKS = {"ROW_NUMBER", "RANK", "DENSE_RANK"}
 _OF_PARTITIONS = {"LEAD", "NTILE", "PERCENT_RANK", "CUME_DIST"}
 _FRAMES = ("ROWS", "RANGE")
+_RUNNING = {"", "UNBOUNDED PRECEDING", "BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"}
 _OTHERS = {"DISTRIBUTE", "SORT", "CLUSTER"}
 
 
@@ -36,6 +37,10 @@ class OverCall:
         Whether it reads no row after those with the keys of its own.
     reach
         How many rows before those with the keys of its own it reads at most; None for all.
+    function
+        Its name, in capitals.
+    runs
+        Whether it is ordered, and reads all rows up to its own.
     """
 
     range: Range
@@ -45,6 +50,8 @@ class OverCall:
     order: tuple[OrderItem, ...]
     looks_back: bool
     reach: int | None
+    function: str
+    runs: bool
 
 
 def window_calls(tokens: TokenList, stretches: Iterable[Range], named: Range | None) -> list[OverCall]:
@@ -113,11 +120,20 @@ def _call(tokens: TokenList, over: int, definitions: dict[str, Range]) -> OverCa
         else ()
     )
     looks_back, reach = False, None
+    function = tokens[bracket - 1].name.upper()  # also between backticks
+    frame = " ".join(tokens.word(one) for one in range(frame_at + 1, last))
     if order:
-        function = tokens[bracket - 1].name.upper()  # also between backticks
         looks_back, reach = _reads(tokens, function, (bracket + 1, tokens.partner[bracket]), (frame_at, last))
     return OverCall(
-        (start, stop), over, definition, partition, order, looks_back, None if skips_nulls else reach
+        (start, stop),
+        over,
+        definition,
+        partition,
+        order,
+        looks_back,
+        None if skips_nulls else reach,
+        function,
+        bool(order) and not skips_nulls and frame in _RUNNING,
     )
 
 

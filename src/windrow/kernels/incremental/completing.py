@@ -87,18 +87,20 @@ class Completing:
             if now.any():
                 since = np.maximum(since[now], (times.since or 0) - 1)
                 leave = np.full(len(since), NEVER)
-                output.append(_timed_rows(rows.take(pa.array(slots[now])), since, leave, times))
+                is_whole = len(since) == rows.num_rows
+                chosen = rows if is_whole else rows.take(pa.array(slots[now]))
+                output.append(_timed_rows(chosen, since, leave, times))
                 gone.append(places[now])
         self.retained.remove(np.concatenate(gone))
         return output
 
     def _near(self, near: Sequence[Region] | None) -> Iterator[tuple[pa.Table, Ints, Ints]]:
         """Tables of rows, which of them are retained, and their places."""
-        if near is None:
-            for rows, _, slots, places in self.retained.runs():
-                yield rows, slots, places
+        places = None if near is None else self.retained.matching(near)
+        if places is None or len(places) == len(self.retained):
+            for rows, _, slots, of_run in self.retained.runs():
+                yield rows, slots, of_run
             return
-        places = self.retained.matching(near)
         self.retained.looked_at += len(places)
         yield self.retained.rows(places), np.arange(len(places)), places
 
@@ -106,8 +108,9 @@ class Completing:
 def _timed_rows(rows: pa.Table, since: Ints, leave: Ints, times: Times) -> pa.Table:
     """Those of the rows that are shown or leave in a micro-batch."""
     changed = times.changed(since, leave)
-    enter, leave = times.clipped(since[changed], leave[changed])
-    rows = rows.filter(pa.array(changed))
+    if not changed.all():
+        rows, since, leave = rows.filter(pa.array(changed)), since[changed], leave[changed]
+    enter, leave = times.clipped(since, leave)
     return rows.append_column(ENTER, pa.array(enter)).append_column(LEAVE, pa.array(leave))
 
 

@@ -23,15 +23,20 @@ class FixedWindows(Operated):
     def advance(self, changes: list[pa.Table | None], times: Times) -> pa.Table:  # noqa: ARG002
         """As :meth:`Operated.step`."""
         (rows,) = changes
-        made = [self.result.empty_table()]
-        if rows is not None and rows.num_rows:
-            windows = self.operator.windows
-            assert windows is not None
-            if not windows.fits(ticks_of(with_time(rows, windows.time).column(windows.time))):
-                raise UnmatchedError(overflow())  # Spark says whether they have windows
-            for batch in self.operator.rows(rows):
-                made.append(pa.Table.from_batches([batch]).select(self.result.names).cast(self.result))
-        return pa.concat_tables(made).combine_chunks()
+        if rows is None or not rows.num_rows:
+            return self.result.empty_table()
+        windows = self.operator.windows
+        assert windows is not None
+        rows = with_time(rows, windows.time)
+        ticks = ticks_of(rows.column(windows.time))
+        if not windows.fits(ticks):
+            raise UnmatchedError(overflow())  # Spark says whether they have windows
+        row, begin, end = windows.fixed(ticks)
+        if windows.kind != "TUMBLE":
+            read = {*self.result.names, windows.time}
+            rows = rows.select([name for name in rows.column_names if name in read])
+            rows = rows.combine_chunks().take(pa.array(row))
+        return windows.with_columns(rows, begin, end).select(self.result.names).cast(self.result)
 
 
 @dataclass

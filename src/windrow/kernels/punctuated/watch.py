@@ -61,9 +61,9 @@ class Watched:
         candidates, self._loose = [*self._loose, *fresh], []
         found = []
         for region in candidates:
-            places = self.store.matching([region])
-            if len(places):
-                witness = int(self.store.note(_NUMBER, places[-1:])[0])
+            place = self.store.witness(region)
+            if len(place):
+                witness = int(self.store.note(_NUMBER, place)[0])
                 self._waiting.setdefault(witness, []).append(region)
             else:
                 found.append(region)

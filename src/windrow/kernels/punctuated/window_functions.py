@@ -8,7 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from windrow.errors import ExecutionError
 from windrow.kernels.punctuated.delta import Announced, Delta
 from windrow.kernels.punctuated.prefix import Prefixes, different
 from windrow.kernels.punctuated.watch import Watched
@@ -31,7 +33,8 @@ class OverCarry:
     Attributes
     ----------
     waiting, before
-        The buffered rows, and the rows before them that functions look back at.
+        The buffered rows, and the rows before them that functions look back at; or, of functions that go on
+        from a total, that of each partition.
     closing
         The closed partitions.
     prefixes
@@ -51,7 +54,7 @@ class OverCarry:
 
     @property
     def retained(self) -> tuple[int, ...]:
-        """The number of buffered rows, and of the rows that functions look back at."""
+        """The number of buffered rows, and of the rows or totals that functions look back at."""
         return len(self.waiting), len(self.before)
 
 
@@ -77,6 +80,9 @@ class Over:
     compute
         Computes the further columns for whole partitions, or for the tails of partitions that are needed.
         Rows are in order; rows with equal keys are in the order of arrival.
+    totals
+        If each column of all rows follows from the same of the last row before them and of new rows alone:
+        its name, and how both are combined, by ``sum``, ``min`` or ``max``. Else None.
     """
 
     partition: tuple[str, ...]
@@ -84,12 +90,15 @@ class Over:
     looks_back: bool
     reach: int | None
     compute: Callable[[pa.Table], pa.Table]
+    totals: tuple[tuple[str, str], ...] | None = None
 
     def advance(self, carry: OverCarry | None, delta: Delta) -> tuple[Delta, OverCarry]:
         """Process a micro-batch; consumes the carry."""
         schema = delta.rows.schema
         if carry is None:
             carry = self._begun(schema)
+        elif self.totals is not None and carry.before.notes:  # the rows, which earlier versions retained
+            self._retotalled(carry)
         count = delta.rows.num_rows
         carry.waiting.add(delta.rows, **{_CAME: np.arange(carry.came, carry.came + count)})
         carry.came += count
@@ -107,9 +116,10 @@ class Over:
         lines = lines_of(schema)
         keys = [key for key in self.order if key.column not in self.partition]  # others are constant there
         output = pa.schema([*schema, *self.compute(schema.empty_table()).schema])
+        before = Trace(schema, self.partition, lines, [_CAME])
         return OverCarry(
             Watched(schema, self.partition, lines, [_CAME]),
-            Trace(schema, self.partition, lines, [_CAME]),
+            before if self.totals is None else self._no_totals(output),
             Closing(lines, self.partition),
             Prefixes(lines, self.partition, keys) if keys and self.looks_back else None,
             Announced(lines_of(output)),
@@ -132,6 +142,8 @@ class Over:
         """Rows with their computed columns; retains the rows that later ones look back at."""
         if not rows.num_rows:
             return _beside(rows, self.compute(rows))
+        if self.totals is not None:
+            return self._totalled(carry, rows.take(pa.array(np.argsort(came, kind="stable"))))
         places = carry.before.find(different(rows, self.partition)).places
         both = pa.concat_tables([carry.before.rows(places), rows])
         came = np.concatenate([carry.before.note(_CAME, places), came])
@@ -151,6 +163,54 @@ class Over:
             carry.before.add(both.filter(pa.array(stays)), **{_CAME: came[stays]})
         is_output = pa.array(is_new)
         return _beside(both.filter(is_output), computed.filter(is_output))
+
+    # -- totals --------------------------------------------------------------------------------------
+
+    def _no_totals(self, output: pa.Schema) -> Trace:
+        columns = [*self.partition, *(name for name, _ in self.totals or ())]
+        lines = lines_of(pa.schema([output.field(name) for name in self.partition]))
+        return Trace(pa.schema([output.field(name) for name in columns]), self.partition, lines)
+
+    def _totalled(self, carry: OverCarry, rows: pa.Table) -> pa.Table:
+        """Rows in the order of arrival with their computed columns; those of the last are the new totals."""
+        assert self.totals is not None
+        order, bounds = sorted_partitions(rows, self.partition, self.order)
+        rows = rows if order is None else rows.take(pa.array(order))
+        computed = self.compute(rows)
+        found = carry.before.find(rows.take(pa.array(bounds[:-1])))
+        which = np.full(len(bounds) - 1, -1)
+        which[found.probed] = np.arange(len(found.probed))
+        of_row = np.repeat(which, np.diff(bounds))
+        were = carry.before.rows(found.places).take(pa.array(of_row, mask=of_row < 0))
+        columns = [_combined(how, were.column(name), computed.column(name)) for name, how in self.totals]
+        output = _beside(rows, pa.table(columns, schema=computed.schema))
+        carry.before.remove(found.places)
+        carry.before.add(output.take(pa.array(bounds[1:] - 1)))
+        return output
+
+    def _retotalled(self, carry: OverCarry) -> None:
+        """Totals in place of the rows that are retained."""
+        store = carry.before
+        places = store.everything()
+        rows = store.rows(places[np.argsort(store.note(_CAME, places), kind="stable")])
+        carry.before = self._no_totals(pa.schema([*rows.schema, *self.compute(rows.slice(0, 0)).schema]))
+        if rows.num_rows:
+            self._totalled(carry, rows)
+
+
+def _combined(how: str, before: pa.ChunkedArray, computed: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Totals of rows before and of new ones; NULL where neither has one."""
+    if how != "sum":
+        combine = pc.min_element_wise if how == "min" else pc.max_element_wise
+        return combine(before, computed, skip_nulls=True)
+    try:
+        both = pc.add_checked(before, computed)
+    except pa.ArrowInvalid:
+        raise ExecutionError(
+            f"{computed.type} overflow in sum", condition="ARITHMETIC_OVERFLOW", sqlstate="22003",
+            hint="sum a wider type, such as CAST(v AS DECIMAL(38, 0))",
+        ) from None  # fmt: skip
+    return pc.coalesce(both, before, computed)
 
 
 def _beside(rows: pa.Table, computed: pa.Table) -> pa.Table:

@@ -243,11 +243,12 @@ def over(
     *,
     looks_back: bool,
     reach: int | None = None,
+    has_totals: bool = False,
 ) -> Meaning:
     """OVER: rows whose partition is closed, or, where functions look back, is so up to rows of their keys.
 
     What is promised is true of the output when no row that waits matches it. Kept are the rows that wait,
-    and, of a partition that is open, the last `reach` of the others, or all.
+    and, of a partition that is open, the last `reach` of the others, or all; or one total of these.
     """
     open_ = [row for row in so_far.possible if not excluded(row, so_far.patterns)]
 
@@ -273,7 +274,8 @@ def over(
         ]
         waiting += [row for row, is_known in zip(rows, ready, strict=True) if not is_known]
         if looks_back and not closed(so_far, only(rows[0], names)):
-            before += sum(ready) if reach is None else min(sum(ready), reach)
+            most = 1 if has_totals else reach
+            before += sum(ready) if most is None else min(sum(ready), most)
     return Meaning(
         passed,
         (len(waiting), before),

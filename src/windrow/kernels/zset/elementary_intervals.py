@@ -67,9 +67,11 @@ def elementary(group: Ints, enter: Ints, leave: Ints) -> Pieces:
     until = np.append(at[1:], NEVER)
     until[last] = NEVER
     is_interval = ~last | stays[of]
-    renumbered = np.cumsum(is_interval) - is_interval
     stop = np.cumsum(np.bincount(of, minlength=len(stays)))[group] if count else np.zeros(0, np.int64)
     stop[ends] = place[count:]
+    if is_interval.all():
+        return Pieces(of, at, until, place[:count], stop)
+    renumbered = np.cumsum(is_interval) - is_interval
     total = int(is_interval.sum())
     after = np.append(renumbered, total)
     return Pieces(of[is_interval], at[is_interval], until[is_interval], after[place[:count]], after[stop])

@@ -11,9 +11,78 @@ import numpy.typing as npt
 from windrow.kernels.zset.multiplicities import counted
 from windrow.kernels.zset.relation import NEVER
 
-__all__ = ["first_rows"]
+__all__ = ["first_of_groups", "first_rows"]
 
 Ints = npt.NDArray[np.int64]
+
+
+_LEVELS = 50  # up to which so many passes over all rows take less time than a heap for each group
+
+
+def first_of_groups(
+    bounds: Ints, enter: Ints, leave: Ints, offset: int, limit: int | None
+) -> tuple[Ints, Ints, Ints]:
+    """The periods in which each row is among the first of its group; all groups at once, if no row leaves.
+
+    Parameters
+    ----------
+    bounds
+        int64, (groups + 1,): where the groups begin among the rows, which are in order in each.
+    enter, leave, offset, limit
+        As those of :func:`first_rows`.
+
+    Returns
+    -------
+    row, enter, leave
+        As those of :func:`first_rows`, the rows of all groups.
+    """
+    sizes = np.diff(bounds)
+    if offset + (limit or 0) > _LEVELS:
+        alone = np.ones(len(sizes), bool)
+    else:
+        alone = np.zeros(len(sizes), bool)
+        alone[np.searchsorted(bounds, np.flatnonzero(leave != NEVER), "right") - 1] = True
+    rows = np.flatnonzero(np.repeat(~alone, sizes))
+    group = np.repeat(np.arange(len(sizes)), sizes)[rows]
+    found = [_entering(rows, group, enter[rows], offset, limit)]
+    for start, stop in zip(bounds[:-1][alone].tolist(), bounds[1:][alone].tolist(), strict=True):
+        part = slice(start, stop)
+        row, *times = first_rows(enter[part], leave[part], offset, limit)
+        found.append((row + start, *times))
+    row, begins, stops = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    return row, begins, stops
+
+
+def _entering(
+    rows: Ints, group: Ints, enter: Ints, offset: int, limit: int | None
+) -> tuple[Ints, Ints, Ints]:
+    """Of groups of which no row leaves. A row comes to be behind `offset` others, then behind the limit."""
+    begins = np.maximum(enter, _pushed_out(group, enter, offset))
+    stops = np.full(len(enter), NEVER) if limit is None else _pushed_out(group, enter, offset + limit)
+    lasting = begins < stops
+    return rows[lasting], begins[lasting], stops[lasting]
+
+
+def _pushed_out(group: Ints, enter: Ints, most: int) -> Ints:
+    """From when `most` rows of its group are before each: the `most`-th least `ENTER` of those before it.
+
+    Level by level, as an insertion sort of all groups side by side: the first has the least of the rows so
+    far, and passes on what it does not retain.
+    """
+    if not most:
+        return np.full(len(enter), np.iinfo(np.int64).min)
+    instants, coming = np.unique(enter, return_inverse=True)
+    never = len(instants)
+    apart = (len(group) - group) * (never + 1)  # so that the least of a group is less than any before it
+    is_first = np.diff(group, prepend=-1) != 0
+    before = np.zeros(len(group), np.int64)
+    for _ in range(most):
+        before[1:] = (np.minimum.accumulate(coming + apart) - apart)[:-1]
+        before[is_first] = never
+        if (before == never).all():
+            break
+        coming = np.maximum(coming, before)
+    return np.append(instants, NEVER)[before]
 
 
 def first_rows(enter: Ints, leave: Ints, offset: int, limit: int | None) -> tuple[Ints, Ints, Ints]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +21,7 @@ from windrow.kernels.packing.shards import Layout
 from windrow.kernels.sorting import SortKey, sorted_partitions
 from windrow.kernels.zset.delayed import delayed
 from windrow.kernels.zset.elementary_intervals import elementary, gaps, timeline
-from windrow.kernels.zset.first import first_rows
+from windrow.kernels.zset.first import first_of_groups
 from windrow.kernels.zset.grouped import grouped
 from windrow.kernels.zset.join import overlapping
 from windrow.kernels.zset.multiplicities import COUNTS, counted
@@ -151,13 +150,10 @@ class Keyed:
         order, bounds = sorted_partitions(rows, self.keys, self.first.order)
         enter, leave = _ints(rows, ENTER), _ints(rows, LEAVE)
         place = np.arange(rows.num_rows) if order is None else order
-        selected = []
-        for start, stop in pairwise(bounds):
-            part = place[start:stop]
-            found, *times = first_rows(enter[part], leave[part], self.first.offset, self.first.limit)
-            selected.append((part[found], *times))
-        index, begins, stops = (np.concatenate(parts) for parts in zip(*selected, strict=True))
-        yield from _put(rows.select(self.first.columns), index, begins, stops)
+        found, *times = first_of_groups(
+            bounds, enter[place], leave[place], self.first.offset, self.first.limit
+        )
+        yield from _put(rows.select(self.first.columns), place[found], *times)
 
     def _delayed(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
         others = rows.drop_columns([ENTER, LEAVE, COMPLETE])

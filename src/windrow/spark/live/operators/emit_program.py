@@ -372,7 +372,9 @@ class EmitRun:
             changed = changed.append_column(_VERSION, pa.array(np.zeros(changed.num_rows, np.int64)))
         elif changed.num_rows:
             changed = self._versions.numbered(changed, order)
-            changed = changed.take(pa.array(np.argsort(changed.column(AT).to_numpy(), kind="stable")))
+            at = changed.column(AT).to_numpy()
+            if (at[1:] < at[:-1]).any():
+                changed = changed.take(pa.array(np.argsort(at, kind="stable")))
         else:
             changed = changed.append_column(_VERSION, pa.array([], pa.int64()))
         undo = pc.less(changed.column(DIFF), 0)

@@ -7,7 +7,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
-from pyspark.sql.types import DataType, LongType, StructType
+from pyspark.sql.types import (
+    ByteType,
+    DataType,
+    DateType,
+    IntegerType,
+    LongType,
+    ShortType,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
 
 from windrow.kernels.punctuated import Group, Join, Over, Project, Session, SetOperator, Sort
 from windrow.kernels.punctuated.following import Follower
@@ -17,7 +27,7 @@ from windrow.plan.columns import ROWS, Expression, Scope, schema_of
 from windrow.plan.reader.read_over import AT
 from windrow.plan.reasons import Reason
 from windrow.spark.collected import frame_of_few
-from windrow.spark.gateway import Gateway
+from windrow.spark.gateway import Gateway, is_ansi
 from windrow.spark.live.operators.operators_of_plan import has_line, why_no_operator
 from windrow.spark.live.operators.row_maps import Followed, Moved, RowMap, arrow_schema
 from windrow.spark.relations.aggregates_of_plan import kernel_aggregates
@@ -218,8 +228,29 @@ class _Lowering:
         compute = WindowColumns(
             self.gateway, text, _kinds(node.input), schema_of(c for c, _, _ in node.calls)
         )
-        operator = Over(node.partition, node.order, looks_back, reach if looks_back else None, compute)
+        totals = _totals(self.gateway, node) if looks_back else None
+        operator = Over(
+            node.partition, node.order, looks_back, reach if looks_back else None, compute, totals
+        )
         return self._node(node.label, operator, node.input)
+
+
+_COUNTING = {"COUNT", "ROW_NUMBER", "RANK", "DENSE_RANK"}
+_COMPARED = (ByteType, ShortType, IntegerType, LongType, DateType, TimestampType, TimestampNTZType)
+
+
+def _totals(gateway: Gateway, node: plan.Over) -> tuple[tuple[str, str], ...] | None:
+    """How functions over all rows so far go on from those before; None if one needs the rows."""
+    found = []
+    for column, call, _ in node.calls:
+        is_sum = call.function == "SUM" and isinstance(column.type, LongType) and is_ansi(gateway)
+        if call.runs and (call.function in _COUNTING or is_sum):
+            found.append((column.id, "sum"))
+        elif call.runs and call.function in ("MIN", "MAX") and isinstance(column.type, _COMPARED):
+            found.append((column.id, call.function.lower()))
+        else:
+            return None
+    return tuple(found)
 
 
 def _alone(scope: Scope, one: Expression, *after: str) -> SqlText:

@@ -103,7 +103,7 @@ def _looked(below: Bounded, over: Over, partition: tuple[str, ...], grows: objec
     order = [key.column for key in over.order if key.column not in partition]
     is_passed = over.looks_back and bool(order) and order[0] in below.rising
     if not is_passed or over.reach is None:
-        grows("the rows of each partition", partition)
+        grows("the rows of each partition" if over.totals is None else "a total of each partition", partition)
     return below if is_passed else Bounded(frozenset())
 
 
