@@ -44,13 +44,14 @@ from windrow.spark.analysis.row_fields import as_variable, visible_type, with_vi
 from windrow.spark.arrow import decode, travels_as_it_is
 from windrow.spark.clauses.join_plan import POSITION, add_positions
 from windrow.spark.clauses.matching import BoundMatch, bind_match, build_match
+from windrow.spark.clauses.native import CHOSEN, Native, native_frame, windows_of, with_chosen
 from windrow.spark.clauses.spark_aggregates import aggregate_in_spark
 from windrow.spark.errors import in_window_terms
 from windrow.spark.gateway import Gateway, is_ansi
 from windrow.spark.jvm.plans import rows_change_by_run
-from windrow.spark.scan.file_scan import file_scan
+from windrow.spark.scan.file_scan import Scanned, file_scan
 from windrow.spark.tasks.exchange import run_fragment
-from windrow.spark.tasks.layout import survey
+from windrow.spark.tasks.layout import estimated_rows, survey
 from windrow.syntax.nodes import Side
 from windrow.syntax.sqltext import RelationText, SqlText, quoted
 
@@ -72,13 +73,15 @@ __all__ = [
 class BoundWindow:
     """A window, its plan, and what Spark was asked: enough to run it and to explain it.
 
-    When it is built, `reads` is what EXPLAIN says of who reads its rows.
+    When it is built, `reads` is what EXPLAIN says of who reads its rows, and `native` is there if Spark's
+    OVER finds the windows.
     """
 
     window: Window
     draft: PlanDraft
     analyzer: SparkAnalyzer
     reads: tuple[str, ...] = ()
+    native: Native | None = None
 
 
 Bound = BoundWindow | BoundMatch
@@ -232,7 +235,9 @@ class WindowStage(KeyedRows):
         wide = self.wide()
         types = self.types(wide)
         result = self.result(types)
-        return self.finished(self.output(wide, types, travelling_schema(result)), result)
+        keyed = self.keyed(wide)
+        scanned = file_scan(self.gateway, keyed, self.partition)
+        return self.finished(self.output(keyed, scanned, types, travelling_schema(result)), result)
 
     def straight(self, chosen: Sequence[ChosenColumn]) -> DataFrame | None:
         """These columns of the windows, as the kernel gives them; None if Spark must do more."""
@@ -252,24 +257,36 @@ class WindowStage(KeyedRows):
             for source in columns
         ):
             return None
-        names = zip(chosen, columns, strict=True)
-        result = StructType([StructField(column.name, kernels[source]) for column, source in names])
-        return self.output(wide, types, result, tuple(columns))
+        names = [column.name for column in chosen]
+        keyed = self.keyed(wide)
+        scanned = file_scan(self.gateway, keyed, self.partition)
+        crossing = None if scanned.scan is not None else estimated_rows(self.gateway, keyed)
+        has_positions = any(column.source in positions for column in chosen)
+        native = None if has_positions else native_frame(self.gateway, self.draft, types, crossing)
+        if native is not None:
+            self.bound.native = native
+            self.rows = with_chosen(self.rows, native)
+            wide = self.wide([CHOSEN] if native.frame.own.when is not None else [])
+            fields = {flat(name, field): column for name, of in self.draft.fields for field, column in of}
+            sources = [fields.get(source, source) for source in columns]
+            keys = (self.partition, self.order)
+            return windows_of(wide, native, self.draft, keys, list(zip(sources, names, strict=True)))
+        result = [StructField(name, kernels[source]) for name, source in zip(names, columns, strict=True)]
+        return self.output(keyed, scanned, types, StructType(result), tuple(columns))
 
     def output(
         self,
-        wide: DataFrame,
+        keyed: DataFrame,
+        scanned: Scanned,
         types: Mapping[str, DataType],
         result: StructType,
         columns: tuple[str, ...] | None = None,
     ) -> DataFrame:
         """What the kernel gives, or these of its columns."""
-        keyed = self.keyed(wide)
         plan = self.plan(types)
         sliceable = slices.unsliceable(plan) is None and not needs_join(self.draft)
-        scanned = file_scan(self.gateway, keyed, self.partition)
         scan, self.bound.reads = scanned.scan, scanned.lines
-        layout = survey(self.gateway, keyed, self.partition, self.order[0], scan, sliceable=sliceable)
+        layout = survey(self.gateway, keyed, self.partition, self.order[0], scanned, sliceable=sliceable)
         read = self.read(keyed, types)
         key = keyed.schema[self.order[0].column]
         may_be_null = key.nullable and (scan is None or not scan.is_full(key.name))
@@ -293,9 +310,9 @@ class WindowStage(KeyedRows):
         names = [name for name, _ in self.draft.fields] + [call.name for call in self.window.aggregates]
         return windows.select(*(F.col(quoted(name)) for name in names)) if names else windows
 
-    def wide(self) -> DataFrame:
-        """The keys and the hoisted columns: all that the kernel reads, and nothing else."""
-        sorting = {*self.partition, *(key.column for key in self.order)}
+    def wide(self, more: Iterable[str] = ()) -> DataFrame:
+        """The keys and the hoisted columns, all that the kernel reads, and `more` columns of the rows."""
+        sorting = {*self.partition, *(key.column for key in self.order), *more}
         joined = {IS_LABEL, joined_position(Side.START), joined_position(Side.END)}
         passed = [quoted(name) for name in self.rows.columns if name in sorting | joined]
         if all(item.column is None and item.variable == ROW for item in self.draft.hoisted):
