@@ -101,8 +101,8 @@ def shuffled(gateway: Gateway) -> int:
 def estimated_rows(gateway: Gateway, rows: DataFrame) -> float | None:
     """About how many rows there are, by the sizes of what they are read from; None if these are unknown."""
     with suppress(WindrowError), gateway.translated():
-        size = min(estimated_bytes(rows), bytes_of_sources(rows))
-        return size / _width(rows) if size < math.inf else None
+        size = bytes_of_sources(rows)
+        return min(estimated_bytes(rows), size) / _width(rows) if size < math.inf else None
     return None  # the same error is reported when the query runs
 
 
