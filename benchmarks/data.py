@@ -20,7 +20,19 @@ import pyarrow.parquet as pq
 
 from windrow.datasets import write_weather
 
-__all__ = ["EVEN", "EVEN_BY_TIME", "GHCN", "LONG", "MANY", "MIXED", "ONE", "SKEWED", "Data", "row_count"]
+__all__ = [
+    "EVEN",
+    "EVEN_BY_TIME",
+    "GHCN",
+    "LONG",
+    "MANY",
+    "MIXED",
+    "ONE",
+    "SKEWED",
+    "Data",
+    "row_count",
+    "stations_of",
+]
 
 ROOT = Path(__file__).parents[1]
 CACHE = Path(os.environ.get("WINDROW_BENCH_DATA", ROOT / ".bench"))
@@ -50,6 +62,23 @@ class Data:
 def row_count(file: Path) -> int:
     """How many rows a Parquet file has."""
     return int(pq.read_metadata(file).num_rows)
+
+
+def stations_of(file: Path) -> Path:
+    """A file with a row for each station of such a file, to join with: station and region."""
+
+    def make(made: Path) -> None:
+        with duckdb.connect() as connection:
+            connection.execute(
+                f"""
+                COPY (
+                    SELECT station, CAST(hash(station) % 7 AS INTEGER) AS region
+                    FROM (SELECT DISTINCT station FROM read_parquet('{file}')) ORDER BY station
+                ) TO '{made}' (FORMAT parquet)
+                """
+            )
+
+    return _cached(f"{file.stem}-stations", make)
 
 
 def _cached(name: str, make: Callable[[Path], object]) -> Path:

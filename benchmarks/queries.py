@@ -25,6 +25,7 @@ __all__ = [
     "UNBOUNDED",
     "WEEK",
     "Query",
+    "joined_rows",
     "next_rows",
     "week",
 ]
@@ -42,6 +43,8 @@ class Query:
     duckdb: str | None = None
     polars: Plan | None = None
     nested: str | None = None
+    joins: bool = False
+    """Whether it reads the table `stations` too."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +109,33 @@ def next_rows(rows: int, aggregate: str = "avg", *, partitioned: bool = True) ->
         over=f"SELECT station, date, {chosen.over} AS value FROM readings WINDOW frame AS ({frame})",
         duckdb=f"SELECT station, date, {chosen.duckdb} AS value FROM readings WINDOW frame AS ({frame})",
         polars=None if rolling is None else _next_rows_in_polars(rolling, rows, partitioned),
+    )
+
+
+def joined_rows(rows: int) -> Query:
+    """An average of each row and those after it, over a join with a small table."""
+    joined = """(
+            SELECT r.station, r.date, r.val, t.region
+            FROM readings r JOIN stations t ON t.station = r.station)"""
+    over = f"""
+        SELECT station, date, AVG(val) OVER (
+            PARTITION BY region, station ORDER BY date ROWS BETWEEN CURRENT ROW AND {rows - 1} FOLLOWING
+        ) AS value
+        FROM {joined}
+        """
+    return Query(
+        title=f"avg, next {rows:,} rows, over a join of two tables",
+        windrow=f"""
+            SELECT s.station, s.date, AVG(w.val) AS value
+            FROM {joined}
+            WINDOW BY w AS (
+                TYPE SLIDING PARTITION BY region, station ORDER BY date
+                START AS s AT sp
+                END AT ep WHEN ep - sp = {rows - 1})
+            """,
+        over=over,
+        duckdb=over,
+        joins=True,
     )
 
 

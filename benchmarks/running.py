@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 from benchmarks.check import agreed
 from benchmarks.comparisons import Comparison, Entry
-from benchmarks.data import ONE, row_count
+from benchmarks.data import ONE, row_count, stations_of
 from benchmarks.machine import commit, machine, versions
 from benchmarks.queries import next_rows
 from benchmarks.remote import Remote
@@ -92,7 +92,7 @@ def compare(comparison: Comparison, systems: Systems, settings: Settings, allowa
                 if entry.cores is not None:
                     return remotes[entry.cores].run(entry.query.windrow, file)[0]
                 system = systems[entry.system]
-                system.open(file)
+                system.open(file, stations_of(file) if entry.query.joins else None)
                 started = time.perf_counter()
                 system.run(entry.query)
                 return time.perf_counter() - started
@@ -100,7 +100,7 @@ def compare(comparison: Comparison, systems: Systems, settings: Settings, allowa
             return Contestant(entry.name, entry.group, seconds, entry.growth, entry.stays)
 
         contestants = [contestant(entry) for entry in comparison.entries]
-        measured = measure(contestants, sizes, settings.rounds, allowance)
+        measured = measure(contestants, sizes, comparison.rounds or settings.rounds, allowance)
     return rows_of(comparison, measured, row_counts, checksum)
 
 
@@ -120,7 +120,8 @@ def check(comparison: Comparison, systems: Systems) -> str | None:
     answers = {}
     for entry in peers:
         system = systems[entry.system]
-        system.open(entry.data.sample())
+        sample = entry.data.sample()
+        system.open(sample, stations_of(sample) if entry.query.joins else None)
         answers[entry.name] = system.fetch(entry.query)
     return str(agreed(answers))
 

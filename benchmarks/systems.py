@@ -27,8 +27,8 @@ SEGMENT_TREE = "spark.sql.window.segmentTree.enabled"
 class System(Protocol):
     """One of the systems that are compared."""
 
-    def open(self, file: Path) -> None:
-        """Make the file the table `readings`. Not timed."""
+    def open(self, file: Path, stations: Path | None = None) -> None:
+        """Make the files the tables `readings` and `stations`. Not timed."""
 
     def run(self, query: Query) -> None:
         """Compute every row and column of the answer. Timed."""
@@ -51,8 +51,10 @@ class _Windrow:
     def __init__(self, session: windrow.Session, *, reads_files: bool = True) -> None:
         self.session, self.reads_files = session, reads_files
 
-    def open(self, file: Path) -> None:
+    def open(self, file: Path, stations: Path | None = None) -> None:
         self.session.register("readings", file)
+        if stations is not None:
+            self.session.register("stations", stations)
         self.session.sql(STREAM)
         self.session.spark.conf.set(READ_SETTING, str(self.reads_files).lower())
         self.session.spark.conf.unset(SEGMENT_TREE)
@@ -72,8 +74,10 @@ class _Spark:
     ) -> None:
         self.session, self.text, self.segment_tree = session, text, segment_tree
 
-    def open(self, file: Path) -> None:
+    def open(self, file: Path, stations: Path | None = None) -> None:
         self.session.register("readings", file)
+        if stations is not None:
+            self.session.register("stations", stations)
         self.session.spark.conf.set(SEGMENT_TREE, str(self.segment_tree).lower())
 
     def run(self, query: Query) -> None:
@@ -93,10 +97,12 @@ class _DuckDB:
         self.connection = duckdb.connect()
         self.connection.execute(f"SET threads = {cores()}")
 
-    def open(self, file: Path) -> None:
-        self.connection.execute(
-            f"CREATE OR REPLACE VIEW readings AS SELECT * FROM read_parquet('{file.as_posix()}')"
-        )
+    def open(self, file: Path, stations: Path | None = None) -> None:
+        for name, of_table in (("readings", file), ("stations", stations)):
+            if of_table is not None:
+                self.connection.execute(
+                    f"CREATE OR REPLACE VIEW {name} AS SELECT * FROM read_parquet('{of_table.as_posix()}')"
+                )
 
     def run(self, query: Query) -> None:
         self.connection.execute(f"CREATE OR REPLACE TEMP TABLE answer AS {query.duckdb}")
@@ -113,7 +119,7 @@ class _Polars:
     def __init__(self) -> None:
         self.file = Path()
 
-    def open(self, file: Path) -> None:
+    def open(self, file: Path, stations: Path | None = None) -> None:  # noqa: ARG002 - it is asked for no joins
         self.file = file
 
     def run(self, query: Query) -> None:
@@ -172,4 +178,5 @@ class Systems:
         else:
             spark.conf.unset(SEGMENT_TREE)
             spark.conf.unset(READ_SETTING)
-            spark.catalog.dropTempView("readings")
+            for table in ("readings", "stations"):
+                spark.catalog.dropTempView(table)

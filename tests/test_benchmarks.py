@@ -296,15 +296,22 @@ def test_a_comparison_that_does_not_exist_is_refused():
     assert "next-20" in result.output
 
 
-def test_a_query_is_answered_alike_by_all_and_timed(spark, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("name", "peers", "targets"),
+    [
+        ("next-20", ["Spark OVER", "DuckDB", "Polars"], {0.4, 2.5, None}),
+        ("join-20", ["Spark OVER", "DuckDB"], {1.0, None}),
+    ],
+)
+def test_a_query_is_answered_alike_by_all_and_timed(spark, tmp_path, monkeypatch, name, peers, targets):
     monkeypatch.setattr(data, "CACHE", tmp_path)
-    comparison = next(c for c in catalogue(2, full=False) if c.name == "next-20")
+    comparison = next(c for c in catalogue(2, full=False) if c.name == name)
     systems = Systems(windrow.Session(spark))
     settings = Settings(places=5_500, rounds=1, minutes=1)
     rows = compare(replace(comparison, sizes=(1.0,)), systems, settings, allowance=60)
     systems.close()
-    assert [row.peer.partition(",")[0] for row in rows] == ["Spark OVER", "DuckDB", "Polars"]
-    assert {row.target for row in rows} == {0.4, 2.5, None}
+    assert [row.peer.partition(",")[0] for row in rows] == peers
+    assert {row.target for row in rows} == targets
     assert all(row.rows == 4_964 and row.value > 0 and row.peer_value > 0 for row in rows)
     assert rows[0].checksum is not None
     assert rows[0].checksum.startswith("13,522 windows")

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from pyspark.sql import SparkSession
+
+from windrow.spark.clauses.native import NATIVE_SETTING
 
 from .casefile import MODES, Case, ExpectedRows, Mode, Twin, case_files, load
 from .runner import difference, outcome, twin_answer
@@ -34,6 +38,24 @@ def test_case(spark: SparkSession, case: Case, mode: Mode) -> None:
         wrong = repr(error)
     assert wrong is not None, f"{case.path.name}:{case.line}: passes in {mode}; take notimpl({mode}) away"
     pytest.xfail(f"not implemented in {mode}: {marker.reason}")
+
+
+def _slides(case: Case) -> bool:
+    return "SLIDING" in case.query
+
+
+@pytest.mark.sampled(every=6)
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, id=case.id) for case in CASES if "SLIDING" in case.query]
+)
+def test_case_with_the_frames_of_spark(
+    spark: SparkSession, case: Case, conf: Callable[[str, str], None]
+) -> None:
+    if case.marker("batch") is not None:
+        pytest.skip("as by the kernel")
+    conf(NATIVE_SETTING, "always")
+    wrong = outcome(spark, case, "batch")
+    assert wrong is None, f"{case.path.name}:{case.line}: {wrong}"
 
 
 @pytest.mark.sampled  # which holds the cases, not Windrow

@@ -22,7 +22,7 @@ import pyarrow as pa
 from windrow.algebra.bind import bind
 from windrow.algebra.names import IDENTITY, partition_key
 from windrow.algebra.physical import PlanDraft
-from windrow.algebra.window_node import AggregateCall, Window, WindowBoundary
+from windrow.algebra.window_node import AggregateCall, Window, WindowBoundary, WindowFragment
 from windrow.kernels import slices
 from windrow.kernels.aggregates import supports
 from windrow.kernels.reference.aggregates import aggregate
@@ -112,7 +112,7 @@ class _Analyzer:
     def __init__(self, window: Window, table: Table) -> None:
         self.window, self.table = window, table
         self.fields = dict(table.types)
-        self.ansi = True
+        self.ansi = self.has_intervals = True
 
     def sample(self) -> dict[str, Any]:
         return {name: _SAMPLES[kind] for name, kind in self.fields.items()}
@@ -157,8 +157,8 @@ class _Analyzer:
     def aggregate_type(self, call: AggregateCall) -> str:
         return call.name
 
-    def kernel_supports(self, function: str, argument: SqlText | None) -> bool:
-        return argument is None or supports(function, ARROW[self.argument(argument.render())])
+    def kernel_supports(self, function: str, argument: WindowFragment) -> bool:
+        return supports(function, ARROW[self.argument(argument.text.render())])
 
     def argument(self, text: str) -> str:
         return self.kind(text, {self.window.name: self.sample()})

@@ -39,6 +39,10 @@ class Analyzer(Protocol):
     def ansi(self) -> bool:
         """Whether the session raises errors where other modes return NULL."""
 
+    @property
+    def has_intervals(self) -> bool:
+        """Whether differences of dates are intervals of the standard, not Spark's legacy ones."""
+
     def types(self, texts: Sequence[SqlText], side: Side) -> list[str]:
         """The types of expressions over the variables that a predicate of `side` sees.
 
@@ -54,7 +58,7 @@ class Analyzer(Protocol):
     def aggregate_type(self, call: AggregateCall) -> str:
         """The type of an aggregate over the window's rows; raises as :meth:`types`."""
 
-    def kernel_supports(self, function: str, argument: SqlText | None) -> bool:
+    def kernel_supports(self, function: str, argument: WindowFragment) -> bool:
         """Whether the kernel computes this aggregate for arguments of this type."""
 
 

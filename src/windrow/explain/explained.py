@@ -74,11 +74,12 @@ def _window(
         )
     for name, text in draft.constants:
         lines.append(("constant", f"{name} = {one_line(text, names)}"))
+    where = "in the kernel" if item.native is None else "by Spark"
     for call, column in draft.kernel_aggregates:
         lines.append(
             (
                 "aggregate",
-                f"{one_line(call.text, names)}: {call.function} of {column or 'rows'}, in the kernel",
+                f"{one_line(call.text, names)}: {call.function} of {column or 'rows'}, {where}",
             )
         )
     for call in draft.spark_aggregates:
@@ -86,9 +87,14 @@ def _window(
     for name, fields in draft.fields:
         columns = ", ".join(field for field, _ in fields) or "its position"
         lines.append(("output", f"{name}: {columns}"))
-    lines += zip(("reads", ""), item.reads, strict=False)
-    lines.append(("exchange", _exchange(item)))
-    lines += [("", text) for text in _after_exchange(item)]
+    if item.native is not None:
+        frame = item.native.frame
+        over = f"ROWS BETWEEN {frame.before} PRECEDING AND {frame.after} FOLLOWING"
+        lines += [("native", f"by Spark's OVER, {over}"), ("", item.native.reason)]
+    else:
+        lines += zip(("reads", ""), item.reads, strict=False)
+        lines.append(("exchange", _exchange(item)))
+        lines += [("", text) for text in _after_exchange(item)]
     lines += more
     return section(f"{number} WINDOW BY {window.name}", lines)
 

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow.kernels.sorting import comparable, one_array, ordered_integers
+from windrow.kernels.sorting import codes_of, comparable, one_array, ordered_integers
 
 __all__ = ["among", "hashes"]
 
@@ -53,8 +53,7 @@ def _hashes(array: pa.Array) -> Array:
     kind = array.type
     if pa.types.is_dictionary(kind):
         of_values = _hashes(array.dictionary)
-        codes = np.asarray(array.indices.fill_null(0))
-        found = of_values[codes] if len(of_values) else np.zeros(len(array), np.uint64)
+        found = of_values[codes_of(array)] if len(of_values) else np.zeros(len(array), np.uint64)
     elif pa.types.is_struct(kind):
         found = np.zeros(len(array), np.uint64)
         for field in array.flatten():

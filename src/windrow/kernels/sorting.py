@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 __all__ = [
     "SortKey",
     "array_of_codes",
+    "codes_of",
     "comparable",
     "cut_codes",
     "has_values_of_codes",
@@ -136,9 +137,7 @@ def cut_codes(column: pa.ChunkedArray, key: SortKey) -> Array:
     valid = np.asarray(pc.is_valid(array))
     if pa.types.is_dictionary(array.type):
         codes = _absolute_integers(array.dictionary)
-        codes = (
-            codes[np.asarray(array.indices.fill_null(0))] if len(codes) else np.zeros(len(array), np.int64)
-        )
+        codes = codes[codes_of(array)] if len(codes) else np.zeros(len(array), np.int64)
     else:
         codes = _absolute_integers(array)
     codes = ~codes if key.descending else codes
@@ -160,6 +159,11 @@ def array_of_codes(codes: list[int], kind: pa.DataType) -> pa.Array:
 def one_array(column: pa.ChunkedArray) -> pa.Array:
     """The column as one array; dictionary-coded columns then have one dictionary."""
     return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+
+
+def codes_of(array: pa.DictionaryArray) -> Array:
+    """The codes of a dictionary-coded array; 0 where it is NULL."""
+    return np.asarray(array.indices.fill_null(0) if array.null_count else array.indices)
 
 
 def _absolute_integers(array: pa.Array) -> Array:
@@ -226,7 +230,7 @@ def ordered_integers(array: pa.Array) -> Array:
     kind = array.type
     if pa.types.is_dictionary(kind):
         ranks = _ranks(array.dictionary)
-        return ranks[np.asarray(array.indices.fill_null(0))] if len(ranks) else np.zeros(len(array), np.int64)
+        return ranks[codes_of(array)] if len(ranks) else np.zeros(len(array), np.int64)
     if pa.types.is_null(kind):
         return np.zeros(len(array), np.int64)
     if pa.types.is_boolean(kind):
@@ -238,7 +242,8 @@ def ordered_integers(array: pa.Array) -> Array:
     elif pa.types.is_temporal(kind):
         array = array.view(pa.int64())
     if pa.types.is_integer(array.type):
-        return np.asarray(array.fill_null(0)).astype(np.int64, copy=False)
+        filled = array.fill_null(0) if array.null_count else array
+        return np.asarray(filled).astype(np.int64, copy=False)
     if pa.types.is_decimal128(kind) and kind.precision <= 18:
         words = np.frombuffer(array.buffers()[1], np.int64, 2 * len(array), array.offset * 16)
         return words[::2]

@@ -63,7 +63,7 @@ class Windows:
     open_start: Array
     open_end: Array
 
-    def take(self, index: Array) -> Windows:
+    def take(self, index: Array | slice) -> Windows:
         """These windows only."""
         return Windows(*(getattr(self, name)[index] for name in self.__dataclass_fields__))
 
@@ -106,7 +106,7 @@ def results(
         for (_, spec, place), left_out in zip(plan.aggregates, gaps, strict=True)
     ]
     for part in _batches(plan, windows):
-        chosen = windows.take(np.arange(part.start, part.stop))
+        chosen = windows.take(part)
         columns = [
             _output(output, rows, chosen, field.type)
             for output, field in zip(plan.outputs, plan.result, strict=False)

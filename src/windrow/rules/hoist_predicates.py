@@ -11,6 +11,7 @@ from windrow.algebra.physical import Analyzer, DraftColumns, PlanDraft, Predicat
 from windrow.algebra.window_node import WindowBoundary, WindowFragment
 from windrow.kernels import window_plan
 from windrow.rules.hoister import NotTypedError, Ranks, RowVariable
+from windrow.rules.known_types import known_types
 from windrow.rules.pair_conditions import PairConditions
 from windrow.syntax.nodes import Role, Variable
 from windrow.syntax.sqltext import SqlText
@@ -55,7 +56,8 @@ def _predicate(
         return Predicate(boundary, window_plan.ColumnRef(column, variable.side, variable.shift))
 
     def types_of(texts: list[SqlText]) -> list[str]:
-        return analyzer.types(texts, boundary.side)
+        known = known_types(when, scope, analyzer.fields, intervals=analyzer.has_intervals)
+        return analyzer.types(texts, boundary.side) if known is None else known
 
     hoister = PairConditions(scope, when, types_of, analyzer.fields, columns, ranks, ansi=analyzer.ansi)
     try:

@@ -29,7 +29,7 @@ def push_aggregates(draft: PlanDraft, analyzer: Analyzer) -> PlanDraft:
         counts_rows = isinstance(argument.expression, Name) and len(argument.expression.parts) == 1
         if counts_rows and call.function == "count":
             in_kernel.append((replace(call, function="count_star"), None))
-        elif counts_rows or not analyzer.kernel_supports(call.function, argument.text):
+        elif counts_rows or not analyzer.kernel_supports(call.function, argument):
             in_spark.append(call)
         else:
             in_kernel.append((call, _column(argument.text, argument.expression, draft, analyzer, columns)))

@@ -33,6 +33,7 @@ __all__ = [
     "is_orderable",
     "pattern_schema",
     "travelling_type",
+    "travels_as_it_is",
 ]
 
 _NO_ORDER = {"map", "variant", "interval", "geometry", "geography"}
@@ -57,6 +58,11 @@ def can_travel(kind: DataType) -> bool:
 def travelling_type(kind: DataType) -> DataType:
     """The type that stands for this one on the way."""
     return IntegerType() if isinstance(kind, YearMonthIntervalType) else kind
+
+
+def travels_as_it_is(kind: DataType) -> bool:
+    """Whether values are the same on the way as in Spark."""
+    return not contains(kind, "months")
 
 
 def encode(value: Column, kind: DataType) -> Column:

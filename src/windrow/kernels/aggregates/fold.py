@@ -35,6 +35,8 @@ States = npt.NDArray[Any]
 #: Combines two arrays of states of one shape, element by element; associative and commutative.
 Combine = Callable[[States, States], States]
 
+_IDEMPOTENT = (np.minimum, np.maximum)
+
 #: Rows that are combined one after the other before runs are combined with each other.
 FAN = 16
 
@@ -69,8 +71,13 @@ def fold(states: States, lo: Ints, hi: Ints, combine: Combine) -> States:
 
 def _fold_piece(states: States, left: Ints, right: Ints, combine: Combine, out: States) -> None:
     """Fold rows `left` to `right`, both included, into `out`."""
-    out[...] = states[..., left]
     span = int((right - left).max(initial=0))
+    if combine in _IDEMPOTENT and span >= FAN:
+        found = _fold_equal_lengths(states, left, right, span, combine)
+        if found is not None:
+            out[...] = found
+            return
+    out[...] = states[..., left]
     top = max(span - 1, 0).bit_length()
     # Blocks of 2**top rows: boundaries at their even multiples first, then at the odd ones, so that the
     # blocks on both sides of a boundary never overlap those of another boundary of the same round.
@@ -87,6 +94,51 @@ def _fold_piece(states: States, left: Ints, right: Ints, combine: Combine, out: 
                 states, left[found], right[found], boundary[crossing] << shift, chunk, combine
             )
             pending = pending[~crossing]
+
+
+def _fold_equal_lengths(
+    states: States, left: Ints, right: Ints, span: int, combine: np.ufunc
+) -> States | None:
+    """Fold windows of ``span + 1`` rows, and shorter ones that end where no window goes on; None for others.
+
+    The operation must not mind a row that it sees twice. Blocks are as long as windows, and begin anew where
+    shorter windows end: a window is the end of one block and the start of the next, a block, or the end of
+    one. Shorter windows that begin where no window comes from are the same from behind.
+    """
+    short = np.flatnonzero(right - left < span)
+    ends = _run_values(right[short])
+    if len(_run_values(left[short])) < len(ends):
+        last = states.shape[-1] - 1
+        return _fold_equal_lengths(states[..., ::-1], last - right, last - left, span, combine)
+    first, length = int(left.min()), span + 1
+    rows = int(right.max()) + 1 - first
+    edges = np.unique(np.append(ends + 1 - first, rows))
+    starts = np.append(0, edges[:-1])
+    blocks = -(-(edges - starts) // length)
+    if int(blocks.sum()) * length > 2 * rows + length:
+        return None
+    of_row = np.repeat(np.arange(len(starts)), edges - starts)
+    segment = of_row[left - first]
+    if (segment != of_row[right - first]).any():
+        return None
+    places = length * (np.cumsum(blocks) - blocks)
+    # a segment's last row fills up its last block
+    source = np.repeat(edges - 1, blocks * length)
+    source[np.arange(rows) + (places - starts)[of_row]] = np.arange(rows)
+    table = states[..., first + source].reshape(*states.shape[:-1], -1, length)
+    prefix = combine.accumulate(table, axis=-1).reshape(*states.shape[:-1], -1)
+    suffix = combine.accumulate(table[..., ::-1], axis=-1)[..., ::-1].reshape(*states.shape[:-1], -1)
+    moved = (places - starts - first)[segment]
+    from_left = suffix[..., left + moved]
+    both = combine(from_left, prefix[..., right + moved])
+    within = (left + moved) // length == (right + moved) // length
+    return np.where(within, from_left, both)
+
+
+def _run_values(values: Ints) -> Ints:
+    """The value of each run of equal ones."""
+    begins: npt.NDArray[np.bool_] = np.append(True, values[1:] != values[:-1])[: len(values)]
+    return values[begins]
 
 
 def _fold_crossing(

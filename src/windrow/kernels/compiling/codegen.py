@@ -56,12 +56,26 @@ class GeneratedProgram:
     arguments: tuple[Array | np.generic, ...]
 
 
+_BEGINNING = {
+    False: ("        for j in range(low[k], stop[k]):",),
+    True: (
+        "        begun = max(low[k], reached)",
+        "        reached = max(begun, stop[k])",
+        "        for j in range(begun, stop[k]):",
+    ),
+}
+"""How the rows of a window are gone through, by whether the ends of windows rise."""
+
+
 def translate(
-    predicate: PairExpression, rows: PairRows, sides: Sides, target: str
+    predicate: PairExpression, rows: PairRows, sides: Sides, target: str, *, rising: bool = False
 ) -> GeneratedProgram | None:
-    """The search for side `target`; None where a part has no compiled form or the whole is too long."""
+    """The search for side `target`; None where a part has no compiled form or the whole is too long.
+
+    If it is `rising`, each window is searched from where the search of the window before it ended.
+    """
     try:
-        return Translator(rows, sides, target).program(predicate)
+        return Translator(rows, sides, target).program(predicate, rising=rising)
     except NoFormError:
         return None
 
@@ -117,23 +131,26 @@ class Translator:
         self.window_values: dict[ColumnRef, _Value] = {}
         self.variables = 0
 
-    def program(self, predicate: PairExpression) -> GeneratedProgram:
+    def program(self, predicate: PairExpression, *, rising: bool) -> GeneratedProgram:
         """The search as a function."""
         value = self.value(predicate)
         with self.per_row.inside(f"if {_all(value.truth, value.known)}:"):
             self.per_row.add("found[k] = j")
+            if rising:
+                self.per_row.add("reached = j")
             self.per_row.add("break")
         parameters = ", ".join(["found", "low", "stop", "first", "last", *self.parameters.values()])
         body = "\n".join(
             [
                 f"({parameters}):",
+                *(["    reached = np.int64(0)"] if rising else []),
                 "    for k in range(len(low)):",
                 "        if low[k] >= stop[k]:",
                 "            continue",
                 "        begin = first[low[k]]",
                 "        end = last[low[k]]",
                 *self.per_window.lines,
-                "        for j in range(low[k], stop[k]):",
+                *_BEGINNING[rising],
                 *self.per_row.lines,
                 "    return -1, -1",
                 "",

@@ -52,7 +52,14 @@ def count(predicate: PairExpression, iterations: int) -> None:
 
 
 def search(
-    predicate: PairExpression, rows: PairRows, sides: Sides, target: str, low: Array, stop: Array
+    predicate: PairExpression,
+    rows: PairRows,
+    sides: Sides,
+    target: str,
+    low: Array,
+    stop: Array,
+    *,
+    rising: bool = False,
 ) -> Array | None:
     """The first row of each ``[low, stop)`` that satisfies the predicate, −1 if none; None if not compiled.
 
@@ -62,13 +69,15 @@ def search(
         What is tried, row by row.
     rows, sides, target, low, stop
         As :func:`windrow.kernels.strategies.find` has them.
+    rising
+        Whether no window's first row is before that of a window before it: then both are gone through once.
 
     Raises
     ------
     ExecutionError
         As :func:`windrow.kernels.pairs.evaluate`, for a pair that the search reached.
     """
-    program = translate(predicate, rows, sides, target)
+    program = translate(predicate, rows, sides, target, rising=rising)
     if program is None:
         return None
     found = np.full(len(low), -1, np.int64)

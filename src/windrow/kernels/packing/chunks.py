@@ -23,6 +23,7 @@ __all__ = ["Borders", "joined", "pack", "unpack", "written"]
 _ROWS_AT_ONCE = 1 << 20
 _BYTES_AT_ONCE = 256 << 20
 _SAMPLE = 10_000  # rows
+_WORTH_SLICING = 512  # rows for each run of one shard from which slices are cheaper than a copy
 _WORTH_CODING = 8  # rows per distinct string from which codes are shorter
 
 
@@ -105,18 +106,32 @@ def _divided(
     table: pa.Table, layout: Layout, partition: tuple[str, ...], order: SortKey
 ) -> Iterator[tuple[int, pa.Table]]:
     """The shards of rows, with their rows."""
-    table = _coded(table.unify_dictionaries().combine_chunks())
+    table = _coded(table)
     shards = shards_of(layout, table, partition, order)
+    starts = np.concatenate([[0], np.flatnonzero(shards[1:] != shards[:-1]) + 1])
+    if len(starts) * _WORTH_SLICING <= len(shards):
+        yield from _in_runs(table, shards[starts], np.append(starts, len(shards)))
+        return
+    table = table.combine_chunks()
     counts = np.bincount(shards)
     used = np.flatnonzero(counts)
     table = _worth_repeating(table, len(used))
-    if len(used) > 1:
-        small = np.uint16 if len(counts) <= 1 << 16 else np.uint32
-        table = table.take(pa.array(np.argsort(shards.astype(small), kind="stable")))
+    small = np.uint16 if len(counts) <= 1 << 16 else np.uint32
+    table = table.take(pa.array(np.argsort(shards.astype(small, copy=False), kind="stable")))
     at = 0
     for shard, count in zip(used.tolist(), counts[used].tolist(), strict=True):
         yield shard, table.slice(at, count)
         at += count
+
+
+def _in_runs(table: pa.Table, shards: np.ndarray, edges: np.ndarray) -> Iterator[tuple[int, pa.Table]]:
+    """The shards of rows that come in long runs of one shard, without a copy of the rows."""
+    used = np.unique(shards)
+    table = _worth_repeating(table, len(used))
+    for shard in used.tolist():
+        runs = np.flatnonzero(shards == shard)
+        spans = zip(edges[runs].tolist(), edges[runs + 1].tolist(), strict=True)
+        yield shard, pa.concat_tables([table.slice(start, stop - start) for start, stop in spans])
 
 
 class Borders:
@@ -194,14 +209,14 @@ class Borders:
 
 
 def _coded(table: pa.Table) -> pa.Table:
-    """The table with repetitive strings dictionary-coded."""
+    """The table with repetitive strings dictionary-coded, each column with one dictionary."""
     for at, field in enumerate(table.schema):
         if pa.types.is_string(field.type) or pa.types.is_large_string(field.type):
             sample = table.column(at).slice(0, _SAMPLE)
             if pc.count_distinct(sample).as_py() * _WORTH_CODING <= len(sample):
                 coded = table.column(at).dictionary_encode()
                 table = table.set_column(at, field.with_type(coded.type), coded)
-    return table
+    return table.unify_dictionaries()
 
 
 def _worth_repeating(table: pa.Table, shards: int) -> pa.Table:

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.kernels.hashing import hashes
-from windrow.kernels.sorting import SortKey, cut_codes
+from windrow.kernels.sorting import SortKey, cut_codes, one_array
 
 __all__ = ["Layout", "Sequence", "shards_of"]
 
@@ -62,7 +62,7 @@ class Layout:
 
 
 def shards_of(layout: Layout, rows: pa.Table, partition: tuple[str, ...], order: SortKey) -> Array:
-    """The shard of every row, int64.
+    """The shard of every row, integers.
 
     Parameters
     ----------
@@ -73,6 +73,8 @@ def shards_of(layout: Layout, rows: pa.Table, partition: tuple[str, ...], order:
     """
     if layout.shards == 1:
         return np.zeros(rows.num_rows, np.int64)
+    if not layout.sequences and len(partition) == 1 and pa.types.is_dictionary(rows.field(partition[0]).type):
+        return _of_coded(layout, rows.column(partition[0]))
     keys = hashes(rows, partition)
     shards = (keys % np.uint64(max(layout.buckets, 1))).astype(np.int64)
     for number, sequence in enumerate(layout.sequences):
@@ -81,4 +83,17 @@ def shards_of(layout: Layout, rows: pa.Table, partition: tuple[str, ...], order:
             codes = cut_codes(rows.column(order.column).take(pa.array(members)), order)
             places = np.searchsorted(np.array(sequence.cuts, np.int64), codes, side="right")
             shards[members] = layout.slices_of(number).start + places
+    return shards
+
+
+def _of_coded(layout: Layout, column: pa.ChunkedArray) -> Array:
+    """The bucket of every row by its key, with one hash for each value of the dictionary."""
+    array = one_array(column)
+    values = array.dictionary
+    # the last is that of NULL
+    keys = pa.concat_arrays([values, pa.nulls(1, values.type)])
+    buckets = hashes(pa.table({"key": keys}), ("key",)) % np.uint64(layout.buckets)
+    codes = array.indices.fill_null(len(values)) if array.null_count else array.indices
+    small = np.uint16 if layout.buckets <= 1 << 16 else np.uint32
+    shards: Array = buckets.astype(small)[np.asarray(codes)]
     return shards

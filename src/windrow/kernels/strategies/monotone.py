@@ -194,20 +194,21 @@ def _bisect(
     true.
     """
     rows, sides, target, low, stop = task.rows, task.sides, task.target, task.low, task.stop
-    begin = np.where(
-        (low == rows.first[np.minimum(low, len(rows.first) - 1)]) & (min(shifts) < 0), low + 1, low
-    )
-    limit = rows.stop[np.minimum(low, len(rows.stop) - 1)]
-    end = np.where((stop == limit) & (max(shifts) > 0), stop - 1, stop)
     everything = [*alone, *rising, *falling]
-    first = _at(everything, rows, sides, target, low, (low < begin) & (low < stop))
-    found = np.where(first, low, -1)
+    begin, end, found = low, stop, np.full(len(low), -1, np.int64)
+    inner = np.minimum(low, len(rows.first) - 1)
+    if min(shifts) < 0:
+        begin = np.where(low == rows.first[inner], low + 1, low)
+        first = _at(everything, rows, sides, target, low, (low < begin) & (low < stop))
+        found = np.where(first, low, found)
+    if max(shifts) > 0:
+        end = np.where(stop == rows.stop[inner], stop - 1, stop)
     here = _turning_points(rising, rows, sides, target, begin, np.maximum(end, begin))
     if alone:
         following = next_of(task.true_rows(_conjunction(alone)), here, end)
         here = np.where(following < 0, end, following)
     candidate = (here >= begin) & (here < end) & (found < 0)
-    inside = _at(falling, rows, sides, target, here, candidate)
+    inside = _at(falling, rows, sides, target, here, candidate) if falling else candidate
     found = np.where(inside, here, found)
     last = stop - 1
     edge = _at(everything, rows, sides, target, last, (end < stop) & (last >= begin) & (found < 0))
@@ -243,21 +244,21 @@ def _halved(
 def _two_pointers(
     rising: list[PairExpression], rows: PairRows, sides: Sides, target: str, begin: Array, end: Array
 ) -> Array | None:
-    """The same by a compiled search that continues where earlier windows ended; None if that is too slow.
+    """The same by a compiled search; None if that is too slow.
 
-    At intervals, one window is bisected. If the ends rise with the windows, it bounds those after it.
+    If the ends rise with the windows, each window is searched from where the one before it ended. Else, at
+    intervals, one window is bisected, to see how long searches are.
     """
+    predicate = _conjunction(rising)
+    if _ends_rise(rising, rows, sides, begin):
+        found = compiled.search(predicate, rows, sides, target, begin, end, rising=True)
+        return None if found is None else np.where(found < 0, end, found)
     sampled = np.arange(0, len(begin), _APART)
     sample = {side: index[sampled] for side, index in sides.items()}
     ends = _halved(rising, rows, sample, target, begin[sampled], end[sampled])
-    low = begin
-    if _ends_rise(rising, rows, sides, begin):
-        low = np.clip(np.repeat(ends, _APART)[: len(begin)], begin, end)
-    last = np.minimum(sampled + _APART, len(begin)) - 1
-    iterations = np.append(ends[1:], ends[-1]) - low[last]
-    if np.maximum(iterations, 0).mean() > _ITERATIONS:
+    if (ends - begin[sampled]).mean() > _ITERATIONS:
         return None
-    found = compiled.search(_conjunction(rising), rows, sides, target, low, end)
+    found = compiled.search(predicate, rows, sides, target, begin, end)
     return None if found is None else np.where(found < 0, end, found)
 
 

@@ -16,18 +16,23 @@ from windrow.algebra.names import IDENTITY, ROW
 from windrow.algebra.window_node import AggregateCall, Window, WindowBoundary, WindowFragment
 from windrow.errors import AnalysisError, NotSupportedError, WindrowError
 from windrow.kernels.aggregates import supports
+from windrow.rules.known_types import has_plain_names
 from windrow.rules.types import INTEGERS
 from windrow.spark.analysis.keyed_rows import refuse_unorderable
+from windrow.spark.analysis.known_aggregates import known_aggregate
 from windrow.spark.analysis.row_fields import as_variable, row_type, with_distinct_names
 from windrow.spark.arrow import arrow_type, contains
 from windrow.spark.errors import in_window_terms
 from windrow.spark.gateway import Gateway, is_ansi
 from windrow.spark.jvm.plans import changes_by_run
 from windrow.spark.runtime.quiet import quiet
+from windrow.syntax.expression_nodes import Name
 from windrow.syntax.nodes import Role, Side
 from windrow.syntax.sqltext import RelationText, SqlText
 
 __all__ = ["SparkAnalyzer"]
+
+_LEGACY_INTERVALS = "spark.sql.legacy.interval.enabled"
 
 
 class SparkAnalyzer:
@@ -40,6 +45,11 @@ class SparkAnalyzer:
         self.ansi = is_ansi(gateway)
         self.aggregate_types: dict[str, DataType] = {}
         refuse_unorderable(window, rows)
+
+    @cached_property
+    def has_intervals(self) -> bool:
+        """See the protocol."""
+        return str(self.gateway.spark.conf.get(_LEGACY_INTERVALS, "false")).lower() != "true"
 
     def types(self, texts: Sequence[SqlText], side: Side) -> list[str]:
         """See the protocol."""
@@ -84,6 +94,11 @@ class SparkAnalyzer:
     def aggregate(self, call: AggregateCall) -> DataType:
         """The type of an aggregate in Spark."""
         if call.name not in self.aggregate_types:
+            known = None if call.own is not None else self._field(call.argument)
+            found = None if known is None else known_aggregate(call.function, known)
+            if found is not None:
+                self.aggregate_types[call.name] = found
+                return found
             scope = self.scope(Side.END).select("*", *as_variable(F.col(ROW), self.fields, self.window.name))
             try:
                 text = call.text if call.own is None else call.own.text
@@ -92,10 +107,8 @@ class SparkAnalyzer:
                 raise in_window_terms(error, self.window, self.fields, None) from None
         return self.aggregate_types[call.name]
 
-    def kernel_supports(self, function: str, argument: SqlText | None) -> bool:
+    def kernel_supports(self, function: str, argument: WindowFragment) -> bool:
         """See the protocol."""
-        if argument is None:
-            return True
         kind = self._argument(argument)
         if contains(kind, "collated"):
             return False
@@ -106,11 +119,26 @@ class SparkAnalyzer:
 
     def argument_type(self, argument: WindowFragment) -> str:
         """The type of an aggregate's argument: ``integer`` for any whole number, else Spark's name."""
-        kind = self._argument(argument.text).simpleString()
+        kind = self._argument(argument).simpleString()
         return "integer" if kind in INTEGERS else kind
 
-    def _argument(self, text: SqlText) -> DataType:
-        return self.analyse([SqlText.of("(", text, ")")], self.window_row).fields[0].dataType
+    def _argument(self, argument: WindowFragment) -> DataType:
+        known = self._field(argument)
+        if known is not None:
+            return known
+        return self.analyse([SqlText.of("(", argument.text, ")")], self.window_row).fields[0].dataType
+
+    def _field(self, argument: WindowFragment | None) -> DataType | None:
+        """The type of an argument that is plainly a field of the window's rows."""
+        match argument:
+            case WindowFragment(expression=Name(parts=(name, field))) if name == self.window.name:
+                return self.row[field].dataType if field in self.fields and self.is_plain else None
+        return None
+
+    @cached_property
+    def is_plain(self) -> bool:
+        """Whether fields have the names by which they are read."""
+        return has_plain_names(self.fields)
 
     def constants(self, texts: dict[str, SqlText]) -> pa.Table:
         """The values of constants and of expressions over missing rows: a table of one row."""

@@ -15,7 +15,15 @@ from windrow.algebra.names import order_key, partition_key
 from windrow.algebra.window_node import Window
 from windrow.errors import AnalysisError, NotSupportedError
 from windrow.kernels.sorting import SortKey
-from windrow.spark.arrow import arrow_type, can_travel, contains, encode, is_orderable, travelling_type
+from windrow.spark.arrow import (
+    arrow_type,
+    can_travel,
+    contains,
+    encode,
+    is_orderable,
+    travelling_type,
+    travels_as_it_is,
+)
 
 __all__ = ["KeyedRows", "arrow_of", "refuse_unorderable", "sort_key", "travelling_schema"]
 
@@ -43,11 +51,15 @@ class KeyedRows:
         for key in self.order:
             if contains(wide.schema[key.column].dataType, "collated"):
                 wide = wide.withColumn(key.column, _rank(key.column, self.partition))
-        return wide.select(*(self.travelling(wide, name) for name in wide.columns))
+        kinds = {name: wide.schema[name].dataType for name in wide.columns}
+        for kind in kinds.values():
+            self.refuse_staying(kind)
+        if all(map(travels_as_it_is, kinds.values())):
+            return wide
+        return wide.select(*(encode(F.col(name), kind).alias(name) for name, kind in kinds.items()))
 
-    def travelling(self, frame: DataFrame, name: str) -> Column:
-        """A column as it is exchanged; an error if that is not supported."""
-        kind = frame.schema[name].dataType
+    def refuse_staying(self, kind: DataType) -> None:
+        """Refuse values of a type that cannot be exchanged."""
         if not can_travel(kind):
             raise NotSupportedError(
                 f"a value of type {kind.simpleString()} cannot be carried through a window",
@@ -56,7 +68,6 @@ class KeyedRows:
                 span=self.window.span,
                 hint="cast it to a string or to a number in a subquery in FROM",
             )
-        return encode(F.col(name), kind).alias(name)
 
     def key(self, name: str) -> str:
         """The column of a key."""

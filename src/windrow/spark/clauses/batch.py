@@ -9,7 +9,7 @@ handles all partitions of a task.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -18,8 +18,9 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, LongType, StructField, StructType
 
 from windrow.algebra.bound_statement import BoundStatement
+from windrow.algebra.chosen_columns import ChosenColumn, chosen_columns
 from windrow.algebra.match_node import Match
-from windrow.algebra.names import QUALIFIED, ROW, visible_field
+from windrow.algebra.names import AGGREGATE, QUALIFIED, ROW, visible_field
 from windrow.algebra.physical import Hoisted, PlanDraft, field_of
 from windrow.algebra.window_node import Window
 from windrow.errors import NotSupportedError, WindrowError
@@ -36,20 +37,21 @@ from windrow.rules.kernel_plan import (
     kernel_plan,
     needs_join,
 )
+from windrow.rules.known_types import has_plain_names
 from windrow.spark.analysis.analyzer import SparkAnalyzer
 from windrow.spark.analysis.keyed_rows import KeyedRows, arrow_of, travelling_schema
-from windrow.spark.analysis.plan_tree import choice_of, optimized_tree
-from windrow.spark.analysis.row_fields import as_variable, with_visible_names
-from windrow.spark.arrow import decode
+from windrow.spark.analysis.row_fields import as_variable, visible_type, with_visible_names
+from windrow.spark.arrow import decode, travels_as_it_is
 from windrow.spark.clauses.join_plan import POSITION, add_positions
 from windrow.spark.clauses.matching import BoundMatch, bind_match, build_match
+from windrow.spark.clauses.native import CHOSEN, Native, native_frame, windows_of, with_chosen
 from windrow.spark.clauses.spark_aggregates import aggregate_in_spark
 from windrow.spark.errors import in_window_terms
 from windrow.spark.gateway import Gateway, is_ansi
 from windrow.spark.jvm.plans import rows_change_by_run
-from windrow.spark.scan.file_scan import file_scan
+from windrow.spark.scan.file_scan import Scanned, file_scan
 from windrow.spark.tasks.exchange import run_fragment
-from windrow.spark.tasks.layout import survey
+from windrow.spark.tasks.layout import estimated_rows, survey
 from windrow.syntax.nodes import Side
 from windrow.syntax.sqltext import RelationText, SqlText, quoted
 
@@ -71,24 +73,15 @@ __all__ = [
 class BoundWindow:
     """A window, its plan, and what Spark was asked: enough to run it and to explain it.
 
-    When it is built, `made` is what runs it, and `reads` what EXPLAIN says of who reads its rows.
+    When it is built, `reads` is what EXPLAIN says of who reads its rows, and `native` is there if Spark's
+    OVER finds the windows.
     """
 
     window: Window
     draft: PlanDraft
     analyzer: SparkAnalyzer
-    made: Made | None = None
     reads: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Made:
-    """A stage, the rows that it is run over, and its output: the schema and the rows."""
-
-    rows: DataFrame
-    stage: Fragment
-    result: StructType
-    output: DataFrame
+    native: Native | None = None
 
 
 Bound = BoundWindow | BoundMatch
@@ -99,33 +92,27 @@ def run_statement(
     gateway: Gateway, statement: BoundStatement, build: Builder
 ) -> tuple[DataFrame, tuple[Bound, ...]]:
     """The DataFrame of a statement, and its bound windows."""
-    bound, frames = bind_statement(gateway, statement, build)
+    bound: list[Bound] = []
+    for window in statement.windows:
+        bound.append(_bound(gateway, window, bound))
+        if window is statement.windows[-1] and build is build_window:
+            straight = _straight(gateway, statement, bound[-1])
+            if straight is not None:
+                return straight, tuple(bound)
+        gateway.frames[window.key] = build(gateway, bound[-1])
     with explained(bound):
-        frame = gateway.sql(statement.text, frames)
-    return _straight(gateway, frame, bound[-1]) or frame, bound
+        return gateway.sql(statement.text, gateway.frames), tuple(bound)
 
 
-def _straight(gateway: Gateway, frame: DataFrame, bound: Bound) -> DataFrame | None:
-    """The same rows straight from the kernel, if the statement only chooses and renames what that returns.
+def _straight(gateway: Gateway, statement: BoundStatement, bound: Bound) -> DataFrame | None:
+    """The answer straight from the kernel, if the statement only chooses and renames what that returns.
 
-    Spark would copy every row once more.
+    Spark would analyse one more query, and copy every row once more.
     """
-    made = bound.made if isinstance(bound, BoundWindow) else None
-    if made is None or made.stage.layout.shards == 1 or len(set(frame.columns)) < len(frame.columns):
+    if isinstance(bound, BoundMatch) or needs_join(bound.draft) or bound.draft.spark_aggregates:
         return None
-    plan, below = optimized_tree(gateway, frame), optimized_tree(gateway, made.output)
-    choice = None if plan is None or plan.name != "Project" else choice_of(plan)
-    # by the numbers that Spark assigns to columns, the rows can only be those of this window
-    if choice is None or below is None or choice.below.output != below.output:
-        return None
-    if any(field is not None for _, field in choice.columns):
-        return None
-    columns = tuple(made.result.names[place] for place, _ in choice.columns)
-    kinds = [made.result[column].dataType for column in columns]
-    if kinds != [field.dataType for field in frame.schema]:
-        return None
-    result = StructType([StructField(*named) for named in zip(frame.columns, kinds, strict=True)])
-    return run_fragment(made.rows, made.stage, result, columns)
+    chosen = chosen_columns(statement)
+    return None if chosen is None else WindowStage(gateway, bound, bound.analyzer.rows).straight(chosen)
 
 
 def bind_statement(
@@ -134,13 +121,18 @@ def bind_statement(
     """Bind and build every window of a statement, inputs first."""
     bound: list[Bound] = []
     for window in statement.windows:
-        with explained(bound):
-            rows = gateway.sql(window.rows)
-        refuse_streaming(window, rows)
-        _refuse_changing_values(gateway, window)
-        bound.append(bind_clause(gateway, window, rows))
+        bound.append(_bound(gateway, window, bound))
         gateway.frames[window.key] = build(gateway, bound[-1])
     return tuple(bound), gateway.frames
+
+
+def _bound(gateway: Gateway, window: Window | Match, before: Iterable[Bound]) -> Bound:
+    """A clause of a statement, bound after those that it reads."""
+    with explained(before):
+        rows = gateway.sql(window.rows)
+    refuse_streaming(window, rows)
+    _refuse_changing_values(gateway, window)
+    return bind_clause(gateway, window, rows)
 
 
 class explained:  # noqa: N801 - used as a context manager, like a function
@@ -244,20 +236,64 @@ class WindowStage(KeyedRows):
         types = self.types(wide)
         result = self.result(types)
         keyed = self.keyed(wide)
+        scanned = file_scan(self.gateway, keyed, self.partition)
+        return self.finished(self.output(keyed, scanned, types, travelling_schema(result)), result)
+
+    def straight(self, chosen: Sequence[ChosenColumn]) -> DataFrame | None:
+        """These columns of the windows, as the kernel gives them; None if Spark must do more."""
+        wide = self.wide()
+        types = self.types(wide)
+        kernels = {field.name: field.dataType for field in self.result(types)}
+        positions = self.window.positions()
+        columns = []
+        for column in chosen:
+            source = column.source if column.field is None else flat(column.source, column.field)
+            is_whole = column.source in positions or column.source.startswith(AGGREGATE)
+            if source not in kernels or is_whole != (column.field is None):
+                return None
+            columns.append(source)
+        if not has_plain_names(self.analyzer.fields) or not all(
+            travels_as_it_is(kernels[source]) and visible_type(kernels[source]) == kernels[source]
+            for source in columns
+        ):
+            return None
+        names = [column.name for column in chosen]
+        keyed = self.keyed(wide)
+        scanned = file_scan(self.gateway, keyed, self.partition)
+        crossing = None if scanned.scan is not None else estimated_rows(self.gateway, keyed)
+        has_positions = any(column.source in positions for column in chosen)
+        native = None if has_positions else native_frame(self.gateway, self.draft, types, crossing)
+        if native is not None:
+            self.bound.native = native
+            self.rows = with_chosen(self.rows, native)
+            wide = self.wide([CHOSEN] if native.frame.own.when is not None else [])
+            fields = {flat(name, field): column for name, of in self.draft.fields for field, column in of}
+            sources = [fields.get(source, source) for source in columns]
+            keys = (self.partition, self.order)
+            return windows_of(wide, native, self.draft, keys, list(zip(sources, names, strict=True)))
+        result = [StructField(name, kernels[source]) for name, source in zip(names, columns, strict=True)]
+        return self.output(keyed, scanned, types, StructType(result), tuple(columns))
+
+    def output(
+        self,
+        keyed: DataFrame,
+        scanned: Scanned,
+        types: Mapping[str, DataType],
+        result: StructType,
+        columns: tuple[str, ...] | None = None,
+    ) -> DataFrame:
+        """What the kernel gives, or these of its columns."""
         plan = self.plan(types)
         sliceable = slices.unsliceable(plan) is None and not needs_join(self.draft)
-        scanned = file_scan(self.gateway, keyed, self.partition)
         scan, self.bound.reads = scanned.scan, scanned.lines
-        layout = survey(self.gateway, keyed, self.partition, self.order[0], scan, sliceable=sliceable)
+        layout = survey(self.gateway, keyed, self.partition, self.order[0], scanned, sliceable=sliceable)
         read = self.read(keyed, types)
         key = keyed.schema[self.order[0].column]
         may_be_null = key.nullable and (scan is None or not scan.is_full(key.name))
         column = pa.field(key.name, arrow_of(key.dataType), may_be_null)
         coded, halo = only_put_out(plan, read), halo_for(plan, layout, self.order[0], column)
         fragment = Fragment(plan, self.partition, self.order, read, coded, layout, scan, halo)
-        output = run_fragment(keyed, fragment, travelling_schema(result))
-        self.bound.made = Made(keyed, fragment, travelling_schema(result), output)
-        return self.finished(output, result)
+        return run_fragment(keyed, fragment, result, columns)
 
     def types(self, wide: DataFrame) -> dict[str, DataType]:
         """The types of the hoisted columns."""
@@ -274,8 +310,14 @@ class WindowStage(KeyedRows):
         names = [name for name, _ in self.draft.fields] + [call.name for call in self.window.aggregates]
         return windows.select(*(F.col(quoted(name)) for name in names)) if names else windows
 
-    def wide(self) -> DataFrame:
-        """The keys and the hoisted columns: all that the kernel reads, and nothing else."""
+    def wide(self, more: Iterable[str] = ()) -> DataFrame:
+        """The keys and the hoisted columns, all that the kernel reads, and `more` columns of the rows."""
+        sorting = {*self.partition, *(key.column for key in self.order), *more}
+        joined = {IS_LABEL, joined_position(Side.START), joined_position(Side.END)}
+        passed = [quoted(name) for name in self.rows.columns if name in sorting | joined]
+        if all(item.column is None and item.variable == ROW for item in self.draft.hoisted):
+            fields = [f"{item.text.render()} AS {item.name}" for item in self.draft.hoisted]
+            return self.rows.selectExpr(*passed, *fields)
         variables = {item.variable for item in self.draft.hoisted if item.variable != ROW}
         rows = [
             column
@@ -286,9 +328,6 @@ class WindowStage(KeyedRows):
         for item in self.draft.hoisted:
             if item.column is not None:
                 scope = scope.withColumn(item.name, item.column)
-        sorting = {*self.partition, *(key.column for key in self.order)}
-        joined = {IS_LABEL, joined_position(Side.START), joined_position(Side.END)}
-        passed = [quoted(name) for name in self.rows.columns if name in sorting | joined]
         passed += [item.name for item in self.draft.hoisted if item.column is not None]
         texts = [item for item in self.draft.hoisted if item.column is None]
         items = SqlText.join(

@@ -60,7 +60,7 @@ from windrow.spark.clauses.match_neighbours import beside, needs_positions
 from windrow.spark.clauses.match_requests import answers_of
 from windrow.spark.clauses.spark_aggregates import aggregate_lists
 from windrow.spark.gateway import Gateway, is_ansi
-from windrow.spark.scan.file_scan import file_scan
+from windrow.spark.scan.file_scan import Scanned, file_scan
 from windrow.spark.tasks.exchange import run_fragment
 from windrow.spark.tasks.layout import survey
 from windrow.syntax.sqltext import RelationText, SqlText, quoted
@@ -283,7 +283,7 @@ class MatchStage(KeyedRows):
         scan, self.bound.reads = scanned.scan, scanned.lines
         self.bound.halo, self.bound.is_followed = matches_halo(plan), is_followed(plan)
         sliceable = self.bound.halo is not None or self.bound.is_followed
-        layout = survey(self.gateway, keyed, self.partition, self.order[0], scan, sliceable=sliceable)
+        layout = survey(self.gateway, keyed, self.partition, self.order[0], scanned, sliceable=sliceable)
         key = pa.field(self.order[0].column, pa.null())
         halo = halo_for(plan, layout, self.order[0], key)
         read = tuple(name for name in keyed.columns if name in types) or (keyed.columns[0],)
@@ -293,7 +293,7 @@ class MatchStage(KeyedRows):
 
     def answers(self, plan: MatchPlan, keyed: DataFrame, types: Mapping[str, DataType]) -> Answers:
         """What Spark finds of the conditions that it evaluates, by jobs that are run now."""
-        layout = survey(self.gateway, keyed, self.partition, self.order[0], None, sliceable=False)
+        layout = survey(self.gateway, keyed, self.partition, self.order[0], Scanned(), sliceable=False)
         read = tuple(name for name in keyed.columns if name in types) or (keyed.columns[0],)
 
         def search(asking: MatchPlan, result: StructType) -> DataFrame:

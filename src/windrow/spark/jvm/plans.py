@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,7 @@ from windrow.spark.jvm.connect import estimated_by_connect, explained_by_connect
 
 __all__ = [
     "PlanPart",
+    "bytes_of_sources",
     "changes_by_run",
     "estimated_bytes",
     "explained",
@@ -27,6 +29,9 @@ __all__ = [
     "zoned_times",
 ]
 
+
+_UNKNOWN = float(1 << 62)
+"""The size that Spark takes for the largest possible one stands for rows of which it knows none."""
 
 _OF_EACH_ROW = ("Project", "SubqueryAlias", "View")
 """Operators that give a row for each row."""
@@ -50,6 +55,18 @@ def estimated_bytes(frame: DataFrame) -> float:
     if of_connect(frame):
         return estimated_by_connect(frame)
     return float(str(optimized_of(frame).stats().sizeInBytes()))
+
+
+def bytes_of_sources(frame: DataFrame) -> float:
+    """Spark's estimate of the size of what a DataFrame reads; infinite if it has none, and on Connect.
+
+    Of a join, Spark's estimate is the product of its sides.
+    """
+    if of_connect(frame):
+        return math.inf
+    sources = items_of(optimized_of(frame).collectLeaves())
+    sizes = [float(str(source.stats().sizeInBytes())) for source in sources]
+    return math.inf if any(size >= _UNKNOWN for size in sizes) else sum(sizes)
 
 
 def function_number(frame: DataFrame) -> int:

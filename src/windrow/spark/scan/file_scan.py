@@ -9,7 +9,7 @@ file, and no old calendars.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -30,6 +30,7 @@ from windrow.spark.scan.footers import (
     footers_of,
     is_full,
     most,
+    ranges_of,
     says_the_same,
     size_of,
     span_of,
@@ -58,11 +59,13 @@ _AS_WRITTEN = {
 class Scanned:
     """How tasks read rows themselves, None if Spark must read them; and the lines of EXPLAIN about it.
 
-    There is no line for rows that come from no files.
+    There is no line for rows that come from no files. `ranges` has those of a column of the rows, as
+    :func:`windrow.spark.scan.footers.ranges_of`.
     """
 
     scan: FileScan | None = None
     lines: tuple[str, ...] = ()
+    ranges: Callable[[str], list[tuple[int, int, int]] | None] = lambda _: None
 
 
 @dataclass(frozen=True)
@@ -120,7 +123,12 @@ def _scanned(gateway: Gateway, planned: PlannedFiles, schema: pa.Schema, partiti
     lines = ["the Parquet files, in the tasks themselves"]
     if chosen < groups:
         lines.append(f"{chosen} of their {groups} row groups, by statistics")
-    return Scanned(scan, tuple(lines))
+
+    def ranges(name: str) -> list[tuple[int, int, int]] | None:
+        own = origins[name]
+        return ranges_of(footers, own) if own in types and not _is_decimal(types[own]) else None
+
+    return Scanned(scan, tuple(lines), ranges)
 
 
 def _is_decimal(kind: pa.DataType) -> bool:

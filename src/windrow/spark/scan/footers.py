@@ -159,6 +159,22 @@ def span_of(footers: Sequence[Footer], column: str) -> tuple[int, int] | None:
     return (min(ends), max(ends)) if ends else (0, 0)
 
 
+def ranges_of(footers: Sequence[Footer], column: str) -> list[tuple[int, int, int]] | None:
+    """The rows of each row group, and between which whole numbers, days or microseconds a column lies there.
+
+    None without statistics, or if there are NULLs.
+    """
+    if not is_full(footers, column):
+        return None
+    found = []
+    for chunk in (chunk for footer in footers for chunk in footer.chunks([column])):
+        statistics = chunk.statistics
+        if not statistics.has_min_max or chunk.physical_type not in ("INT32", "INT64"):
+            return None
+        found.append((chunk.num_values, statistics.min_raw, statistics.max_raw))
+    return found
+
+
 def size_of(footers: Sequence[Footer], columns: Iterable[str]) -> int:
     """The encoded size of columns, in bytes."""
     names = list(columns)

@@ -27,20 +27,21 @@ from windrow.errors import WindrowError
 from windrow.kernels.hashing import hashes
 from windrow.kernels.packing.parquet_files import FileScan
 from windrow.kernels.packing.shards import Layout, Sequence
-from windrow.kernels.sorting import SortKey, cut_codes
+from windrow.kernels.sorting import SortKey, cut_codes, has_values_of_codes
 from windrow.spark.gateway import Gateway
-from windrow.spark.jvm.plans import estimated_bytes
+from windrow.spark.jvm.plans import bytes_of_sources, estimated_bytes
 from windrow.spark.runtime.interpreter import map_in_arrow
-from windrow.spark.scan.file_scan import tasks_of
+from windrow.spark.scan.file_scan import Scanned, tasks_of
 from windrow.syntax.sqltext import quoted
 
-__all__ = ["BYTES_SETTING", "ROWS_SETTING", "TASK_SETTING", "shuffled", "survey"]
+__all__ = ["BYTES_SETTING", "ROWS_SETTING", "TASK_SETTING", "estimated_rows", "shuffled", "survey"]
 
 ROWS_SETTING = "spark.windrow.slice.rows"
 BYTES_SETTING = "spark.windrow.slice.bytes"
 TASK_SETTING = "spark.windrow.task.rows"
 _DEFAULTS = {ROWS_SETTING: 2_000_000, BYTES_SETTING: 256 << 20, TASK_SETTING: 100_000}
 _SAMPLED = 0.01
+_STEPS = 64  # values that stand for those of a row group
 _SMALL = 4 << 20  # bytes by Spark's estimate, below which no partition is long
 
 
@@ -49,14 +50,15 @@ def survey(
     rows: DataFrame,
     partition: tuple[str, ...],
     order: SortKey,
-    scan: FileScan | None,
+    scanned: Scanned,
     *,
     sliceable: bool,
 ) -> Layout:
     """Choose the layout for these rows; runs a job over a sample of their keys if they may be many.
 
-    `scan` is set if tasks read the rows themselves.
+    A single sequence of files is cut by the statistics of the files instead, if these are in its order.
     """
+    scan = scanned.scan
     shuffled = Layout(_tasks(gateway, math.inf) if partition else 1)
     if gateway.plan_only:
         return shuffled
@@ -64,6 +66,11 @@ def survey(
     small = _small(gateway, rows, scan, budget)
     if small is not None:
         return Layout(_tasks(gateway, small, budget) if partition else 1)
+    ranges = scanned.ranges(order.column) if sliceable and scan is not None and not partition else None
+    if scan is not None and ranges and has_values_of_codes(scan.schema.field(order.column).type):
+        cuts = _cuts_between(ranges, order, _tasks(gateway, scan.rows, budget))
+        if cuts:
+            return Layout(0, (Sequence(0, cuts),))
     try:
         sample = _sample(gateway, rows, scan, list(dict.fromkeys((*partition, order.column))))
     except WindrowError:  # the same error is reported when the query runs
@@ -89,6 +96,14 @@ def survey(
 def shuffled(gateway: Gateway) -> int:
     """The number of shards for rows of unknown size."""
     return _tasks(gateway, math.inf)
+
+
+def estimated_rows(gateway: Gateway, rows: DataFrame) -> float | None:
+    """About how many rows there are, by the sizes of what they are read from; None if these are unknown."""
+    with suppress(WindrowError), gateway.translated():
+        size = bytes_of_sources(rows)
+        return min(estimated_bytes(rows), size) / _width(rows) if size < math.inf else None
+    return None  # the same error is reported when the query runs
 
 
 def _small(gateway: Gateway, rows: DataFrame, scan: FileScan | None, budget: int) -> float | None:
@@ -126,6 +141,18 @@ def _cuts(codes: np.ndarray, slices: int) -> tuple[int, ...]:
     ordered = np.sort(codes)
     places = (np.arange(1, slices) * len(ordered)) // slices
     return tuple(int(code) for code in np.unique(ordered[places]) if code > ordered[0])
+
+
+def _cuts_between(ranges: list[tuple[int, int, int]], order: SortKey, slices: int) -> tuple[int, ...]:
+    """The same by the rows that lie between two values; none if much lies between the same ones."""
+    rows, least, greatest = np.array(ranges, np.int64).T
+    apart = (greatest - least).astype(float).sum() <= 2 * float(greatest.max() - least.min())
+    if not apart or slices < 2:
+        return ()
+    steps = np.linspace(0, 1, _STEPS)
+    values = (least[:, None] + (greatest - least)[:, None] * steps).astype(np.int64)
+    values = np.sort(np.repeat(values.ravel(), np.maximum(np.repeat(rows * _STEPS // rows.sum(), _STEPS), 1)))
+    return _cuts(~values if order.descending else values, slices)
 
 
 def _tasks(gateway: Gateway, rows: float, budget: int | None = None) -> int:
