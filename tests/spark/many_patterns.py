@@ -44,7 +44,7 @@ from windrow.kernels.tasks.fragment import Fragment
 from windrow.spark.clauses import match_reference, matching
 from windrow.spark.collected import frame_of_few
 
-PARTITIONS = 100
+PARTITIONS = 200
 """Of a query, each with a pattern of its own."""
 MOST_ROWS, MOST_LEAVES = 6, 6
 _ALL = "PATTERN (A | B | C)"
@@ -184,7 +184,7 @@ def _may_have(sql: str, tree: Tree) -> bool:
     return " OVER w" not in sql or not any(isinstance(part, Edge) for part in _parts(tree))
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None, spark: SparkSession | None = None) -> int:
     """Try so many patterns; 1 where any differs."""
     parser = argparse.ArgumentParser(prog="python -m tests.spark.many_patterns")
     parser.add_argument("--count", type=int, default=10_000, help="how many patterns")
@@ -192,8 +192,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = parser.parse_args(arguments)
     chance, begin = random.Random(chosen.seed), time.monotonic()
     count = -(-chosen.count // PARTITIONS)
-    session = Session()
-    spark = session.spark
+    spark = Session(spark).spark
     for name, value in _INTERPRETED.items():
         spark.conf.set(name, value)
     spark.createDataFrame(LIM, "k string, top int, c string").createOrReplaceTempView("lim")

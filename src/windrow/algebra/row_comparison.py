@@ -8,7 +8,7 @@ from windrow.errors import NotSupportedError
 from windrow.syntax.nodes import Range, Role, Variable, WindowClause
 from windrow.syntax.tokens import TokenList
 
-__all__ = ["compared_rows"]
+__all__ = ["compared_rows", "comparisons_of_rows"]
 
 _EQUALITIES = {"=", "==", "<>", "!=", "<=>"}
 _ORDERINGS = {"<", "<=", ">", ">="}
@@ -36,6 +36,26 @@ def compared_rows(tokens: TokenList, ranges: list[Range], clause: WindowClause) 
             finder.refuse(index, start, stop)
             found += finder.equal(index, start, stop)
     return {index: rows[tokens[index].name.lower()] for index in found}
+
+
+def comparisons_of_rows(tokens: TokenList, ranges: list[Range], clause: WindowClause) -> list[Range]:
+    """Where such comparisons stand, from their first token to their last; of CASE, the whole of it.
+
+    Raises
+    ------
+    NotSupportedError
+        As :func:`compared_rows`.
+    """
+    rows = {item.name.lower(): item for item in clause.variables() if item.role is not Role.POSITION}
+    finder = _Finder(tokens, rows)
+    found: list[Range] = []
+    for start, stop in ranges:
+        for index in range(start, stop):
+            finder.refuse(index, start, stop)
+            is_inside = bool(found) and found[-1][0] <= index < found[-1][1]
+            if not is_inside and finder.equal(index, start, stop):
+                found.append(finder.comparison(index, stop))
+    return found
 
 
 class _Finder:
@@ -94,6 +114,22 @@ class _Finder:
         elif tokens[index].text not in _EQUALITIES:
             return []
         return _all([self.before(left, start), self.after(right, stop)])
+
+    def comparison(self, index: int, stop: int) -> Range:
+        """All of the comparison at token `index`, in which rows stand on both sides."""
+        tokens, word = self.tokens, self.tokens.word(index)
+        if word == "CASE":
+            depth = 0
+            for at in tokens.level(index, stop):
+                depth += (tokens.word(at) == "CASE") - (tokens.word(at) == "END")
+                if not depth:
+                    return index, at + 1
+        if word == "EQUAL_NULL":
+            return index, tokens.partner[index + 1] + 1
+        left, right = index - 1 - (tokens.word(index - 1) == "NOT"), index + 1
+        if word == "IS":
+            right += 3 if tokens.word(right) == "NOT" else 2
+        return tokens.partner.get(left, left), tokens.partner.get(right, right) + 1
 
     def chosen(self, index: int, stop: int) -> list[int | None]:
         """The rows of CASE e WHEN l, e first, None for what is neither a row nor NULL; empty of others."""

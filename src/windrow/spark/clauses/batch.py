@@ -67,6 +67,9 @@ __all__ = [
 ]
 
 
+_UNSTEADY = "NON_DETERMINISTIC_LATERAL_SUBQUERIES"
+
+
 @dataclass
 class BoundWindow:
     """A window, its plan, and what Spark was asked: enough to run it and to explain it.
@@ -100,8 +103,14 @@ def run_statement(
 ) -> tuple[DataFrame, tuple[Bound, ...]]:
     """The DataFrame of a statement, and its bound windows."""
     bound, frames = bind_statement(gateway, statement, build)
-    with explained(bound):
-        frame = gateway.sql(statement.text, frames)
+    try:
+        with explained(bound):
+            frame = gateway.sql(statement.text, frames)
+    except WindrowError as error:
+        if gateway.is_steady or not error.condition.endswith(_UNSTEADY):
+            raise
+        gateway.is_steady = True
+        return run_statement(gateway, statement, build)
     return _straight(gateway, frame, bound[-1]) or frame, bound
 
 

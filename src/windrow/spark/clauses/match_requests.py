@@ -141,7 +141,9 @@ class _Rounds:
     def scope(self, item: SparkCondition, frame: DataFrame) -> DataFrame:
         """The variables of a condition, aggregates that the kernel does not have among them."""
         calls = calls_of_spark(leaf for leaf in self.draft.running if leaf.name in frame.columns)
-        frame = aggregate_lists(calls, self.draft.match.prefix, frame, self.run)
+        frame = aggregate_lists(
+            calls, self.draft.match.prefix, frame, self.run, steady=self.gateway.is_steady
+        )
         for value in item.reads:
             if value.column.column in calls:
                 frame = frame.withColumn(

@@ -425,7 +425,9 @@ def selected(bound: BoundMatch, frame: DataFrame) -> DataFrame:
     """The result: keys, measures and other columns, over the output of the kernel."""
     match, draft = bound.match, bound.draft
     calls = calls_of_spark(draft.aggregates)
-    frame = aggregate_lists(calls, match.prefix, frame, bound.analyzer.run)
+    frame = aggregate_lists(
+        calls, match.prefix, frame, bound.analyzer.run, steady=bound.analyzer.gateway.is_steady
+    )
     scope = frame.select(*frame.columns, *(F.col(value).alias(name) for name, value in draft.scope))
     names = [name for name, _ in (*draft.before, *draft.after)]
     columns = [SqlText.of(f"__f{number} AS {quoted(name)}") for number, name in enumerate(names)]
