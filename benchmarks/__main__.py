@@ -90,7 +90,7 @@ def against(
     """Time what is compiled in this checkout and another, in turns; fails where this one is slower."""
     if unknown := set(only or []) - set(COMPILED):
         raise typer.BadParameter(f"no query {', '.join(unknown)}; there are {', '.join(COMPILED)}")
-    found = compared(other, only or list(COMPILED), rows, rounds)
+    found = compared(other, only or list(COMPILED), rows, rounds, least)
     typer.echo("| query | here | there | speed |\n|---|--:|--:|--:|")
     for one in found:
         typer.echo(f"| {one.name} | {one.here:.2f} s | {one.there:.2f} s | {one.speed:.2f} × |")

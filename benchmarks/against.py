@@ -24,7 +24,7 @@ from benchmarks.data import EVEN, ROOT
 from benchmarks.pattern_queries import ALTERNATION, FUNNEL, HARD, NESTED, SHAPES
 from benchmarks.queries import LABEL, SESSION, TUMBLING, TUMBLING_WEEK, UNBOUNDED, Query
 
-__all__ = ["COMPILED", "Against", "compared", "in_turns"]
+__all__ = ["COMPILED", "Against", "as_fast", "compared", "in_turns"]
 
 COMPILED: dict[str, Query] = {
     "unbounded": UNBOUNDED,
@@ -72,12 +72,25 @@ def in_turns(names: Sequence[str], here: Seconds, there: Seconds, rounds: int) -
     return found
 
 
-def compared(other: Path, names: Sequence[str], places: int, rounds: int) -> list[Against]:
+def as_fast(names: Sequence[str], here: Seconds, there: Seconds, rounds: int, least: float) -> list[Against]:
+    """As :func:`in_turns`; what is slower than `least` is timed three times as often before that counts.
+
+    Another process on the machine makes one of two equal queries slower as long as it runs.
+    """
+    found = {one.name: one for one in in_turns(names, here, there, rounds)}
+    slower = [one.name for one in found.values() if one.speed < least]
+    for again in in_turns(slower, here, there, 3 * rounds):
+        first = found[again.name]
+        found[again.name] = Against(again.name, min(first.here, again.here), min(first.there, again.there))
+    return list(found.values())
+
+
+def compared(other: Path, names: Sequence[str], places: int, rounds: int, least: float) -> list[Against]:
     """These queries in this checkout and another one."""
     file = EVEN.file(places)
     with ExitStack() as stack:
         here, there = (stack.enter_context(_Checkout(root, file)) for root in (ROOT, other))
-        return in_turns(names, here.seconds, there.seconds, rounds)
+        return as_fast(names, here.seconds, there.seconds, rounds, least)
 
 
 class _Checkout:

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 import windrow
 from benchmarks import data
 from benchmarks.__main__ import app
-from benchmarks.against import COMPILED, Against, in_turns
+from benchmarks.against import COMPILED, Against, as_fast, in_turns
 from benchmarks.check import DifferentAnswersError, agreed
 from benchmarks.comparisons import Ask, Comparison, Entry, catalogue
 from benchmarks.data import EVEN
@@ -303,6 +303,12 @@ def test_two_checkouts_take_turns_and_their_best_times_count():
     (found,) = in_turns(["hard"], seconds("here"), seconds("there"), rounds=2)
     assert [where for _, where in order] == ["there", "here", "here", "there", "there", "here"]
     assert (found.here, found.there, found.speed) == (2.0, 1.0, 0.5)
+
+
+def test_a_query_that_is_slower_in_few_rounds_is_timed_in_more():
+    here, there = iter([9.0, 2.0, 9.0, 2.0, 1.0, 2.0]), iter([9.0, 1.0, 9.0, 2.0, 2.0, 2.0])
+    (found,) = as_fast(["hard"], lambda _: next(here), lambda _: next(there), rounds=1, least=0.95)
+    assert (found.here, found.there, found.speed) == (1.0, 1.0, 1.0)
 
 
 @pytest.mark.parametrize(("speed", "code"), [(0.96, 0), (0.94, 1)])
