@@ -155,6 +155,9 @@ EVENTS = [("a", 0, 1, 1, None), ("b", 1, 1, 3, None), ("a", 3, 1, 2, 2), ("b", 4
 @example(EVENTS, [0.5], set(), True, MODES[2], "a b+", "", ASKED[3])
 @example(EVENTS, [0.4, 0.7], {1}, False, MODES[1], "(a | b)+ b", "WITHIN 4", ASKED[2])
 @example(EVENTS, [0.3, 0.6], {0}, False, MODES[1], "a b+", "", ASKED[4])
+@example(EVENTS, [0.3, 0.6], set(), False, "ALL MATCHES", "a b+", "", ASKED[2])
+@example(EVENTS, [0.4, 0.8], {1}, False, "2 FOLLOWING", "a b+", "", ASKED[1])
+@example(EVENTS, [0.4, 0.8], set(), False, "UNBOUNDED FOLLOWING", "a b+", "WITHIN 4", ASKED[0])
 @pytest.mark.usefixtures("interpreted")
 def test_conditions_over_rows_of_a_match_live_are_those_of_the_whole_log(
     spark, tmp_path_factory, s, cuts, kills, by_tasks, mode, pattern, length, define
@@ -170,6 +173,11 @@ def test_conditions_over_rows_of_a_match_live_are_those_of_the_whole_log(
         f"SELECT * FROM s MATCH_RECOGNIZE (PARTITION BY k {ORDER} MEASURES MATCH_NUMBER() AS n,"
         f" FIRST(ts) AS t {mode} PATTERN ({pattern}) {length} DEFINE {define})"
     )
+    if "FOLLOWING" in mode:
+        query = (
+            f"SELECT *, t OVER w FROM s WINDOW w AS (PARTITION BY k {ORDER} MEASURES FIRST(ts) AS t"
+            f" ROWS BETWEEN CURRENT ROW AND {mode} PATTERN ({pattern}) {length} DEFINE {define})"
+        )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("windrow.spark.live.micro_batches.steps.FEW", -1 if by_tasks else 20_000)
         found = rows_of(live(spark, folder, logs, None, cuts, kills, query))
