@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from benchmarks.against import COMPILED, compared
 from benchmarks.closed_keys import of_queries
 from benchmarks.comparisons import catalogue
 from benchmarks.data import CACHE
@@ -74,6 +75,29 @@ def main(
     write(done, out)
     console.print(table(done))
     console.print(f"Written to {out}", highlight=False)
+
+
+@app.command()
+def against(
+    other: Annotated[Path, typer.Argument(help="Another checkout of Windrow.", exists=True, file_okay=False)],
+    only: Annotated[list[str] | None, typer.Option(help="Only this query; may be repeated.")] = None,
+    rows: Annotated[int, typer.Option(help="The size; one row in ten of these is left out.", min=1)] = (
+        PLACES // 4
+    ),
+    rounds: Annotated[int, typer.Option(help="How often each query is timed.", min=1)] = 5,
+    least: Annotated[float, typer.Option(help="The least speed, in that of the other.", min=0)] = 0.95,
+) -> None:
+    """Time what is compiled in this checkout and another, in turns; fails where this one is slower."""
+    if unknown := set(only or []) - set(COMPILED):
+        raise typer.BadParameter(f"no query {', '.join(unknown)}; there are {', '.join(COMPILED)}")
+    found = compared(other, only or list(COMPILED), rows, rounds, least)
+    typer.echo("| query | here | there | speed |\n|---|--:|--:|--:|")
+    for one in found:
+        typer.echo(f"| {one.name} | {one.here:.2f} s | {one.there:.2f} s | {one.speed:.2f} × |")
+    slower = [one.name for one in found if one.speed < least]
+    if slower:
+        typer.echo(f"slower than {least} × the other: {', '.join(slower)}")
+        raise typer.Exit(1)
 
 
 @app.command("live")

@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 import windrow
 from benchmarks import data
 from benchmarks.__main__ import app
+from benchmarks.against import COMPILED, Against, as_fast, in_turns
 from benchmarks.check import DifferentAnswersError, agreed
 from benchmarks.comparisons import Ask, Comparison, Entry, catalogue
 from benchmarks.data import EVEN
@@ -346,3 +347,33 @@ def test_nexmark_is_asked_of_both_systems_over_the_streams_that_it_reads(tmp_pat
         times = pa.concat_tables(tables).column("dateTime").to_pylist()
         assert times == sorted(times)
     assert written_events(load, tmp_path) == next(tmp_path.iterdir())
+
+
+def test_two_checkouts_take_turns_and_their_best_times_count():
+    order, times = [], {"here": iter([9.0, 4.0, 2.0]), "there": iter([9.0, 1.0, 3.0])}
+
+    def seconds(where):
+        return lambda name: order.append((name, where)) or next(times[where])
+
+    (found,) = in_turns(["hard"], seconds("here"), seconds("there"), rounds=2)
+    assert [where for _, where in order] == ["there", "here", "here", "there", "there", "here"]
+    assert (found.here, found.there, found.speed) == (2.0, 1.0, 0.5)
+
+
+def test_a_query_that_is_slower_in_few_rounds_is_timed_in_more():
+    here, there = iter([9.0, 2.0, 9.0, 2.0, 1.0, 2.0]), iter([9.0, 1.0, 9.0, 2.0, 2.0, 2.0])
+    (found,) = as_fast(["hard"], lambda _: next(here), lambda _: next(there), rounds=1, least=0.95)
+    assert (found.here, found.there, found.speed) == (1.0, 1.0, 1.0)
+
+
+@pytest.mark.parametrize(("speed", "code"), [(0.96, 0), (0.94, 1)])
+def test_a_query_that_is_slower_than_in_the_other_checkout_fails_the_command(
+    monkeypatch, tmp_path, speed, code
+):
+    monkeypatch.setattr(
+        "benchmarks.__main__.compared", lambda _, names, *__: [Against(name, 1.0, speed) for name in names]
+    )
+    result = CliRunner().invoke(app, ["against", str(tmp_path)])
+    assert result.exit_code == code
+    assert all(f"| {name} | 1.00 s | {speed:.2f} s | {speed:.2f} × |" in result.output for name in COMPILED)
+    assert ("slower than 0.95 × the other: " + ", ".join(COMPILED) in result.output) == bool(code)

@@ -70,9 +70,24 @@ def test_variables_and_aggregates_of_window_by_are_columns() -> None:
     )
 
 
-def test_rows_that_are_compared_need_a_name() -> None:
-    with pytest.raises(NotSupportedError, match="rows are compared") as error:
-        around(f"SELECT 1, m OVER w FROM t {CLAUSE} WINDOW w AS (MEASURES 1 AS m {FRAME} DEFINE B AS s = e)")
+def test_comparisons_of_rows_are_columns() -> None:
+    assert around(
+        f"SELECT (s) <> e OR m OVER w, m OVER w FROM t {CLAUSE} WINDOW w AS (MEASURES 1 AS m {FRAME}"
+        " DEFINE B AS NOT equal_null(s, e) AND CASE s WHEN e THEN TRUE END AND s NOT IN (e))"
+    ) == (
+        "SELECT `__inside0` OR m OVER w AS `(s) <> e OR m OVER w`, m OVER w FROM (SELECT (s) <> e AS"
+        " `__inside0`, equal_null(s, e) AS `__inside1`, CASE s WHEN e THEN TRUE END AS `__inside2`,"
+        f" s NOT IN (e) AS `__inside3` FROM t {CLAUSE} ) WINDOW w AS (MEASURES 1 AS m …"
+        " DEFINE B AS NOT `__inside1` AND `__inside2` AND `__inside3` )"
+    )
+
+
+def test_rows_that_case_compares_around_a_function_are_refused() -> None:
+    with pytest.raises(NotSupportedError, match="CASE compares rows") as error:
+        around(
+            f"SELECT CASE s WHEN e THEN m OVER w END FROM t {CLAUSE}"
+            f" WINDOW w AS (MEASURES 1 AS m {FRAME} DEFINE B AS TRUE)"
+        )
     assert error.value.condition == "UNSUPPORTED_ROW_COMPARISON"
 
 

@@ -13,8 +13,7 @@ BY_VALUE = [
     "(e) >= (l)",
     "e BETWEEN l AND l",
     "e.x > 0 AND e NOT BETWEEN s AND l",
-    "CASE e WHEN l THEN TRUE ELSE FALSE END",
-    "CASE e WHEN NULL THEN FALSE WHEN (l) THEN TRUE END",
+    "CASE e WHEN l THEN TRUE WHEN struct(1) THEN FALSE END",
     "NULLIF(e, l) IS NULL",
     "greatest(e, l) IS NOT NULL",
 ]
@@ -27,6 +26,9 @@ BY_IDENTITY = [
     "CASE WHEN e = l THEN TRUE END",
     "e NOT IN (l, (s))",
     "e IS NOT DISTINCT FROM l",
+    "equal_null((e), l)",
+    "CASE e WHEN l THEN TRUE ELSE FALSE END",
+    "CASE e WHEN NULL THEN FALSE WHEN (l) THEN CASE WHEN l.x > 1 THEN TRUE END END",
 ]
 
 NOT_ROWS = [

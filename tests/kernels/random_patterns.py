@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from itertools import product
 
@@ -97,6 +98,37 @@ def answers_of(number: int, rows: list[tuple]) -> pa.Table:
     answers = pa.array([BY_SPARK[number](*row) for row in rows], pa.bool_())
     names = [requested_column(number, place) for place in range(len(kinds))]
     return pa.table([*columns, answers], [*names, ANSWER])
+
+
+def answered(
+    plan: MatchPlan, search: Callable[[MatchPlan], Iterable[pa.RecordBatch]], most: int = 1000
+) -> MatchPlan:
+    """The plan with the answers to all that a search asks for, in rounds, as Spark is asked.
+
+    `most` is asked for in a round, and nothing twice.
+    """
+    fields = [
+        (requested_column(number, place), answers.schema.field(place).type)
+        for number, answers in ALL_ANSWERS
+        for place in range(answers.num_columns - 1)
+    ]
+    schema = pa.schema([(REQUESTED, pa.int32()), *fields])
+    known: dict[int, list[tuple]] = {number: [] for number in READ}
+    tables: tuple[tuple[int, pa.Table], ...] = ()
+    is_numbered = any(register.kind == "number" for register in plan.registers)
+    for of_all in (True, False) if is_numbered else (True,):
+        while True:
+            asking = replace(plan, result=schema, answers=Answers(tables, most, of_all=of_all))
+            new = [row for batch in search(asking) for row in batch.to_pylist()]
+            if not new:
+                break
+            for row in new:
+                number = row[REQUESTED]
+                values = tuple(row[requested_column(number, place)] for place in range(len(READ[number])))
+                assert values not in known[number], "asked for twice"
+                known[number].append(values)
+            tables = tuple((number, answers_of(number, found)) for number, found in known.items() if found)
+    return replace(plan, answers=Answers(tables))
 
 
 ALL_ANSWERS = tuple((number, answers_of(number, list(product(*read)))) for number, read in READ.items())

@@ -19,7 +19,9 @@ from hypothesis import strategies as st
 from tests.kernels.in_memory import PARTITION, Table, bounds_of, draft_of, planned, unsliced
 from tests.kernels.in_memory import given as rows_given
 from tests.kernels.random_patterns import (
+    ASKED_CONDITIONS,
     CONDITIONS,
+    NUMBERED,
     A,
     B,
     C,
@@ -31,6 +33,7 @@ from tests.kernels.random_patterns import (
     table_of,
     without_numbers,
 )
+from tests.kernels.random_patterns import answered as answered_by_spark
 from tests.kernels.test_window_by_property import (
     AGGREGATES,
     NULLS,
@@ -43,6 +46,7 @@ from tests.kernels.test_window_by_property import (
 )
 from windrow.algebra.physical import field_of, is_field
 from windrow.kernels.advance import CARRIED, Frontier, Growing, advance, keeping
+from windrow.kernels.advance.advancing import requested_of
 from windrow.kernels.advance.suffix import CountedRows, suffix_of
 from windrow.kernels.patterns.match_recognize import match_recognize
 from windrow.kernels.patterns.pattern_plan import (
@@ -53,6 +57,7 @@ from windrow.kernels.patterns.pattern_plan import (
     PatternCondition,
     PatternFrame,
     Register,
+    asks_spark,
     register_side,
 )
 from windrow.kernels.patterns.tree import Edge, Repeat, Sequence, Tree
@@ -366,7 +371,11 @@ def matches_agree_in_steps(
             times = shuffled.column("t").to_numpy()
             came = (times >= low) & (times < (until if until is not None else np.inf))
             frontier = None if until is None else Frontier(pa.table({"t": [until]}))
-            batches, kept = advance(growing, kept, shuffled.filter(pa.array(came)), frontier)
+            rows_of_step, step = shuffled.filter(pa.array(came)), growing
+            if asks_spark(plan):
+                asking = partial(requested_in_step, growing, kept, rows_of_step, frontier)
+                step = replace(growing, plan=answered_by_spark(plan, asking))
+            batches, kept = advance(step, kept, rows_of_step, frontier)
             found += [str(row) for batch in batches for row in batch.to_pylist()]
         return sorted(found)
 
@@ -376,6 +385,13 @@ def matches_agree_in_steps(
         parts = [outcome(partial(by_whole, part, part + 1)) for part in range(len(rows))]
         allowed += [part for part in parts if part in FAILURES]
     assert outcome(by_steps) in allowed
+
+
+def requested_in_step(
+    growing: Growing, kept: pa.Table | None, came: pa.Table, frontier: Frontier | None, asking: MatchPlan
+) -> list[pa.RecordBatch]:
+    """What a step asks Spark for."""
+    return requested_of(replace(growing, plan=asking), kept, came, frontier)
 
 
 #: What a match that cannot be skipped from fails with.
@@ -413,6 +429,33 @@ def test_durations_in_steps_are_those_of_the_whole(tree, conditions, rows, skip,
     matches_agree_in_steps(tree, conditions, rows, skip, shown, None, data, duration=duration)
 
 
+ASKED = st.dictionaries(
+    st.integers(0, 2),
+    st.sampled_from(sorted([*ASKED_CONDITIONS, *ASKED_CONDITIONS, *CONDITIONS, *NUMBERED])),
+    min_size=1,
+)
+
+
+def asked_in_steps(
+    tree: Tree,
+    conditions: dict[int, str],
+    rows: list[list[int | None]],
+    skip: tuple[str, set[int]],
+    shown: str,
+    within: int | str | None,
+    area: str | PatternFrame,
+    data: st.DataObject,
+) -> None:
+    if ASKED_CONDITIONS.keys().isdisjoint(conditions.values()):
+        return
+    if area != "one" and not NUMBERED.keys().isdisjoint(conditions.values()):
+        return  # neither all matches nor windows have numbers in their conditions
+    if isinstance(area, PatternFrame):
+        rows_of_frames_agree_in_steps(tree, conditions, rows, skip, area, within, data)
+    else:
+        matches_agree_in_steps(tree, conditions, rows, skip, shown, within, data, every=area == "every")
+
+
 def lasting(tree: Tree) -> MatchPlan:
     """Matches of a time until what is due, of which only `x` is given."""
     plan = replace(plan_of(tree, {0: "low"}), duration=Duration("t", "due"))
@@ -445,6 +488,35 @@ def test_rows_of_frames_in_steps_are_those_of_the_whole(tree, conditions, rows, 
 @given(patterns, DEFINED, partitions, skips, frames, limits, st.data())
 def test_rows_of_frames_in_steps_at_length(tree, conditions, rows, skip, frame, within, data):
     rows_of_frames_agree_in_steps(tree, conditions, rows, skip, frame, within, data)
+
+
+IN_STEPS = given(
+    patterns,
+    ASKED,
+    partitions,
+    skips,
+    st.sampled_from(["one", "all", "omit", "unmatched"]),
+    limits,
+    st.sampled_from(["one", "one", "every"]) | frames,
+    st.data(),
+)
+
+
+@settings(SETTINGS, max_examples=200)
+@IN_STEPS
+def test_what_spark_is_asked_for_in_steps_is_all_that_they_ask(
+    tree, conditions, rows, skip, shown, within, area, data
+):
+    asked_in_steps(tree, conditions, rows, skip, shown, within, area, data)
+
+
+@pytest.mark.slow
+@settings(SETTINGS, max_examples=1000)
+@IN_STEPS
+def test_what_spark_is_asked_for_in_steps_is_all_that_they_ask_at_length(
+    tree, conditions, rows, skip, shown, within, area, data
+):
+    asked_in_steps(tree, conditions, rows, skip, shown, within, area, data)
 
 
 def durations_in_steps(tree: Tree) -> list[list[int]]:

@@ -11,16 +11,14 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from tests.kernels.random_patterns import (
-    ALL_ANSWERS,
     ASKED_CONDITIONS,
     CONDITIONS,
     NUMBERED,
-    READ,
     A,
     B,
     C,
+    answered,
     answers,
-    answers_of,
     by_kernel,
     clause_of,
     compare,
@@ -40,12 +38,10 @@ from windrow.kernels.patterns.at_once import is_simple
 from windrow.kernels.patterns.execution import SoFar, find_matches
 from windrow.kernels.patterns.match_recognize import match_recognize
 from windrow.kernels.patterns.pattern_plan import (
-    REQUESTED,
     Answers,
     Duration,
     PatternCondition,
     PatternFrame,
-    requested_column,
 )
 from windrow.kernels.patterns.tree import Choice, Repeat, Sequence
 from windrow.kernels.reference.match_recognize import Frame as ReferenceFrame
@@ -110,25 +106,8 @@ def test_all_that_the_machine_asks_of_spark_is_asked_for_before(tree, conditions
     if every:
         plan = replace(without_numbers(plan), every=True)
     expected = outcome(lambda: by_kernel(plan, table, bounds))
-    fields = [
-        (requested_column(number, place), answers.schema.field(place).type)
-        for number, answers in ALL_ANSWERS
-        for place in range(answers.num_columns - 1)
-    ]
-    schema = pa.schema([(REQUESTED, pa.int32()), *fields])
-    known = {number: [] for number in READ}
-    while True:
-        tables = tuple((number, answers_of(number, found)) for number, found in known.items() if found)
-        asking = replace(plan, result=schema, answers=Answers(tables, most, of_all=True))
-        new = [row for batch in match_recognize(asking, table, bounds) for row in batch.to_pylist()]
-        for row in new:
-            number = row[REQUESTED]
-            values = tuple(row[requested_column(number, place)] for place in range(len(READ[number])))
-            assert values not in known[number], "asked for twice"
-            known[number].append(values)
-        if not new:
-            break
-    assert outcome(lambda: by_kernel(replace(plan, answers=Answers(tables)), table, bounds)) == expected
+    told = answered(plan, lambda asking: match_recognize(asking, table, bounds), most)
+    assert outcome(lambda: by_kernel(told, table, bounds)) == expected
 
 
 def test_an_answer_that_is_not_known_says_that_rows_have_changed():

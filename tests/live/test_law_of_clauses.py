@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tests.live.random_clauses import AGGREGATES, ORDER, sequences
+from tests.live.random_clauses import AGGREGATES, MODES, ORDER, sequences
 from tests.live.random_logs import LAGS, admitted, declared_live, ended, live, log, recorded, table
 from tests.live.stepping import law, rows_of, total
 from windrow import Session
@@ -128,9 +128,113 @@ def test_texts_and_decimals_of_neighbours_live_are_those_of_the_whole_log(
         assert found == rows_of([session.sql(query).to_arrow()])
 
 
-# -- conditions that Spark evaluates over pairs of rows ---------------------------------------------------
+# -- conditions that Spark evaluates over rows of a match --------------------------------------------------
 
 FAR, IN_WORDS = re.compile(r"far\(([\w.]+), ([\w.]+)\)"), r"abs(\1 - \2) >= 2"
+ASKED = [
+    "b AS upper(concat(a.p, b.p)) IN ('AB', 'BB')",
+    "b AS far(a.v, b.v) OR COUNT(*) = 3",
+    "a AS concat(upper(p), NEXT(p)) <> 'Ab', b AS MAX_BY(a.p, a.ts) IS DISTINCT FROM b.p",
+    "b AS upper(concat(LAST(CLASSIFIER(), 1), MATCH_NUMBER(), COUNT(*))) <> 'A12'",
+    "a AS a.v + PREV(a.v) IN (SELECT x FROM nums), b AS b.v + a.v NOT IN (SELECT x FROM nums)",
+]
+EVENTS = [("a", 0, 1, 1, None), ("b", 1, 1, 3, None), ("a", 3, 1, 2, 2), ("b", 4, 1, 0, 4), ("a", 8, 1, 3, 8)]
+
+
+@law(2)
+@given(
+    log,
+    st.lists(st.floats(0, 1), min_size=1, max_size=2),
+    st.sets(st.integers(0, 1), max_size=1),
+    st.just(False),
+    st.sampled_from(MODES),
+    st.sampled_from(["a b+", "(a | b)+? b", "a? b b", "(b | a)+ $"]),
+    st.sampled_from(["", "", "WITHIN 4"]),
+    st.sampled_from(ASKED),
+)
+@example(EVENTS, [0.5], set(), True, MODES[2], "a b+", "", ASKED[3])
+@example(EVENTS, [0.4, 0.7], {1}, False, MODES[1], "(a | b)+ b", "WITHIN 4", ASKED[2])
+@example(EVENTS, [0.3, 0.6], {0}, False, MODES[1], "a b+", "", ASKED[4])
+@example(EVENTS, [0.3, 0.6], set(), False, "ALL MATCHES", "a b+", "", ASKED[2])
+@example(EVENTS, [0.4, 0.8], {1}, False, "2 FOLLOWING", "a b+", "", ASKED[1])
+@example(EVENTS, [0.4, 0.8], set(), False, "UNBOUNDED FOLLOWING", "a b+", "WITHIN 4", ASKED[0])
+@pytest.mark.usefixtures("interpreted")
+def test_conditions_over_rows_of_a_match_live_are_those_of_the_whole_log(
+    spark, tmp_path_factory, s, cuts, kills, by_tasks, mode, pattern, length, define
+):
+    folder = tmp_path_factory.mktemp("live")
+    logs = {"s": ended(s)}
+    if not admitted(logs["s"], None):
+        return
+    spark.udf.register("far", lambda v, u: None not in (v, u) and abs(v - u) >= 2, "boolean")
+    spark.sql("SELECT explode(array(2, 5)) AS x").createOrReplaceTempView("nums")
+    rows = table([(*row, None) for _, *row in admitted(logs["s"], None)]).drop_columns("b")
+    query = (
+        f"SELECT * FROM s MATCH_RECOGNIZE (PARTITION BY k {ORDER} MEASURES MATCH_NUMBER() AS n,"
+        f" FIRST(ts) AS t {mode} PATTERN ({pattern}) {length} DEFINE {define})"
+    )
+    if "FOLLOWING" in mode:
+        query = (
+            f"SELECT *, t OVER w FROM s WINDOW w AS (PARTITION BY k {ORDER} MEASURES FIRST(ts) AS t"
+            f" ROWS BETWEEN CURRENT ROW AND {mode} PATTERN ({pattern}) {length} DEFINE {define})"
+        )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("windrow.spark.live.micro_batches.steps.FEW", -1 if by_tasks else 20_000)
+        found = rows_of(live(spark, folder, logs, None, cuts, kills, query))
+    for execution, text in (("batch", query), ("reference", FAR.sub(IN_WORDS, query))):
+        session = Session(spark, execution=execution)
+        session.register("s", rows)
+        assert found == rows_of([session.sql(text).to_arrow()])
+
+
+# -- keys that a collation compares ------------------------------------------------------------------------
+
+COLLATED = (
+    "(SELECT ts, (CASE WHEN v > 1 THEN upper(p) ELSE p END) COLLATE UTF8_LCASE AS c,"
+    " (CASE WHEN k = 1 THEN 'X' WHEN v = 2 THEN 'y' ELSE 'x' END) COLLATE UNICODE_CI AS d, p, k, v FROM s)"
+)
+
+
+@law(1)
+@given(
+    log,
+    st.lists(st.floats(0, 1), min_size=1, max_size=2),
+    st.sets(st.integers(0, 1), max_size=1),
+    st.just(False),
+    st.sampled_from(
+        [
+            "SELECT lower(c) AS c, t, n FROM {} MATCH_RECOGNIZE (PARTITION BY c ORDER BY ts, d, v, k, p"
+            " MEASURES FIRST(ts) AS t, COUNT(*) AS n, LAST(d) AS u PATTERN (a b+) DEFINE b AS b.v >= a.v)",
+            "SELECT lower(a.c) AS c, a.ts, a.v, SUM(w.v) AS n FROM {} WINDOW BY w AS (TYPE SLIDING"
+            " PARTITION BY c ORDER BY ts, d, v, k, p START AS a END AS e AT n WHEN e.ts - a.ts > 2)",
+        ]
+    ),
+)
+@example(
+    EVENTS,
+    [0.4, 0.7],
+    {1},
+    True,
+    "SELECT t, n FROM {} MATCH_RECOGNIZE (PARTITION BY c ORDER BY ts, v"
+    " MEASURES FIRST(ts) AS t, COUNT(*) AS n PATTERN (a b+) DEFINE b AS b.v >= a.v)",
+)
+@pytest.mark.usefixtures("interpreted")
+def test_keys_with_a_collation_live_are_those_of_the_whole_log(
+    spark, tmp_path_factory, s, cuts, kills, by_tasks, query
+):
+    logs, query = {"s": ended(s)}, query.format(COLLATED)
+    if not admitted(logs["s"], None):
+        return
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("windrow.spark.live.micro_batches.steps.FEW", -1 if by_tasks else 20_000)
+        found = rows_of(live(spark, tmp_path_factory.mktemp("live"), logs, None, cuts, kills, query))
+    session = Session(spark)
+    session.register("s", table([(*row, None) for _, *row in admitted(logs["s"], None)]).drop_columns("b"))
+    assert found == rows_of([session.sql(query).to_arrow()])
+
+
+# -- conditions that Spark evaluates over pairs of rows ---------------------------------------------------
+
 PAIRED = [
     "START AS s PREV AS sp WHEN sp IS NULL OR upper(concat(sp.p, s.p)) = 'AB'"
     " END AS e NEXT AS en WHEN en.ts - s.ts > 2 OR en IS NULL",

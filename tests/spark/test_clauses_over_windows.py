@@ -259,6 +259,15 @@ def test_a_view_over_a_named_stream_grows_with_it_and_is_not_started(spark, tmp_
     assert raised.value.condition == "NOT_LIVE"
 
 
+def test_a_clause_is_forgotten_with_the_view_that_reads_it(session):
+    session.sql(f"CREATE TEMPORARY VIEW first_rows AS SELECT f.ts, f.v FROM s [RANGE 10] {WINDOW}")
+    session.sql(f"SELECT f.v FROM s [RANGE 10] {WINDOW}").collect()
+    assert len(session._catalog.clauses) == 1
+    assert session.sql("SELECT COUNT(*) FROM first_rows").collect()
+    session.sql("DROP VIEW first_rows")
+    assert not session._catalog.clauses
+
+
 def test_explain_names_the_rows_the_clause_and_the_query_around(session):
     explained = session.sql(f"EXPLAIN SELECT f.v FROM s [RANGE 3] {WINDOW}").collect()[0][0]
     for line in (

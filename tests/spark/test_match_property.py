@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
+from tests.spark.many_patterns import main
 from tests.spark.random_matches import LIM, ROWS_OF, queries, rows
 from windrow import Session, WindrowError
 from windrow.spark.clauses import match_requests
@@ -36,6 +37,15 @@ def test_batch_equals_reference(
         found = answer(Session(spark, execution="batch"), sql)
     expected = answer(Session(spark, execution="reference"), sql)
     assert found == expected, sql
+
+
+def test_patterns_over_partitions_of_a_query_equal_reference(
+    spark: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["--count", "400"], spark) == 0, capsys.readouterr().out
+    asked, patterns, found, *_ = capsys.readouterr().out.splitlines()[-1].split(", ")
+    assert (asked, patterns) == ("2 queries", "400 patterns")
+    assert int(found.removesuffix(" rows")) > 0
 
 
 def answer(session: Session, sql: str) -> list[str]:

@@ -5,6 +5,7 @@ Types are Spark's, as their simple strings (``int``, ``decimal(10,2)``, ``struct
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -117,11 +118,12 @@ class PlanDraft:
 
 
 _FIELD = f"{ROW}."
+_ONE_FIELD = re.compile(rf"{ROW}\.`(?:[^`]|``)+`")
 
 
 def is_field(item: Hoisted) -> bool:
     """Whether a column is a field of the row as it is."""
-    return item.variable == ROW and item.text.render().startswith(f"{_FIELD}`")
+    return item.variable == ROW and _ONE_FIELD.fullmatch(item.text.render()) is not None
 
 
 def field_of(item: Hoisted) -> str:

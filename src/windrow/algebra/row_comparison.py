@@ -8,20 +8,20 @@ from windrow.errors import NotSupportedError
 from windrow.syntax.nodes import Range, Role, Variable, WindowClause
 from windrow.syntax.tokens import TokenList
 
-__all__ = ["compared_rows"]
+__all__ = ["compared_rows", "comparisons_of_rows"]
 
 _EQUALITIES = {"=", "==", "<>", "!=", "<=>"}
 _ORDERINGS = {"<", "<=", ">", ">="}
 _ARITHMETIC = {"+", "-", "*", "/", "%", "||", "|", "&", "^", "<<", ">>", ">>>", "::", "DIV"}
 _BEFORE_OPERANDS = {"AND", "OR", "NOT", "WHEN", "THEN", "ELSE", "CASE", "SELECT", "HAVING", "BY", "DISTINCT",
                     "ALL", "IN", "BETWEEN", "FROM", "WHERE"}  # fmt: skip
-_COMPARING_CALLS = {"NULLIF", "EQUAL_NULL", "GREATEST", "LEAST", "DECODE"}
+_COMPARING_CALLS = {"NULLIF", "GREATEST", "LEAST", "DECODE"}
 
 
 def compared_rows(tokens: TokenList, ranges: list[Range], clause: WindowClause) -> dict[int, Variable]:
     """The tokens that name a row which is compared with another row, each with its variable.
 
-    Comparisons are ``=``, ``<>``, ``<=>``, ``IN`` and ``IS DISTINCT FROM``.
+    Comparisons are ``=``, ``<>``, ``<=>``, ``IN``, ``IS DISTINCT FROM``, ``EQUAL_NULL``, ``CASE e WHEN l``.
 
     Raises
     ------
@@ -36,6 +36,26 @@ def compared_rows(tokens: TokenList, ranges: list[Range], clause: WindowClause) 
             finder.refuse(index, start, stop)
             found += finder.equal(index, start, stop)
     return {index: rows[tokens[index].name.lower()] for index in found}
+
+
+def comparisons_of_rows(tokens: TokenList, ranges: list[Range], clause: WindowClause) -> list[Range]:
+    """Where such comparisons stand, from their first token to their last; of CASE, the whole of it.
+
+    Raises
+    ------
+    NotSupportedError
+        As :func:`compared_rows`.
+    """
+    rows = {item.name.lower(): item for item in clause.variables() if item.role is not Role.POSITION}
+    finder = _Finder(tokens, rows)
+    found: list[Range] = []
+    for start, stop in ranges:
+        for index in range(start, stop):
+            finder.refuse(index, start, stop)
+            is_inside = bool(found) and found[-1][0] <= index < found[-1][1]
+            if not is_inside and finder.equal(index, start, stop):
+                found.append(finder.comparison(index, stop))
+    return found
 
 
 class _Finder:
@@ -82,6 +102,11 @@ class _Finder:
                 for item in tokens.split(right + 1, tokens.partner[right])
             ]
             return _all([self.before(left, start), *items])
+        if tokens.word(index) == "EQUAL_NULL" and tokens.is_symbol(right, "("):
+            return _all([self.after(*item) for item in tokens.split(right + 1, tokens.partner[right])])
+        if tokens.word(index) == "CASE" and not tokens.is_symbol(left, "."):
+            operands = self.chosen(index, stop)
+            return [] if None in operands else _all(operands)
         if tokens.word(index) == "IS":  # IS [NOT] DISTINCT FROM
             right += 3 if tokens.word(right) == "NOT" else 2
             if tokens.word(right - 1) != "FROM":
@@ -89,6 +114,36 @@ class _Finder:
         elif tokens[index].text not in _EQUALITIES:
             return []
         return _all([self.before(left, start), self.after(right, stop)])
+
+    def comparison(self, index: int, stop: int) -> Range:
+        """All of the comparison at token `index`, in which rows stand on both sides."""
+        tokens, word = self.tokens, self.tokens.word(index)
+        if word == "CASE":
+            depth = 0
+            for at in tokens.level(index, stop):
+                depth += (tokens.word(at) == "CASE") - (tokens.word(at) == "END")
+                if not depth:
+                    return index, at + 1
+        if word == "EQUAL_NULL":
+            return index, tokens.partner[index + 1] + 1
+        left, right = index - 1 - (tokens.word(index - 1) == "NOT"), index + 1
+        if word == "IS":
+            right += 3 if tokens.word(right) == "NOT" else 2
+        return tokens.partner.get(left, left), tokens.partner.get(right, right) + 1
+
+    def chosen(self, index: int, stop: int) -> list[int | None]:
+        """The rows of CASE e WHEN l, e first, None for what is neither a row nor NULL; empty of others."""
+        tokens, operand = self.tokens, self.after(index + 1, stop)
+        if operand is None:
+            return []
+        starts, depth = [], 0
+        for at in tokens.level(index, stop):
+            depth += (tokens.word(at) == "CASE") - (tokens.word(at) == "END")
+            if not depth:
+                break
+            if tokens.word(at) == "WHEN" and depth == 1:
+                starts.append(at + 1)
+        return [operand, *(self.after(at, stop) for at in starts if tokens.word(at) != "NULL")]
 
     def refuse(self, index: int, start: int, stop: int) -> None:
         for first, last in self.by_value(index, start, stop):
@@ -112,11 +167,9 @@ class _Finder:
             for bound in (index + 1, high + 1):
                 yield from _pairs([self.before(left, start), self.after(bound, stop)])
         elif tokens.word(index) == "CASE" and not tokens.is_symbol(index - 1, "."):
-            operand = self.after(index + 1, stop)
-            end = next((at for at in tokens.level(index, stop) if tokens.word(at) == "END"), stop)
-            for at in tokens.level(index, end):
-                if operand is not None and tokens.word(at) == "WHEN":
-                    yield from _pairs([operand, self.after(at + 1, stop)])
+            operand, *rows = self.chosen(index, stop) or [None]
+            for row in rows if None in rows else ():
+                yield from _pairs([operand, row])
         elif tokens.word(index) in _COMPARING_CALLS and tokens.is_symbol(index + 1, "("):
             arguments = tokens.split(index + 2, tokens.partner[index + 1])
             rows = [self.after(*item) for item in arguments]

@@ -47,8 +47,9 @@ def explain_live(plan: ClausePlan) -> str:
         unbounded = plan.grows(clause)
         if unbounded is not None:
             lines.append(("unbounded", str(unbounded)))
-        if clause.pairs is not None:
-            lines.append(("pairs", "Spark evaluates them over retained and new rows in each micro-batch"))
+        if clause.is_spark_in_steps:
+            what = "asked" if clause.pairs is None else "pairs"
+            lines.append((what, "Spark evaluates them over retained and new rows in each micro-batch"))
         if plan.is_endless and clause is plan.clauses[-1]:
             lines += _host(plan)
         parts.append(section("live", lines))

@@ -233,7 +233,10 @@ class Hoister:
                 guards = (*guards, (operand, NOT_FALSE if operator == "AND" else NOT_TRUE))
             return window_plan.Operation(operator, tuple(converted))
         if operator == "NOT":
-            return window_plan.Operation("NOT", (self.truth(operands[0], guards),))
+            (operand,) = operands
+            is_word = operand.range == expression.range
+            negated = self.negated(operand, guards) if is_word else self.truth(operand, guards)
+            return window_plan.Operation("NOT", (negated,))
         if operator == "IS NULL":
             return window_plan.Operation("ISNULL", (self.value(operands[0], guards),))
         if operator in _COMPARISONS:
@@ -253,6 +256,11 @@ class Hoister:
                 (self.comparison(">=", (value, low), guards), self.comparison("<=", (value, high), guards)),
             )
         return self.arithmetic(expression, guards)
+
+    def negated(self, expression: Expression, guards: Guards) -> window_plan.PairExpression:
+        """What NOT IN, IS NOT NULL and their like negate, of which the text is that of the negation."""
+        assert isinstance(expression, OperationNode)
+        return self.operation(expression, guards)
 
     def comparison(
         self, operator: str, operands: tuple[Expression, ...], guards: Guards

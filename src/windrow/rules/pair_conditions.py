@@ -63,6 +63,14 @@ class PairConditions(Hoister):
             return self.functions.typed(expression, guards)
         raise NotTypedError(second.reason if _computes(expression) else reason)
 
+    def negated(self, expression: Expression, guards: Guards) -> window_plan.PairExpression:
+        """As ever, else by a function that the kernel has too."""
+        with self.attempt() as first:
+            return super().negated(expression, guards)
+        with self.attempt():
+            return self.functions.typed(expression, guards)
+        raise NotTypedError(first.reason)
+
     def attempt(self) -> Attempt:
         """Type a part; where that fails, forget the columns that it would have read."""
         return Attempt(self.columns)

@@ -65,7 +65,8 @@ class Gateway:
     `checks` it leaves nothing behind either. With `prefers_live` what could be computed at once and live is
     planned to be live; with `reopens`, streams that are made are opened where they are there. With
     `operators` those over time-varying relations are theirs. Without a `dialect` the expressions are in the
-    one that the setting names.
+    one that the setting names. When it `is_steady`, rows have numbers that Spark takes
+    behind LATERAL.
     """
 
     def __init__(
@@ -81,6 +82,7 @@ class Gateway:
         self.plan_only = False
         self.checks = False
         self.prefers_live = False
+        self.is_steady = False
         self.reopens = False
         self.operators: Operators | None = None
         self.is_connect = of_connect(spark)

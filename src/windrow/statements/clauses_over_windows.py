@@ -39,7 +39,7 @@ from windrow.spark.live import live_streams
 from windrow.spark.recorded.continuous_queries import Runner
 from windrow.statements.clause_relations import refuse_live_clauses, relation_of_clause
 from windrow.statements.clauses_over_streams import has_windows_of_time
-from windrow.statements.naming import refresh
+from windrow.statements.naming import forget_unread, refresh
 from windrow.statements.select_stream import selects_inside
 from windrow.statements.stream_reader import reader_of
 from windrow.syntax.blocks import find_blocks, with_items
@@ -50,7 +50,6 @@ from windrow.syntax.patterns.match_recognize import find_matches
 from windrow.syntax.patterns.pattern_windows import PatternBlock, find_pattern_windows
 from windrow.syntax.sqltext import RelationText, SqlText
 from windrow.syntax.streams.apart import clauses_apart
-from windrow.syntax.streams.create_view import parse_view
 from windrow.syntax.streams.other_dialects import selects_stream, spelled
 from windrow.syntax.tokens import TokenList, tokenize
 
@@ -152,9 +151,7 @@ def with_clauses_cut(
         with explained([over_time]), gateway.instead(cut, {first.key: name}) as read:
             yield Cut(read, plan, {name: _called(island)})
     finally:
-        # a view reads it again when streams have grown
-        if gateway.plan_only or parse_view(tokens, 0, len(tokens)) is None:
-            catalog.forget(name)
+        forget_unread(catalog)  # a view reads it again when streams have grown
 
 
 def _called(island: Island) -> str:

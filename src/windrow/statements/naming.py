@@ -26,6 +26,7 @@ from windrow.syntax.tokens import TokenList
 
 __all__ = [
     "forget",
+    "forget_unread",
     "is_free",
     "refresh",
     "refuse_taken",
@@ -221,3 +222,15 @@ def forget(gateway: Gateway, catalog: Catalog, name: str) -> None:
     if known is not None and known.late is not None:
         gateway.spark.catalog.dropTempView(f"{known.name}_late")
     catalog.forget(name)
+
+
+def forget_unread(catalog: Catalog) -> None:
+    """Forget the clauses over windows of time that no view reads: of statements and views that are gone."""
+    queries = [one.query for one in catalog.definitions.values()]
+    queries += [one.query for one in catalog.clauses.values()]
+    read = {name for query in queries for name in reads(catalog, query)}
+    unread = [name for name in catalog.clauses if name not in read]
+    for name in unread:
+        catalog.forget(name)
+    if unread:
+        forget_unread(catalog)

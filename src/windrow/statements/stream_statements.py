@@ -43,6 +43,7 @@ from windrow.statements.named_streams import (
 )
 from windrow.statements.naming import (
     forget,
+    forget_unread,
     is_free,
     refresh,
     refuse_taken,
@@ -266,6 +267,7 @@ def _drop(gateway: Gateway, catalog: Catalog, name: str) -> Relation:
     if name.lower() in catalog.streams:
         gateway.spark.catalog.dropTempView(name)
     forget(gateway, catalog, name)
+    forget_unread(catalog)
     return no_rows(gateway)
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from windrow.algebra.aggregates import calls_aggregate, find_aggregates, find_calls
 from windrow.algebra.names import piece_of, verbatim
 from windrow.algebra.qualified import relations_of
-from windrow.algebra.row_comparison import compared_rows
+from windrow.algebra.row_comparison import comparisons_of_rows
 from windrow.errors import NotSupportedError
 from windrow.syntax.blocks import clause_words, grouping_keys
 from windrow.syntax.nodes import Range, WindowClause
@@ -42,7 +42,7 @@ def patterns_around(tokens: TokenList) -> SqlText | None:
     Raises
     ------
     ParseError, AnalysisError, NotSupportedError
-        As `find_pattern_windows`; ``UNSUPPORTED_ROW_COMPARISON`` for variables that are compared as rows.
+        As `find_pattern_windows`; ``UNSUPPORTED_ROW_COMPARISON`` of CASE around a function.
     """
     block = next((one for one in find_pattern_windows(tokens) if one.made_by is not None), None)
     if block is None:
@@ -297,14 +297,16 @@ class _Around:
         tokens = self.tokens
         ranges = self.without_patterns(outside)
         variables = [variable.name for variable in clause.variables()]
-        for at in sorted(compared_rows(tokens, self.stretches(outside), clause)):
-            raise NotSupportedError(
-                "rows are compared beside a window with a pattern",
-                condition="UNSUPPORTED_ROW_COMPARISON",
-                sql=tokens.sql,
-                span=tokens[at].span,
-                hint="give the comparison a name in SELECT, in an item of its own",
-            )
+        for comparison in comparisons_of_rows(tokens, self.stretches(outside), clause):
+            if self.has_over(comparison):
+                raise NotSupportedError(
+                    "CASE compares rows around a function of a window with a pattern",
+                    condition="UNSUPPORTED_ROW_COMPARISON",
+                    sql=tokens.sql,
+                    span=tokens.span(*comparison),
+                    hint="compare them by themselves: CASE WHEN e = s THEN",
+                )
+            self.replaced[comparison] = quoted(self.hide(self.piece(comparison)))
         grouped = bool(self.keys())
         calls = list(find_calls(tokens, ranges, self.piece))
         aggregates = find_aggregates(tokens, ranges, clause.name, variables, self.piece, {})

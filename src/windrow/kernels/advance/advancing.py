@@ -8,15 +8,15 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from windrow.kernels.advance.ended import Ended
-from windrow.kernels.advance.final_matches import advance_matches
+from windrow.kernels.advance.final_matches import advance_matches, requested_matches
 from windrow.kernels.advance.final_windows import advance_windows
 from windrow.kernels.advance.frontier import Frontier
-from windrow.kernels.advance.suffix import retained_rows, suffix_of
+from windrow.kernels.advance.suffix import Suffix, retained_rows, suffix_of
 from windrow.kernels.patterns.pattern_plan import MatchPlan
 from windrow.kernels.sorting import SortKey
 from windrow.kernels.window_plan import WindowPlan
 
-__all__ = ["Ended", "Frontier", "Growing", "advance"]
+__all__ = ["Ended", "Frontier", "Growing", "advance", "requested_of"]
 
 
 @dataclass(frozen=True)
@@ -83,6 +83,30 @@ def advance(
     return emitted + further, left
 
 
+def requested_of(
+    growing: Growing,
+    retained: pa.Table | None,
+    came: pa.Table,
+    frontier: Frontier | None,
+    ended: Ended | None = None,
+) -> list[pa.RecordBatch]:
+    """What :func:`advance`, with these arguments, asks Spark for and is not known.
+
+    The plan is one of MATCH_RECOGNIZE that asks for it, with the values' columns as its result.
+    """
+    over, open_ = _apart(retained, came, None if frontier is None else ended)
+    found = [] if over is None else _requested(growing, *over, None)
+    return found + _requested(growing, *open_, frontier)
+
+
+def _requested(
+    growing: Growing, retained: pa.Table | None, came: pa.Table, frontier: Frontier | None
+) -> list[pa.RecordBatch]:
+    suffix, plan = _suffix(growing, retained, came), growing.plan
+    assert isinstance(plan, MatchPlan)
+    return list(requested_matches(plan, suffix, frontier)) if suffix.table.num_rows else []
+
+
 _Rows: TypeAlias = "tuple[pa.Table | None, pa.Table]"
 
 
@@ -106,11 +130,7 @@ def _advanced(
     growing: Growing, retained: pa.Table | None, came: pa.Table, frontier: Frontier | None
 ) -> tuple[list[pa.RecordBatch], pa.Table]:
     """As :func:`advance`, where no partition ends before others."""
-    read = (*growing.carried, *growing.passing)
-    columns = list(dict.fromkeys((*read, *(key.column for key in growing.order))))
-    retained = None if retained is None else _plain(retained)
-    suffix = suffix_of(retained, _plain(came.select(columns)), growing.partition, growing.order, read)
-    plan = growing.plan
+    suffix, plan = _suffix(growing, retained, came), growing.plan
     if not suffix.table.num_rows:
         retained = retained_rows(suffix, suffix.bounds[:-1], suffix.state, suffix.emitted)
         return [], retained.drop_columns(list(growing.passing))
@@ -121,6 +141,14 @@ def _advanced(
         emitted, needed, state = advance_windows(plan, suffix, frontier)
         count = suffix.emitted
     return emitted, retained_rows(suffix, needed, state, count).drop_columns(list(growing.passing))
+
+
+def _suffix(growing: Growing, retained: pa.Table | None, came: pa.Table) -> Suffix:
+    """The rows in order, with what is carried on them."""
+    read = (*growing.carried, *growing.passing)
+    columns = list(dict.fromkeys((*read, *(key.column for key in growing.order))))
+    retained = None if retained is None else _plain(retained)
+    return suffix_of(retained, _plain(came.select(columns)), growing.partition, growing.order, read)
 
 
 def _plain(rows: pa.Table) -> pa.Table:

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow.kernels.advance.advancing import Growing
+from windrow.kernels.advance.advancing import Growing, requested_of
 from windrow.kernels.advance.affected_alone import changed
 from windrow.kernels.advance.ended import Ended
 from windrow.kernels.advance.frontier import Frontier
@@ -20,7 +20,7 @@ from windrow.kernels.advance.output_bounds import least_open
 from windrow.kernels.advance.suffix import STATE
 from windrow.kernels.hashing import hashes
 
-__all__ = ["first_open", "step_of"]
+__all__ = ["first_open", "requested_in", "step_of"]
 
 
 def step_of(
@@ -54,6 +54,21 @@ def step_of(
     found = changed(growing, retained.rows(places), came, frontier, ended)
     left = retained.without(_chosen(places, ~found.stays)).with_rows(found.rows, number)
     return pa.Table.from_batches(found.emitted, growing.plan.result), left
+
+
+def requested_in(
+    growing: Growing,
+    retained: KeptRows,
+    came: pa.Table,
+    frontier: Frontier | None,
+    ended: Ended | None,
+    *,
+    moves: bool,
+) -> pa.Table:
+    """What :func:`step_of`, with these arguments, asks Spark for and is not known."""
+    places = retained.all() if moves else _touched(growing, retained, came, ended, None)
+    found = requested_of(growing, retained.rows(places), came, frontier, ended)
+    return pa.Table.from_batches(found, growing.plan.result)
 
 
 def first_open(retained: KeptRows, rowtime: str) -> pa.Scalar | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +12,7 @@ from windrow.errors import ExecutionError
 from windrow.kernels.advance.frontier import Frontier, retained_from
 from windrow.kernels.advance.suffix import DONE, SEARCHED, TAKEN, Suffix
 from windrow.kernels.pairs import PairRows
-from windrow.kernels.patterns.execution import Matches, SoFar, find_matches, parts_of
+from windrow.kernels.patterns.execution import Matches, SoFar, find_matches, parts_of, requested
 from windrow.kernels.patterns.match_recognize import rows_of_matches
 from windrow.kernels.patterns.measures import Written
 from windrow.kernels.patterns.pattern_plan import (
@@ -26,7 +27,14 @@ from windrow.kernels.slices.predicate_analysis import columns
 from windrow.kernels.strategies.monotone import direction
 from windrow.kernels.window_plan import PairExpression, sides_of
 
-__all__ = ["FinalMatches", "advance_matches", "final_matches", "limits_of", "seen_beside"]
+__all__ = [
+    "FinalMatches",
+    "advance_matches",
+    "final_matches",
+    "limits_of",
+    "requested_matches",
+    "seen_beside",
+]
 
 Array = np.ndarray
 
@@ -68,17 +76,9 @@ def advance_matches(
 
 def final_matches(plan: MatchPlan, suffix: Suffix, frontier: Frontier | None) -> FinalMatches:
     """Which matches are final, and what is needed still."""
-    before, after = seen_beside(plan)
+    before, _ = seen_beside(plan)
     bounds, first, end = suffix.bounds, suffix.bounds[:-1], suffix.bounds[1:]
-    begin = first + suffix.counts(suffix.is_done)
-    is_closed = frontier is None
-    limit = end if is_closed else np.maximum(end - after, begin)
-    alive = np.ones(suffix.table.num_rows, bool)
-    if frontier is not None:
-        alive = _alive(plan, suffix, limit, frontier)
-    complete = np.full(len(first), is_closed)
-    since = first + suffix.counts(suffix.state & SEARCHED > 0)
-    so_far = SoFar(begin, limit, alive, suffix.emitted, complete, since, _bound(plan, frontier))
+    is_closed, so_far = frontier is None, _so_far(plan, suffix, frontier)
     matches = find_matches(plan, suffix.table, bounds, so_far)
     written = Written(matches, suffix.table)
     counts, row = np.diff(bounds), np.arange(suffix.table.num_rows)
@@ -91,8 +91,27 @@ def final_matches(plan: MatchPlan, suffix: Suffix, frontier: Frontier | None) ->
     is_taken[matches.start[matches.length == 0]] = True
     needed = np.maximum(np.minimum(matches.undecided_from, end) - before, first)
     count = suffix.emitted + np.bincount(matches.partition, minlength=len(first))
-    state = decided * DONE + is_taken * TAKEN + (row < np.repeat(limit, counts)) * SEARCHED
+    state = decided * DONE + is_taken * TAKEN + (row < np.repeat(so_far.limit, counts)) * SEARCHED
     return FinalMatches(matches, free, end if is_closed else needed, state, count)
+
+
+def requested_matches(plan: MatchPlan, suffix: Suffix, frontier: Frontier | None) -> Iterator[pa.RecordBatch]:
+    """What :func:`advance_matches` asks Spark for, of conditions that it evaluates, and is not known."""
+    yield from requested(plan, suffix.table, suffix.bounds, _so_far(plan, suffix, frontier))
+
+
+def _so_far(plan: MatchPlan, suffix: Suffix, frontier: Frontier | None) -> SoFar:
+    """What is known of the partitions."""
+    first, end = suffix.bounds[:-1], suffix.bounds[1:]
+    begin = first + suffix.counts(suffix.is_done)
+    is_closed = frontier is None
+    limit = end if is_closed else np.maximum(end - seen_beside(plan)[1], begin)
+    alive = np.ones(suffix.table.num_rows, bool)
+    if frontier is not None:
+        alive = _alive(plan, suffix, limit, frontier)
+    complete = np.full(len(first), is_closed)
+    since = first + suffix.counts(suffix.state & SEARCHED > 0)
+    return SoFar(begin, limit, alive, suffix.emitted, complete, since, _bound(plan, frontier))
 
 
 def _bound(plan: MatchPlan, frontier: Frontier | None) -> object:

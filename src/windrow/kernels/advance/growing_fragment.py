@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from windrow.kernels.advance.advancing import Ended, Frontier, Growing, advance
+from windrow.kernels.advance.advancing import Ended, Frontier, Growing, advance, requested_of
 from windrow.kernels.packing.chunks import pack, unpack, written
 from windrow.kernels.packing.messages import CELL, CHUNK, KIND, NUMBER, MessageKind, message
 from windrow.kernels.packing.shards import Layout
+from windrow.kernels.patterns.pattern_plan import MatchPlan, is_asking
 
 __all__ = ["GrowingFragment", "unpacked"]
 
@@ -33,7 +34,11 @@ class GrowingFragment:
         return pack(batches, self.layout, growing.partition, growing.order, None, task, kind)
 
     def run(self, batches: Batches) -> Iterator[pa.RecordBatch]:
-        """Of each cell a message with the output, and one with the rows to retain (`Kind.RIGHT`)."""
+        """Of each bucket a message with the output, and one with the rows to retain (`Kind.RIGHT`).
+
+        Where the plan asks Spark, the output is what for, and nothing is retained.
+        """
+        plan = self.growing.plan
         for bucket, came, retained in _cells(batches):
             if came is None:
                 assert retained is not None
@@ -41,10 +46,13 @@ class GrowingFragment:
                 for key in self.growing.order:
                     if key.column not in came.column_names:
                         came = came.append_column(key.column, pa.nulls(0))
+            if isinstance(plan, MatchPlan) and is_asking(plan):
+                found = requested_of(self.growing, retained, came, self.frontier, self.ended)
+                rows = pa.Table.from_batches(found, plan.result)
+                yield message(bucket, MessageKind.ROWS, 0, written(rows))
+                continue
             emitted, retained = advance(self.growing, retained, came, self.frontier, self.ended)
-            yield message(
-                bucket, MessageKind.ROWS, 0, written(pa.Table.from_batches(emitted, self.growing.plan.result))
-            )
+            yield message(bucket, MessageKind.ROWS, 0, written(pa.Table.from_batches(emitted, plan.result)))
             yield message(bucket, MessageKind.RIGHT, 0, written(retained))
 
 

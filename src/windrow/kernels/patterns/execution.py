@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from types import FunctionType
 from typing import Any
@@ -139,13 +139,21 @@ class SoFar:
         return searched
 
 
-def requested(plan: MatchPlan, table: pa.Table, bounds: Array) -> Iterator[pa.RecordBatch]:
-    """What conditions that Spark evaluates are asked for and is not known, with ``plan.result`` as schema."""
+def requested(
+    plan: MatchPlan, table: pa.Table, bounds: Array, so_far: SoFar | None = None
+) -> Iterator[pa.RecordBatch]:
+    """What conditions that Spark evaluates are asked for and is not known, with ``plan.result`` as schema.
+
+    The arguments are those of :func:`find_matches`.
+    """
     assert plan.answers is not None
-    plan = search_of_unknown(plan) if plan.answers.of_all else plan
+    if plan.answers.of_all:
+        plan = search_of_unknown(plan)
+        if so_far is not None:  # no row to come keeps this search from trying those that there are
+            so_far = replace(SoFar.whole(bounds), begin=so_far.begin)
     rows = _MatchRows(plan, table, np.asarray(bounds, np.int64))
     with suppress(EnoughError):
-        _search(plan, rows, None)
+        _search(plan, rows, so_far)
     yield from rows.asking.batches()
 
 

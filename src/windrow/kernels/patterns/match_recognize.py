@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from windrow.kernels.patterns.execution import find_matches, requested
 from windrow.kernels.patterns.measures import OutputRows, Written, measured
-from windrow.kernels.patterns.pattern_plan import STATE, MatchPlan
+from windrow.kernels.patterns.pattern_plan import STATE, MatchPlan, is_asking
 
 __all__ = ["match_recognize", "rows_of_matches"]
 
@@ -40,7 +40,7 @@ def match_recognize(plan: MatchPlan, table: pa.Table, bounds: Array) -> Iterator
     ExecutionError
         As :func:`windrow.kernels.patterns.execution.find_matches`, and of the aggregates.
     """
-    if plan.answers is not None and plan.answers.most is not None:
+    if is_asking(plan):
         yield from requested(plan, table, bounds)
         return
     matches = find_matches(plan, table, bounds)

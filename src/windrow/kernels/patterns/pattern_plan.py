@@ -34,6 +34,7 @@ __all__ = [
     "PatternFrame",
     "Register",
     "asks_spark",
+    "is_asking",
     "register_side",
     "requested_column",
     "requests_of",
@@ -227,6 +228,11 @@ class MatchPlan:
     by_label: tuple[tuple[str, tuple[str, ...]], ...] = ()
     of_names: tuple[tuple[str, tuple[str, ...]], ...] = ()
     answers: Answers | None = None
+
+
+def is_asking(plan: MatchPlan) -> bool:
+    """Whether the search is for what Spark is to be asked, and not for matches."""
+    return plan.answers is not None and plan.answers.most is not None
 
 
 def asks_spark(plan: MatchPlan) -> bool:

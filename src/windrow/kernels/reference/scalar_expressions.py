@@ -527,6 +527,7 @@ _FORMS: dict[type, Callable[[Any, bool], Evaluator]] = {
     exp.In: _in,
     exp.Is: _is,
     exp.NullSafeEQ: _null_safe(negated=False),
+    exp.EqualNull: _null_safe(negated=False),
     exp.NullSafeNEQ: _null_safe(negated=True),
     exp.Like: _like,
     exp.Escape: _escape,

@@ -28,6 +28,9 @@ from windrow.spark.arrow import (
 __all__ = ["KeyedRows", "arrow_of", "refuse_unorderable", "sort_key", "travelling_schema"]
 
 
+_KNOWN = "__known"
+
+
 class KeyedRows:
     """Rows for a kernel, and the keys by which they are distributed and sorted.
 
@@ -43,13 +46,17 @@ class KeyedRows:
             for number, (_, item) in enumerate(window.order_by)
         )
 
-    def keyed(self, wide: DataFrame) -> DataFrame:
-        """The keys and columns as they are exchanged; Spark resolves collations, as Arrow has none."""
+    def keyed(self, wide: DataFrame, known: DataFrame | None = None) -> DataFrame:
+        """The keys and columns as they are exchanged; Spark resolves collations, as Arrow has none.
+
+        Of `known` rows the keys of partitions are so already: rows of theirs get the same.
+        """
+        collated = self.collated(wide)
         for name in self.partition:
-            if contains(wide.schema[name].dataType, "collated"):
-                wide = wide.withColumn(name, _one_of_equals(name))
+            if name in collated:
+                wide = _with_one_of_equals(wide, name, known)
         for key in self.order:
-            if contains(wide.schema[key.column].dataType, "collated"):
+            if key.column in collated:
                 wide = wide.withColumn(key.column, _rank(key.column, self.partition))
         kinds = {name: wide.schema[name].dataType for name in wide.columns}
         for kind in kinds.values():
@@ -57,6 +64,13 @@ class KeyedRows:
         if all(map(travels_as_it_is, kinds.values())):
             return wide
         return wide.select(*(encode(F.col(name), kind).alias(name) for name, kind in kinds.items()))
+
+    def collated(self, rows: DataFrame) -> frozenset[str]:
+        """The keys, among these columns, that have a collation."""
+        names = {*self.partition, *(key.column for key in self.order)}
+        return frozenset(
+            item.name for item in rows.schema if item.name in names and contains(item.dataType, "collated")
+        )
 
     def refuse_staying(self, kind: DataType) -> None:
         """Refuse values of a type that cannot be exchanged."""
@@ -130,10 +144,20 @@ def _rank(name: str, partition: tuple[str, ...]) -> Column:
     return F.dense_rank().over(SparkWindow.partitionBy(*partition).orderBy(F.col(name).asc_nulls_first()))
 
 
-def _one_of_equals(name: str) -> Column:
-    """Bytes that represent all values that are equal under a collation, although their bytes differ."""
-    text = F.to_json(F.struct(F.col(name).alias("x"))).cast("binary")
-    return F.min(text).over(SparkWindow.partitionBy(name))
+def _with_one_of_equals(rows: DataFrame, name: str, known: DataFrame | None) -> DataFrame:
+    """The rows with bytes in a column for all values that are equal under a collation, if not in their bytes.
+
+    They are those of a known row, if one has an equal value.
+    """
+    equals, text = SparkWindow.partitionBy(name), F.to_json(F.struct(F.col(name).alias("x"))).cast("binary")
+    if known is None:
+        return rows.withColumn(name, F.min(text).over(equals))
+    stored = F.col(name).cast("string")
+    value = F.from_json(stored, StructType([StructField("x", rows.schema[name].dataType)]))
+    theirs = known.select(F.col(name).alias(_KNOWN), value.getField("x").alias(name)).distinct()
+    both = rows.unionByName(theirs, allowMissingColumns=True)
+    found = F.coalesce(F.min(_KNOWN).over(equals), F.min(text).over(equals))
+    return both.withColumn(name, found).where(F.isnull(_KNOWN)).drop(_KNOWN)
 
 
 def sort_key(name: str, descending: bool, nulls_first: bool) -> Column:

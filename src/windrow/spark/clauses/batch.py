@@ -69,6 +69,9 @@ __all__ = [
 ]
 
 
+_UNSTEADY = "NON_DETERMINISTIC_LATERAL_SUBQUERIES"
+
+
 @dataclass
 class BoundWindow:
     """A window, its plan, and what Spark was asked: enough to run it and to explain it.
@@ -100,8 +103,14 @@ def run_statement(
             if straight is not None:
                 return straight, tuple(bound)
         gateway.frames[window.key] = build(gateway, bound[-1])
-    with explained(bound):
-        return gateway.sql(statement.text, gateway.frames), tuple(bound)
+    try:
+        with explained(bound):
+            return gateway.sql(statement.text, gateway.frames), tuple(bound)
+    except WindrowError as error:
+        if gateway.is_steady or not error.condition.endswith(_UNSTEADY):
+            raise
+        gateway.is_steady = True
+        return run_statement(gateway, statement, build)
 
 
 def _straight(gateway: Gateway, statement: BoundStatement, bound: Bound) -> DataFrame | None:

@@ -220,7 +220,9 @@ class MatchReference:
             if repr(row) not in known:
                 frame = self.gateway.spark.createDataFrame([row], schema)
                 calls = calls_of_spark([leaf])
-                found = aggregate_lists(calls, self.match.prefix, frame, self.analyzer.run)
+                found = aggregate_lists(
+                    calls, self.match.prefix, frame, self.analyzer.run, steady=self.gateway.is_steady
+                )
                 with self.gateway.translated():
                     known[repr(row)] = plain(found.select(leaf.name).collect()[0][0])
             return known[repr(row)]

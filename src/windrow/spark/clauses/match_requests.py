@@ -39,13 +39,13 @@ from windrow.spark.collected import frame_of_few
 from windrow.spark.gateway import Gateway
 from windrow.syntax.sqltext import RelationText, SqlText
 
-__all__ = ["answers_of"]
+__all__ = ["Search", "answers_of"]
 
 _AT_FIRST, _MORE, _MOST, _ROUNDS = 20_000, 4, 1_000_000, 50
 _NUMBER = "__of_values"
 
-Search = Callable[[MatchPlan, StructType], DataFrame]
-"""A job of the kernel's over whole partitions, and the types of its result."""
+Search = Callable[[MatchPlan, StructType], pa.Table]
+"""What the kernel asks for over whole partitions, or those of a micro-batch; the types are of its result."""
 
 
 def answers_of(
@@ -103,7 +103,7 @@ class _Rounds:
             known = tuple(self.tables.items())
             asking = replace(plan, result=schema, answers=Answers(known, most, of_all))
             with self.gateway.translated():
-                requested = search(asking, result).toArrow()
+                requested = search(asking, result)
             if not requested.num_rows:
                 return known
             self.count += 1
@@ -141,7 +141,9 @@ class _Rounds:
     def scope(self, item: SparkCondition, frame: DataFrame) -> DataFrame:
         """The variables of a condition, aggregates that the kernel does not have among them."""
         calls = calls_of_spark(leaf for leaf in self.draft.running if leaf.name in frame.columns)
-        frame = aggregate_lists(calls, self.draft.match.prefix, frame, self.run)
+        frame = aggregate_lists(
+            calls, self.draft.match.prefix, frame, self.run, steady=self.gateway.is_steady
+        )
         for value in item.reads:
             if value.column.column in calls:
                 frame = frame.withColumn(

@@ -57,7 +57,7 @@ from windrow.spark.analysis.keyed_rows import (
 from windrow.spark.arrow import arrow_type, contains, decode
 from windrow.spark.clauses.join_plan import POSITION
 from windrow.spark.clauses.match_neighbours import beside, needs_positions
-from windrow.spark.clauses.match_requests import answers_of
+from windrow.spark.clauses.match_requests import Search, answers_of
 from windrow.spark.clauses.spark_aggregates import aggregate_lists
 from windrow.spark.gateway import Gateway, is_ansi
 from windrow.spark.scan.file_scan import Scanned, file_scan
@@ -267,7 +267,8 @@ class MatchStage(KeyedRows):
         super().__init__(bound.match, bound.analyzer.rows, bound.draft.shared)
         self.gateway, self.bound = gateway, bound
         self.match, self.draft, self.analyzer = bound.match, bound.draft, bound.analyzer
-        if needs_positions(self.draft):
+        self.by_position = self.analyzer.whole and needs_positions(self.draft)
+        if self.by_position:
             self.order = (SortKey(POSITION),)
 
     def run(self) -> DataFrame:
@@ -296,10 +297,14 @@ class MatchStage(KeyedRows):
         layout = survey(self.gateway, keyed, self.partition, self.order[0], Scanned(), sliceable=False)
         read = tuple(name for name in keyed.columns if name in types) or (keyed.columns[0],)
 
-        def search(asking: MatchPlan, result: StructType) -> DataFrame:
+        def search(asking: MatchPlan, result: StructType) -> pa.Table:
             fragment = Fragment(asking, self.partition, self.order, read, frozenset(), layout)
-            return run_fragment(keyed, fragment, travelling_schema(result))
+            return run_fragment(keyed, fragment, travelling_schema(result)).toArrow()
 
+        return self.answers_of(plan, types, search)
+
+    def answers_of(self, plan: MatchPlan, types: Mapping[str, DataType], search: Search) -> Answers:
+        """What Spark finds of the conditions that it evaluates, for all that a search asks for."""
         scope = self.analyzer.scope(self.draft.arguments)
         running = {item.name: self.analyzer.aggregate(item, scope) for item in self.draft.running}
         return answers_of(self.gateway, self.draft, plan, {**types, **running}, self.analyzer.run, search)
@@ -318,7 +323,7 @@ class MatchStage(KeyedRows):
         used = {item.variable for item in self.draft.hoisted}
         sources = [source for source in self.draft.sources if source.variable.name in used]
         scope = self.analyzer.scope(self.draft.arguments, sources)
-        if needs_positions(self.draft):
+        if self.by_position:
             scope = beside(self.match, self.draft, self.analyzer.row, scope)
         sorting = {*self.partition, *(key.column for key in self.order)}
         passed = [SqlText.of(quoted(name)) for name in [*self.rows.columns, POSITION] if name in sorting]
@@ -420,7 +425,9 @@ def selected(bound: BoundMatch, frame: DataFrame) -> DataFrame:
     """The result: keys, measures and other columns, over the output of the kernel."""
     match, draft = bound.match, bound.draft
     calls = calls_of_spark(draft.aggregates)
-    frame = aggregate_lists(calls, match.prefix, frame, bound.analyzer.run)
+    frame = aggregate_lists(
+        calls, match.prefix, frame, bound.analyzer.run, steady=bound.analyzer.gateway.is_steady
+    )
     scope = frame.select(*frame.columns, *(F.col(value).alias(name) for name, value in draft.scope))
     names = [name for name, _ in (*draft.before, *draft.after)]
     columns = [SqlText.of(f"__f{number} AS {quoted(name)}") for number, name in enumerate(names)]

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from pyspark.sql import DataFrame
+from pyspark.sql import Window as SparkWindow
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, StructType
 
@@ -22,6 +23,7 @@ from windrow.algebra.window_node import AggregateCall, CallOfSpark, Window
 from windrow.rules.kernel_plan import ROWS
 from windrow.rules.match_draft import ELEMENT
 from windrow.spark.analysis.row_fields import as_variable
+from windrow.spark.arrow import is_orderable
 from windrow.spark.gateway import Gateway
 from windrow.syntax.sqltext import RelationText, SqlText, quoted
 
@@ -29,13 +31,15 @@ __all__ = ["aggregate_in_spark", "aggregate_lists"]
 
 _ROW = "__row_of_window"
 _SCOPE = "scope"
+_PARTS = 256
+"""In so many tasks rows get steady numbers."""
 
 
 def aggregate_in_spark(
     gateway: Gateway, window: Window, calls: tuple[AggregateCall, ...], windows: DataFrame, keys: list[str]
 ) -> DataFrame:
     """Adds a column for each call to the windows, whose rows are in column `__rows`."""
-    numbered = windows.withColumn("__number", F.monotonically_increasing_id())
+    numbered = _numbered(windows, steady=gateway.is_steady)
     whole = {name: f"__whole_{name}" for name in (window.name, QUALIFIED + window.name)}
     numbered = numbered.withColumnsRenamed(whole)
     kind = windows.schema[ROWS].dataType
@@ -50,10 +54,10 @@ def aggregate_in_spark(
     carried = []
     for name in keys:
         inside = whole.get(name, name)
-        carried.append(f"any_value({quoted(inside)}) AS {quoted('__kept_' + name)}")
+        carried.append(f"{_of_all(quoted(inside), steady=gateway.is_steady)} AS {quoted('__kept_' + name)}")
     own = {call.name: call.own for call in calls if call.own is not None}
     exploded = _with_own(own, window.prefix, exploded, lambda text, scope: gateway.sql(text, {_SCOPE: scope}))
-    texts = ((call.name, _picked(call.name, own) or call.text) for call in calls)
+    texts = ((call.name, _picked(call.name, own, steady=gateway.is_steady) or call.text) for call in calls)
     results = SqlText.join(", ", (SqlText.of(text, f" AS {quoted(name)}") for name, text in texts))
     passed = "".join(f"{item}, " for item in carried)
     query = SqlText.of(
@@ -70,26 +74,50 @@ def aggregate_lists(
     prefix: SqlText,
     frame: DataFrame,
     run: Callable[[SqlText, DataFrame], DataFrame],
+    *,
+    steady: bool,
 ) -> DataFrame:
     """Rows with lists, with aggregates of these in place of them, by their names.
 
-    `run` evaluates SQL over a relation.
+    `run` evaluates SQL over a relation; `steady` is :attr:`windrow.spark.gateway.Gateway.is_steady`.
     """
     if not calls:
         return frame
     others = [name for name in frame.columns if name not in calls]
-    numbered = frame.withColumn("__number", F.monotonically_increasing_id())
+    numbered = _numbered(frame, steady=steady)
     elements = F.explode_outer(F.arrays_zip(*calls)).alias(ELEMENT)
     exploded = numbered.select("__number", *others, elements)
     own = {name: call for name, call in calls.items() if call.counts is not None}
     exploded = _with_own(own, prefix, exploded, run)
-    items = [SqlText.of(f"any_value({quoted(name)}) AS {quoted(name)}") for name in others]
-    items += [SqlText.of(_picked(name, own) or call.text, f" AS {name}") for name, call in calls.items()]
+    items = [SqlText.of(f"{_of_all(quoted(name), steady=steady)} AS {quoted(name)}") for name in others]
+    items += [
+        SqlText.of(_picked(name, own, steady=steady) or call.text, f" AS {name}")
+        for name, call in calls.items()
+    ]
     listed = SqlText.join(", ", items)
     query = SqlText.of(
         prefix, "SELECT ", listed, " FROM ", RelationText(_SCOPE), " GROUP BY __number"
     )  # fmt: skip
     return run(query, exploded)
+
+
+def _numbered(rows: DataFrame, *, steady: bool) -> DataFrame:
+    """The rows with a number of their own each; a `steady` one Spark takes to be the same in every run."""
+    if not steady:
+        return rows.withColumn("__number", F.monotonically_increasing_id())
+    hashed = [F.col(quoted(item.name)) for item in rows.schema if is_orderable(item.dataType)]
+    part = F.pmod(F.xxhash64(F.lit(0), *hashed), F.lit(_PARTS))
+    place = F.row_number().over(SparkWindow.partitionBy("__part").orderBy(F.lit(0))).cast("bigint")
+    return (
+        rows.withColumn("__part", part)
+        .withColumn("__number", place * _PARTS + F.col("__part"))
+        .drop("__part")
+    )
+
+
+def _of_all(name: str, *, steady: bool) -> str:
+    """The value that a column, in its quotes, has in all rows of a number."""
+    return f"max_by({name}, 0)" if steady else f"any_value({name})"
 
 
 def _with_own(
@@ -112,11 +140,11 @@ def _with_own(
     return exploded
 
 
-def _picked(name: str, own: Mapping[str, CallOfSpark]) -> SqlText | None:
+def _picked(name: str, own: Mapping[str, CallOfSpark], *, steady: bool) -> SqlText | None:
     """The value of an aggregate of the user's own, which is in each row that counts; None of any other."""
     if name not in own:
         return None
-    return SqlText.of(f"any_value({_value(name)}) FILTER (WHERE {_counts(name)})")
+    return SqlText.of(f"{_of_all(_value(name), steady=steady)} FILTER (WHERE {_counts(name)})")
 
 
 def _counts(name: str) -> str:

@@ -9,7 +9,7 @@ from pyspark.sql import Row
 from pyspark.sql.types import DataType, StructField, StructType
 
 from windrow.errors import ExecutionError
-from windrow.kernels.reference.values import Column
+from windrow.kernels.reference.values import BoundRow, Column
 from windrow.spark.gateway import Gateway
 from windrow.syntax.sqltext import RelationText, SqlText
 from windrow.syntax.subqueries import subqueries
@@ -106,7 +106,9 @@ def _with_relations(
 
 
 def plain(value: Any) -> Any:
-    """Rows of Spark as dictionaries, all the way down."""
+    """Rows of Spark, and rows that variables are bound to, as dictionaries, all the way down."""
+    if isinstance(value, BoundRow):
+        return {name: plain(item) for name, item in value.items()}
     if isinstance(value, Row):
         return {name: plain(value[name]) for name in value.__fields__}
     if isinstance(value, list):

@@ -46,8 +46,10 @@ def why_not_one_clause(plan: ClausePlan) -> str | None:
     (name,), (clause,) = plan.read, plan.clauses
     if plan.catalog.streams[name].live is None or clause.follows:
         return "a view"
-    if clause.pairs is not None:
-        return "conditions that Spark evaluates over pairs of rows"
+    if clause.is_spark_in_steps:
+        return "conditions that Spark evaluates over several rows"
+    if clause.collated:
+        return "keys with a collation"
     if not clause.takes_few:
         return "values of type VARIANT"
     is_above = plan.statement.text.relations() == [clause.clause.key]

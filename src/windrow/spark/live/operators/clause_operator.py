@@ -40,11 +40,11 @@ from windrow.kernels.advance import (
     moves_by_time,
     unpacked,
 )
-from windrow.kernels.advance.affected import first_open, step_of
+from windrow.kernels.advance.affected import first_open, requested_in, step_of
 from windrow.kernels.advance.kept_rows import Bools, KeptRows, Marks
 from windrow.kernels.packing.messages import MessageKind
 from windrow.kernels.packing.shards import Layout
-from windrow.kernels.patterns.pattern_plan import MatchPlan, Navigation
+from windrow.kernels.patterns.pattern_plan import Answers, MatchPlan, Navigation
 from windrow.kernels.sorting import SortKey
 from windrow.kernels.window_plan import WindowPlan
 from windrow.rules.elsewhere import carry_fields
@@ -110,6 +110,11 @@ class ClauseKernel:
         """Whether partitions to which no row comes may change when the watermark moves to an instant."""
         return moves_by_time(self.growing.plan, self.reached(until))
 
+    def with_answers(self, answers: Answers) -> ClauseKernel:
+        """The same of a step for which this is what Spark finds of conditions in DEFINE."""
+        assert isinstance(self.growing.plan, MatchPlan)
+        return replace(self, growing=replace(self.growing, plan=replace(self.growing.plan, answers=answers)))
+
     def step(
         self,
         retained: KeptRows,
@@ -149,7 +154,12 @@ class LiveClause:
         The columns that it returns, and those that hold rowtimes: of windows that of the label row, of
         matches that of every row of the match. Fields of row variables are called `s.ts`.
     pairs
-        What Spark finds in each micro-batch, where the kernel does not have a condition.
+        What Spark finds in each micro-batch, where the kernel does not have a condition of a window.
+    asked
+        The types of the columns that conditions of a pattern read which Spark evaluates in each micro-batch;
+        None where there are no such conditions.
+    collated
+        The columns of its keys that have a collation, whose values Spark compares.
     keys
         Of the columns of its partitions' keys, and each stream from which rows come: the columns of that;
         none if one of them is computed, or rows come from elsewhere.
@@ -168,6 +178,8 @@ class LiveClause:
     shown: StructType
     rowtimes: frozenset[str]
     pairs: Pairs | None
+    asked: Mapping[str, DataType] | None
+    collated: frozenset[str]
     keys: tuple[Feed, ...]
     feeds: tuple[Feed, ...]
 
@@ -180,6 +192,11 @@ class LiveClause:
     def takes_few(self) -> bool:
         """Whether the driver can take its rows: all but values that only tasks take and give."""
         return not any(contains(schema, "variant") for schema in (self.waiting, self.result))
+
+    @property
+    def is_spark_in_steps(self) -> bool:
+        """Whether Spark evaluates conditions over retained and new rows in each micro-batch."""
+        return self.pairs is not None or self.asked is not None
 
     # -- a micro-batch --------------------------------------------------------------------------------------
 
@@ -212,19 +229,23 @@ class LiveClause:
             The partitions of which no more rows will come.
         """
         fragment = stage_of(gateway, self.bound, rows)
-        keyed = fragment.keyed(fragment.wide())
+        before = span.before(name)
+        keyed = fragment.keyed(fragment.wide(), None if before is None else before.frame)
         are_few = are_few and self.takes_few
         if are_few:
             with gateway.translated():
-                emitted, retained, report = self._by_driver(gateway, keyed, span, until, name, ended)
+                emitted, retained, report = self._by_driver(
+                    gateway, fragment, keyed, span, until, name, ended
+                )
         else:
-            emitted, retained, report = self._by_tasks(gateway, keyed, span, until, name, ended)
+            emitted, retained, report = self._by_tasks(gateway, fragment, keyed, span, until, name, ended)
         span.keep[name] = retained
         return PartOutput(fragment.finished(emitted, self.result), report, are_few)
 
     def _by_driver(
         self,
         gateway: Gateway,
+        stage: WindowStage | MatchStage,
         keyed: DataFrame,
         span: InstantSpan,
         until: int,
@@ -246,7 +267,12 @@ class LiveClause:
             span.keep[_waiting(name)] = RetainedRows.in_memory(spark, waits, self.waiting)
         if self.pairs is None:
             moves = kernel.moves_by_time(until)
-            emitted, retained = self.advanced(retained, came, until, number, ended, moves=moves)
+
+            def search(asking: Growing) -> pa.Table:
+                return requested_in(asking, retained, came, kernel.reached(until), ended, moves=moves)
+
+            clause = self._answered(stage, search)
+            emitted, retained = clause.advanced(retained, came, until, number, ended, moves=moves)
         else:
             rows, before = frame_of_few(spark, came, self.waiting), span.before(name)
             found = self.pairs.found(gateway, None if before is None else before.frame, rows).toArrow()
@@ -298,6 +324,7 @@ class LiveClause:
     def _by_tasks(
         self,
         gateway: Gateway,
+        stage: WindowStage | MatchStage,
         keyed: DataFrame,
         span: InstantSpan,
         until: int,
@@ -324,8 +351,19 @@ class LiveClause:
         packed = map_in_arrow(keyed, _pack(fragment, are_retained=False), MESSAGES)
         if before is not None:
             packed = packed.unionAll(map_in_arrow(before, _pack(fragment, are_retained=True), MESSAGES))
-        stepped = map_in_arrow(to_shards(packed, buckets), _step(fragment), MESSAGES)
-        stepped = stepped.persist(StorageLevel.DISK_ONLY)  # it is read twice: to give, and to retain
+        cut = to_shards(packed, buckets)
+        if self.asked is not None:
+            cut = cut.persist(StorageLevel.DISK_ONLY)  # equal keys must not change places between searches
+            span.cached.append(cut)
+
+        def search(asking: Growing) -> pa.Table:
+            found = map_in_arrow(cut, _step(replace(fragment, growing=asking)), MESSAGES)
+            sql = from_arrow_schema(asking.plan.result)
+            return map_in_arrow(found, _unpack(MessageKind.ROWS), sql).toArrow()
+
+        fragment = replace(fragment, growing=self._answered(stage, search).kernel.growing)
+        stepped = map_in_arrow(cut, _step(fragment), MESSAGES)
+        stepped = stepped.persist(StorageLevel.DISK_ONLY)  # it is read twice: to emit, and to retain
         span.cached.append(stepped)
         emitted = map_in_arrow(stepped, _unpack(MessageKind.ROWS), travelling_schema(self.result))
         retained = map_in_arrow(stepped, _unpack(MessageKind.RIGHT), self.schema)
@@ -337,6 +375,20 @@ class LiveClause:
             return until if least is None else min(until, int(least))
 
         return emitted, RetainedRows.of(retained, are_few=False), tell
+
+    def _answered(self, stage: WindowStage | MatchStage, search: Callable[[Growing], pa.Table]) -> LiveClause:
+        """The clause with what Spark finds of its conditions in a step, where `search` finds what for."""
+        if self.asked is None:
+            return self
+        growing = self.kernel.growing
+        assert isinstance(stage, MatchStage)
+        assert isinstance(growing.plan, MatchPlan)
+
+        def searched(asking: MatchPlan, _: StructType) -> pa.Table:
+            return search(replace(growing, plan=asking))
+
+        answers = stage.answers_of(growing.plan, self.asked, searched)
+        return replace(self, kernel=self.kernel.with_answers(answers))
 
     def _no_rowtime(self) -> InputError:
         return InputError(
@@ -353,7 +405,7 @@ def bind_live(
     clause: Window | Match,
     rows: DataFrame,
     scale: TimeScale,
-    refuse: Callable[[Bound, WindowStage | MatchStage], None],
+    refuse: Callable[[frozenset[str]], None],
     rowtimes: Collection[str],
     lineage: Sequence[Feed],
     *,
@@ -361,8 +413,8 @@ def bind_live(
 ) -> LiveClause:
     """Analyse a clause over rows that are only analysed.
 
-    `refuse` raises for what cannot be advanced. `rowtimes` are the columns of its rows that have the rowtime,
-    and `lineage` those of its rows; fields of a row are called `__row.field`.
+    `refuse` raises for keys with a collation that cannot be advanced. `rowtimes` are the columns of its rows
+    that have the rowtime, and `lineage` those of its rows; fields of a row are called `__row.field`.
     """
     bound = bind_clause(gateway, clause, rows, whole=False)
     fields: tuple[tuple[str, str], ...] = ()
@@ -371,8 +423,9 @@ def bind_live(
         draft, fields = carry_fields(bound.draft, bound.analyzer)
         bound = BoundWindow(bound.window, draft, bound.analyzer)
     fragment = stage_of(gateway, bound, rows)
-    refuse(bound, fragment)
     wide = fragment.wide()
+    collated = fragment.collated(wide)
+    refuse(collated)
     keyed = fragment.keyed(wide)
     types = fragment.types(wide)
     result = fragment.result(types)
@@ -415,7 +468,9 @@ def bind_live(
     return LiveClause(
         clause, bound, ClauseKernel(growing, rising, fixed, scale), result, carried, keyed.schema, rowtime,
         follows, whole,
-        frozenset(name for name, value in as_is.items() if value in own), pairs, tuple(keys), tuple(gives),
+        frozenset(name for name, value in as_is.items() if value in own), pairs,
+        types if isinstance(bound, BoundMatch) and bound.draft.requested else None, collated,
+        tuple(keys), tuple(gives),
     )  # fmt: skip
 
 
@@ -435,7 +490,7 @@ def stage_of(gateway: Gateway, bound: Bound, rows: DataFrame) -> WindowStage | M
     """What computes the columns of the clause over these rows."""
     if isinstance(bound, BoundMatch):
         return MatchStage(
-            gateway, BoundMatch(bound.match, bound.draft, MatchTypes(gateway, bound.match, rows))
+            gateway, BoundMatch(bound.match, bound.draft, MatchTypes(gateway, bound.match, rows, whole=False))
         )
     analyzer = SparkAnalyzer(gateway, bound.window, rows)
     return WindowStage(gateway, BoundWindow(bound.window, bound.draft, analyzer), analyzer.rows)

@@ -28,18 +28,14 @@ from windrow.errors import AnalysisError, NotSupportedError, WindrowError
 from windrow.errors import Span as Place
 from windrow.kernels.advance import holds
 from windrow.spark.analysis.own_aggregates import own_aggregates
-from windrow.spark.arrow import contains, is_orderable
+from windrow.spark.arrow import is_orderable
 from windrow.spark.catalog import Catalog
 from windrow.spark.clauses.batch import (
-    Bound,
-    WindowStage,
     build_window,
     explained,
     refuse_streaming,
     run_statement,
 )
-from windrow.spark.clauses.match_neighbours import needs_positions
-from windrow.spark.clauses.matching import BoundMatch, MatchStage
 from windrow.spark.clauses.reference_mode import build_reference
 from windrow.spark.errors import raising
 from windrow.spark.gateway import Gateway
@@ -330,10 +326,12 @@ class ClausePlan(RowtimePlan):
             if order_key(0) not in come.rowtimes or clause.order_by[0][1].descending:
                 raise self._other_order(clause)
 
-            def refuse(bound: Bound, stage: WindowStage | MatchStage, rows: DataFrame = rows) -> None:
-                self._refuse_unsteady(bound, stage, rows)
-
             follows = any(self._waits(key) for key in clause.rows.relations())
+
+            def refuse(collated: frozenset[str], one: Window | Match = clause, waits: bool = follows) -> None:
+                if waits:
+                    self._refuse_ranks(one, collated)
+
             made = bind_live(
                 gateway, clause, rows, self.scale, refuse, come.rowtimes, come.feeds, follows=follows
             )
@@ -489,21 +487,14 @@ class ClausePlan(RowtimePlan):
                     "make a table of what it gives: CREATE TABLE … AS",
                 )
 
-    def _refuse_unsteady(self, bound: Bound, stage: WindowStage | MatchStage, rows: DataFrame) -> None:
-        """Refuse what takes a look at all rows of a partition at once."""
-        if isinstance(bound, BoundMatch) and needs_positions(bound.draft):
+    def _refuse_ranks(self, clause: Window | Match, collated: frozenset[str]) -> None:
+        """Refuse an order by a collation of rows that wait, of which those of an instant come one by one."""
+        if any(order_key(number) in collated for number in range(len(clause.order_by))):
             raise self._unsupported(
-                "a function of several rows that only Spark has is not supported over a live stream",
-                bound.match.span,
-                "compare columns of the rows themselves, without functions around several",
+                "an order by a key with a collation is not supported over another clause or a view",
+                clause.span,
+                "order by a key in plain UTF8_BINARY, such as lower(name)",
             )
-        for name in (*stage.partition, *(key.column for key in stage.order)):
-            if name in rows.columns and contains(rows.schema[name].dataType, "collated"):
-                raise self._unsupported(
-                    "keys with a collation are not supported over a live stream",
-                    stage.window.span,
-                    "partition and order by a key in plain UTF8_BINARY, such as lower(name)",
-                )
 
     def _unsupported(self, message: str, span: Place, hint: str) -> NotSupportedError:
         return NotSupportedError(
