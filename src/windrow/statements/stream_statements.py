@@ -145,7 +145,7 @@ def run_continuous(context: StatementContext) -> Relation | None:
     written = spelled(tokens, start, stop, nested)
     statement = start, stop - len(tokens) + len(written.tokens)
     try:
-        return _run_query(gateway, catalog, written, statement, execution, is_explained)
+        return _run_query(context, written, statement, is_explained)
     except WindrowError as error:
         if error.sql == written.tokens.sql:
             error.sql = tokens.sql
@@ -153,14 +153,10 @@ def run_continuous(context: StatementContext) -> Relation | None:
 
 
 def _run_query(
-    gateway: Gateway,
-    catalog: Catalog,
-    written: Spelled,
-    statement: Range,
-    execution: str,
-    is_explained: bool,
+    context: StatementContext, written: Spelled, statement: Range, is_explained: bool
 ) -> Relation | None:
     """Run a query or a view of one; None if nothing in it varies."""
+    gateway, catalog, execution = context.gateway, context.catalog, context.execution
     tokens, (start, stop) = written.tokens, statement
     reader = reader_of(gateway, catalog, written, statement, execution)
     view = parse_view(tokens, start, stop)
@@ -172,7 +168,10 @@ def _run_query(
     if isinstance(query, Query) and not query.inputs:
         if view is not None and view.replace and not gateway.plan_only:
             catalog.forget(view.name)  # from now on the name is of Spark's view
-        return None
+        if not reader.reads_unused():
+            return None
+        with gateway.instead(SqlText.of(piece_of(tokens, 0, query.tokens[0], " "), query.text)) as used:
+            return context.run_query(used)
     if view is not None and not view.temporary:
         raise unsupported_statement(
             tokens, start, "a stored view of a continuous query", "create a TEMPORARY VIEW in each session"

@@ -15,7 +15,6 @@ promised of the output of all later micro-batches (:mod:`.bounds`): by it, one s
 from windrow.kernels.advance.advancing import Frontier, Growing, advance
 from windrow.kernels.advance.bounds import least_open
 from windrow.kernels.advance.ended import Ended
-from windrow.kernels.advance.growing_fragment import GrowingFragment, unpacked
 from windrow.kernels.advance.keeping import holds, keeping
 from windrow.kernels.advance.suffix import AT, CARRIED, DONE, STATE
 from windrow.kernels.advance.touched import Changed, changed, moves_by_time
@@ -29,12 +28,10 @@ __all__ = [
     "Ended",
     "Frontier",
     "Growing",
-    "GrowingFragment",
     "advance",
     "changed",
     "holds",
     "keeping",
     "least_open",
     "moves_by_time",
-    "unpacked",
 ]

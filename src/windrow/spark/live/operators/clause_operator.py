@@ -5,19 +5,17 @@
               retained rows, with their state ──┴▶ advance ─▶ windows or matches
                                                       └─▶ retained rows ─▶ the least rowtime still to come
 
-:mod:`windrow.kernels.advance` says what is final. The driver calls it for few rows, Spark's tasks for many.
+:mod:`windrow.kernels.advance` says what is final.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark import StorageLevel
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import DataType, DateType, IntegerType, LongType, StructType
 
@@ -30,20 +28,14 @@ from windrow.errors import InputError, WindrowError
 from windrow.kernels.advance import (
     AT,
     CARRIED,
-    DONE,
-    STATE,
     Ended,
     Frontier,
     Growing,
-    GrowingFragment,
     advance,
     moves_by_time,
-    unpacked,
 )
 from windrow.kernels.advance.affected import first_open, step_of
 from windrow.kernels.advance.kept_rows import Bools, KeptRows, Marks
-from windrow.kernels.packing.messages import MessageKind
-from windrow.kernels.packing.shards import Layout
 from windrow.kernels.patterns.pattern_plan import MatchPlan, Navigation
 from windrow.kernels.sorting import SortKey
 from windrow.kernels.window_plan import WindowPlan
@@ -51,21 +43,15 @@ from windrow.rules.elsewhere import carry_fields
 from windrow.rules.kernel_plan import is_flat, needs_join
 from windrow.spark.analysis.analyzer import SparkAnalyzer
 from windrow.spark.analysis.keyed_rows import arrow_of, travelling_schema
-from windrow.spark.arrow import contains
 from windrow.spark.clauses.batch import Bound, BoundWindow, WindowStage, bind_clause
 from windrow.spark.clauses.join_plan import POSITION
 from windrow.spark.clauses.matching import BoundMatch, MatchStage, MatchTypes, unchanged_columns
 from windrow.spark.collected import frame_of_few
-from windrow.spark.errors import raising
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.operators.pairs_by_spark import Pairs
 from windrow.spark.live.operators.rising_columns import rises, says_missing
 from windrow.spark.logs.clause_view import Feed
 from windrow.spark.logs.micro_batch import InstantSpan, PartOutput, RetainedRows
-from windrow.spark.runtime.interpreter import map_in_arrow
-from windrow.spark.tasks.exchange import MESSAGES, in_worker
-from windrow.spark.tasks.layout import shuffled
-from windrow.spark.tasks.to_shards import to_shards
 from windrow.streams import FOREVER
 
 __all__ = ["ClauseKernel", "LiveClause", "bind_live", "stage_of"]
@@ -176,11 +162,6 @@ class LiveClause:
         """What is kept of each row: of another clause, the rows mean nothing."""
         return [f"{item.name} = {item.text.render()}" for item in self.bound.draft.hoisted]
 
-    @property
-    def takes_few(self) -> bool:
-        """Whether the driver can take its rows: all but values that only tasks take and give."""
-        return not any(contains(schema, "variant") for schema in (self.waiting, self.result))
-
     # -- a step --------------------------------------------------------------------------------------
 
     def step(
@@ -190,8 +171,6 @@ class LiveClause:
         span: InstantSpan,
         until: int,
         name: str,
-        *,
-        are_few: bool,
         ended: Ended | None = None,
     ) -> PartOutput:
         """The windows or matches that are final in a step.
@@ -206,23 +185,17 @@ class LiveClause:
             No more rows before this instant will come, in ticks of the time scale.
         name
             Under which rows are kept.
-        are_few
-            Whether those that have come are known to be few.
         ended
             The partitions of which no more rows will come.
         """
         stage = stage_of(gateway, self.bound, rows)
         keyed = stage.keyed(stage.wide())
-        are_few = are_few and self.takes_few
-        if are_few:
-            with gateway.translated():
-                given, kept, tell = self._by_driver(gateway, keyed, span, until, name, ended)
-        else:
-            given, kept, tell = self._by_tasks(gateway, keyed, span, until, name, ended)
+        with gateway.translated():
+            given, kept, tell = self._advanced_by(gateway, keyed, span, until, name, ended)
         span.keep[name] = kept
-        return PartOutput(stage.finished(given, self.result), tell, are_few)
+        return PartOutput(stage.finished(given, self.result), tell)
 
-    def _by_driver(
+    def _advanced_by(
         self,
         gateway: Gateway,
         keyed: DataFrame,
@@ -294,49 +267,6 @@ class LiveClause:
         if first is None or until is None:
             return until
         return int(min(until, _ticks(pa.array([first]), self.kernel.scale)[0].as_py()))
-
-    def _by_tasks(
-        self,
-        gateway: Gateway,
-        keyed: DataFrame,
-        span: InstantSpan,
-        until: int,
-        name: str,
-        ended: Ended | None,
-    ) -> tuple[DataFrame, RetainedRows, Callable[[], int]]:
-        known, growing, scale = span.before(name), self.kernel.growing, self.kernel.scale
-        before = None if known is None else known.frame
-        ticks = F.expr(scale.of_column(self.rowtime, scale.kind, scale.unit))
-        if self.follows:
-            waited = span.before(_waiting(name))
-            came = keyed if waited is None else keyed.unionByName(waited.frame)
-            due = F.coalesce(ticks, raising("NULL_ROWTIME", _NO_ROWTIME, _WITHOUT_ONE)) < until
-            early, later = _split(came.where(~due), ended)
-            span.keep[_waiting(name)] = RetainedRows.of(later, are_few=False)
-            keyed = came.where(due) if early is None else came.where(due).unionAll(early)
-        if self.pairs is not None:
-            found = self.pairs.found(gateway, before, keyed)
-            found = found.persist(StorageLevel.DISK_ONLY)  # it is read twice, as rows of two kinds
-            span.cached.append(found)
-            keyed, before = found.where(F.isnull(AT)).drop(*CARRIED.names), found.where(F.isnotnull(AT))
-        cells = shuffled(gateway) if growing.partition else 1
-        stage = GrowingFragment(growing, Layout(cells), self.kernel.reached(until), ended)
-        packed = map_in_arrow(keyed, _pack(stage, are_retained=False), MESSAGES)
-        if before is not None:
-            packed = packed.unionAll(map_in_arrow(before, _pack(stage, are_retained=True), MESSAGES))
-        stepped = map_in_arrow(to_shards(packed, cells), _step(stage), MESSAGES)
-        stepped = stepped.persist(StorageLevel.DISK_ONLY)  # it is read twice: to give, and to keep
-        span.cached.append(stepped)
-        given = map_in_arrow(stepped, _unpack(MessageKind.ROWS), travelling_schema(self.result))
-        kept = map_in_arrow(stepped, _unpack(MessageKind.RIGHT), self.schema)
-
-        def tell() -> int:
-            is_open = F.col(STATE).bitwiseAND(F.lit(DONE).cast("tinyint")) == 0
-            with gateway.translated():
-                ((least,),) = kept.where(is_open).agg(F.min(ticks)).collect()
-            return until if least is None else min(until, int(least))
-
-        return given, RetainedRows.of(kept, are_few=False), tell
 
     def _no_rowtime(self) -> InputError:
         return InputError(
@@ -485,22 +415,6 @@ def _at(until: int, kind: DataType, scale: TimeScale) -> pa.Array | None:
             return pa.array([until * scale.nanoseconds // 1000], pa.int64()).cast(arrow_of(kind))
 
 
-def _split(rows: DataFrame, ended: Ended | None) -> tuple[DataFrame | None, DataFrame]:
-    """The rows of partitions that have ended, None if there are none, and the others."""
-    if ended is None:
-        return None, rows
-
-    def of(*, over: bool) -> Callable[..., Iterator[pa.RecordBatch]]:
-        def chosen(batches: Iterable[pa.RecordBatch], _: int) -> Iterator[pa.RecordBatch]:
-            for batch in batches:
-                is_over = ended.rows(pa.Table.from_batches([batch]))
-                yield batch.filter(pa.array(is_over == over))
-
-        return in_worker(chosen, None)
-
-    return map_in_arrow(rows, of(over=True), rows.schema), map_in_arrow(rows, of(over=False), rows.schema)
-
-
 def _kept(span: InstantSpan, name: str, key: tuple[str, ...]) -> KeptRows:
     """What the step before kept under a name, in memory."""
     before = span.before(name)
@@ -509,24 +423,3 @@ def _kept(span: InstantSpan, name: str, key: tuple[str, ...]) -> KeptRows:
 
 def _waiting(name: str) -> str:
     return f"{name}.waiting"
-
-
-def _pack(stage: GrowingFragment, *, are_retained: bool) -> Callable[..., Iterator[pa.RecordBatch]]:
-    def pack(batches: Iterable[pa.RecordBatch], task: int) -> Iterator[pa.RecordBatch]:
-        return stage.pack(batches, task, are_retained=are_retained)
-
-    return in_worker(pack, stage.growing.plan.sql)
-
-
-def _step(stage: GrowingFragment) -> Callable[..., Iterator[pa.RecordBatch]]:
-    def step(batches: Iterable[pa.RecordBatch], _: int) -> Iterator[pa.RecordBatch]:
-        return stage.run(batches)
-
-    return in_worker(step, stage.growing.plan.sql)
-
-
-def _unpack(kind: MessageKind) -> Callable[..., Iterator[pa.RecordBatch]]:
-    def unpack(batches: Iterable[pa.RecordBatch], _: int) -> Iterator[pa.RecordBatch]:
-        return unpacked(batches, kind)
-
-    return in_worker(unpack, None)

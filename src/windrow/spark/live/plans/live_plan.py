@@ -30,9 +30,9 @@ from windrow.spark.live.reading.origins import comes_at_rowtime, passes_on, read
 from windrow.spark.live.reading.windowed_queries import windowed_query
 from windrow.spark.live.reading.windowed_query import WindowedQuery
 from windrow.spark.live.reading.windows_of_query import QueryWindow, windows_of
-from windrow.spark.logs.clause_view import ClauseSource, Ends, Unbounded
+from windrow.spark.logs.clause_view import ClauseSource, Ends, Kept, Unbounded
 from windrow.spark.logs.micro_batch import InstantSpan
-from windrow.spark.logs.session_streams import ROWTIME, Stream
+from windrow.spark.logs.session_streams import ROWTIME
 from windrow.spark.recorded.continuous_queries import Result
 from windrow.streams import FOREVER, NamedStream, Ordering
 from windrow.syntax.canonical_text import canonical_text
@@ -295,18 +295,9 @@ class ReaderPlan(LivePlan):
 class RowtimePlan(LivePlan):
     """A query whose micro-batches go from one instant of rowtime to the next."""
 
-    @abstractmethod
-    def run(self, gateway: Gateway, span: InstantSpan) -> Result | None:
-        """The output of a micro-batch: a relation's changes, a stream's rows, or rows; fills `span.keep`.
-
-        None where it does not get further than the micro-batch before.
-        """
-
-    def stream(self, gateway: Gateway, span: InstantSpan) -> Stream | None:
-        """The output of a micro-batch of a query whose output is a stream."""
-        found = self.run(gateway, span)
-        assert found is None or isinstance(found, Stream)
-        return found
+    def kept(self) -> dict[str, Kept]:
+        """The rows of clauses, also of those that it follows, by the names under which they are retained."""
+        return {}
 
     @property
     def windowed(self) -> WindowedQuery | None:
@@ -495,6 +486,13 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
         tokens = self.reader.tokens
         cascade = Cascade(gateway, self.catalog, self.execution, span, self.scale, tokens)
         return cascade.result(self.query, self.reader)[0]
+
+    def kept(self) -> dict[str, Kept]:
+        """The rows of the clauses that it follows."""
+        found: dict[str, Kept] = {}
+        for name in sequences_of(self.catalog, self.query):
+            found |= self.catalog.sequences[name].kept()
+        return found
 
     def views(self) -> dict[str, str]:
         """The texts of the views that it reads."""

@@ -120,7 +120,7 @@ class LiveRunner(Runner):
         else:
             there = made.frame.where(F.col(LEAVE) >= span.until)
             needed = there.select(*made.columns).toDF(*made.names)
-        span.keep[name] = RetainedRows.of(needed, are_few=span.are_few and not stream.sources)
+        span.keep[name] = RetainedRows.of(needed)
         return self._clipped(made, len(stream.columns))
 
     def _clipped(self, made: TimeVarying, count: int) -> TimeVarying:
