@@ -25,6 +25,7 @@ from windrow.spark.live import (
     ContinuousPlan,
     is_blocking,
     live_stream,
+    live_streams,
     refuse_gathered_changes,
 )
 from windrow.spark.logs.session_streams import Stream
@@ -33,7 +34,6 @@ from windrow.spark.logs.text_log import is_text_log, of_text_log, read_text_log
 from windrow.spark.recorded.continuous_queries import Runner
 from windrow.spark.relations.time_varying_relation import TimeVarying
 from windrow.spark.scan.file_sources import read_table
-from windrow.statements.clause_relations import live_beside_clauses
 from windrow.statements.named_streams import (
     create_named,
     insert,
@@ -180,7 +180,7 @@ def _run_query(
         reader.refuse_bare_streams(query)
     refuse_gathering_inside(reader, query)
     refuse_changing(tokens, view.body if view is not None else (start, stop))
-    live = live_beside_clauses(gateway, catalog, query, tokens)
+    live = live_streams(catalog, query)
     if live:
         refuse_mixed(catalog, query, tokens.sql)
     blocks = isinstance(query, StreamQuery) and is_blocking(reader, query.query)
@@ -194,7 +194,9 @@ def _run_query(
             return found
         remember_gathered(gateway, catalog, written, view, found.columns)
         return no_rows(gateway)
-    as_live = ContinuousPlan(gateway, catalog, live, reader, query, execution) if live else None
+    # hidden names of clauses end with the statement
+    known = catalog.as_it_is() if catalog.clauses else catalog
+    as_live = ContinuousPlan(gateway, known, live, reader, query, execution) if live else None
     is_endless = as_live is not None and (as_live.is_endless or gateway.prefers_live)
     gateway.plan_only = gateway.plan_only or (is_endless and view is None)
     runner = Runner(gateway, catalog, reader, execution)
