@@ -171,13 +171,13 @@ class TimeVaryingRelation(Relation):
     def late(self) -> Relation:
         """The rows that violate a promise, or are late for a group: see :attr:`Relation.late`."""
         with self._gateway.translated():
-            streams = self._query.streams_with_late()
+            streams = self._query.late_for_groups.streams_with_late()
         return _late(self._gateway, streams, streams[0].scale)
 
     def late_for_groups(self, most: int = 3) -> tuple[SetAside, ...]:
         """How many rows of which streams are late for a group, and `most` of each stream."""
         with self._gateway.translated():
-            late = [stream.own_late() for stream in self._query.streams_late_for_groups()]
+            late = [stream.own_late() for stream in self._query.late_for_groups.streams_late()]
             found = [one for rows in late if rows is not None for one in counted_late(rows, most)]
         return tuple(replace(one, reason=LATE_FOR_GROUP) for one in found)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import re
 from collections import Counter
 from collections.abc import Callable
@@ -28,21 +27,16 @@ from tests.kernels.test_advance import (
 )
 from tests.kernels.test_window_by_property import (
     AGGREGATES,
-    NULLS,
     RESULTS,
     SETTINGS,
-    TYPES,
     _key,
     clauses,
     tables,
 )
-from windrow.kernels.advance import Ended, Frontier, Growing, GrowingFragment, advance, unpacked
-from windrow.kernels.packing.messages import MessageKind
-from windrow.kernels.packing.shards import Layout
+from windrow.kernels.advance import Ended, Frontier, Growing, advance
 from windrow.kernels.patterns.match_recognize import match_recognize
 from windrow.kernels.sorting import SortKey, sorted_partitions
 from windrow.punctuations import Cover, lines_of
-from windrow.punctuations.lines import line_of
 from windrow.punctuations.regions import Region
 
 
@@ -174,23 +168,3 @@ def test_matches_of_partitions_that_end(tree, conditions, rows, skip, shown, wit
     growing = Growing(plan, ("__p0",), (SortKey("t"),), ("x", "t", "one", "none"))
     found = ends_change_nothing(growing, table, data, lambda _: NOTHING_KNOWN, data.draw(steps_of(table)))
     assert found == Counter(expected)
-
-
-def test_tasks_end_the_partitions_of_their_cells():
-    clause = "(TYPE SLIDING PARTITION BY k ORDER BY o START AS s END UNBOUNDED)"
-    rows = [NULLS | {"k": key, "o": number} for key in "ab" for number in range(3)]
-    plan, whole = planned(
-        f"SELECT COUNT(w.o) AS n FROM t WINDOW BY w AS {clause}",
-        Table(TYPES, rows),
-        {"__aggregate0": pa.int64()},
-    )
-    growing, placed = growing_of(plan, whole)
-    (key,) = growing.partition
-    closed = Cover({key: line_of(pa.string())})
-    closed.add_region({key: closed.lines[key].point(b"a")})
-    fragment = GrowingFragment(growing, Layout(2), NOTHING_KNOWN, Ended({key: key}, closed))
-    fragment = pickle.loads(pickle.dumps(fragment))
-    messages = list(fragment.run(list(fragment.pack(placed.to_batches(), 0, are_retained=False))))
-    given_ = [row["__aggregate0"] for one in unpacked(messages, MessageKind.ROWS) for row in one.to_pylist()]
-    kept = [row[key] for one in unpacked(messages, MessageKind.RIGHT) for row in one.to_pylist()]
-    assert (sorted(given_), kept) == ([1, 2, 3], ["b", "b", "b"])

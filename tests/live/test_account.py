@@ -24,7 +24,7 @@ from windrow.kernels.reference.emit import late_for, watermarks_before
 from windrow.kernels.reference.time_windows import windows_of
 from windrow.spark.live import Memory
 from windrow.spark.live.hosts import steps_of
-from windrow.spark.live.micro_batches.emit_steps import EmittedSteps
+from windrow.spark.live.plans.emit_flow import EmittedFlow
 from windrow.spark.live.reports.account import Account
 from windrow.streams import NamedStream, Ordering
 from windrow.testing import playing
@@ -115,7 +115,7 @@ def test_rows_late_for_a_group_are_told_and_counted_wherever_the_log_is_cut(
     spark, tmp_path, monkeypatch, kind, lateness, in_memory
 ):
     if not in_memory:
-        monkeypatch.setattr(EmittedSteps, "_first_flow", None)
+        monkeypatch.setattr(EmittedFlow, "_by_tasks", lambda _: "the test")
     entries = [("a", time, 1, number, None) for number, time in enumerate(TIMES)]
     source, _ = WINDOWS[kind]
     query = f"SELECT wstart, wend, COUNT(*) AS n FROM {source} GROUP BY wstart, wend EMIT STREAM AS diff"
@@ -259,7 +259,7 @@ def test_checkpoints_without_the_watermark_before_each_row_are_refused_by_name(
     spark, tmp_path, monkeypatch, in_memory, version
 ):
     if not in_memory:
-        monkeypatch.setattr(EmittedSteps, "_first_flow", None)
+        monkeypatch.setattr(EmittedFlow, "_by_tasks", lambda _: "the test")
     query = f"SELECT wend, COUNT(*) AS n FROM {WINDOWS['HOP'][0]} GROUP BY wend EMIT STREAM AS diff"
     plan, sink = declared(spark, tmp_path).sql(query)._live, Memory()
 

@@ -11,7 +11,7 @@ import pytest
 
 from windrow import WindrowError
 from windrow.algebra.time_scale import TimeScale
-from windrow.spark.live.input.arrivals import VIOLATED, arrivals_in_memory
+from windrow.spark.live.input.arrivals import VIOLATED, arrivals
 from windrow.spark.logs.live_source import BOUND, LOGGED, NUMBER, PLACE, PRODUCER, PTIME, LiveSource
 from windrow.spark.logs.session_streams import ROWTIME, Stream
 from windrow.streams import EntryKind, NamedStream, Ordering, Position
@@ -48,7 +48,7 @@ def test_micro_batches_of_a_log_are_judged_as_its_readers_judge(tmp_path, cut):
     known = Stream(None, tuple(COLUMNS.names), scale, ("t0", "t1", "t2"), live=live)
     rows, late, position = [], [], None
     for after, until in ((0, cut), (cut, last)):
-        found = arrivals_in_memory("s", known, told(stream, after, until), position, 0)
+        found = arrivals("s", known, told(stream, after, until), position, 0)
         position = Position.from_json(found.position.to_json())
         rows += found.rows.column("auction").to_pylist()
         late += [] if found.late is None else found.late.select(["auction", "at", VIOLATED]).to_pylist()
@@ -90,9 +90,7 @@ def test_patterns_in_a_column_hold_for_the_later_rows_of_their_producer(cuts):
         table = table.append_column("at", table.column(ROWTIME))
         table = table.append_column("tags", pa.nulls(len(table), pa.list_(pa.string())))
         table = table.append_column(PTIME, pa.repeat(pa.scalar(0, pa.int64()), len(table)))
-        found = arrivals_in_memory(
-            "s", known, table.append_column(PLACE, pa.array(np.arange(len(table)))), position, 0
-        )
+        found = arrivals("s", known, table.append_column(PLACE, pa.array(np.arange(len(table)))), position, 0)
         position = Position.from_json(found.position.to_json())
         rows += zip(
             found.rows.column("auction").to_pylist(), found.rows.column("at").to_pylist(), strict=True
@@ -105,9 +103,7 @@ def test_patterns_in_a_column_hold_for_the_later_rows_of_their_producer(cuts):
     assert late == OUT
     wrong = table.set_column(4, PATTERN, pa.array(['{"price": [1]}'] * len(table)))
     with pytest.raises(WindrowError, match="INVALID_VALUE"):
-        arrivals_in_memory(
-            "s", known, wrong.append_column(PLACE, pa.array(np.arange(len(table)))), position, 0
-        )
+        arrivals("s", known, wrong.append_column(PLACE, pa.array(np.arange(len(table)))), position, 0)
 
 
 KINDS = pa.schema(

@@ -23,7 +23,7 @@ from tests.live.test_query import COLUMNS, COUNTS, declared, given_by, put
 from tests.streams.test_log import small_disk
 from windrow import Memory, Session, WindrowError
 from windrow.spark.jvm.bridge import JavaError
-from windrow.spark.live.micro_batches.steps import Steps
+from windrow.spark.live.micro_batches.clause_steps import ClauseSteps
 from windrow.spark.live.micro_batches.windowed_steps import WindowedSteps
 from windrow.spark.live.reports.failures import failure
 from windrow.spark.live.sinks.sink import Files
@@ -50,7 +50,7 @@ class Run:
         session.stream("s", arriving, rowtime="ts", unit="seconds")
         self.spark, self.sink = spark, sink
         plan, rest = session.sql(COUNTS)._live, (sink, folder / "checkpoint", envelope, "keep")
-        self.steps = WindowedSteps(plan, plan.windowed, *rest) if in_memory else Steps(plan, *rest)
+        self.steps = WindowedSteps(plan, plan.windowed, *rest) if in_memory else ClauseSteps(plan, *rest)
 
     def __enter__(self):
         return self

@@ -8,7 +8,7 @@ import pytest
 
 from windrow import NotSupportedError, Session, WindrowError
 from windrow.spark.live.hosts import steps_of
-from windrow.spark.live.micro_batches.emit_steps import EmittedSteps
+from windrow.spark.live.plans.emit_flow import EmittedFlow
 from windrow.spark.live.sinks.targets import in_mode, sink_of
 from windrow.streams import NamedStream
 
@@ -47,7 +47,7 @@ def made(session, folder, columns="ROWTIME at BIGINT UNIT SECONDS, k STRING, tot
 def test_complete_rows_come_at_their_event_times_with_bounds(session, tmp_path, monkeypatch, in_memory):
     """Each micro-batch is taken by a process of its own, and again as after a kill."""
     if not in_memory:
-        monkeypatch.setattr(EmittedSteps, "_first_flow", None)
+        monkeypatch.setattr(EmittedFlow, "_by_tasks", lambda _: "the test")
     stream = made(session, tmp_path)
     plan, promised, counts = session.sql(TOTALS)._live, [], {}
     for number, rows in enumerate(BATCHES):

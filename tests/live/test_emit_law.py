@@ -22,7 +22,7 @@ from windrow.kernels.incremental import UnmatchedError
 from windrow.spark.live.checkpoints import carried_state
 from windrow.spark.live.checkpoints.carried_state import Carried
 from windrow.spark.live.micro_batches import emit_rows
-from windrow.spark.live.micro_batches.emit_steps import EmittedSteps
+from windrow.spark.live.plans.emit_by_spark import EmittedBySpark
 from windrow.spark.live.plans.emit_flow import EmittedFlow, why_by_tasks
 from windrow.spark.logs.live_source import PTIME
 from windrow.streams import Decision, EntryKind, Ordering, WatermarkState
@@ -366,7 +366,7 @@ OF_WINDOWS = {
 @pytest.mark.parametrize("name", OF_WINDOWS)
 @pytest.mark.usefixtures("interpreted")
 def test_windows_are_what_the_definition_says(spark, tmp_path, monkeypatch, name):
-    monkeypatch.setattr(EmittedSteps, "_taken", None)  # in memory alone
+    monkeypatch.setattr(EmittedBySpark, "step", None)  # in memory alone
     zone = spark.conf.get("spark.sql.session.timeZone")
     spark.conf.set("spark.sql.session.timeZone", "America/New_York")
     query = f"{OF_WINDOWS[name]} EMIT STREAM"
@@ -465,7 +465,7 @@ DELAYED = [
 @pytest.mark.usefixtures("interpreted")
 def test_changes_that_wait_are_in_memory_and_kept(spark, tmp_path, monkeypatch, name, how, is_carried):
     """Whether rows are retained, of which they are found again, or they are with what operators hold."""
-    monkeypatch.setattr(EmittedSteps, "_taken", None)  # in memory alone
+    monkeypatch.setattr(EmittedBySpark, "step", None)  # in memory alone
     if is_carried:
         monkeypatch.setattr(Carried, "is_due", staticmethod(lambda *_: True))
     query = f"{(OVER | CONTINUOUS)[name]} {how}"
@@ -496,7 +496,7 @@ def test_recorded_streams_beside_live_ones_are_in_memory(
     spark, tmp_path, monkeypatch, query, how, name, is_carried
 ):
     """Their entries come at their processing times: before, between and after those of live streams."""
-    monkeypatch.setattr(EmittedSteps, "_taken", None)  # in memory alone
+    monkeypatch.setattr(EmittedBySpark, "step", None)  # in memory alone
     if is_carried:
         monkeypatch.setattr(Carried, "is_due", staticmethod(lambda *_: True))
     query = f"{(OVER | CONTINUOUS)[query]} {how}"
@@ -542,8 +542,7 @@ KEPT = {
     "in memory": (f"{SESSIONS} EMIT STREAM", 3),
     # lives that end at 3 and 8 are, and those that end at 12 and 18 are not
     "while changes wait": (f"{OVER['keys that live']} {BOTH[0]}", 3),
-    # what WHERE leaves out goes too
-    "by tasks": (f"{OVER['keys that live']} {BOTH[0]}", 2),
+    "by tasks": (f"{OVER['keys that live']} {BOTH[0]}", 3),
 }
 """Queries of the log below, and how many of its rows may still change what they give."""
 
@@ -553,7 +552,7 @@ KEPT = {
 def test_rows_of_sessions_go_when_nothing_can_join_them(spark, tmp_path, monkeypatch, how):
     monkeypatch.setattr(emit_rows, "FINAL_FROM", 0)
     if how == "by tasks":
-        monkeypatch.setattr(EmittedSteps, "_first_flow", None)
+        monkeypatch.setattr(EmittedFlow, "_by_tasks", lambda _: "the test")
     more = pa.field("a.b", pa.int64())  # a name that has to be quoted
     monkeypatch.setattr(f"{__name__}.COLUMNS", f"{COLUMNS}, `{more.name}` bigint")
     plain = table
@@ -584,7 +583,7 @@ NESTED = [
 @pytest.mark.parametrize("query", NESTED)
 @pytest.mark.usefixtures("interpreted")
 def test_lists_structs_and_maps_are_in_memory_and_kept(spark, tmp_path, monkeypatch, query):
-    monkeypatch.setattr(EmittedSteps, "_taken", None)  # in memory alone
+    monkeypatch.setattr(EmittedBySpark, "step", None)  # in memory alone
     monkeypatch.setattr(Carried, "is_due", staticmethod(lambda *_: True))
     logs = {"s": cut([*SOME_LATE[0], ("a", 4, 1, 5, None), ("b", 9, 2, 0, 20)], [0.3, 0.6])}
     given, _ = live(spark, tmp_path, logs, None, {1, 2}, query)
@@ -623,7 +622,7 @@ BESIDE = {
 @pytest.mark.usefixtures("interpreted")
 def test_all_of_a_plan_is_evaluated(spark, tmp_path, monkeypatch, name):
     spark.sql("SELECT 1 AS k").createOrReplaceTempView("beside")
-    monkeypatch.setattr(EmittedSteps, "_taken", None)  # in memory alone
+    monkeypatch.setattr(EmittedBySpark, "step", None)  # in memory alone
     query, wanted = BESIDE[name]
     logs = {
         "s": [[("a", 0, 1, 5, None)], [("a", 1, 2, 6, None), ("a", 2, 1, 7, None)]],

@@ -162,6 +162,16 @@ def test_a_plan_says_how_steps_are_evaluated_and_why(session, query, reason):
         assert "operators' state" not in plan
 
 
+def test_tasks_say_that_a_delay_without_groups_retains_all_rows(session, tmp_path):
+    delayed = "SELECT k, {} AS m FROM s EMIT STREAM AFTER DELAY INTERVAL 5 SECONDS"
+    by_tasks, in_memory = (session.sql(delayed.format(m)) for m in ("INTERVAL 1 MONTH", "1"))
+    assert "unbounded  the query retains all rows, because of AFTER DELAY without groups" in by_tasks.plan()
+    assert "unbounded" not in in_memory.plan()
+    with refused("UNBOUNDED_STATE"):
+        by_tasks.start(Memory(), checkpoint=tmp_path / "c", on_unbounded="error")
+    in_memory.start(Memory(), checkpoint=tmp_path / "c", on_unbounded="error").stop()
+
+
 def test_a_query_says_which_rows_it_keeps_and_what_it_cannot_do(session, tmp_path):
     def kept(query):
         return session.sql(query)._live.keeps

@@ -15,13 +15,11 @@ from tests.live import stepping
 from tests.live.stepping import law
 from tests.live.test_blocking import entries
 from windrow import Memory, Session
-from windrow.errors import ExecutionError, InputError
+from windrow.errors import InputError
 from windrow.kernels.advance import affected
 from windrow.spark.live.checkpoints.checkpoint import Checkpoint
 from windrow.spark.live.hosts import steps_of
 from windrow.spark.live.micro_batches.clause_steps import ClauseSteps
-from windrow.spark.live.micro_batches.in_memory import TOO_LARGE
-from windrow.spark.live.micro_batches.steps import Steps
 from windrow.streams import NamedStream, Ordering
 
 pytestmark = pytest.mark.usefixtures("interpreted")
@@ -37,11 +35,6 @@ PATTERN = (
     " PATTERN (a b*) DEFINE b AS b.v > 0)"
 )
 ONE_PARTITION = "SELECT s.at AS begins FROM s WINDOW BY w AS (TYPE SLIDING ORDER BY at START AS s END)"
-
-
-class _TooLarge(ClauseSteps):
-    def _come(self, batch, before):  # noqa: ARG002 - as the method that it stands for
-        raise ExecutionError("more rows than the driver takes", condition=TOO_LARGE)
 
 
 class Live:
@@ -134,7 +127,7 @@ def test_a_closed_key_among_many_costs_what_its_own_rows_do(spark, session, tmp_
     monkeypatch.setattr(affected, "changed", changed)
     count = 2000
     with session.stream("s").producer("p") as p:
-        live = Live(spark, session, UNTIL_ZERO, tmp_path / "c", [ClauseSteps, ClauseSteps, _TooLarge])
+        live = Live(spark, session, UNTIL_ZERO, tmp_path / "c", [ClauseSteps])
         p.insert(rows(*((at % 10, f"k{at}", 1) for at in range(count))))
         p.insert(rows((9, None, 1), *((20 + at % 10, f"w{at}", 2) for at in range(count))))
         p.bound(10)
@@ -152,14 +145,14 @@ def test_a_closed_key_among_many_costs_what_its_own_rows_do(spark, session, tmp_
         assert (live.kept, sum(gone_through) < 20, sum(written) < 20) == ((count - 2, count - 2), True, True)
         p.insert(rows((40, "k9", 0)))
         p.punctuate(k="k9")
-        assert sorted(live.given()) == [(9, "k9", 0, 2), (40, "k9", 0, 1)], "of tasks"
+        assert sorted(live.given()) == [(9, "k9", 0, 2), (40, "k9", 0, 1)]
         p.punctuate(k="k10")
         last = max((tmp_path / "c" / "windrow").glob("*/step.json"))
         live.close()
-        last.write_text(last.read_text().replace('"version": 6', '"version": 2'))
+        last.write_text(last.read_text().replace('"version": 7', '"version": 2'))
         with pytest.raises(InputError, match="CHECKPOINT_VERSION"):
             ClauseSteps(live.plan, live.sink, live.folder, "delta", "keep")
-        last.write_text(last.read_text().replace('"version": 2', '"version": 3'))  # as that of tasks was
+        last.write_text(last.read_text().replace('"version": 2', '"version": 3'))
         assert live.given() == [(0, "k10", None, 1)]
         p.finish()
         assert len(live.given()) == live.steps.progress["rows_given"] - 8 == 2 * count - 6
@@ -170,22 +163,22 @@ def test_a_closed_key_among_many_costs_what_its_own_rows_do(spark, session, tmp_
 CHANGED, WRITE = affected.changed, Checkpoint.write_chunk
 
 
-def test_spark_ends_partitions_of_which_no_row_waits(spark, session, tmp_path):
-    """Where conditions are Spark's, and in a step with more rows than the driver takes."""
+def test_partitions_end_with_the_rows_that_wait(spark, session, tmp_path):
     with session.stream("s").producer("p") as p:
-        by_pairs = Live(spark, session, BY_PAIRS, tmp_path / "pairs", [Steps])
-        by_turns = Live(spark, session, PATTERN, tmp_path / "turns", [_TooLarge, ClauseSteps])
+        by_pairs = Live(spark, session, BY_PAIRS, tmp_path / "pairs", [ClauseSteps])
+        by_turns = Live(spark, session, PATTERN, tmp_path / "turns", [ClauseSteps])
         p.insert(rows((1, "a", 1), (2, "b", 1), (3, "a", 1), (9, "b", 1)))
         p.bound(4)
         assert (by_pairs.given(), by_turns.given()) == ([], [])
         assert (by_pairs.kept, by_turns.kept) == ((3, 1), (3, 1))
         p.punctuate(k=["a", "b"])
-        assert sorted(by_pairs.given()) == [(1, "a", None, 2), (3, "a", None, 1)]
-        assert by_pairs.kept == (1, 1), "a row of b waits, and its order among others is not known"
+        of_b = [(2, "b", None, 2), (9, "b", None, 1)]
+        assert sorted(by_pairs.given()) == [(1, "a", None, 2), *of_b[:1], (3, "a", None, 1), *of_b[1:]]
+        assert by_pairs.kept == (0, 0)
         assert sorted(by_turns.given()) == [("a", 1, 2), ("b", 2, 2)]
         p.bound(10)
         p.insert(rows((12, "c", 1)))
-        assert sorted(by_pairs.given()) == [(2, "b", None, 2), (9, "b", None, 1)]
+        assert by_pairs.given() == []
         assert (by_turns.given(), by_turns.kept) == ([], (0, 1))
         assert by_pairs.kept == (0, 1)
         by_pairs.close()

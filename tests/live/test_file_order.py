@@ -11,9 +11,8 @@ import pytest
 
 from windrow import Memory, Session
 from windrow.spark.live.input.file_order import ORIGIN, in_order, placed
-from windrow.spark.live.micro_batches import windowed_steps
-from windrow.spark.live.micro_batches.emit_steps import EmittedSteps
-from windrow.spark.live.micro_batches.steps import Steps
+from windrow.spark.live.plans.emit_flow import EmittedFlow
+from windrow.spark.live.plans.live_plan import ContinuousPlan
 from windrow.spark.logs.live_source import PLACE
 
 COLUMNS = "ts bigint, v bigint"
@@ -55,8 +54,8 @@ RUNS = [
 @pytest.mark.usefixtures("interpreted")
 def test_several_at_once_are_as_one_after_the_other(spark, tmp_path, monkeypatch, kind, query, in_memory):
     if not in_memory:
-        monkeypatch.setattr(EmittedSteps, "_first_flow", None)
-        monkeypatch.setattr(windowed_steps, "WindowedSteps", lambda plan, _, *rest: Steps(plan, *rest))
+        monkeypatch.setattr(EmittedFlow, "_by_tasks", lambda _: "the test")
+        monkeypatch.setattr(ContinuousPlan, "windowed", None)
     incoming = tmp_path / "incoming"
     written(incoming, kind)
     found = []

@@ -9,7 +9,7 @@ import pytest
 
 from tests.live.stepping import rows_of
 from windrow import Memory, Session
-from windrow.spark.live.micro_batches.steps import Steps
+from windrow.spark.live.micro_batches.clause_steps import ClauseSteps
 from windrow.spark.live.micro_batches.windowed_steps import WindowedSteps
 
 SCHEMA = (
@@ -60,10 +60,12 @@ def test_values_of_every_type(spark, tmp_path, query):
         session.stream(name, spark.readStream.schema(SCHEMA).parquet(str(tmp_path / "rows")), rowtime="ts")
     plan = session.sql(query)._live
     found = []
-    for way in (WindowedSteps, Steps):
+    for way in (WindowedSteps, ClauseSteps):
         sink = Memory()
         given = (sink, tmp_path / way.__name__, "diff", "keep")
-        steps = Steps(plan, *given) if way is Steps else WindowedSteps(plan, plan.windowed, *given)
+        steps = (
+            ClauseSteps(plan, *given) if way is ClauseSteps else WindowedSteps(plan, plan.windowed, *given)
+        )
         for number, (low, high) in enumerate(zip((0, *CUTS), CUTS, strict=False)):
             part = spark.createDataFrame([row(k) for k in range(low, high)], SCHEMA)
             frames = {name: part.select(*stream.live.columns) for _, name, stream in steps.streams()}

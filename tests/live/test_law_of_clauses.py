@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from itertools import cycle
 
 import pytest
 from hypothesis import example, given
@@ -22,8 +21,6 @@ from windrow.spark.live import ContinuousPlan
     st.sampled_from(LAGS),
     st.lists(st.floats(0, 1), max_size=3),
     st.sets(st.integers(0, 3), max_size=1),
-    st.sampled_from(["driver", "both", "tasks"]),
-    st.lists(st.integers(1, 8), min_size=1, max_size=3),
     sequences(),
 )
 @example(
@@ -31,8 +28,6 @@ from windrow.spark.live import ContinuousPlan
     None,
     [0.4, 0.7],
     {1},
-    "tasks",
-    [3, 8, 1],
     f"SELECT * FROM s MATCH_RECOGNIZE (PARTITION BY k {ORDER} MEASURES MATCH_NUMBER() AS n, FIRST(ts) AS t"
     " ALL ROWS PER MATCH WITH UNMATCHED ROWS PATTERN (a b) WITHIN 3 DEFINE b AS b.v > a.v)",
 )
@@ -41,8 +36,6 @@ from windrow.spark.live import ContinuousPlan
     None,
     [0.4, 0.7],
     {1},
-    "driver",
-    [1],
     f"SELECT *, t OVER w, count(*) OVER w AS n FROM s WINDOW w AS (PARTITION BY k {ORDER}"
     " MEASURES LAST(ts) AS t ROWS BETWEEN CURRENT ROW AND 2 FOLLOWING PATTERN (a b+)"
     " DEFINE b AS b.v <= NEXT(b.v) OR b.v > a.v)",
@@ -52,8 +45,6 @@ from windrow.spark.live import ContinuousPlan
     None,
     [0.4, 0.7],
     {1},
-    "both",
-    [2, 1],
     f"SELECT * FROM s MATCH_RECOGNIZE (PARTITION BY k {ORDER} MEASURES MATCH_NUMBER() AS n, FIRST(ts) AS t,"
     " COUNT(*) AS c ALL MATCHES PATTERN (a b | a+ $) DEFINE b AS b.v > a.v)",
 )
@@ -62,29 +53,19 @@ from windrow.spark.live import ContinuousPlan
     None,
     [0.4, 0.7],
     {1},
-    "both",
-    [2, 1],
     f"SELECT * FROM s MATCH_RECOGNIZE (PARTITION BY k {ORDER} MEASURES FIRST(ts) AS t,"
     " SUM(DISTINCT v) AS total, MAX_BY(a.ts, a.ts) FILTER (WHERE a.v < 3) AS m"
     " ALL ROWS PER MATCH PATTERN (a+ b) DEFINE b AS b.v < a.v)",
 )
 @pytest.mark.usefixtures("interpreted")
 def test_windows_and_patterns_live_are_those_of_the_whole_log(
-    spark, tmp_path_factory, s, lag, cuts, kills, by, buckets, query
+    spark, tmp_path_factory, s, lag, cuts, kills, query
 ):
-    """Also where the tasks of each step deal the partitions to another number of buckets."""
     folder = tmp_path_factory.mktemp("live")
     logs = {"s": ended(s)}
     if not admitted(logs["s"], lag):
         return
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("windrow.spark.live.micro_batches.steps.FEW", -1 if by == "tasks" else 20_000)
-        # by both: in memory while nothing is kept, of what the other way has left too
-        most = {"driver": 1 << 22, "tasks": -1, "both": 0}[by]
-        patch.setattr("windrow.spark.live.micro_batches.clause_steps.MOST", most)
-        turns = cycle(buckets)
-        patch.setattr("windrow.spark.live.operators.clause_operator.shuffled", lambda _: next(turns))
-        found = rows_of(live(spark, folder, logs, lag, cuts, kills, query))
+    found = rows_of(live(spark, folder, logs, lag, cuts, kills, query))
     for execution in ("batch", "reference"):
         session = Session(spark, execution=execution)
         session.register("s", table([(*row, None) for _, *row in admitted(logs["s"], lag)]).drop_columns("b"))
@@ -251,7 +232,6 @@ PAIRED = [
     log,
     st.lists(st.floats(0, 1), min_size=1, max_size=2),
     st.sets(st.integers(0, 1), max_size=1),
-    st.just(False),
     st.sampled_from(["SLIDING", "TUMBLING"]),
     st.sampled_from(PAIRED),
 )
@@ -259,13 +239,12 @@ PAIRED = [
     [("a", 0, 1, 1, None), ("b", 1, 1, 3, None), ("a", 3, 1, 2, 2), ("b", 4, 1, 0, 4), ("a", 8, 1, 3, 8)],
     [0.5],
     set(),
-    True,
     "SLIDING",
     PAIRED[3],
 )
 @pytest.mark.usefixtures("interpreted")
 def test_conditions_over_pairs_of_rows_live_are_those_of_the_whole_log(
-    spark, tmp_path_factory, s, cuts, kills, by_tasks, kind, clause
+    spark, tmp_path_factory, s, cuts, kills, kind, clause
 ):
     folder = tmp_path_factory.mktemp("live")
     logs = {"s": ended(s)}
@@ -274,9 +253,7 @@ def test_conditions_over_pairs_of_rows_live_are_those_of_the_whole_log(
     spark.udf.register("far", lambda v, u: None not in (v, u) and abs(v - u) >= 2, "boolean")
     rows = table([(*row, None) for _, *row in admitted(logs["s"], None)]).drop_columns("b")
     query = f"SELECT *, {AGGREGATES} FROM s WINDOW BY w AS (TYPE {kind} PARTITION BY k {ORDER} {clause})"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("windrow.spark.live.micro_batches.steps.FEW", -1 if by_tasks else 20_000)
-        found = rows_of(live(spark, folder, logs, None, cuts, kills, query))
+    found = rows_of(live(spark, folder, logs, None, cuts, kills, query))
     for execution, text in (("batch", query), ("reference", FAR.sub(IN_WORDS, query))):
         session = Session(spark, execution=execution)
         session.register("s", rows)
@@ -324,7 +301,6 @@ CLAUSES = [
     log,
     st.lists(st.floats(0, 1), min_size=1, max_size=2),
     st.sets(st.integers(0, 2), max_size=1),
-    st.just(False),
     st.sampled_from([GAPS, AHEAD, RISES]),
     st.sampled_from(FOLLOWING + CLAUSES),
 )
@@ -333,7 +309,6 @@ CLAUSES = [
     [("a", 4, 1, 7, 4)],
     [0.4, 0.7],
     {1},
-    True,
     GAPS,
     FOLLOWING[1],
 )
@@ -342,7 +317,6 @@ CLAUSES = [
     [("a", 4, 1, 7, 4)],
     [0.5],
     {0},
-    True,
     AHEAD,
     CLAUSES[1],
 )
@@ -351,7 +325,6 @@ CLAUSES = [
     [],
     [0.4, 0.7],
     {1},
-    False,
     RISES,
     FOLLOWING[4],
 )
@@ -360,7 +333,6 @@ CLAUSES = [
     [],
     [0.4, 0.7],
     {1},
-    False,
     GAPS,
     FOLLOWING[-2],
 )
@@ -369,13 +341,12 @@ CLAUSES = [
     [],
     [0.4, 0.7],
     {1},
-    False,
     AHEAD,
     FOLLOWING[-1],
 )
 @pytest.mark.usefixtures("interpreted")
 def test_what_follows_windows_and_patterns_is_that_of_the_whole_log(
-    spark, tmp_path_factory, s, t, cuts, kills, by_tasks, clause, query
+    spark, tmp_path_factory, s, t, cuts, kills, clause, query
 ):
     folder = tmp_path_factory.mktemp("live")
     query = query.format(clause)
@@ -384,10 +355,7 @@ def test_what_follows_windows_and_patterns_is_that_of_the_whole_log(
         return  # before its first row a stream has no clock, and what reads it waits
     plan = declared_live(spark, folder, logs, None).sql(query)._live
     assert not isinstance(plan, ContinuousPlan) or plan.why_not_in_memory is None
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("windrow.spark.live.micro_batches.steps.FEW", -1 if by_tasks else 20_000)
-        patch.setattr("windrow.spark.live.micro_batches.clause_steps.MOST", -1 if by_tasks else 1 << 22)
-        found = live(spark, folder, logs, None, cuts, kills, query)
+    found = live(spark, folder, logs, None, cuts, kills, query)
     relation = recorded(spark, logs, None).sql(query)
     if "[" not in query or "STREAM" in query:
         assert rows_of(found) == rows_of([relation.to_arrow()])

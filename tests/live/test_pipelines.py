@@ -10,7 +10,7 @@ import pytest
 
 from tests.live.test_named import SCHEMA, as_arrived, recorded, refused
 from windrow import Memory, Session
-from windrow.spark.live.micro_batches.steps import Steps
+from windrow.spark.live.micro_batches.clause_steps import ClauseSteps
 from windrow.spark.live.micro_batches.windowed_steps import WindowedSteps
 from windrow.spark.live.sinks.into_stream import IntoStream
 from windrow.spark.live.sinks.sink import write_one
@@ -53,7 +53,7 @@ def test_a_stream_has_each_row_once_though_a_step_is_repeated(spark, tmp_path, i
 
     def started():
         given = sink, tmp_path / "checkpoint", "delta", "keep"
-        return WindowedSteps(plan, plan.windowed, *given) if in_memory else Steps(plan, *given)
+        return WindowedSteps(plan, plan.windowed, *given) if in_memory else ClauseSteps(plan, *given)
 
     steps = started()
     kills = 0

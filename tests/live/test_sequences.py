@@ -8,12 +8,10 @@ import pytest
 
 from tests.live.stepping import total
 from windrow import Memory, Session, WindrowError
-from windrow.errors import ExecutionError
 from windrow.spark.live.checkpoints.checkpoint import Checkpoint
 from windrow.spark.live.hosts import steps_of
 from windrow.spark.live.micro_batches.around_clause import AroundClause
 from windrow.spark.live.micro_batches.clause_steps import ClauseSteps
-from windrow.spark.live.micro_batches.in_memory import TOO_LARGE
 from windrow.spark.live.micro_batches.windowed_steps import WindowedSteps
 from windrow.testing import Script
 
@@ -29,13 +27,8 @@ PATTERN = (
 )
 
 
-class _TooLarge(ClauseSteps):
-    def _come(self, batch, before):  # noqa: ARG002 - as the method that it stands for
-        raise ExecutionError("more rows than the driver takes", condition=TOO_LARGE)
-
-
-#: What takes one micro-batch after the other: ways that go on where the others have stopped.
-WAYS = {"memory": [ClauseSteps], "turns": [_TooLarge, ClauseSteps]}
+#: What takes one micro-batch after the other: one process, or each goes on where another has stopped.
+WAYS = {"one": [ClauseSteps], "turns": [ClauseSteps, ClauseSteps]}
 
 
 def at(minute):
@@ -59,7 +52,7 @@ _FIRST = 1_767_258_000_000_000  # at(0) in UTC
 def taken(session, query, folder, batches):
     """The rows that each micro-batch of entries gives, and the rows that are kept after it.
 
-    In memory, and by tasks and in memory by turns.
+    Of one process, and of one for each micro-batch.
     """
     ways = [taken_by(session, query, folder / name, batches, by) for name, by in WAYS.items()]
     assert ways[0] == ways[1]
@@ -132,6 +125,24 @@ def test_windows_by_conditions_that_spark_evaluates_over_pairs_of_rows(session, 
         ([], 2),
         ([(at(0), 3)], 2),
         ([(at(1), 9)], 2),
+    ]
+
+
+def test_values_of_type_variant_are_retained_and_given(session, tmp_path):
+    query = (
+        "SELECT s.ts AS begins, to_json(s.j) AS j, variant_get(e.j, '$.v', 'bigint') AS v FROM"
+        " (SELECT *, parse_json(concat('{\"v\": ', v, '}')) AS j FROM s) WINDOW BY w AS (TYPE SLIDING"
+        " PARTITION BY k ORDER BY ts START AS s END AS e WHEN e.v > s.v)"
+    )
+    batches = [
+        [(at(0), "a", 1, None), (at(1), "b", 2, at(2))],
+        [(at(2), "a", 3, at(3))],
+        [(at(4), "b", 9, at(5))],
+    ]
+    assert taken(session, query, tmp_path, batches) == [
+        ([], 2),
+        ([(at(0), '{"v":1}', 3)], 2),
+        ([(at(1), '{"v":2}', 9)], 2),
     ]
 
 

@@ -13,8 +13,8 @@ from pyspark.errors import PySparkException
 
 from windrow import Memory, Session, WindrowError
 from windrow.spark.live.hosts import steps_of
-from windrow.spark.live.micro_batches.emit_steps import EmittedSteps
 from windrow.spark.live.micro_batches.uncomputable import Uncomputable
+from windrow.spark.live.plans.emit_flow import EmittedFlow
 from windrow.spark.live.plans.live_plan import ContinuousPlan
 from windrow.spark.live.reports.failures import failure
 
@@ -117,7 +117,7 @@ CASES = [(kind, True) for kind in QUERIES] + [(kind, False) for kind in BY_TASKS
 @pytest.fixture
 def by_tasks(monkeypatch):
     def evaluate():
-        monkeypatch.setattr(EmittedSteps, "_first_flow", None)
+        monkeypatch.setattr(EmittedFlow, "_by_tasks", lambda _: "the test")
         monkeypatch.setattr(ContinuousPlan, "windowed", None)
 
     return evaluate

@@ -7,6 +7,11 @@ import pytest
 from windrow.syntax.canonical_text import canonical_text
 
 SAME = [
+    ("SELECT k, COUNT(*) n FROM s [RANGE 5] x", "SELECT k, COUNT(*) AS n FROM s [RANGE 5] AS x"),
+    ("SELECT s.k FROM s [NOW] WHERE s.v > 1 GROUP BY s.k", "SELECT k FROM s [NOW] WHERE v > 1 GROUP BY k"),
+    ("SELECT x.k FROM s [NOW] AS x", "SELECT k FROM s [NOW] x"),
+    ("SELECT S.k.f, `s`.* FROM s [NOW]", "SELECT k.f, * FROM s [NOW]"),
+    ("SELECT t.wend FROM HOP(s, ts, 5, 9) AS t", "SELECT wend FROM HOP(s, ts, 5, 9) t"),
     ("select k from s where k != 1 and v == 2", "SELECT k FROM s WHERE k <> 1 AND v = 2"),
     ("select stream * from s", "SELECT STREAM * FROM s"),
     ("select stream k, -v from s;", "SELECT STREAM k, -v FROM s"),
@@ -52,6 +57,25 @@ NAMES = [
     "SELECT k FROM {} [RANGE 5]",
     "SELECT k FROM s GROUP BY {}",
 ]
+
+
+OTHER = [
+    ("SELECT a.k FROM s [NOW] AS a, s [RANGE 5] AS b", "SELECT b.k FROM s [NOW] AS a, s [RANGE 5] AS b"),
+    ("SELECT transform(l, s -> s.f) AS r FROM s [NOW]", "SELECT transform(l, s -> f) AS r FROM s [NOW]"),
+    ("SELECT x.s.k FROM s [NOW] AS x", "SELECT x.k FROM s [NOW] AS x"),
+    ("SELECT f AS (a) FROM s [NOW]", "SELECT f(a) FROM s [NOW]"),
+    ("SELECT k AS n FROM s [NOW]", "SELECT k AS N FROM s [NOW]"),
+    ("SELECT k AS n FROM s [NOW]", "SELECT k FROM s [NOW]"),
+    (
+        "SELECT * FROM s MATCH_RECOGNIZE (ORDER BY ts MEASURES s.v AS n PATTERN (s a) DEFINE a AS s.v > 1)",
+        "SELECT * FROM s MATCH_RECOGNIZE (ORDER BY ts MEASURES s.v AS n PATTERN (s a) DEFINE a AS v > 1)",
+    ),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), OTHER)
+def test_texts_that_differ_in_what_they_say_have_two_spellings(one: str, other: str) -> None:
+    assert canonical_text(one) != canonical_text(other)
 
 
 @pytest.mark.parametrize(("one", "other"), SAME)

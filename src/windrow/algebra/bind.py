@@ -26,6 +26,7 @@ from windrow.algebra.row_comparison import compared_rows
 from windrow.algebra.window_node import Uses, Window, WindowBoundary, WindowFragment
 from windrow.errors import NotSupportedError, ParseError
 from windrow.syntax.blocks import find_blocks, visible_ctes
+from windrow.syntax.canonical_text import canonical_place
 from windrow.syntax.cql_clauses import alias_after
 from windrow.syntax.expression_nodes import Name, plain_names
 from windrow.syntax.expressions import parse_expression
@@ -194,7 +195,7 @@ class _Binder:
             order_by = tuple((values.fragment(key), item) for key, item in order_by)
         ordered = tuple(key for key, _ in order_by)
         rows = self.rows(block, prefix, partition_by, ordered, qualified, correlated)
-        key = f"__windows{len(self.windows)}_{block.range[0]}"
+        key = f"__windows{len(self.windows)}_{canonical_place(tokens, block.range[0])}"
         variables = [variable.name for variable in clause.variables()]
         names = [*variables, clause.name]
         in_calls = qualified if values is None else qualified.with_atoms(values.of_window())

@@ -16,6 +16,7 @@ from windrow.algebra.window_node import Window, WindowFragment
 from windrow.algebra.windows_with_patterns import WindowCalls
 from windrow.errors import NotSupportedError, ParseError
 from windrow.syntax.blocks import visible_ctes
+from windrow.syntax.canonical_text import canonical_place
 from windrow.syntax.cql_clauses import alias_after, begins_relation
 from windrow.syntax.expression_nodes import Literal, Name
 from windrow.syntax.nodes import Cte, OrderItem, Range
@@ -223,8 +224,8 @@ class MatchBinder:
             for items, in_define in ((measured, False), (clause.defines, True))
         )
         return Match(
-            f"__matches{len(self._texts.windows)}_{at}", tokens.sql, tokens, clause, prefix, rows,
-            partition_by, order_by, tree, program, labels, members,
+            f"__matches{len(self._texts.windows)}_{canonical_place(tokens, at)}",
+            tokens.sql, tokens, clause, prefix, rows, partition_by, order_by, tree, program, labels, members,
             measures, defines, mentioned, self._with_columns(outside), is_ordered=is_ordered, outside=outside,
             around=None if values is None else SqlText.of(self._texts.prefix(values.ctes), values.query),
         )  # fmt: skip

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from windrow.algebra.names import piece_of
 from windrow.errors import AnalysisError, Span, did_you_mean
 from windrow.syntax.blocks import visible_ctes, with_items
+from windrow.syntax.canonical_text import canonical_place
 from windrow.syntax.cql_clauses import (
     TO_STREAM,
     StreamWindowClause,
@@ -157,6 +158,13 @@ class Reader:
     def query(self, start: int, stop: int) -> Query:
         """A relation."""
         return self._query(SqlText(), self.text(start, stop), start, stop)
+
+    def reads_unused(self) -> bool:
+        """Whether anything varies in the named queries of the text, also in those that nothing uses."""
+        for at in self.tokens.places("WITH"):
+            for cte in with_items(self.tokens, at):
+                self.read(*cte.body)
+        return bool(self.inputs)
 
     def _selects_stream(self, start: int, stop: int) -> bool:
         """Whether a query is SELECT STREAM, after a WITH list and in brackets of its own."""
@@ -477,7 +485,7 @@ class Reader:
         return SqlText.of(RelationText(item.key), " " if named else f" AS {quoted(name or '')} "), at[1]
 
     def _key(self, index: int) -> str:
-        return f"__input{index}"
+        return f"__input{canonical_place(self.tokens, index)}"
 
     def _cte(self, name: str, position: int) -> Cte | None:
         seen = [cte for cte in visible_ctes(self.tokens, position) if cte.name.lower() == name.lower()]

@@ -14,6 +14,7 @@ from windrow.spark.live import (
     LivePlan,
     WholeStreamsPlan,
     graph_of,
+    unbounded_by_tasks,
     why_by_tasks,
     why_not,
     why_on_driver,
@@ -65,6 +66,7 @@ def explain_emitted(plan: EmittedPlan) -> str:
         how = "by tasks, over all retained rows"
         why = ("because", f"of {instead}")
         lines = [("evaluated", how), why, *_host(plan), ("state", plan.retains_by_tasks)]
+        lines += [("unbounded", str(one)) for one in unbounded_by_tasks(plan)]
     return f"{plan.query.plan(plan.emit_envelope is not None)}\n\n{section('live', lines)}"
 
 

@@ -7,26 +7,17 @@ from collections.abc import Mapping
 from pyspark.sql import DataFrame
 
 from windrow.algebra.continuous import (
-    Continuous,
-    Input,
-    NamedRelation,
     Query,
-    StreamQuery,
-    WindowedStream,
 )
-from windrow.errors import NotSupportedError, Span
 from windrow.explain.explained import explain_clause, explain_continuous
 from windrow.spark.catalog import Catalog, ClauseDefinition
 from windrow.spark.clauses.batch import Bound
 from windrow.spark.gateway import Gateway
-from windrow.spark.live import live_streams
-from windrow.spark.live.plans.runner import reads
 from windrow.spark.recorded.continuous_queries import Runner
 from windrow.spark.relations.clauses_in_pieces import clause_at_instant, clause_over_time
 from windrow.spark.relations.time_varying_relation import TimeVarying
-from windrow.syntax.tokens import TokenList
 
-__all__ = ["live_beside_clauses", "refuse_live_clauses", "relation_of_clause"]
+__all__ = ["is_endless", "relation_of_clause"]
 
 _HOW = {
     "batch": "each partition once for each piece of time in which it is the same",
@@ -78,59 +69,6 @@ def _plan(gateway: Gateway, definition: ClauseDefinition, runner: Runner, bound:
     return f"{of_rows}\n\n{explain_clause(bound, _HOW[runner.execution])}"
 
 
-def refuse_live_clauses(
-    gateway: Gateway,
-    catalog: Catalog,
-    live: frozenset[str],
-    tokens: TokenList,
-    span: Span,
-    what: tuple[str, str],
-) -> None:
-    """Refuse a clause over windows of time with streams of which nothing is recorded, or in a live query.
-
-    `what` says what is refused, and what to write instead.
-
-    Raises
-    ------
-    NotSupportedError
-        ``UNSUPPORTED_STREAM``.
-    """
-    if live and (gateway.prefers_live or not live <= set(catalog.named)):
-        raise NotSupportedError(
-            f"{what[0]} is not supported",
-            condition="UNSUPPORTED_STREAM",
-            sql=tokens.sql,
-            span=span,
-            hint=what[1],
-        )
-
-
-def live_beside_clauses(
-    gateway: Gateway, catalog: Catalog, query: Continuous, tokens: TokenList
-) -> frozenset[str]:
-    """The live streams that a query reads; none where it reads clauses over windows of time too.
-
-    These are evaluated over what is recorded, and so is what reads them.
-
-    Raises
-    ------
-    NotSupportedError
-        ``UNSUPPORTED_STREAM`` for such clauses beside streams of which nothing is recorded.
-    """
-    live = live_streams(catalog, query)
-    if not live or catalog.clauses.keys().isdisjoint(reads(catalog, query)):
-        return live
-    inner = query.query if isinstance(query, StreamQuery) else query
-    spans = [item.span for item in inner.inputs if _name(item) in live]
-    span = spans[0] if spans else query.span
-    what = "a live stream beside WINDOW BY or MATCH_RECOGNIZE over windows of time"
-    instead = "store what the clause gives: CREATE TABLE t AS SELECT …, and read t beside the stream"
-    refuse_live_clauses(gateway, catalog, live, tokens, span, (what, instead))
-    return frozenset()
-
-
-def _name(item: Input) -> str:
-    match item:
-        case WindowedStream(source=str() as name) | NamedRelation(name=name):
-            return name.lower()
-    return ""
+def is_endless(gateway: Gateway, catalog: Catalog, live: frozenset[str]) -> bool:
+    """Whether nothing is recorded of some of these live streams, or a live query is asked for."""
+    return bool(live) and (gateway.prefers_live or not live <= set(catalog.named))

@@ -37,7 +37,7 @@ from windrow.spark.declared import declare, read_by
 from windrow.spark.gateway import Gateway
 from windrow.spark.live import live_streams
 from windrow.spark.recorded.continuous_queries import Runner
-from windrow.statements.clause_relations import refuse_live_clauses, relation_of_clause
+from windrow.statements.clause_relations import is_endless, relation_of_clause
 from windrow.statements.clauses_over_streams import has_windows_of_time
 from windrow.statements.naming import forget_unread, refresh
 from windrow.statements.select_stream import selects_inside
@@ -50,6 +50,7 @@ from windrow.syntax.patterns.match_recognize import find_matches
 from windrow.syntax.patterns.pattern_windows import PatternBlock, find_pattern_windows
 from windrow.syntax.sqltext import RelationText, SqlText
 from windrow.syntax.streams.apart import clauses_apart
+from windrow.syntax.streams.create_view import parse_view
 from windrow.syntax.streams.other_dialects import selects_stream, spelled
 from windrow.syntax.tokens import TokenList, tokenize
 
@@ -110,8 +111,8 @@ def with_clauses_cut(
     Raises
     ------
     NotSupportedError
-        ``UNSUPPORTED_STREAM`` over live streams, for a window with a pattern, and for subqueries that vary in
-        the clause.
+        ``UNSUPPORTED_STREAM`` for a view over live streams, for a window with a pattern, and for subqueries
+        that vary in the clause.
     """
     tokens = tokenize(text)
     island = _first_clause(tokens, catalog)
@@ -131,12 +132,23 @@ def with_clauses_cut(
     with gateway.instead(first.rows) as rows:
         reader, query = _read(gateway, catalog, rows, execution)
         if query.is_temporal:
-            what = f"{_called(island)} over windows of time of a live stream", _BELOW
-            live = live_streams(catalog, query)
-            refuse_live_clauses(gateway, catalog, live, tokens, _word(tokens, island), what)
+            endless = is_endless(gateway, catalog, live_streams(catalog, query))
+            if endless and parse_view(tokens, 0, len(tokens)) is not None:
+                raise NotSupportedError(
+                    f"a view of {_called(island)} over windows of time of a live stream is not supported",
+                    condition="UNSUPPORTED_STREAM",
+                    sql=tokens.sql,
+                    span=_word(tokens, island),
+                    hint=_BELOW,
+                )
             clause = _without_what_varies(tokens, island, first, reader)
             definition = ClauseDefinition(reader, query, clause)
-            relation, over_time, plan = relation_of_clause(gateway, catalog, definition, execution)
+            asked = gateway.plan_only
+            gateway.plan_only = asked or endless
+            try:
+                relation, over_time, plan = relation_of_clause(gateway, catalog, definition, execution)
+            finally:
+                gateway.plan_only = asked
     cut = _around(tokens, island, bound.text)
     if not query.is_temporal:
         made, frames = bind_statement(gateway, _over_table(gateway, catalog, bound, reader, query), build)

@@ -25,6 +25,7 @@ from windrow.spark.live import (
     ContinuousPlan,
     is_blocking,
     live_stream,
+    live_streams,
     refuse_gathered_changes,
 )
 from windrow.spark.logs.session_streams import Stream
@@ -33,7 +34,6 @@ from windrow.spark.logs.text_log import is_text_log, of_text_log, read_text_log
 from windrow.spark.recorded.continuous_queries import Runner
 from windrow.spark.relations.time_varying_relation import TimeVarying
 from windrow.spark.scan.file_sources import read_table
-from windrow.statements.clause_relations import live_beside_clauses
 from windrow.statements.named_streams import (
     create_named,
     insert,
@@ -146,7 +146,7 @@ def run_continuous(context: StatementContext) -> Relation | None:
     written = spelled(tokens, start, stop, nested)
     statement = start, stop - len(tokens) + len(written.tokens)
     try:
-        return _run_query(gateway, catalog, written, statement, execution, is_explained)
+        return _run_query(context, written, statement, is_explained)
     except WindrowError as error:
         if error.sql == written.tokens.sql:
             error.sql = tokens.sql
@@ -154,14 +154,10 @@ def run_continuous(context: StatementContext) -> Relation | None:
 
 
 def _run_query(
-    gateway: Gateway,
-    catalog: Catalog,
-    written: Spelled,
-    statement: Range,
-    execution: str,
-    is_explained: bool,
+    context: StatementContext, written: Spelled, statement: Range, is_explained: bool
 ) -> Relation | None:
     """Run a query or a view of one; None if nothing in it varies."""
+    gateway, catalog, execution = context.gateway, context.catalog, context.execution
     tokens, (start, stop) = written.tokens, statement
     reader = reader_of(gateway, catalog, written, statement, execution)
     view = parse_view(tokens, start, stop)
@@ -173,7 +169,10 @@ def _run_query(
     if isinstance(query, Query) and not query.inputs:
         if view is not None and view.replace and not gateway.plan_only:
             catalog.forget(view.name)  # from now on the name is of Spark's view
-        return None
+        if not reader.reads_unused():
+            return None
+        with gateway.instead(SqlText.of(piece_of(tokens, 0, query.tokens[0], " "), query.text)) as used:
+            return context.run_query(used)
     if view is not None and not view.temporary:
         raise unsupported_statement(
             tokens, start, "a stored view of a continuous query", "create a TEMPORARY VIEW in each session"
@@ -182,7 +181,7 @@ def _run_query(
         reader.refuse_bare_streams(query)
     refuse_gathering_inside(reader, query)
     refuse_changing(tokens, view.body if view is not None else (start, stop))
-    live = live_beside_clauses(gateway, catalog, query, tokens)
+    live = live_streams(catalog, query)
     if live:
         refuse_mixed(catalog, query, tokens.sql)
     blocks = isinstance(query, StreamQuery) and is_blocking(reader, query.query)
@@ -196,7 +195,9 @@ def _run_query(
             return found
         remember_gathered(gateway, catalog, written, view, found.columns)
         return no_rows(gateway)
-    as_live = ContinuousPlan(gateway, catalog, live, reader, query, execution) if live else None
+    # hidden names of clauses end with the statement
+    known = catalog.as_it_is() if catalog.clauses else catalog
+    as_live = ContinuousPlan(gateway, known, live, reader, query, execution) if live else None
     is_endless = as_live is not None and (as_live.is_endless or gateway.prefers_live)
     gateway.plan_only = gateway.plan_only or (is_endless and view is None)
     runner = Runner(gateway, catalog, reader, execution)

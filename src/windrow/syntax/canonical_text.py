@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from windrow.syntax.tokens import TokenKind, TokenList, tokenize
+from windrow.syntax.cql_clauses import alias_after, begins_relation
+from windrow.syntax.tokens import Token, TokenKind, TokenList, tokenize
 
-__all__ = ["canonical_text"]
+__all__ = ["canonical_place", "canonical_text"]
 
 _KEYWORDS = frozenset(
     {
@@ -47,25 +48,86 @@ _NEVER_ALIASES = frozenset(
 )  # fmt: skip
 """Keywords that may end an expression or a clause, and those that Spark takes for no alias."""
 _QUERIES = frozenset({"SELECT", "WITH", "FROM", "ISTREAM", "DSTREAM", "RSTREAM"})
+_WITH_VARIABLES = frozenset({"MATCH_RECOGNIZE", "PATTERN", "WINDOW"})
+"""Words of clauses whose variables stand before a point too."""
 _SYMBOLS = {"!=": "<>", "==": "="}
 
 
 def canonical_text(sql: str) -> str:
     r"""The text with keywords in capitals, one space between tokens, and without comments.
 
-    It has the tokens of the text: state is stored under their numbers. Names stay as they are written, since
-    they become names of columns; so do keywords where they may be names.
+    AS before an alias is left out, and before columns the name of the only relation that there is. Names stay
+    as they are written, since they become names of columns; so do keywords where they may be names.
 
     >>> canonical_text("select k, -- a key\n   count(*) as n from s where k!=1;")
-    'SELECT k , count ( * ) AS n FROM s WHERE k <> 1'
-    >>> canonical_text("select Type, s.range as Start from s [range 5]")
-    'SELECT Type , s . range AS Start FROM s [ RANGE 5 ]'
+    'SELECT k , count ( * ) n FROM s WHERE k <> 1'
+    >>> canonical_text("select Type, x.range as Start from s [range 5] as x")
+    'SELECT Type , range Start FROM s [ RANGE 5 ] x'
     """
     tokens = tokenize(sql)
     count = len(tokens)
     while tokens.is_symbol(count - 1, ";"):
         count -= 1
-    return " ".join(_written(tokens, at) for at in range(count))
+    only = _only_relation(tokens)
+    shown = (at for at in range(count) if not (_is_as_of_alias(tokens, at) or _qualifies(tokens, at, only)))
+    return " ".join(_written(tokens, at) for at in shown)
+
+
+def canonical_place(tokens: TokenList, index: int) -> int:
+    """How many tokens stand before one, but for AS and for names with a point behind them.
+
+    So it does not change with what a text may leave out, and state is stored under it.
+
+    >>> [canonical_place(tokenize(f"SELECT {item} FROM s"), 4) for item in ("1 n", "1 AS n")]
+    [4, 3]
+    """
+    return sum(
+        not (token.word == "AS" or token.is_symbol(".") or tokens.is_symbol(at + 1, "."))
+        for at, token in enumerate(tokens.tokens[:index])
+    )
+
+
+def _is_as_of_alias(tokens: TokenList, at: int) -> bool:
+    """Whether a token is AS between two that say the same without it."""
+    if tokens.word(at) != "AS" or tokens.is_symbol(at - 1, ".") or not tokens.is_name(at + 1):
+        return False
+    before = tokens[at - 1] if at else None
+    return before is not None and _is_operand(before) and tokens.word(at + 1) not in _QUERIES
+
+
+def _is_operand(token: Token) -> bool:
+    """Whether an operand may end with a token."""
+    if token.kind is TokenKind.SYMBOL:
+        return token.text in (")", "]")
+    return token.word not in _BEFORE_OPERANDS
+
+
+def _only_relation(tokens: TokenList) -> str:
+    """The name that a text's only relation has in it, in lower case; empty where there is no such name."""
+    places = [at for at in range(len(tokens)) if begins_relation(tokens, at)]
+    if len(places) != 1 or not _WITH_VARIABLES.isdisjoint(token.word for token in tokens.tokens):
+        return ""
+    (at,) = places
+    if not tokens.is_name(at):
+        return ""
+    after = at + 1
+    while after in tokens.partner:  # a window in brackets, or the arguments of a function
+        after = tokens.partner[after] + 1
+    alias = alias_after(tokens, after, len(tokens))
+    name = tokens[at if alias is None else alias].name.lower()
+    others = [
+        here for here, token in enumerate(tokens.tokens)
+        if token.is_name and token.name.lower() == name and not tokens.is_symbol(here + 1, ".")
+    ]  # fmt: skip
+    return name if len(others) == 1 else ""  # of others, a point behind the name may mean another thing
+
+
+def _qualifies(tokens: TokenList, at: int, relation: str) -> bool:
+    """Whether a token is the name of the relation before a column, or the point behind that."""
+    if tokens.is_symbol(at, "."):
+        return bool(relation) and _qualifies(tokens, at - 1, relation)
+    is_first = at >= 0 and not tokens.is_symbol(at - 1, ".") and tokens.is_symbol(at + 1, ".")
+    return bool(relation) and is_first and tokens.is_name(at) and tokens[at].name.lower() == relation
 
 
 def _written(tokens: TokenList, at: int) -> str:

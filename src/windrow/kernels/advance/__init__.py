@@ -16,7 +16,6 @@ one sequence follows another.
 from windrow.kernels.advance.advancing import Frontier, Growing, advance
 from windrow.kernels.advance.affected_alone import Changed, changed, moves_by_time
 from windrow.kernels.advance.ended import Ended
-from windrow.kernels.advance.growing_fragment import GrowingFragment, unpacked
 from windrow.kernels.advance.keeping import holds, keeping
 from windrow.kernels.advance.output_bounds import least_open
 from windrow.kernels.advance.suffix import AT, CARRIED, DONE, STATE
@@ -30,12 +29,10 @@ __all__ = [
     "Ended",
     "Frontier",
     "Growing",
-    "GrowingFragment",
     "advance",
     "changed",
     "holds",
     "keeping",
     "least_open",
     "moves_by_time",
-    "unpacked",
 ]

@@ -1,8 +1,9 @@
 """Live queries on Structured Streaming: a micro-batch advances the query over the rows that it retains.
 
-A micro-batch takes the rows up to the frontier, the instant before which nothing more will come, and
-evaluates the query by the operators for whole logs from the last frontier to the new one, over the rows that
-windows still need. So every query that runs over a recorded log runs live, and returns the same changes.
+A micro-batch takes the rows up to the frontier, the instant before which nothing more will come, and computes
+the changes from the last frontier to the new one, from the rows that windows still need: by operators in
+memory, or by those for whole logs where a part of the query has none. So every query that runs over a
+recorded log runs live, and returns the same changes.
 """
 
 from windrow.spark.live.executors.frames import streaming, streaming_late
@@ -10,7 +11,7 @@ from windrow.spark.live.executors.graph import graph_of, why_not
 from windrow.spark.live.hosts import why_on_driver
 from windrow.spark.live.input.source import live_stream
 from windrow.spark.live.plans.clause_plan import APART, ClausePlan, SequenceView, plan_of_clauses
-from windrow.spark.live.plans.emit_flow import why_by_tasks
+from windrow.spark.live.plans.emit_flow import unbounded_by_tasks, why_by_tasks
 from windrow.spark.live.plans.emit_queries import EmittedPlan
 from windrow.spark.live.plans.live_plan import ContinuousPlan, LivePlan
 from windrow.spark.live.plans.runner import live_streams
@@ -54,6 +55,7 @@ __all__ = [
     "refuse_gathered_changes",
     "streaming",
     "streaming_late",
+    "unbounded_by_tasks",
     "why_by_tasks",
     "why_not",
     "why_on_driver",

@@ -13,7 +13,6 @@ from windrow.spark.live.micro_batches.emit_steps import EmittedSteps
 from windrow.spark.live.micro_batches.steps import Steps
 from windrow.spark.live.micro_batches.whole_streams_steps import WholeStreamsSteps
 from windrow.spark.live.micro_batches.windowed_steps import WindowedSteps
-from windrow.spark.live.plans.clause_plan import ClausePlan
 from windrow.spark.live.plans.emit_queries import EmittedPlan
 from windrow.spark.live.plans.live_plan import LivePlan, RowtimePlan
 from windrow.spark.live.plans.whole_streams_plan import WholeStreamsPlan
@@ -112,8 +111,6 @@ def _on_driver(plan: LivePlan, sink: Sink | IntoStream, folder: Path, envelope: 
     if isinstance(plan, EmittedPlan):
         return EmittedSteps(plan, *arguments)
     assert isinstance(plan, RowtimePlan)
-    if isinstance(plan, ClausePlan):
-        return ClauseSteps(plan, *arguments)
     if plan.windowed is None:
-        return Steps(plan, *arguments)
+        return ClauseSteps(plan, *arguments)
     return WindowedSteps(plan, plan.windowed, *arguments)

@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 from windrow.errors import NotSupportedError, UsageError
 from windrow.spark.catalog import Catalog
+from windrow.spark.live.plans.emit_flow import unbounded_by_tasks
 from windrow.spark.live.plans.live_plan import LivePlan
 from windrow.spark.live.query import LiveQuery
 from windrow.spark.live.sinks.into_stream import IntoStream
@@ -210,7 +211,7 @@ def _warn_unbounded(plan: LivePlan, on_unbounded: str) -> None:
             condition="INVALID_ARGUMENT",
             hint="use 'warn', 'error' or 'ignore'",
         )
-    found = [] if on_unbounded == "ignore" else plan.unbounded()
+    found = [] if on_unbounded == "ignore" else [*plan.unbounded(), *unbounded_by_tasks(plan)]
     if not found:
         return
     reasons = "; ".join(map(str, found))

@@ -29,21 +29,18 @@ class RetainedRows:
         Their columns.
     find
         Makes a DataFrame of them.
-    are_few
-        Whether they fit into the driver's memory.
     kept
         The rows, where they are in the driver's memory.
     """
 
     schema: StructType
     find: Callable[[], DataFrame]
-    are_few: bool
     kept: KeptRows | None = None
 
     @staticmethod
-    def of(frame: DataFrame, *, are_few: bool) -> RetainedRows:
+    def of(frame: DataFrame) -> RetainedRows:
         """The rows of a DataFrame."""
-        return RetainedRows(frame.schema, lambda: frame, are_few)
+        return RetainedRows(frame.schema, lambda: frame)
 
     @staticmethod
     def in_memory(spark: SparkSession, retained: KeptRows, schema: StructType) -> RetainedRows:
@@ -55,7 +52,7 @@ class RetainedRows:
                 return spark.createDataFrame([], schema)
             return frame_of_few(spark, rows.select(schema.names), schema)
 
-        return RetainedRows(schema, find, True, retained)
+        return RetainedRows(schema, find, retained)
 
     @property
     def frame(self) -> DataFrame:
@@ -84,8 +81,6 @@ class InstantSpan:
         The retained rows of the last micro-batch, by name.
     keep
         The rows that this micro-batch retains, by name; filled while it runs.
-    are_few
-        Whether the arrived and the retained rows fit into the memory of the driver.
     marks
         Instants for the next micro-batches, by name, in ticks; changed while it runs.
     cached
@@ -102,7 +97,6 @@ class InstantSpan:
     arrived: Mapping[str, Stream]
     before: Callable[[str], RetainedRows | None]
     keep: dict[str, RetainedRows] = field(default_factory=dict)
-    are_few: bool = False
     marks: dict[str, int] = field(default_factory=dict)
     cached: list[DataFrame] = field(default_factory=list)
     ended: Mapping[str, Ended] = field(default_factory=dict)
@@ -125,13 +119,10 @@ class PartOutput:
     find_until
         Returns the watermark of the output, in its ticks: no later micro-batch emits a row below it. It may
         run a Spark job.
-    are_few
-        Whether the rows are known to fit into the memory of the driver.
     """
 
     rows: DataFrame
     find_until: Callable[[], int]
-    are_few: bool
     _until: int | None = field(default=None, init=False)
 
     @property

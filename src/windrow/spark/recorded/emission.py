@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
-from operator import and_, or_
+from operator import and_
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
@@ -23,15 +23,13 @@ from windrow.algebra.watermarks import WatermarkHistory, least_watermark, value_
 from windrow.errors import AnalysisError, Span
 from windrow.kernels.zset.relation import COMPLETE, ENTER, LEAVE
 from windrow.plan import nodes
-from windrow.plan.event_time import HIDDEN, Completeness, Judging, Occurrence, SessionFacts, Timed
+from windrow.plan.event_time import HIDDEN, Completeness, Occurrence, SessionFacts, Timed
 from windrow.plan.event_time.window_times import window_of
 from windrow.plan.reader import NotPlannedError, reason_of
 from windrow.plan.sql import sql_of_plan
 from windrow.spark.arrow import is_orderable
-from windrow.spark.errors import raising
 from windrow.spark.gateway import Gateway
-from windrow.spark.logs.admitted_rows import VIOLATED_BOUND
-from windrow.spark.logs.session_streams import NUMBER, PTIME, REASON, ROWTIME, SENDER, Stream, StreamArrivals
+from windrow.spark.logs.session_streams import NUMBER, PTIME, ROWTIME, Stream, StreamArrivals
 from windrow.spark.recorded.emission_plan import PlanReading
 from windrow.spark.recorded.punctuation_times import (
     ColumnPairs,
@@ -39,19 +37,19 @@ from windrow.spark.recorded.punctuation_times import (
     closing_columns_of,
     with_since,
 )
+from windrow.spark.recorded.rows_late_for_groups import LateForGroups
 from windrow.spark.recorded.watermark_steps import looked_up, when_above
 from windrow.spark.relations.changelog import changelog, one_sql
 from windrow.spark.relations.relation_of_plan import relation_of_plan
 from windrow.spark.relations.table_functions_in_from import windows_by_definition
 from windrow.spark.relations.time_varying_relation import TimeVarying, columns_of
 from windrow.spark.tasks.keyed import run_keyed
-from windrow.streams.entries import BEFORE, REASONS
+from windrow.streams.entries import BEFORE
 from windrow.syntax.sqltext import RelationText, SqlText, quoted
 
-__all__ = ["LATE_FOR_GROUP", "Emitted", "Materialization", "common_ptime"]
+__all__ = ["Emitted", "Materialization", "common_ptime"]
 
 _MARK = "__mark"
-LATE_FOR_GROUP = "a row is late for a group: the watermark passed the group's end before the row arrived"
 
 
 @dataclass(frozen=True)
@@ -170,19 +168,9 @@ class Emitted:
             return frame
         mark = F.expr(arrival.rowtime.to_column(_MARK)).alias(occurrence.watermark)
         frame = frame.withColumn(_MARK, self._mark(occurrence))
-        judgings = self._judgings(occurrence)
-        if stream.on_late == "fail" and judgings:
-            is_late = _is_late(judgings, arrival.rowtime, _MARK)
-            if self.how.until is not None:
-                is_late &= F.col(ENTER) <= self.how.until
-            failed = raising("LATE_ROW", LATE_FOR_GROUP, "set on_late='keep', which collects late rows")
-            # the mark is needed to close groups, and so is computed for each row
-            frame = frame.withColumn(_MARK, F.when(is_late, failed).otherwise(F.col(_MARK)))
+        if stream.on_late == "fail":
+            frame = self.late_for_groups.failing(occurrence, frame, _MARK)
         return frame.select(*own, mark)
-
-    def _judgings(self, occurrence: Occurrence) -> list[Judging]:
-        """The conditions by which rows of a stream are late for a group."""
-        return [by for by in self.timed.judgings if by.origin == occurrence.place]
 
     def _mark(self, occurrence: Occurrence) -> Column:
         """The watermark before each row, less the allowed lateness; NULL in rows that are not below it.
@@ -217,49 +205,10 @@ class Emitted:
         frame = self.streams[name].frame.withColumn(ENTER, F.expr(arrival.came))
         return frame if arrival.patterns is None else self._admitted(name, frame)
 
-    def streams_late_for_groups(self) -> list[Stream]:
-        """The streams of which rows can be late for groups, with these as their late rows."""
-        found = []
-        for name, stream in self.streams.items():
-            late = self.late(name)
-            if late is not None:
-                sender = [SENDER] if SENDER in late.columns else []
-                columns = [*stream.columns, ROWTIME, *sender, VIOLATED_BOUND]
-                late = late.select(*map(quoted, columns), F.lit(REASONS[0]).alias(REASON))
-                found.append(replace(stream, late=late))
-        return found
-
-    def streams_with_late(self) -> list[Stream]:
-        """The streams, whose late rows include those that are late for groups."""
-        for_groups = {stream.name: stream.late for stream in self.streams_late_for_groups()}
-        found = []
-        for stream in self.streams.values():
-            late, own = for_groups.get(stream.name), stream.late
-            if late is not None and own is not None:
-                own = own.withColumn(REASON, stream.why_late(own))
-                late = own.unionByName(late, allowMissingColumns=True)
-            found.append(stream if late is None else replace(stream, late=late))
-        return found
-
-    def late(self, name: str) -> DataFrame | None:
-        """The rows of a stream that are late for a group, with `VIOLATED_BOUND`; None if no row can be."""
-        judged = [
-            (each, found)
-            for each in self.timed.occurrences
-            if each.stream == name and (found := self._judgings(each))
-        ]
-        if not judged:
-            return None
-        arrival, frame = self._arrivals[name], self._log(name)
-        if self.how.until is not None:
-            frame = frame.where(F.col(ENTER) <= self.how.until)
-        bounds = []
-        for number, (each, judgings) in enumerate(judged):
-            mark = f"{_MARK}{number}"
-            frame = frame.withColumn(mark, self._mark(each))
-            bounds.append(F.when(_is_late(judgings, arrival.rowtime, mark), F.col(mark)))
-        violated = bounds[0] if len(bounds) == 1 else F.greatest(*bounds)
-        return frame.withColumn(VIOLATED_BOUND, violated).where(F.col(VIOLATED_BOUND).isNotNull())
+    @property
+    def late_for_groups(self) -> LateForGroups:
+        """Which rows are late for a group."""
+        return LateForGroups(self.streams, self._arrivals, self.timed, self.how.until, self._mark, self._log)
 
     def _admitted(self, name: str, rows: DataFrame) -> DataFrame:
         """The rows that no earlier punctuation of the whole stream excludes, also for later producers."""
@@ -604,13 +553,6 @@ class _Windows:
         window = window_of(node, time, by_ids=True)
         self.frames[key] = windows_by_definition(self._gateway, window, input_rows)
         return SqlText.of("SELECT * FROM ", RelationText(key))
-
-
-def _is_late(judgings: Iterable[Judging], scale: TimeScale, mark: str) -> Column:
-    """Whether rows are late for a group, by `ROWTIME` and a column of marks, in ticks of a time scale."""
-    at, known = scale.to_column(ROWTIME), scale.to_column(mark)
-    found = [f"{by.row.replace('{t}', at)} < {by.least.replace('{t}', known)}" for by in judgings]
-    return reduce(or_, (F.coalesce(F.expr(one), F.lit(False)) for one in found))
 
 
 def _scale_of(kind: str) -> TimeScale:

@@ -28,7 +28,7 @@ import json
 import os
 import shutil
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -49,6 +49,7 @@ from windrow.spark.live.checkpoints.checksums import (
     missing,
     torn,
 )
+from windrow.spark.live.checkpoints.earlier_names import link, renamed
 from windrow.spark.live.checkpoints.row_files import read_rows, write_collected, write_many
 from windrow.spark.live.checkpoints.side_outputs import Listing, SideOutput
 from windrow.spark.live.checkpoints.size import size_of
@@ -62,10 +63,11 @@ __all__ = ["BUCKETS", "Checkpoint", "CommittedBatch", "form_in"]
 BUCKETS = "buckets"
 """The form of the state of a query on executors: it is in Spark's state store."""
 
-_VERSION = 6
-_READ = (3, 4, 5, _VERSION)
+_VERSION = 7
+_READ = (3, 4, 5, 6, _VERSION)
 """Version 3 had no chunks of the rows of clauses. Up to version 4 the manifest listed no files of late rows,
-and did not name the target of the query. Queries resume from all of them."""
+and did not name the target of the query. Up to version 6 windows had other names: :mod:`.earlier_names`.
+Queries resume from all of them."""
 _SINCE_5 = ("envelope", "target", "parameters", "canonical_views")
 _META = "step.json"
 _CHUNKS = "chunks"
@@ -128,6 +130,8 @@ class Checkpoint:
         The properties of the query; a checkpoint with others is refused.
     sides
         The side outputs, by name; each micro-batch commits them.
+    names
+        Those of the query's windows and clauses.
     had
         Whether the query's target has rows of a checkpoint's query, by its identity: then a target of another
         name is the same one, moved.
@@ -144,10 +148,11 @@ class Checkpoint:
         folder: Path,
         fingerprint: Mapping[str, Any],
         sides: Mapping[str, SideOutput],
+        names: Collection[str] = (),
         had: Callable[[str], bool] = lambda _: False,
     ) -> None:
         self.spark, self.folder, self.fingerprint, self.sides = spark, folder, dict(fingerprint), sides
-        self._had = had
+        self._had, self._names = had, frozenset(names)
         folder.mkdir(parents=True, exist_ok=True)
         self._lock = _locked(folder)
         self._known: dict[int, CommittedBatch] = {}
@@ -237,13 +242,13 @@ class Checkpoint:
             return sum(file.get_batch(number).num_rows for number in range(file.num_record_batches))
 
     @contextmanager
-    def stored(self, rows: DataFrame, number: int, name: str = "incoming") -> Iterator[DataFrame]:
+    def stored(self, rows: DataFrame, number: int) -> Iterator[DataFrame]:
         """The rows of a micro-batch, read once: on the driver, or, if there are many, in temporary files."""
         table = few(rows)
         if table is not None:
             yield frame_of_few(self.spark, table, rows.schema)
             return
-        folder = self._own(f"{number}.{name}")
+        folder = self._own(f"{number}.incoming")
         write_many(folder, rows)
         yield read_rows(self.spark, folder, rows.schema)
         shutil.rmtree(folder, ignore_errors=True)
@@ -255,10 +260,7 @@ class Checkpoint:
         schemas = {}
         for name, retained in rows.items():
             schemas[name] = retained.schema.json()
-            if retained.are_few:
-                write_collected(pending / name, retained.frame.toArrow())
-            else:
-                write_many(pending / name, retained.frame)
+            write_collected(pending / name, retained.frame.toArrow())
         for path in pending.rglob("*"):
             flush(path)
         checksums = checksums_of(pending)
@@ -354,11 +356,11 @@ class Checkpoint:
         folder = self.path(number)
         meta = _meta(folder)
         if meta["version"] not in _READ:
-            raise InputError(
-                f"the checkpoint has version {meta['version']}, this version of Windrow reads {_VERSION}",
-                condition="CHECKPOINT_VERSION",
-                hint="use the version of Windrow that wrote it, or start with another checkpoint",
+            raise _of_other_version(
+                f"the checkpoint has version {meta['version']}, this version of Windrow reads {_VERSION}"
             )
+        if meta["version"] < _VERSION:
+            meta = self._of_earlier_version(folder, meta)
         self._refuse_another(meta["query"])
         check(folder, meta["files"])
         if "sides" in meta:
@@ -377,12 +379,40 @@ class Checkpoint:
         )
         return self._known[number]
 
+    def _of_earlier_version(self, folder: Path, meta: dict[str, Any]) -> dict[str, Any]:
+        """A manifest in which windows had other names, with the names of now; their files get these too."""
+        query = {**meta["query"]}
+        if query.get("views") == self.fingerprint["views"]:
+            query.pop("canonical_views", None)  # another version spelled them in another way
+        stored = [name for name in (*meta["chunks"], *meta["rows"]) if name.startswith("window")]
+        names = renamed(stored, self._names)
+        if names is None or query.get("state") == self.fingerprint.get("state") == BUCKETS:
+            raise _of_other_version("an earlier version of Windrow wrote the checkpoint, with other names")
+        chunks = {
+            _chunk_file(old, int(chunk)): _chunk_file(new, int(chunk))
+            for old, new in names.items()
+            for chunk in meta["chunks"].get(old, {})
+        }
+        rows = {old: names.get(old, old) for old in meta["rows"]}
+        for parent, each in ((self.folder / _CHUNKS, chunks), (folder, rows)):
+            for old, new in each.items():
+                link(parent / old, parent / new)
+        files = {name: str(Path(rows.get(top, top), *rest)) for name in meta["files"]
+                 for top, *rest in [Path(name).parts]}  # fmt: skip
+        renamings = {"chunks": names, "rows": rows, "seals": chunks, "files": files}
+        found = {
+            key: {own.get(old, old): one for old, one in meta[key].items()} for key, own in renamings.items()
+        }
+        return {**meta, **found, "query": query}
+
     def _refuse_another(self, was: Mapping[str, Any]) -> None:
         """Refuse a checkpoint of another query."""
         for key, value in self.fingerprint.items():
             if was.get(key) == value or (key in _SINCE_5 and key not in was):
                 continue
             if key == "text" and canonical_text(was[key]) == canonical_text(value):
+                continue
+            if key == "columns" and [*map(canonical_text, was[key])] == [*map(canonical_text, value)]:
                 continue
             if key == "views" and was.get("canonical_views") == self.fingerprint["canonical_views"]:
                 continue
@@ -396,10 +426,8 @@ class Checkpoint:
                     hint=f"SET spark.windrow.live.host = {there}; or start with another checkpoint",
                 )
             if key == "state":
-                raise InputError(
-                    "an earlier version of Windrow wrote the checkpoint, with the state in another form",
-                    condition="CHECKPOINT_VERSION",
-                    hint="use the version of Windrow that wrote it, or start with another checkpoint",
+                raise _of_other_version(
+                    "an earlier version of Windrow wrote the checkpoint, with the state in another form"
                 )
             raise InputError(
                 f"the checkpoint is of another query: its {key} was {was.get(key)!r}, and is {value!r}",
@@ -432,6 +460,14 @@ def form_in(folder: Path) -> str | None:
     numbers = _numbers(folder) if folder.exists() else []
     form: str | None = _meta(folder / str(numbers[-1]))["query"].get("state") if numbers else None
     return form
+
+
+def _of_other_version(message: str) -> InputError:
+    return InputError(
+        message,
+        condition="CHECKPOINT_VERSION",
+        hint="use the version of Windrow that wrote it, or start with another checkpoint",
+    )
 
 
 def _numbers(folder: Path) -> list[int]:

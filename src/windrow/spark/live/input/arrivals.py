@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, pairwise
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from windrow.errors import InputError
 from windrow.punctuations import Pattern
-from windrow.spark.logs.live_source import BOUND, MICRO_BATCH, NUMBER, PLACE, PRODUCER, PTIME, LiveSource
+from windrow.spark.logs.live_source import BOUND, NUMBER, PLACE, PRODUCER, PTIME, LiveSource
 from windrow.spark.logs.session_streams import ARRIVED, REASON, ROWTIME, Stream
 from windrow.streams import Decision, EntryKind, Ordering, Position, WatermarkState
 from windrow.streams.admission.batch_watermark import advance
@@ -34,38 +31,16 @@ from windrow.streams.entries import (
     Ints,
     reasons,
 )
-from windrow.streams.log_position import Punctuations, Watermarks, judge, needs_rows, new_punctuations
+from windrow.streams.log_position import Punctuations, Watermarks, judge, new_punctuations
 from windrow.streams.punctuation_json import pattern_of
-from windrow.syntax.sqltext import quoted
 
-__all__ = ["VIOLATED", "Arrivals", "ArrivalsInMemory", "arrivals", "arrivals_in_memory"]
+__all__ = ["VIOLATED", "Arrivals", "arrivals"]
 
 VIOLATED = "__violated"
 """The bound that a late row violates; NULL if it matches a punctuation. For a row too far ahead, the greatest
 rowtime that is admitted."""
 
 _COME, _AT = "__come", "__late_at"
-
-
-@dataclass(frozen=True)
-class Arrivals:
-    """The admitted rows of a micro-batch, and its late rows, if there are any.
-
-    `late` has the columns of the stream, `ROWTIME`, `PRODUCER`, `VIOLATED` and `REASON`. It includes
-    quarantined bounds, with any values in the stream's columns. `position` is the stream's position after the
-    micro-batch, with its watermark, and `count` the number of arrived rows without duplicates. For streams
-    whose rows have processing times, `watermarks` are the changes of the watermark and `punctuations` the
-    punctuations, each with its processing time, and `below` are the admitted rows below the watermark before
-    them, with `PRODUCER`.
-    """
-
-    rows: DataFrame
-    late: DataFrame | None
-    position: Position
-    count: int
-    watermarks: Watermarks = ()
-    punctuations: Punctuations = ()
-    below: DataFrame | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,79 +89,6 @@ def _bounds_of(
     )
 
 
-def arrivals(
-    name: str,
-    stream: Stream,
-    batch: DataFrame,
-    control: pa.Table,
-    number: int,
-    position: Position | None,
-    now: int,
-    *,
-    timed: bool = False,
-) -> Arrivals:
-    """Judge a micro-batch.
-
-    Parameters
-    ----------
-    name, stream
-        The live stream.
-    batch
-        The columns of the stream and `PLACE`, which orders the entries as they arrived.
-    control
-        The control columns of the same entries, in their order: `PLACE`, `ROWTIME`, `PRODUCER`, `PTIME`,
-        `BOUND`; for a named stream also those of `LOGGED`.
-    number
-        The number of the micro-batch.
-    position
-        The stream's position before the micro-batch; None before the first.
-    now
-        The time of the micro-batch, in microseconds.
-    timed
-        Whether rows have their processing times, `ARRIVED`, in place of ties. Then rows that are only below
-        an estimate are admitted, with the watermark before them in `BEFORE`, which is NULL in others.
-    """
-    source = stream.live
-    assert source is not None
-    before = position if position is not None else source.start
-    if source.identity:
-        judged = _judge_log(source, control, before, _rows_for_patterns(batch, control, before), timed=timed)
-    else:
-        judged = _judge_rows(name, stream, control, before, now, _rows_for_patterns(batch, control, before))
-    rows = batch.where(F.col(ROWTIME).isNotNull())
-    late = None
-    is_late = np.isin(judged.decision, _refused(timed=timed))
-    is_out = is_late | np.isin(judged.decision, _NOT_AGAIN)
-    if is_late.any() or judged.bounds is not None:
-        wrong = batch.join(_beside(batch, judged.late(is_late)), PLACE)
-        rowtime = F.coalesce(F.col(_AT), F.col(ROWTIME)).alias(ROWTIME)
-        late = wrong.select(*map(quoted, stream.columns), rowtime, PRODUCER, VIOLATED, REASON)
-    if is_out.any():
-        rows = rows.join(_beside(batch, pa.table({PLACE: judged.place[is_out]})), PLACE, "left_anti")
-    if judged.came is not None:
-        rows = rows.join(_beside(batch, judged.came), PLACE, "left")
-        rows = rows.withColumn(PTIME, F.coalesce(_COME, PTIME))
-    if timed:
-        below = judged.before != NO_BOUND
-        known = pa.table({PLACE: judged.place[below], BEFORE: judged.before[below]})
-        nothing = F.lit(None).cast("bigint").alias(BEFORE)
-        rows = rows.join(_beside(batch, known), PLACE, "left") if below.any() else rows.select("*", nothing)
-        when = F.col(PTIME) if source.identity else F.lit(now).cast("bigint")
-        ties = [when.alias(ARRIVED), F.col(BEFORE)]
-    else:
-        says = (PTIME, PRODUCER, SEQUENCE) if source.identity else (MICRO_BATCH, PLACE)
-        ties = [F.col(column).alias(tie) for column, tie in zip(says, stream.ties, strict=True)]
-    numbered = rows.withColumn(MICRO_BATCH, F.lit(number).cast("bigint"))
-    ours = numbered.select(*map(quoted, stream.columns), ROWTIME, *ties)
-    under = None
-    if timed and (judged.before != NO_BOUND).any():
-        under = numbered.where(F.col(ROWTIME) < F.col(BEFORE))
-        under = under.select(*map(quoted, stream.columns), ROWTIME, *ties, PRODUCER)
-    count = ~np.isin(judged.decision, _NOT_AGAIN)
-    watermarks, punctuations = _moved(source, judged, before, now), _promised(source, judged, before, now)
-    return Arrivals(ours, late, judged.position, int(count.sum()), watermarks, punctuations, under)
-
-
 _NOT_AGAIN = (Decision.DUPLICATE, Decision.FENCED)
 
 
@@ -212,8 +114,16 @@ def _promised(source: LiveSource, judged: _Judged, before: Position, now: int) -
 
 
 @dataclass(frozen=True, eq=False)
-class ArrivalsInMemory:
-    """As :class:`Arrivals`, in memory, in order of arrival; rows of a named stream have ties."""
+class Arrivals:
+    """The admitted rows of a micro-batch, in order of arrival, and its late rows, if there are any.
+
+    `late` has the columns of the stream, `ROWTIME`, `PRODUCER`, `VIOLATED` and `REASON`. It includes
+    quarantined bounds, with any values in the stream's columns. `position` is the stream's position after the
+    micro-batch, with its watermark, and `count` the number of arrived rows without duplicates. Rows of a
+    named stream have ties. For streams whose rows have processing times, `watermarks` are the changes of the
+    watermark and `punctuations` the punctuations, each with its processing time, and `below` are the admitted
+    rows below the watermark before them, with `PRODUCER`.
+    """
 
     rows: pa.Table
     late: pa.Table | None
@@ -224,7 +134,7 @@ class ArrivalsInMemory:
     below: pa.Table | None = None
 
 
-def arrivals_in_memory(
+def arrivals(
     name: str,
     stream: Stream,
     entries: pa.Table,
@@ -233,15 +143,22 @@ def arrivals_in_memory(
     *,
     timed: bool = False,
     columns: Sequence[str] | None = None,
-) -> ArrivalsInMemory:
-    """Judge a micro-batch that is in memory.
+) -> Arrivals:
+    """Judge a micro-batch.
 
     Parameters
     ----------
+    name, stream
+        The live stream.
     entries
         The arriving entries, with `PLACE`: 0, 1 and so on.
-    name, stream, position, now, timed
-        As for :func:`arrivals`.
+    position
+        The stream's position before the micro-batch; None before the first.
+    now
+        The time of the micro-batch, in microseconds.
+    timed
+        Whether rows have their processing times, `ARRIVED`, in place of ties. Then rows that are only below
+        an estimate are admitted, with the watermark before them in `BEFORE`, which is NULL in others.
     columns
         The columns of the rows; by default the stream's.
     """
@@ -287,37 +204,14 @@ def arrivals_in_memory(
     count = ~np.isin(judged.decision, _NOT_AGAIN)
     watermarks, punctuations = _moved(source, judged, before, now), _promised(source, judged, before, now)
     below = under if timed and under.num_rows else None
-    return ArrivalsInMemory(
+    return Arrivals(
         pa.table(chosen), late, judged.position, int(count.sum()), watermarks, punctuations, below
     )
-
-
-def _beside(batch: DataFrame, rows: pa.Table) -> DataFrame:
-    return F.broadcast(batch.sparkSession.createDataFrame(rows))
 
 
 def _bounds(bounds: Ints) -> pa.Array:
     """Watermarks, with NULL for none."""
     return pa.array(bounds, mask=bounds == NO_BOUND)
-
-
-def _rows_for_patterns(batch: DataFrame, control: pa.Table, position: Position) -> pa.Table | None:
-    """The columns of the entries' rows that punctuations refer to, in their order; None if there are none."""
-    if PATTERN not in control.column_names or not needs_rows(position, control):
-        return None
-    punctuations = chain(position.watermark.shared, *position.watermark.patterns.values())
-    texts = {*control.column(PATTERN).drop_null().to_pylist(), *punctuations}
-    names = sorted({name for text in texts for name in _names_in(text)} & {*batch.columns})
-    return batch.select(PLACE, *map(quoted, names)).toArrow().sort_by(PLACE).drop_columns(PLACE)
-
-
-def _names_in(text: str) -> list[str]:
-    """The columns that a pattern names; empty if it is no pattern."""
-    try:
-        pattern = json.loads(text)
-    except ValueError:
-        return []
-    return list(pattern) if isinstance(pattern, dict) else []
 
 
 def _judge_log(

@@ -20,6 +20,7 @@ from pyspark.sql.types import DataType, StructType
 from windrow.kernels.incremental import Fragment, Run, Times
 from windrow.spark.analysis.keyed_rows import travelling_schema
 from windrow.spark.analysis.plan_tree import choice_of, optimized_tree
+from windrow.spark.arrow import contains
 from windrow.spark.clauses.batch import explained
 from windrow.spark.collected import frame_of_few
 from windrow.spark.gateway import Gateway
@@ -50,7 +51,7 @@ def why_not_one_clause(plan: ClausePlan) -> str | None:
         return "conditions that Spark evaluates over several rows"
     if clause.collated:
         return "keys with a collation"
-    if not clause.takes_few:
+    if any(contains(schema, "variant") for schema in (clause.waiting, clause.result)):
         return "values of type VARIANT"
     is_above = plan.statement.text.relations() == [clause.clause.key]
     return None if is_above else "a stream beside the clause"

@@ -2,9 +2,7 @@
 
     rows of sources ─▶ buffered until the frontier ─▶ due ─▶ clauses ─▶ rows that they still need
 
-The names are those that :class:`windrow.spark.live.micro_batches.steps.Steps` gives, which takes over where
-there are too many rows for the driver, and from which these go on. What has no columns known before, as the
-rows of windows in a view between two clauses, is committed as there.
+What has no columns known before, as the rows of windows in a view between two clauses, is committed whole.
 """
 
 from __future__ import annotations
@@ -149,7 +147,7 @@ class ClauseState:
             if kind is not None and (name in step.rows or name in step.chunks):
                 known[name] = self.in_memory(name, self._read(step, name, kind))
             elif (frame := self._checkpoint.rows(step, name)) is not None:
-                known[name] = RetainedRows.of(frame, are_few=True)
+                known[name] = RetainedRows.of(frame)
         return known.get(name)
 
     def _read(self, step: CommittedBatch, name: str, kind: Kept) -> KeptRows:
@@ -221,7 +219,7 @@ class ClauseState:
         over = {key: found for key, found in ended.items() if found is not None}
         arrived = {name: self._stream(name, rows) for name, rows in due.items()}
         known, number = partial(self.rows, before), before.number + 1
-        return InstantSpan(*instants, arrived, known, {}, True, marks, cached, over, number)
+        return InstantSpan(*instants, arrived, known, {}, marks, cached, over, number)
 
     def _stream(self, name: str, rows: pa.Table) -> Stream:
         stream = self.sources[name]

@@ -1,16 +1,14 @@
-"""The micro-batches of clauses over live streams, or of a row-by-row query over views of them, on the driver.
+"""The micro-batches of clauses over live streams, and of CQL of which a part has no operator, on the driver.
 
-    due rows ─▶ columns ─▶ advance ─▶ SELECT    of one clause over one stream, whose SQL Arrow computes
-    due rows ─▶ cascade                         else: each clause in turn, with Spark's SQL between them
-
-A micro-batch with too many rows for the driver runs as Spark tasks over all retained rows; the next may run
-here again.
+due rows ─▶ columns ─▶ advance ─▶ SELECT    of one clause over one stream, whose SQL Arrow computes
+due rows ─▶ cascade                         else: each clause in turn, with Spark's SQL between them
+due rows ─▶ cascade ─▶ changes              CQL: Spark computes them from the rows that windows need
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -25,13 +23,19 @@ from windrow.spark.gateway import Gateway
 from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
 from windrow.spark.live.micro_batches.around_clause import AroundClause, chosen_of, is_one_clause
 from windrow.spark.live.micro_batches.clause_state import Buffered, ClauseState, first_before
-from windrow.spark.live.micro_batches.in_memory import MOST, Come, InMemorySteps
+from windrow.spark.live.micro_batches.in_memory import Come, InMemorySteps
+from windrow.spark.live.micro_batches.steps import BUFFERED
 from windrow.spark.live.operators.ended_partitions import Endings
 from windrow.spark.live.plans.cascade import TOLD
 from windrow.spark.live.plans.clause_plan import ClausePlan
+from windrow.spark.live.plans.live_plan import ContinuousPlan, RowtimePlan
 from windrow.spark.live.reports.state_table import QueryState, state_of
 from windrow.spark.live.sinks.into_stream import IntoStream
 from windrow.spark.live.sinks.sink import Sink
+from windrow.spark.logs.micro_batch import InstantSpan
+from windrow.spark.logs.session_streams import Stream
+from windrow.spark.relations.changelog import changelog
+from windrow.spark.relations.time_varying_relation import TimeVarying
 
 __all__ = ["ClauseSteps"]
 
@@ -40,44 +44,43 @@ class ClauseSteps(InMemorySteps):
     """As :class:`windrow.spark.live.micro_batches.steps.Steps`, which says what it takes."""
 
     def __init__(
-        self, plan: ClausePlan, sink: Sink | IntoStream, folder: Path, envelope: str, on_late: str
+        self, plan: RowtimePlan, sink: Sink | IntoStream, folder: Path, envelope: str, on_late: str
     ) -> None:
         super().__init__(plan, sink, folder, envelope, on_late)
-        self._sequence = plan
-        self._alone = _Alone(plan, self._endings) if is_one_clause(plan) else None
+        self._query = plan
+        self._alone = _Alone.of(plan, self._endings)
         sources = {name: stream for _, name, stream in self.streams()}
         key = () if self._alone is None else self._alone.key
         self._state = ClauseState(plan, self._checkpoint, sources, plan.kept(), key)
 
     @property
     def _result(self) -> StructType:
-        return self._sequence.outer.schema
+        assert isinstance(self._query, ClausePlan)
+        return self._query.outer.schema
 
     def _step(self, batch: DataFrame, number: int, before: CommittedBatch) -> None:
-        are_many = sum(self._kept_counts(before).values()) > MOST
-        come = None if are_many else self._come_if_it_fits(batch, before)
-        if come is None:
-            super()._step(batch, number, before)
-            return
         cached: list[DataFrame] = []
         try:
-            self._take(come, number, before, cached)
+            self._take(self._come(batch, before), number, before, cached)
         finally:
             for frame in cached:
                 frame.unpersist()
 
     def _take(self, come: Come, number: int, before: CommittedBatch, cached: list[DataFrame]) -> None:
-        found, alone = come.found, self._alone
+        found, alone, plan = come.found, self._alone, self._query
         self._tell_late({name: self._late(name, one.late) for name, one in found.items()}, number)
         positions = come.positions
         closes = self._endings.take(number, before.number, before.positions, positions)
         until, origin, marks = self._frontier(positions), before.origin, dict(before.marks)
         moved = until is not None and (before.frontier is None or until > before.frontier)
-        buffered, keep = self._state.came(come, before), self._state.unchanged(before)
-        if moved and until is not None and origin is None:
-            origin = first_before(until, self._scale, buffered.rows())
+        moved = moved or (plan.passes_on and until is not None and come.count > 0)
+        reached = None if until is None else plan.taken_before(until)
+        buffered = self._state.came(come, before)
+        keep = {} if plan.passes_on else self._state.unchanged(before)
+        if moved and reached is not None and origin is None:
+            origin = first_before(reached, self._scale, buffered.rows())
         moved = moved and origin is not None
-        reaches, output = until if moved else before.frontier, None
+        reaches, given = reached if moved else before.frontier, 0
         if alone is not None:
             over, closed = alone.closed(buffered, before.number)
             goes = moved or closes or bool(closed[0].any() or closed[1])
@@ -86,17 +89,20 @@ class ClauseSteps(InMemorySteps):
                 kept = self._state.kept(before, alone.name)
                 output, kept = alone.advanced(due, buffered, kept, over, reaches, before.frontier)
                 keep[alone.name] = self._state.in_memory(alone.name, kept)
+                given = self._give_output(alone.plan, output, before, number, marks)
             alone.is_after(number, before.number, is_settled=goes)
         else:
             goes = (moved or closes) and reaches is not None and origin is not None
             due, buffered = buffered.taken(reaches if goes else None)
             if goes and reaches is not None and origin is not None:
-                ended = {key: self._endings.ended(key, buffered.waiting) for key in self._plan.ends}
+                ended = {key: self._endings.ended(key, buffered.waiting) for key in plan.ends}
                 instants = before.frontier, reaches, origin
                 span = self._state.span(due, before, instants, marks, cached, ended)
-                part = self._sequence.output(Gateway(self._spark, self._plan.gateway.parameters), span)
-                output, keep = _Output(part.rows, lambda: part.until), keep | span.keep
-        given = 0 if output is None else self._give_output(output, before, number, marks)
+                if plan.passes_on:  # its windows hold nothing, and rows at the frontier may still come
+                    span = replace(span, before=lambda _: None)
+                    marks[TOLD] = until if until is not None else reaches
+                given = self._evaluated(span, before, number, marks)
+                keep |= {} if plan.passes_on else span.keep
         used = sum(rows.num_rows for rows in due.values())
         counts = self._counts(come, before, used, given)
         frontier = before.frontier if origin is None or until is None else until
@@ -104,17 +110,43 @@ class ClauseSteps(InMemorySteps):
         step = CommittedBatch(number, positions, frontier, origin, {}, counts, chunks, marks)
         self._report(self._checkpoint.commit(step, rows), come.count, given)
 
+    def _evaluated(
+        self, span: InstantSpan, before: CommittedBatch, number: int, marks: dict[str, int]
+    ) -> int:
+        """Give what is evaluated over a span to the sink."""
+        plan, sink = self._query, self._sink
+        gateway = Gateway(self._spark, plan.gateway.parameters)
+        if isinstance(plan, ClausePlan):
+            part = plan.output(gateway, span)
+            return self._give_output(plan, _Output(part.rows, lambda: part.until), before, number, marks)
+        assert isinstance(plan, ContinuousPlan)
+        result = plan.run(gateway, span)
+        if result is None:
+            return 0
+        with gateway.translated():
+            if isinstance(sink, IntoStream):
+                assert isinstance(result, Stream)
+                return sink.insert(result, marks.get(TOLD, span.until), before.counts.get("rows_given", 0))
+            if isinstance(result, TimeVarying):
+                return sink.write(changelog(result, self._envelope), number) or 0
+            return sink.write(result.df() if isinstance(result, Stream) else result, number) or 0
+
     def _give_output(
-        self, output: _Output, before: CommittedBatch, number: int, marks: dict[str, int]
+        self,
+        plan: ClausePlan,
+        output: _Output,
+        before: CommittedBatch,
+        number: int,
+        marks: dict[str, int],
     ) -> int:
         """Give the rows of a step to the sink; where it is a stream, with what no later step gives."""
-        sink, rows, columns = self._sink, output.rows, self._sequence.columns
+        sink, rows, columns = self._sink, output.rows, plan.columns
         with self._gateway.translated():
             if isinstance(sink, IntoStream):
                 least = output.find_least()
                 if least is not None:
                     marks[TOLD] = least
-                stream = self._sequence.as_stream(self._framed(rows), tuple(columns))
+                stream = plan.as_stream(self._framed(rows), tuple(columns))
                 return sink.insert(stream, least, before.counts.get("rows_given", 0))
             into = self._table_sink(columns)
             if into is not None:
@@ -126,14 +158,19 @@ class ClauseSteps(InMemorySteps):
 
     # -- what is retained --------------------------------------------------------------------------------
 
-    def _kept_counts(self, before: CommittedBatch) -> dict[str, int]:
-        return self._state.counts(before)
-
-    def _kept_rows(self, before: CommittedBatch, name: str) -> DataFrame | None:
-        if name not in before.chunks:
-            return super()._kept_rows(before, name)
-        kept = self._state.kept(before, name)
-        return self._state.in_memory(name, kept).frame if len(kept) else None
+    def _report(self, step: CommittedBatch, came: int, given: int) -> None:
+        counts = self._state.counts(step)
+        buffered = sum(count for name, count in counts.items() if name.startswith(BUFFERED))
+        kept = sum(count for name, count in counts.items() if name.startswith("window"))
+        self.progress = {
+            "batch": step.number,
+            "came": came,
+            "given": given,
+            "frontier": step.marks.get(TOLD, step.frontier),
+            **self._counted(step, buffered),
+            "rows_in_windows": kept,
+            "state_bytes": self._checkpoint.size(step),
+        }
 
     def state(self) -> QueryState:
         """What is kept after the last step."""
@@ -154,6 +191,8 @@ class _Alone:
 
     Attributes
     ----------
+    plan
+        The query.
     name
         Under which its rows are retained.
     key
@@ -161,7 +200,7 @@ class _Alone:
     """
 
     def __init__(self, plan: ClausePlan, endings: Endings) -> None:
-        self._around, self._endings = AroundClause(plan), endings
+        self.plan, self._around, self._endings = plan, AroundClause(plan), endings
         self._spark = plan.gateway.spark
         self._clause = self._around.clause
         self._settled: int | None = None
@@ -169,6 +208,11 @@ class _Alone:
         self.name = f"window{self._clause.clause.key}"
         keys = [one.columns for one in self._clause.keys]
         self.key = tuple(keys[0][name] for name in self._partition) if len(keys) == 1 else ()
+
+    @staticmethod
+    def of(plan: RowtimePlan, endings: Endings) -> _Alone | None:
+        """The only clause of a query; None of others."""
+        return _Alone(plan, endings) if isinstance(plan, ClausePlan) and is_one_clause(plan) else None
 
     def is_after(self, number: int, last: int, *, is_settled: bool) -> None:
         """Note a step, and whether after it nothing is kept of the partitions that have ended."""

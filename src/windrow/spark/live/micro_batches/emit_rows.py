@@ -18,7 +18,6 @@ from windrow.kernels.zset.time_windows import of_ticks
 from windrow.plan.event_time import Closed, ClosedBy, ClosedKeys
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.checkpoints.checkpoint import Checkpoint, CommittedBatch
-from windrow.spark.live.micro_batches.emit_by_tasks import ROWS
 from windrow.spark.live.micro_batches.session_rows import final_at_once, final_rows, may_be_final, numbered
 from windrow.spark.live.operators.incremental import in_memory
 from windrow.spark.live.operators.watermark_conditions import WatermarkConditions
@@ -27,10 +26,12 @@ from windrow.spark.logs.session_streams import ARRIVED, NUMBER, ROWTIME
 from windrow.spark.recorded.punctuation_times import PunctuationTimes
 from windrow.streams.entries import BEFORE
 
-__all__ = ["FINAL_FROM", "EmittedRows", "entering", "with_rows"]
+__all__ = ["FINAL_FROM", "ROWS", "EmittedRows", "entering", "with_rows"]
 
 Bools = npt.NDArray[np.bool_]
 
+ROWS = "rows-"
+"""The rows of a stream are retained under this name, and the stream's."""
 FINAL_FROM = 1000
 """From so many rows on, rows of final sessions are looked for."""
 

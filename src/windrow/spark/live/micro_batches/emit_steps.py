@@ -6,8 +6,8 @@ micro-batch reaches the time up to which all streams are known.
 
 The operators run in memory. The state on disk is the needed rows of each stream, in chunks; a restart
 computes all else from them. Where rows would be needed for ever, the state of the operators is written now
-and then in their place, with the rows since. A micro-batch with too many rows for the driver runs as Spark
-jobs (:mod:`.emit_by_tasks`), and so does every query of which a part has no operator.
+and then in their place, with the rows since. Of a query of which a part has no operator, Spark computes the
+changes of each micro-batch from the same rows (:mod:`windrow.spark.live.plans.emit_by_spark`).
 """
 
 from __future__ import annotations
@@ -31,25 +31,18 @@ from windrow.spark.collected import frame_of_few
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.checkpoints.carried_state import Carried
 from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
-from windrow.spark.live.input.arrivals import Arrivals, ArrivalsInMemory
+from windrow.spark.live.input.arrivals import Arrivals
 from windrow.spark.live.input.entry_columns import STREAM, TICKS, inside
 from windrow.spark.live.input.ticks import TickFiles
-from windrow.spark.live.micro_batches.emit_by_tasks import (
-    ROWS,
-    count_entering,
-    first_times,
-    judged_arrivals,
-    known_by,
-    last_time,
-    rows_left,
-)
-from windrow.spark.live.micro_batches.emit_rows import EmittedRows, entering, with_rows
+from windrow.spark.live.micro_batches.emit_rows import ROWS, EmittedRows, entering, with_rows
 from windrow.spark.live.micro_batches.in_memory import Come, InMemorySteps
 from windrow.spark.live.micro_batches.late_for_groups import JudgedEntries, judged, judging
 from windrow.spark.live.operators.flow import unstable
 from windrow.spark.live.operators.watermark_conditions import WatermarkConditions
+from windrow.spark.live.plans.emit_by_spark import EmittedBySpark
+from windrow.spark.live.plans.emit_evaluation import EmitEvaluation
 from windrow.spark.live.plans.emit_flow import EmittedFlow
-from windrow.spark.live.plans.emit_queries import EmittedPlan, KnownWatermarks
+from windrow.spark.live.plans.emit_queries import EmittedPlan
 from windrow.spark.live.reports.account import Account
 from windrow.spark.live.reports.state_table import QueryState, retained_in, timed_state_of
 from windrow.spark.live.reports.state_table import RetainedRowsOf as Counted
@@ -57,19 +50,17 @@ from windrow.spark.live.sinks.into_stream import IntoStream
 from windrow.spark.live.sinks.sink import Sink
 from windrow.spark.logs.micro_batch import RetainedRows
 from windrow.spark.logs.session_streams import ARRIVED, ROWTIME
-from windrow.spark.recorded.emission import LATE_FOR_GROUP
 from windrow.spark.recorded.punctuation_times import LoggedPunctuation, folded, stream_kinds
+from windrow.spark.recorded.rows_late_for_groups import LATE_FOR_GROUP
 from windrow.streams import Position
 from windrow.streams.entries import BEFORE
 
-__all__ = ["MOST", "EmittedSteps"]
+__all__ = ["EmittedSteps"]
 
 _BELOW = "below-"
 _LATE = "late_for_groups"
 _GRACE = 1_000_000
 """Microseconds: for so long a micro-batch waits for a named stream that is behind others, before it ticks."""
-MOST = 1 << 23
-"""The driver retains at most so many rows; with more, tasks evaluate the micro-batch."""
 _SPARE = 1_000_000
 """Operators that have taken so many rows more than twice the retained ones are built anew."""
 
@@ -97,7 +88,7 @@ class _Known:
     """The state after a micro-batch, in memory and in a file, which has that of all rows before it."""
 
     number: int
-    flow: EmittedFlow
+    flow: EmitEvaluation
     rows: Mapping[str, InputState]
     taken: int
     carried: Carried | None = None
@@ -125,7 +116,6 @@ class EmittedSteps(InMemorySteps):
         )
 
     def _read_by_operators(self, name: str) -> list[str]:
-        assert self._first_flow is not None
         return self._first_flow.read(name)
 
     # -- ticks -----------------------------------------------------------------------------------------
@@ -161,30 +151,18 @@ class EmittedSteps(InMemorySteps):
         return self._query.query.emitted(self._envelope).schema
 
     @cached_property
-    def _first_flow(self) -> EmittedFlow | None:
-        """The operators of the query, without state; None if it has none."""
+    def _first_flow(self) -> EmitEvaluation:
+        """What evaluates the query, without state: its operators, or Spark if a part of it has none."""
         gateway = Gateway(self._spark, self._plan.gateway.parameters)
         folder = self._checkpoint.folder.resolve() / ".flow"
         flow = EmittedFlow(gateway, self._query, self._envelope, folder)
-        return flow if flow.why_not is None else None
+        return flow if flow.why_not is None else EmittedBySpark(gateway, self._query, self._envelope)
 
     def _step(self, batch: DataFrame, number: int, before: CommittedBatch) -> None:
-        is_carried = Carried.of(before) is not None  # then tasks do not have all rows
-        retained = sum(sum(chunks.values()) for chunks in before.chunks.values())
-        retained += sum(self._checkpoint.count(before, name) for name in before.rows)
-        if self._first_flow is None or (retained > MOST and not is_carried):
-            super()._step(batch, number, before)  # by Spark jobs
-            return
-        incoming = self._come(batch, before) if is_carried else self._come_if_it_fits(batch, before)
-        if incoming is None:
-            super()._step(batch, number, before)
-        else:
-            try:
-                self._take(incoming, number, before)
-            except UnmatchedError as error:  # tasks make all of it anew
-                if is_carried:
-                    raise unstable(error) from None
-                super()._step(batch, number, before)
+        try:
+            self._take(self._come(batch, before), number, before)
+        except UnmatchedError as error:
+            raise unstable(error) from None
 
     def _constant(self) -> list[str]:
         return [name for name in super()._constant() if name != STREAM]  # ticks are no rows
@@ -256,7 +234,6 @@ class EmittedSteps(InMemorySteps):
         """
         if self._query.emits_at_once or self._query.has_sessions:
             return False
-        assert self._first_flow is not None
         streams = [(name, stream.live) for _, name, stream in self.streams()]
         by_time = [
             any(isinstance(each, ClosedKeys) for each in part)
@@ -286,15 +263,16 @@ class EmittedSteps(InMemorySteps):
             or self._query.needs_all
             or (self._state_may_replace_rows and not has_punctuation)
         )
-        if frontier is None or not may_be:
+        flow = known.flow
+        if frontier is None or not may_be or not isinstance(flow, EmittedFlow):
             return last
         since = None if last is None else last.at
         came = sum(int(entering(state.retained, since, frontier).sum()) for state in rows.values())
         if not Carried.is_due(last, came):
             return last
-        if known.flow.forgets:
-            known.flow.forget(marks, frontier - self._query.delay)
-        return Carried.written(self._checkpoint, number, frontier, known.flow.retained, known.flow.state)
+        if flow.forgets:
+            flow.forget(marks, frontier - self._query.delay)
+        return Carried.written(self._checkpoint, number, frontier, flow.retained, flow.state)
 
     def _committed(
         self,
@@ -319,11 +297,11 @@ class EmittedSteps(InMemorySteps):
         if self._known_last is not None and self._known_last.number == before.number:
             return self._known_last
         rows = {name: self._rows.after(before, name) for _, name, _ in self.streams()}
-        assert self._first_flow is not None
         flow = self._first_flow.emptied()
         flow.add_punctuation(before.punctuations)
         carried = Carried.of(before)
         if carried is not None:
+            assert isinstance(flow, EmittedFlow)
             flow.restore(carried.read(self._checkpoint))
         since = None if carried is None else carried.at
         if before.frontier is not None and before.frontier != since:
@@ -334,23 +312,24 @@ class EmittedSteps(InMemorySteps):
 
     def _changes_by(
         self,
-        flow: EmittedFlow,
+        flow: EmitEvaluation,
         rows: Mapping[str, InputState],
         marks: Mapping[str, Marks],
         span: tuple[int | None, int],
         origin: int,
-    ) -> pa.Table:
+    ) -> pa.Table | DataFrame:
         """The changes after one processing time, up to another."""
         since, until = span
+        first = None if flow.reads_all_rows else since
         came = {}
         for name, state in rows.items():
-            comes = pa.array(entering(state.retained, since, until))
+            comes = pa.array(entering(state.retained, first, until))
             came[name] = state.retained.rows.filter(comes).combine_chunks()
         with self._gateway.translated():
             return flow.step(came, marks, since, until, origin)
 
     def _refuse_late(
-        self, flow: EmittedFlow, marks: Mapping[str, Marks], span: tuple[int | None, int]
+        self, flow: EmitEvaluation, marks: Mapping[str, Marks], span: tuple[int | None, int]
     ) -> None:
         """Fail of a row that is late for a group, in a recorded stream that is to fail of it."""
         streams = self._query.query.streams
@@ -364,89 +343,23 @@ class EmittedSteps(InMemorySteps):
                 LATE_FOR_GROUP, condition="LATE_ROW", hint="set on_late='keep', which collects late rows"
             )
 
-    def _put(self, sink: Sink, changed: pa.Table, number: int) -> int:
+    def _put(self, sink: Sink, changed: pa.Table | DataFrame, number: int) -> int:
         """Write changes to the sink."""
-        into = self._table_sink(changed.column_names)
-        if into is not None:
-            return into.write_table(changed, number)
+        if isinstance(changed, pa.Table):
+            into = self._table_sink(changed.column_names)
+            if into is not None:
+                return into.write_table(changed, number)
         with self._gateway.translated():
             return sink.write(self._frame_of(changed), number) or 0
 
-    def _frame_of(self, changed: pa.Table) -> DataFrame:
+    def _frame_of(self, changed: pa.Table | DataFrame) -> DataFrame:
         """Changes as a DataFrame; two columns may have one name."""
+        if isinstance(changed, DataFrame):
+            return changed
         schema, inner = self._changes_schema, StructType()
         for at, field in enumerate(schema):
             inner = inner.add(f"o{at}", field.dataType)
         return frame_of_few(self._spark, changed.rename_columns(inner.names), inner).toDF(*schema.names)
-
-    # -- as Spark jobs ---------------------------------------------------------------------------------
-
-    def _taken(self, batch: DataFrame, number: int, before: CommittedBatch) -> None:
-        control = self._told(batch)
-        now = self._now(last_time(control, self._sources_of_time), before)
-        came = judged_arrivals(self.streams(), batch, control, before, now)
-        positions = {name: found.position for name, found in came.items()}
-        marks: dict[str, Marks] = {
-            name: [*before.moves.get(name, []), *found.watermarks] for name, found in came.items()
-        }
-        punctuations = self._punctuations_since(before, came)
-        origin = self._origin(first_times(self.streams(), control, now), before)
-        until = None if origin is None else self._until(positions, now)
-        below = {name: None if one.below is None else one.below.toArrow() for name, one in came.items()}
-        apart = self._judged(before, below, marks, until)
-        late = {name: self._all_late(name, one.late, apart) for name, one in came.items()}
-        self._tell_late(late, number)
-        rows = {}
-        for name, found in came.items():
-            retained = self._rows_before(before, name)
-            rows[name] = found.rows if retained is None else retained.unionByName(found.rows)
-        taken = count_entering(rows, before.frontier, until)
-        due, emitted, frontier = before.counts.get("due"), 0, before.frontier
-        if until is not None and origin is not None and (frontier is None or until > frontier):
-            changes = any(found.count or found.watermarks or found.punctuations for found in came.values())
-            waited = before.counts.get("rows_held", 0) or before.counts.get("marks_held", 0)
-            if changes or waited or (due is not None and due <= until):
-                known = {
-                    name: known_by(frame, marks[name], punctuations.get(name, []), until)
-                    for name, frame in rows.items()
-                }
-                emitted, due = self._emit_changes(known, (frontier, until), origin, before, number)
-            elif isinstance(self._sink, IntoStream):
-                self._insert(None, marks, until, before)
-            frontier = until
-        keep, oldest, buffered = rows_left(self._query, self._gateway, rows, marks, punctuations, frontier)
-        keep |= self._buffered_below(apart)
-        came_in = sum(found.count for found in came.values())
-        used = taken - apart.count
-        done = _Done(
-            number, now, control.num_rows, came_in, used, apart.count, emitted, buffered, oldest, due
-        )
-        committed = self._after(before, done, positions, marks, punctuations, (origin, frontier))
-        self._report(self._checkpoint.commit(committed, keep), came_in, emitted)
-
-    def _rows_before(self, before: CommittedBatch, name: str) -> DataFrame | None:
-        """The rows of a stream that a micro-batch left behind."""
-        if f"{ROWS}{name}" not in before.chunks:
-            return self._checkpoint.rows(before, f"{ROWS}{name}")
-        left = self._rows.after(before, name).retained
-        return frame_of_few(self._spark, *self._rows.whole(name, left.rows))
-
-    def _emit_changes(
-        self,
-        known: Mapping[str, KnownWatermarks],
-        span: tuple[int | None, int],
-        origin: int,
-        before: CommittedBatch,
-        number: int,
-    ) -> tuple[int, int | None]:
-        """Evaluate the micro-batch and write its changes: how many, and when the next one is due."""
-        gateway = Gateway(self._spark, self._query.gateway.parameters)
-        with gateway.translated():
-            found = self._query.evaluate(gateway, known, span, origin, self._envelope)
-            if isinstance(self._sink, IntoStream):
-                marks = {name: one.marks for name, one in known.items()}
-                return self._insert(found.changes, marks, span[1], before), found.due
-            return self._sink.write(found.changes, number) or 0, found.due
 
     # -- rows that are late for a group ----------------------------------------------------------------
 
@@ -484,7 +397,7 @@ class EmittedSteps(InMemorySteps):
         """Those that wait still."""
         return {
             f"{_BELOW}{name}": RetainedRows.of(
-                frame_of_few(self._spark, rows, self._schema_apart(name, ARRIVED, BEFORE)), are_few=True
+                frame_of_few(self._spark, rows, self._schema_apart(name, ARRIVED, BEFORE))
             )
             for name, rows in apart.waiting.items()
         }
@@ -492,7 +405,7 @@ class EmittedSteps(InMemorySteps):
     # -- times -----------------------------------------------------------------------------------------
 
     def _punctuations_since(
-        self, before: CommittedBatch, came: Mapping[str, Arrivals | ArrivalsInMemory]
+        self, before: CommittedBatch, came: Mapping[str, Arrivals]
     ) -> dict[str, LoggedPunctuation]:
         """The punctuations of the streams, with their processing times; none if nothing reads them."""
         if not self._query.reads_punctuations:
@@ -592,14 +505,12 @@ class EmittedSteps(InMemorySteps):
         )
 
     def _insert(
-        self, changes: DataFrame | None, marks: Mapping[str, Marks], until: int, before: CommittedBatch
+        self, changes: DataFrame, marks: Mapping[str, Marks], until: int, before: CommittedBatch
     ) -> int:
         """Insert complete rows into the target stream, with the bound of all others; returns how many."""
         assert isinstance(self._sink, IntoStream)
         gateway = Gateway(self._spark, self._query.gateway.parameters)
         bound = self._query.rowtime_until(gateway, marks, until)
-        if changes is None:
-            changes = self._query.query.emitted(self._envelope).limit(0)
         with gateway.translated():
             rows = self._query.as_stream(changes)
             return self._sink.insert(rows, bound, before.counts.get("rows_given", 0))

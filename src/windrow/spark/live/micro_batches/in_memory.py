@@ -23,7 +23,7 @@ from windrow.errors import ExecutionError, WindrowError
 from windrow.spark.collected import is_plain
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
-from windrow.spark.live.input.arrivals import VIOLATED, ArrivalsInMemory, arrivals_in_memory
+from windrow.spark.live.input.arrivals import VIOLATED, Arrivals, arrivals
 from windrow.spark.live.input.entry_columns import STREAM, TICKS, inside
 from windrow.spark.live.input.file_order import ORIGIN, in_order, is_of_one_file
 from windrow.spark.live.micro_batches.direct_input import DirectInput
@@ -36,7 +36,7 @@ from windrow.streams.entries import BEFORE
 from windrow.streams.log_position import needs_rows
 from windrow.syntax.sqltext import quoted
 
-__all__ = ["MOST", "TOO_LARGE", "Come", "InMemorySteps", "Narrow", "numbered", "waiting_schema"]
+__all__ = ["TOO_LARGE", "Come", "InMemorySteps", "Narrow", "numbered", "waiting_schema"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +55,7 @@ class Come:
         Of each stream with entries the time of the first.
     """
 
-    found: Mapping[str, ArrivalsInMemory]
+    found: Mapping[str, Arrivals]
     entries: int
     now: int
     firsts: Mapping[str, int]
@@ -151,7 +151,7 @@ class InMemorySteps(Steps):
         entries = self._in_order(batch)
         now = self._now_of(entries, before)
         found = {
-            name: arrivals_in_memory(
+            name: arrivals(
                 name,
                 stream,
                 self._entries(entries, at, {name: inside(at, name) for name in _live(stream).frame.columns}),
@@ -162,15 +162,6 @@ class InMemorySteps(Steps):
             for at, name, stream in self.streams()
         }
         return Come(found, entries.num_rows, now, self._first_times(entries, now))
-
-    def _come_if_it_fits(self, batch: DataFrame, before: CommittedBatch) -> Come | None:
-        """The same; None for a micro-batch of more rows than the driver takes."""
-        try:
-            return self._come(batch, before)
-        except ExecutionError as error:
-            if error.condition != TOO_LARGE:
-                raise
-            return None
 
     def _come_direct(self, before: CommittedBatch) -> Come | None:
         """The same of files that are read here; None where Spark reads."""
@@ -185,7 +176,7 @@ class InMemorySteps(Steps):
         found, firsts = {}, {}
         for _, name, stream in self.streams():
             entries = taken.entries[name]
-            one = arrivals_in_memory(
+            one = arrivals(
                 name,
                 stream,
                 entries,
@@ -237,15 +228,13 @@ class InMemorySteps(Steps):
             live = _live(stream)
             if live.has_patterns and needs_rows(position or live.start, table):
                 return None
-            one = arrivals_in_memory(
-                name, stream, table, position, now, timed=self._timed, columns=tuple(columns)
-            )
+            one = arrivals(name, stream, table, position, now, timed=self._timed, columns=tuple(columns))
             if self._asks_whole(one):
                 return None
             found[name] = one
         return Come(found, entries.num_rows, now, self._first_times(entries, now))
 
-    def _asks_whole(self, one: ArrivalsInMemory) -> bool:
+    def _asks_whole(self, one: Arrivals) -> bool:
         """Whether whole rows are asked for: of those that are late, or may be."""
         return one.late is not None or (self._judges and one.below is not None)
 
@@ -373,8 +362,6 @@ def _live(stream: Stream) -> LiveSource:
 
 
 _WIDE = 16
-MOST = 1 << 22
-"""The number of rows that clauses retain on the driver; with more, tasks evaluate the micro-batch."""
 TOO_LARGE = "MICRO_BATCH_TOO_LARGE"
 """The condition of an error."""
 _LARGEST = "spark.driver.maxResultSize"

@@ -18,12 +18,11 @@ from windrow.algebra.watermarks import WatermarkHistory as Marks
 from windrow.kernels.packing.numbering import numbered as numbered_by
 from windrow.kernels.zset.time_windows import of_ticks, runs, ticks_of
 from windrow.plan.event_time import ClosedKeys
-from windrow.spark.collected import few, frame_of_few
+from windrow.spark.collected import frame_of_few
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.operators.watermark_conditions import WatermarkConditions
 from windrow.spark.live.plans.emit_queries import EmittedPlan, KnownWatermarks
 from windrow.spark.logs.session_streams import ARRIVED, NUMBER
-from windrow.syntax.sqltext import quoted
 
 Bools = npt.NDArray[np.bool_]
 
@@ -35,27 +34,7 @@ __all__ = [
     "may_be_final",
     "numbered",
     "window_of",
-    "without_final",
 ]
-
-
-def without_final(
-    plan: EmittedPlan,
-    gateway: Gateway,
-    name: str,
-    known: KnownWatermarks,
-    marks: Mapping[str, Marks],
-    until: int,
-) -> DataFrame:
-    """The rows of a stream that changes after a processing time may still be made of."""
-    rows = known.rows
-    table = few(rows)
-    if table is None:
-        every = rows.withColumn(NUMBER, F.monotonically_increasing_id()).localCheckpoint()
-    else:
-        every = numbered(gateway, table, rows.schema)
-    over = final_rows(plan, gateway, name, replace(known, rows=every), marks, until)
-    return rows if over is None else every.join(over, NUMBER, "left_anti").select(*map(quoted, rows.columns))
 
 
 def numbered(gateway: Gateway, rows: pa.Table, schema: StructType) -> DataFrame:

@@ -1,58 +1,48 @@
-"""What the micro-batches of all live queries have in common: judge, advance, hand over, commit, account.
-
-:class:`Steps` is also the general way, which runs a micro-batch as Spark jobs over all retained rows. Its
-subclasses run one kind of plan in memory, or on executors.
-"""
+"""What the micro-batches of all live queries have in common: judge, advance, hand over, commit, account."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
-from functools import cache, cached_property, reduce
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from windrow.algebra.time_scale import TimeScale
 from windrow.errors import AnalysisError, WindrowError
-from windrow.kernels.advance import Ended
-from windrow.spark.collected import FEW, few, frame_of_few
+from windrow.spark.collected import few, frame_of_few
 from windrow.spark.gateway import Gateway
 from windrow.spark.jvm.plans import in_session
 from windrow.spark.live.checkpoints.checkpoint import Checkpoint, CommittedBatch
 from windrow.spark.live.checkpoints.side_outputs import Listing, SideOutput
-from windrow.spark.live.input.arrivals import VIOLATED, Arrivals, arrivals
-from windrow.spark.live.input.entry_columns import STREAM, TICKS, entries_of, in_one, inside, ticks_among
+from windrow.spark.live.input.arrivals import VIOLATED
+from windrow.spark.live.input.entry_columns import STREAM, entries_of, in_one, inside, ticks_among
 from windrow.spark.live.input.file_order import placed
 from windrow.spark.live.input.malformed import MALFORMED_SCHEMA, malformed_rows, sound_rows, uncomputable_rows
 from windrow.spark.live.micro_batches.uncomputable import Uncomputable, is_of_a_value
 from windrow.spark.live.operators.ended_partitions import Endings
-from windrow.spark.live.plans.cascade import TOLD
-from windrow.spark.live.plans.live_plan import LivePlan, RowtimePlan
+from windrow.spark.live.plans.live_plan import LivePlan
 from windrow.spark.live.reports.account import Account
 from windrow.spark.live.reports.failures import failure
 from windrow.spark.live.reports.rows_set_aside import SetAside, counted
-from windrow.spark.live.reports.state_table import QueryState, RetainedRowsOf, retained_in, state_of
+from windrow.spark.live.reports.state_table import QueryState, RetainedRowsOf
 from windrow.spark.live.reports.wrong_clocks import WrongClocks
 from windrow.spark.live.sinks.into_stream import IntoStream
 from windrow.spark.live.sinks.latest import latest_of
 from windrow.spark.live.sinks.sink import Sink, uri
-from windrow.spark.logs.live_source import BOUND, LOGGED, PLACE, PRODUCER, PTIME
-from windrow.spark.logs.micro_batch import InstantSpan, RetainedRows
+from windrow.spark.logs.live_source import PLACE, PRODUCER
 from windrow.spark.logs.session_streams import REASON, ROWTIME, Stream
-from windrow.spark.relations.changelog import changelog
-from windrow.spark.relations.time_varying_relation import TimeVarying
 from windrow.streams import FOREVER, Position
-from windrow.streams.entries import PATTERN, REASONS
+from windrow.streams.entries import REASONS
 from windrow.syntax.sqltext import quoted
 
 __all__ = ["ASIDE", "BUFFERED", "Steps", "by_kind", "late_shown"]
@@ -79,7 +69,7 @@ _OF_SEVERAL = "write try_sum, try_divide, try_cast and the like in the query, wh
 """Of what no row has alone, or is not read as computed of each row."""
 
 
-class Steps:
+class Steps(ABC):
     """Takes micro-batches one after the other.
 
     A micro-batch that was taken wholly is not taken again. One that was interrupted is: it starts from what
@@ -127,7 +117,8 @@ class Steps:
         if self._form is not None:
             fingerprint["state"] = self._form
         sides = {"late": self.late, "malformed": SideOutput(folder / "malformed")}
-        self._checkpoint = Checkpoint(self._spark, folder / "windrow", fingerprint, sides, sink.had)
+        names = plan.windows()
+        self._checkpoint = Checkpoint(self._spark, folder / "windrow", fingerprint, sides, names, sink.had)
         try:
             self._checkpoint.last()  # of another query it is refused before anything runs
             sink.begin(self._spark, self._checkpoint.identity)
@@ -142,7 +133,7 @@ class Steps:
         """When the query is to have a tick, in microseconds; None for never."""
         return None
 
-    def tick(self, instant: int) -> None:
+    def tick(self, instant: int) -> None:  # noqa: B027 - most want none
         """Put a tick for an instant into the query's input."""
 
     @property
@@ -167,12 +158,9 @@ class Steps:
         finally:
             self._checkpoint.close()
 
+    @abstractmethod
     def state(self) -> QueryState:
         """What is kept after the last step."""
-        step = self._checkpoint.last()
-        folder = self._checkpoint.path(step.number)
-        told = by_kind(self._plan, step.rows, lambda name, *of: retained_in(folder / name, *of))
-        return state_of(self._plan, step, *told)
 
     def aside_table(self, name: str) -> pa.Table:
         """The same in memory."""
@@ -245,7 +233,7 @@ class Steps:
         if not self.keeps_malformed:
             self._take_sound(batch, None, number)
             return
-        with self._checkpoint.stored(placed(batch), number, "whole") as whole:
+        with self._checkpoint.stored(placed(batch), number) as whole:
             sound, malformed = (
                 sound_rows(whole, self.streams()),
                 malformed_rows(whole, self.streams(), number),
@@ -317,149 +305,9 @@ class Steps:
             told = rows if table is None else frame_of_few(self._spark, table, MALFORMED_SCHEMA)
             self._checkpoint.sides["malformed"].write(told, number)
 
+    @abstractmethod
     def _step(self, batch: DataFrame, number: int, before: CommittedBatch) -> None:
-        # read once, and into the session in which the query's tables are: that of the micro-batch is another
-        with self._checkpoint.stored(placed(batch), number) as stored:
-            self._taken(stored, number, before)
-
-    def _taken(self, batch: DataFrame, number: int, before: CommittedBatch) -> None:
-        told = self._told(batch)
-        now = max(pc.max(told.column(PTIME)).as_py() or 0, before.counts.get("now", 0))
-        came: dict[str, Arrivals] = {}
-        arrived: dict[str, Stream] = {}
-        for place, name, stream in self.streams():
-            assert stream.live is not None
-            names = [F.col(quoted(inside(place, name))).alias(name) for name in stream.live.frame.columns]
-            rows = batch.where(F.col(STREAM) == place).select(*names, PLACE)
-            own = told.filter(pc.equal(told.column(STREAM), place))
-            came[name] = arrivals(name, stream, rows, own, number, before.positions.get(name), now)
-            buffered = self._kept_rows(before, f"{BUFFERED}{name}")
-            frame = came[name].rows if buffered is None else buffered.unionByName(came[name].rows)
-            arrived[name] = replace(stream, frame=frame)
-        self._tell_late({name: found.late for name, found in came.items()}, number)
-        positions = {name: found.position for name, found in came.items()}
-        until = self._frontier(positions)
-        origin, given = before.origin, 0
-        keep: dict[str, RetainedRows] = {}
-        counts_before = self._kept_counts(before)
-        are_few = told.num_rows + sum(counts_before.values()) <= FEW
-        marks, cached = dict(before.marks), list[DataFrame]()
-        closes = self._endings.take(number, before.number, before.positions, positions)
-        plan = self._plan
-        moved = until is not None and (before.frontier is None or until > before.frontier)
-        moved = moved or (plan.passes_on and until is not None and told.num_rows > 0)
-        reached = None if until is None else plan.taken_before(until)
-        if moved and reached is not None and origin is None:
-            origin = self._first(arrived, reached)
-        if (moved or closes) and until is not None and reached is not None and origin is not None:
-
-            def kept_rows(name: str) -> RetainedRows | None:
-                kept = self._kept_rows(before, name)
-                return None if kept is None else RetainedRows.of(kept, are_few=are_few)
-
-            ended = self._ended(arrived, until)
-            span = InstantSpan(
-                before.frontier,
-                reached,
-                origin,
-                arrived,
-                kept_rows,
-                keep,
-                are_few,
-                marks,
-                cached,
-                ended,
-                number,
-            )
-            if plan.passes_on:  # its windows hold nothing, and rows at the frontier may still come
-                span, marks[TOLD] = replace(span, before=lambda _: None, keep={}), until
-            given = self._give(span, number, before.counts.get("rows_given", 0)) or 0
-        for name in () if plan.passes_on else counts_before:
-            kept = self._kept_rows(before, name)
-            if name.startswith("window") and name not in keep and kept is not None:
-                keep[name] = RetainedRows.of(kept, are_few=are_few)
-        reached = reached if origin is not None else None
-        for name, stream in arrived.items():
-            waits = stream.frame
-            if reached is not None:
-                factor = stream.scale.nanoseconds // self._scale.nanoseconds
-                waits = waits.where(F.col(ROWTIME) >= -(-reached // factor))
-            keep[f"{BUFFERED}{name}"] = RetainedRows.of(waits, are_few=are_few)
-        counts = {
-            "now": now,
-            "entries": told.num_rows,
-            **self._came_and_late(before, positions, sum(found.count for found in came.values())),
-            "rows_used": before.counts.get("rows_used", 0),
-            "rows_given": before.counts.get("rows_given", 0) + given,
-        }
-        if moved and reached is not None:
-            counts["rows_used"] += self._taken_before(arrived, reached)
-        frontier = until if reached is not None else before.frontier
-        step = self._checkpoint.commit(
-            CommittedBatch(number, positions, frontier, origin, {}, counts, marks=marks), keep
-        )
-        for frame in cached:
-            frame.unpersist()
-        self._report(step, sum(found.count for found in came.values()), given)
-
-    def _kept_counts(self, before: CommittedBatch) -> dict[str, int]:
-        """How many rows a step kept under each name."""
-        return {name: self._checkpoint.count(before, name) for name in before.rows}
-
-    def _kept_rows(self, before: CommittedBatch, name: str) -> DataFrame | None:
-        """The rows that a step kept under a name; None if there are none of that name."""
-        return self._checkpoint.rows(before, name)
-
-    def _ended(self, arrived: Mapping[str, Stream], until: int) -> dict[str, Ended]:
-        """Of the plan's clauses, the partitions of which no more rows will come."""
-        found = {}
-
-        @cache
-        def waiting(name: str, columns: tuple[str, ...]) -> pa.Table | None:
-            rows = arrived[name].on(self._scale).frame.where(F.col(ROWTIME) >= until)
-            return few(rows.select(*map(quoted, columns)).distinct())
-
-        for key in self._plan.ends:
-            ended = self._endings.ended(key, waiting)
-            if ended is not None:
-                found[key] = ended
-        return found
-
-    def _give(self, span: InstantSpan, number: int, before: int) -> int | None:
-        """Evaluate the step and give its rows to the sink, which was given so many before."""
-        gateway = Gateway(self._spark, self._plan.gateway.parameters)
-        assert isinstance(self._plan, RowtimePlan)
-        if isinstance(self._sink, IntoStream):
-            stream = self._plan.stream(gateway, span)
-            if stream is None:
-                return 0
-            with gateway.translated():
-                return self._sink.insert(stream, span.marks.get(TOLD, span.until), before)
-        result = self._plan.run(gateway, span)
-        if result is None:
-            return 0
-        if isinstance(result, TimeVarying):
-            rows = changelog(result, self._envelope)
-        else:
-            rows = result.df() if isinstance(result, Stream) else result
-        with gateway.translated():
-            return self._sink.write(rows, number)
-
-    def _told(self, batch: DataFrame) -> pa.Table:
-        """What the entries say of time and producers, in their order."""
-        numbers = [place for place, _, _ in self.streams()]
-
-        def some(field: str, of: Sequence[int]) -> Column:
-            names = [inside(number, field) for number in of]
-            return F.coalesce(*(F.col(quoted(name)) for name in names if name in batch.columns)).alias(field)
-
-        logs = [number for number, _, stream in self.streams() if stream.live and stream.live.identity]
-        fields = [some(field, numbers) for field in (ROWTIME, PRODUCER, BOUND)]
-        fields += [some(field, logs) for field in LOGGED if logs and field != PATTERN]
-        telling = [number for number, _, stream in self.streams() if stream.live and stream.live.has_patterns]
-        fields += [some(PATTERN, telling)] if telling else []
-        told = batch.select(STREAM, PLACE, *fields, some(PTIME, [*numbers, TICKS]))
-        return told.toArrow().sort_by(PLACE)
+        """Take the entries that are not malformed after a commit, and commit."""
 
     def _frontier(self, positions: Mapping[str, Position]) -> int | None:
         """The instant before which nothing more will come, in ticks of the query's time scale."""
@@ -471,19 +319,6 @@ class Steps:
             factor = self._plan.catalog.streams[name].scale.nanoseconds // self._scale.nanoseconds
             reached.append(FOREVER if reached_here == FOREVER else reached_here * factor)
         return min(reached)
-
-    def _taken_before(self, arrived: Mapping[str, Stream], until: int) -> int:
-        """How many rows a step takes: counted, so that what comes in can be held against it."""
-        rows = [stream.on(self._scale).frame.select(ROWTIME) for stream in arrived.values()]
-        return reduce(DataFrame.unionAll, rows).where(F.col(ROWTIME) < until).count()
-
-    def _first(self, arrived: Mapping[str, Stream], until: int) -> int | None:
-        """The first instant of the rows before the frontier."""
-        firsts = []
-        for stream in arrived.values():
-            rows = stream.on(self._scale).frame.where(F.col(ROWTIME) < until)
-            firsts.append(rows.agg(F.min(ROWTIME)).collect()[0][0])
-        return min((first for first in firsts if first is not None), default=None)
 
     def _late(self, name: str, late: pa.Table | None) -> DataFrame | None:
         """Late rows as a DataFrame."""
@@ -532,20 +367,6 @@ class Steps:
         return {
             **{name: count for name, count in counts.items() if name.startswith("rows_")},
             **account.counts,
-        }
-
-    def _report(self, step: CommittedBatch, came: int, given: int) -> None:
-        counts = self._kept_counts(step)
-        buffered = sum(count for name, count in counts.items() if name.startswith(BUFFERED))
-        kept = sum(count for name, count in counts.items() if name.startswith("window"))
-        self.progress = {
-            "batch": step.number,
-            "came": came,
-            "given": given,
-            "frontier": step.marks.get(TOLD, step.frontier),
-            **self._counted(step, buffered),
-            "rows_in_windows": kept,
-            "state_bytes": self._checkpoint.size(step),
         }
 
 

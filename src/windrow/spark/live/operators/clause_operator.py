@@ -5,19 +5,17 @@
               retained rows, with their state ──┴▶ advance ─▶ windows or matches
                                                       └─▶ retained rows ─▶ the least rowtime still to come
 
-:mod:`windrow.kernels.advance` says what is final. The driver calls it for few rows, Spark's tasks for many.
+:mod:`windrow.kernels.advance` says what is final.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark import StorageLevel
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import DataType, DateType, IntegerType, LongType, StructType
 
@@ -30,20 +28,14 @@ from windrow.errors import InputError, WindrowError
 from windrow.kernels.advance import (
     AT,
     CARRIED,
-    DONE,
-    STATE,
     Ended,
     Frontier,
     Growing,
-    GrowingFragment,
     advance,
     moves_by_time,
-    unpacked,
 )
 from windrow.kernels.advance.affected import first_open, requested_in, step_of
 from windrow.kernels.advance.kept_rows import Bools, KeptRows, Marks
-from windrow.kernels.packing.messages import MessageKind
-from windrow.kernels.packing.shards import Layout
 from windrow.kernels.patterns.pattern_plan import Answers, MatchPlan, Navigation
 from windrow.kernels.sorting import SortKey
 from windrow.kernels.window_plan import WindowPlan
@@ -51,21 +43,15 @@ from windrow.rules.elsewhere import carry_fields
 from windrow.rules.kernel_plan import is_flat, needs_join
 from windrow.spark.analysis.analyzer import SparkAnalyzer
 from windrow.spark.analysis.keyed_rows import arrow_of, travelling_schema
-from windrow.spark.arrow import contains
 from windrow.spark.clauses.batch import Bound, BoundWindow, WindowStage, bind_clause
 from windrow.spark.clauses.join_plan import POSITION
 from windrow.spark.clauses.matching import BoundMatch, MatchStage, MatchTypes, unchanged_columns
 from windrow.spark.collected import frame_of_few
-from windrow.spark.errors import raising
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.operators.pairs_by_spark import Pairs
 from windrow.spark.live.operators.rising_columns import rises, says_missing
 from windrow.spark.logs.clause_view import Feed
 from windrow.spark.logs.micro_batch import InstantSpan, PartOutput, RetainedRows
-from windrow.spark.runtime.interpreter import map_in_arrow
-from windrow.spark.tasks.exchange import MESSAGES, in_worker
-from windrow.spark.tasks.layout import shuffled
-from windrow.spark.tasks.to_shards import to_shards
 from windrow.streams import FOREVER
 
 __all__ = ["ClauseKernel", "LiveClause", "bind_live", "stage_of"]
@@ -189,11 +175,6 @@ class LiveClause:
         return [f"{item.name} = {item.text.render()}" for item in self.bound.draft.hoisted]
 
     @property
-    def takes_few(self) -> bool:
-        """Whether the driver can take its rows: all but values that only tasks take and give."""
-        return not any(contains(schema, "variant") for schema in (self.waiting, self.result))
-
-    @property
     def is_spark_in_steps(self) -> bool:
         """Whether Spark evaluates conditions over retained and new rows in each micro-batch."""
         return self.pairs is not None or self.asked is not None
@@ -207,8 +188,6 @@ class LiveClause:
         span: InstantSpan,
         until: int,
         name: str,
-        *,
-        are_few: bool,
         ended: Ended | None = None,
     ) -> PartOutput:
         """The windows or matches that are final in a micro-batch.
@@ -223,26 +202,18 @@ class LiveClause:
             No more rows before this instant will come, in ticks of the time scale.
         name
             Under which rows are retained.
-        are_few
-            Whether those that have come are known to be few.
         ended
             The partitions of which no more rows will come.
         """
-        fragment = stage_of(gateway, self.bound, rows)
+        stage = stage_of(gateway, self.bound, rows)
         before = span.before(name)
-        keyed = fragment.keyed(fragment.wide(), None if before is None else before.frame)
-        are_few = are_few and self.takes_few
-        if are_few:
-            with gateway.translated():
-                emitted, retained, report = self._by_driver(
-                    gateway, fragment, keyed, span, until, name, ended
-                )
-        else:
-            emitted, retained, report = self._by_tasks(gateway, fragment, keyed, span, until, name, ended)
+        keyed = stage.keyed(stage.wide(), None if before is None else before.frame)
+        with gateway.translated():
+            emitted, retained, report = self._advanced_by(gateway, stage, keyed, span, until, name, ended)
         span.keep[name] = retained
-        return PartOutput(fragment.finished(emitted, self.result), report, are_few)
+        return PartOutput(stage.finished(emitted, self.result), report)
 
-    def _by_driver(
+    def _advanced_by(
         self,
         gateway: Gateway,
         stage: WindowStage | MatchStage,
@@ -320,61 +291,6 @@ class LiveClause:
         if first is None or until is None:
             return until
         return int(min(until, _ticks(pa.array([first]), self.kernel.scale)[0].as_py()))
-
-    def _by_tasks(
-        self,
-        gateway: Gateway,
-        stage: WindowStage | MatchStage,
-        keyed: DataFrame,
-        span: InstantSpan,
-        until: int,
-        name: str,
-        ended: Ended | None,
-    ) -> tuple[DataFrame, RetainedRows, Callable[[], int]]:
-        known, growing, scale = span.before(name), self.kernel.growing, self.kernel.scale
-        before = None if known is None else known.frame
-        ticks = F.expr(scale.of_column(self.rowtime, scale.kind, scale.unit))
-        if self.follows:
-            waited = span.before(_waiting(name))
-            came = keyed if waited is None else keyed.unionByName(waited.frame)
-            due = F.coalesce(ticks, raising("NULL_ROWTIME", _NO_ROWTIME, _WITHOUT_ONE)) < until
-            early, later = _split(came.where(~due), ended)
-            span.keep[_waiting(name)] = RetainedRows.of(later, are_few=False)
-            keyed = came.where(due) if early is None else came.where(due).unionAll(early)
-        if self.pairs is not None:
-            found = self.pairs.found(gateway, before, keyed)
-            found = found.persist(StorageLevel.DISK_ONLY)  # it is read twice, as rows of two kinds
-            span.cached.append(found)
-            keyed, before = found.where(F.isnull(AT)).drop(*CARRIED.names), found.where(F.isnotnull(AT))
-        buckets = shuffled(gateway) if growing.partition else 1
-        fragment = GrowingFragment(growing, Layout(buckets), self.kernel.reached(until), ended)
-        packed = map_in_arrow(keyed, _pack(fragment, are_retained=False), MESSAGES)
-        if before is not None:
-            packed = packed.unionAll(map_in_arrow(before, _pack(fragment, are_retained=True), MESSAGES))
-        cut = to_shards(packed, buckets)
-        if self.asked is not None:
-            cut = cut.persist(StorageLevel.DISK_ONLY)  # equal keys must not change places between searches
-            span.cached.append(cut)
-
-        def search(asking: Growing) -> pa.Table:
-            found = map_in_arrow(cut, _step(replace(fragment, growing=asking)), MESSAGES)
-            sql = from_arrow_schema(asking.plan.result)
-            return map_in_arrow(found, _unpack(MessageKind.ROWS), sql).toArrow()
-
-        fragment = replace(fragment, growing=self._answered(stage, search).kernel.growing)
-        stepped = map_in_arrow(cut, _step(fragment), MESSAGES)
-        stepped = stepped.persist(StorageLevel.DISK_ONLY)  # it is read twice: to emit, and to retain
-        span.cached.append(stepped)
-        emitted = map_in_arrow(stepped, _unpack(MessageKind.ROWS), travelling_schema(self.result))
-        retained = map_in_arrow(stepped, _unpack(MessageKind.RIGHT), self.schema)
-
-        def tell() -> int:
-            is_open = F.col(STATE).bitwiseAND(F.lit(DONE).cast("tinyint")) == 0
-            with gateway.translated():
-                ((least,),) = retained.where(is_open).agg(F.min(ticks)).collect()
-            return until if least is None else min(until, int(least))
-
-        return emitted, RetainedRows.of(retained, are_few=False), tell
 
     def _answered(self, stage: WindowStage | MatchStage, search: Callable[[Growing], pa.Table]) -> LiveClause:
         """The clause with what Spark finds of its conditions in a step, where `search` finds what for."""
@@ -543,22 +459,6 @@ def _at(until: int, kind: DataType, scale: TimeScale) -> pa.Array | None:
             return pa.array([until * scale.nanoseconds // 1000], pa.int64()).cast(arrow_of(kind))
 
 
-def _split(rows: DataFrame, ended: Ended | None) -> tuple[DataFrame | None, DataFrame]:
-    """The rows of partitions that have ended, None if there are none, and the others."""
-    if ended is None:
-        return None, rows
-
-    def of(*, over: bool) -> Callable[..., Iterator[pa.RecordBatch]]:
-        def chosen(batches: Iterable[pa.RecordBatch], _: int) -> Iterator[pa.RecordBatch]:
-            for batch in batches:
-                is_over = ended.rows(pa.Table.from_batches([batch]))
-                yield batch.filter(pa.array(is_over == over))
-
-        return in_worker(chosen, None)
-
-    return map_in_arrow(rows, of(over=True), rows.schema), map_in_arrow(rows, of(over=False), rows.schema)
-
-
 def _kept(span: InstantSpan, name: str, key: tuple[str, ...]) -> KeptRows:
     """What the step before kept under a name, in memory."""
     before = span.before(name)
@@ -567,24 +467,3 @@ def _kept(span: InstantSpan, name: str, key: tuple[str, ...]) -> KeptRows:
 
 def _waiting(name: str) -> str:
     return f"{name}.waiting"
-
-
-def _pack(fragment: GrowingFragment, *, are_retained: bool) -> Callable[..., Iterator[pa.RecordBatch]]:
-    def pack(batches: Iterable[pa.RecordBatch], task: int) -> Iterator[pa.RecordBatch]:
-        return fragment.pack(batches, task, are_retained=are_retained)
-
-    return in_worker(pack, fragment.growing.plan.sql)
-
-
-def _step(fragment: GrowingFragment) -> Callable[..., Iterator[pa.RecordBatch]]:
-    def step(batches: Iterable[pa.RecordBatch], _: int) -> Iterator[pa.RecordBatch]:
-        return fragment.run(batches)
-
-    return in_worker(step, fragment.growing.plan.sql)
-
-
-def _unpack(kind: MessageKind) -> Callable[..., Iterator[pa.RecordBatch]]:
-    def unpack(batches: Iterable[pa.RecordBatch], _: int) -> Iterator[pa.RecordBatch]:
-        return unpacked(batches, kind)
-
-    return in_worker(unpack, None)

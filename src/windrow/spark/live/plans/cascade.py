@@ -80,7 +80,6 @@ class Cascade:
         origin, mark = self._on(scale).origin, f"{_UNTIL}{path}"
         since = span.marks.get(mark)
         moves = until > (origin if since is None else since)
-        are_few = span.are_few and all(one.output.are_few for one in coming.values())
         arrived = {}
         for name, one in coming.items():
             key = f"window{path}.{name}.waiting"
@@ -88,13 +87,13 @@ class Cascade:
             rows = one.rows if retained is None else retained.frame.unionByName(one.rows)
             reached = upwards(until, scale, one.stream.scale)
             waits = rows.where(F.col(ROWTIME) >= reached) if moves else rows
-            span.keep[key] = RetainedRows.of(waits, are_few=are_few)
+            span.keep[key] = RetainedRows.of(waits)
             arrived[name] = replace(one.stream, frame=rows)
         span.marks[f"{TOLD}{path}"] = until
         if not moves:
             return None, until
         span.marks[mark] = until
-        own = replace(span, since=since, until=until, origin=origin, arrived=arrived, are_few=are_few)
+        own = replace(span, since=since, until=until, origin=origin, arrived=arrived)
         return LiveRunner(self.gateway, self.catalog, reader, self.execution, own, path).run(query), until
 
     def _evaluated(self, name: str) -> Coming:
@@ -109,16 +108,14 @@ class Cascade:
             reader = Reader(self.tokens, frozenset(), frozenset())
             runner = LiveRunner(self.gateway, self.catalog, reader, self.execution, own)
             came = runner.arriving(name, stream.scale)
-            return Coming(
-                came, PartOutput(came.frame, lambda: own.until, self.span.are_few and not came.sources)
-            )
+            return Coming(came, PartOutput(came.frame, lambda: own.until))
         assert isinstance(definition.query, StreamQuery)
         result, until = self.result(definition.query, definition.reader, f".{name}")
         if result is None:
-            return Coming(stream, PartOutput(stream.frame.limit(0), lambda: until, are_few=True))
+            return Coming(stream, PartOutput(stream.frame.limit(0), lambda: until))
         assert isinstance(result, Stream)
         made = result.renamed(definition.names)
-        return Coming(made, PartOutput(made.frame, lambda: until, are_few=False))
+        return Coming(made, PartOutput(made.frame, lambda: until))
 
     def _on(self, scale: TimeScale) -> InstantSpan:
         """The step on a clock of which the query's is the same or a finer one."""

@@ -42,7 +42,7 @@ from windrow.spark.gateway import Gateway
 from windrow.spark.live.operators.clause_operator import LiveClause, bind_live
 from windrow.spark.live.operators.ended_partitions import may_end
 from windrow.spark.live.operators.expected_punctuation import bounded
-from windrow.spark.live.plans.cascade import TOLD, Cascade
+from windrow.spark.live.plans.cascade import Cascade
 from windrow.spark.live.plans.live_plan import RowtimePlan, texts_of
 from windrow.spark.live.plans.runner import live_streams, sequences_of, views_of
 from windrow.spark.live.reading.beside import LiveRelationNode, beside
@@ -248,10 +248,9 @@ class ClausePlan(RowtimePlan):
             for view in self.catalog.sequences.keys() & behind:
                 found |= self.catalog.sequences[view].kept()
         for clause in self.clauses:
-            if clause.takes_few:
-                name = f"window{path}{clause.clause.key}"
-                found[name] = Kept(clause.schema, clause.kernel.growing.partition)
-                found[f"{name}.waiting"] = Kept(clause.waiting, ())
+            name = f"window{path}{clause.clause.key}"
+            found[name] = Kept(clause.schema, clause.kernel.growing.partition)
+            found[f"{name}.waiting"] = Kept(clause.waiting, ())
         return found
 
     @property
@@ -364,16 +363,6 @@ class ClausePlan(RowtimePlan):
 
     # -- a step --------------------------------------------------------------------------------------
 
-    def run(self, gateway: Gateway, span: InstantSpan) -> DataFrame:
-        """The rows of what is final in a step."""
-        return self.output(gateway, span).rows
-
-    def stream(self, gateway: Gateway, span: InstantSpan) -> Stream:
-        """The same with their rowtimes; the instant before which none will follow is marked."""
-        given = self.output(gateway, span)
-        span.marks[TOLD] = given.until
-        return self.as_stream(given.rows, tuple(self.outer.columns))
-
     def output(self, gateway: Gateway, span: InstantSpan) -> PartOutput:
         """The rows of what is final in a step, and the instant before which none will follow."""
         cascade = Cascade(gateway, self.catalog, self.execution, span, self.scale, self.tokens)
@@ -393,16 +382,13 @@ class ClausePlan(RowtimePlan):
                 rows = gateway.sql(clause.clause.rows)
             inputs = [given[each] for each in clause.clause.rows.relations()]
             until = min(one.until for one in inputs)
-            few = all(one.are_few for one in inputs)
             ended = batch.span.ended.get(f"{path}{key}")
-            given[key] = clause.step(
-                gateway, rows, batch.span, until, f"window{path}{key}", are_few=few, ended=ended
-            )
+            given[key] = clause.step(gateway, rows, batch.span, until, f"window{path}{key}", ended)
             gateway.frames[key] = given[key].rows
         with explained([one.bound for one in self.clauses]):
             rows = gateway.sql(self.statement.text)
         ends = [given[key] for key in self.statement.text.relations()]
-        return PartOutput(rows, lambda: min(one.until for one in ends), all(one.are_few for one in ends))
+        return PartOutput(rows, lambda: min(one.until for one in ends))
 
     def as_stream(self, rows: DataFrame | None, names: tuple[str, ...]) -> Stream:
         """The rows that the query gives, None for none, as a stream whose columns have these names."""

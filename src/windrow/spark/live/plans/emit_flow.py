@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -24,20 +24,21 @@ from windrow.spark.arrow import contains
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.operators.emit_program import MARK, EmitProgram, EmitRun, EmitSource, Promising
 from windrow.spark.live.operators.flow import Flow
-from windrow.spark.live.operators.recorded_rows import RecordedRows
+from windrow.spark.live.plans.emit_evaluation import EmitEvaluation
 from windrow.spark.live.plans.emit_queries import EmittedPlan
-from windrow.spark.logs.session_streams import StreamArrivals
+from windrow.spark.live.plans.live_plan import LivePlan
+from windrow.spark.logs.clause_view import Unbounded
 from windrow.spark.relations.relation_of_plan import why_not_in_steps
 from windrow.syntax.sqltext import quoted
 
-__all__ = ["EmittedFlow", "why_by_tasks"]
+__all__ = ["EmittedFlow", "unbounded_by_tasks", "why_by_tasks"]
 
 Ints = npt.NDArray[np.int64]
 
 _DAY = 86_400_000_000_000  # nanoseconds
 
 
-class EmittedFlow:
+class EmittedFlow(EmitEvaluation):
     """The program of a query with EMIT, with its state.
 
     Parameters
@@ -53,9 +54,6 @@ class EmittedFlow:
 
     Attributes
     ----------
-    promised
-        The punctuation of the streams so far.
-
     why_not
         The part of the query that only tasks evaluate; None if there is none.
     """
@@ -99,27 +97,10 @@ class EmittedFlow:
         self._closing_columns = query.closing_columns(kinds, self._inside) if query.how.watermark else []
         return None
 
-    def emptied(self) -> EmittedFlow:
+    def emptied(self) -> Self:
         """Itself, with nothing in it."""
         self._run.empty()
-        self.punctuation = self._plan.punctuation(dict.fromkeys(self._plan.streams, ()))
-        recorded = [self.punctuation.punctuations(name) for name in self._recorded]
-        # when the last punctuation arrived
-        self._punctuated_at = max((at for one in recorded for at, _ in one), default=-1)
-        return self
-
-    @cached_property
-    def _recorded(self) -> dict[str, RecordedRows]:
-        """The rows of the recorded streams."""
-        names = sorted({each.stream for each in self._query.timed.occurrences} - self._plan.streams)
-        return {name: RecordedRows.of(self._query, name, self.read(name)) for name in names}
-
-    def add_punctuation(self, logged: Mapping[str, Iterable[tuple[int, str]]]) -> None:
-        """Add the punctuation of streams, with processing times."""
-        for name, one in logged.items():
-            news = list(one)
-            self.punctuation.take(name, news)
-            self._punctuated_at = max([self._punctuated_at, *(at for at, _ in news)])
+        return super().emptied()
 
     @property
     def retained(self) -> int:
@@ -130,19 +111,6 @@ class EmittedFlow:
         """When the next changes are emitted after a processing time, if no entry arrives; None for never."""
         due = [self._run.due, *(rows.next(until) for rows in self._recorded.values())]
         return min((at for at in due if at is not None), default=None)
-
-    def judged_from(self, origin: int, until: int) -> int | None:
-        """When the first row of a recorded stream came after the first entry of live ones, if a watermark of
-        these may say that it is late; by a processing time.
-        """
-        live = self._plan.streams
-        judged = {each.stream for each in self._query.timed.occurrences if each.watermark_of & live}
-        first = [self._recorded[name].next(origin) for name in judged & self._recorded.keys()]
-        return min((at for at in first if at is not None and at <= until), default=None)
-
-    def recorded(self, since: int | None, until: int) -> dict[str, pa.Table]:
-        """The rows of recorded streams that come after one processing time, up to another."""
-        return {name: rows.between(since, until) for name, rows in self._recorded.items()}
 
     @property
     def forgets(self) -> bool:
@@ -286,17 +254,7 @@ class EmittedFlow:
         until: int,
         origin: int,
     ) -> pa.Table:
-        """The changes after one processing time, up to another.
-
-        Parameters
-        ----------
-        came
-            The new rows of each live stream, with `ARRIVED`; all rows if there is no `since`.
-        marks
-            Up to which rowtime each live stream was known, in time.
-        origin
-            The first processing time of the live streams.
-        """
+        """The changes after one processing time, up to another."""
         every = {**came, **self.recorded(since, until)}
         rows = [every[source.stream] for source in self.program.sources]
         known = self._known(marks, until)
@@ -316,11 +274,6 @@ class EmittedFlow:
         """The first processing time of all logs."""
         ends = (self._arrivals(name).ends for name in self._recorded)
         return min([origin, *(own[0] for own in ends if own is not None)])
-
-    def _arrivals(self, name: str) -> StreamArrivals:
-        arrivals = self._query.streams[name].timed
-        assert arrivals is not None
-        return arrivals
 
     @property
     def _promising(self) -> Promising | None:
@@ -343,6 +296,14 @@ def _not_emitted(schema: StructType) -> str | None:
         if any(contains(column.dataType, what) for what in ("months", "variant", "void")):
             return f"a column of type {column.dataType.simpleString()}"
     return None
+
+
+def unbounded_by_tasks(plan: LivePlan) -> list[Unbounded]:
+    """What grows as long as a query runs because tasks evaluate it: they retain rows alone."""
+    if not isinstance(plan, EmittedPlan) or not plan.needs_all or plan.unbounded():
+        return []
+    needs = "groups by windows of time would bound it"
+    return [] if why_by_tasks(plan) is None else [Unbounded("the query", plan.retains_by_tasks, needs)]
 
 
 def why_by_tasks(plan: EmittedPlan) -> str | None:

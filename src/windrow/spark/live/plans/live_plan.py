@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.operators.expected_punctuation import bounded
 from windrow.spark.live.plans.cascade import Cascade
-from windrow.spark.live.plans.runner import LiveRunner, live_windows, sequences_of, views_of
+from windrow.spark.live.plans.runner import LiveRunner, live_windows, reads, sequences_of, views_of
 from windrow.spark.live.reading.beside import Beside
 from windrow.spark.live.reading.closed_keys import bounding_ends, ends_of_windows
 from windrow.spark.live.reading.moved_rowtime import MovedRowtime, UnknownRowtimeError, moved_rowtime
@@ -30,9 +31,9 @@ from windrow.spark.live.reading.origins import comes_at_rowtime, passes_on, read
 from windrow.spark.live.reading.windowed_queries import windowed_query
 from windrow.spark.live.reading.windowed_query import WindowedQuery
 from windrow.spark.live.reading.windows_of_query import QueryWindow, windows_of
-from windrow.spark.logs.clause_view import ClauseSource, Ends, Unbounded
+from windrow.spark.logs.clause_view import ClauseSource, Ends, Kept, Unbounded
 from windrow.spark.logs.micro_batch import InstantSpan
-from windrow.spark.logs.session_streams import ROWTIME, Stream
+from windrow.spark.logs.session_streams import ROWTIME
 from windrow.spark.recorded.continuous_queries import Result
 from windrow.streams import FOREVER, NamedStream, Ordering
 from windrow.syntax.canonical_text import canonical_text
@@ -237,9 +238,9 @@ class LivePlan(ABC):
             for name in sorted(self.streams)
             if (live := self.catalog.streams[name].live) is not None
         }
-        views = self.views()
+        views = {name: _named_alike(text) for name, text in self.views().items()}
         found = {
-            "text": _in_one_line(self.text),
+            "text": _named_alike(_in_one_line(self.text)),
             "clock": str(self.scale),
             "streams": streams,
             "views": {name: _hash(text) for name, text in views.items()},
@@ -255,6 +256,11 @@ class LivePlan(ABC):
         return {
             name: repr(parameters[name]) for name in parameters if name in read or name.startswith(POSITIONAL)
         }
+
+
+def _named_alike(text: str) -> str:
+    """A text in which hidden names of clauses over windows, which number those of a process, are alike."""
+    return re.sub(r"__clause_\d+", "__clause", text)
 
 
 def _hash(text: str) -> str:
@@ -295,18 +301,9 @@ class ReaderPlan(LivePlan):
 class RowtimePlan(LivePlan):
     """A query whose micro-batches go from one instant of rowtime to the next."""
 
-    @abstractmethod
-    def run(self, gateway: Gateway, span: InstantSpan) -> Result | None:
-        """The output of a micro-batch: a relation's changes, a stream's rows, or rows; fills `span.keep`.
-
-        None where it does not get further than the micro-batch before.
-        """
-
-    def stream(self, gateway: Gateway, span: InstantSpan) -> Stream | None:
-        """The output of a micro-batch of a query whose output is a stream."""
-        found = self.run(gateway, span)
-        assert found is None or isinstance(found, Stream)
-        return found
+    def kept(self) -> dict[str, Kept]:
+        """The rows of clauses, also of those that it follows, by the names under which they are retained."""
+        return {}
 
     @property
     def windowed(self) -> WindowedQuery | None:
@@ -422,6 +419,8 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
     def _windowed(self) -> WindowedQuery | str:
         if self.execution == "reference":
             return "the reference"
+        if not self.catalog.clauses.keys().isdisjoint(reads(self.catalog, self.query)):
+            return "a clause over windows"
         gateway = Gateway(self.gateway.spark, self.gateway.parameters)
         nothing = InstantSpan(None, 0, 0, {}, lambda _: None)
         windows = {}
@@ -496,9 +495,19 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
         cascade = Cascade(gateway, self.catalog, self.execution, span, self.scale, tokens)
         return cascade.result(self.query, self.reader)[0]
 
+    def kept(self) -> dict[str, Kept]:
+        """The rows of the clauses that it follows."""
+        found: dict[str, Kept] = {}
+        for name in sequences_of(self.catalog, self.query):
+            found |= self.catalog.sequences[name].kept()
+        return found
+
     def views(self) -> dict[str, str]:
         """The texts of the views that it reads."""
-        return texts_of(self.catalog, views_of(self.catalog, self.query))
+        clauses = [name for name in reads(self.catalog, self.query) if name in self.catalog.clauses]
+        texts = {f"clause{number}": self.catalog.clauses[name].clause.sql
+                 for number, name in enumerate(dict.fromkeys(clauses))}  # fmt: skip
+        return {**texts_of(self.catalog, views_of(self.catalog, self.query)), **texts}
 
     def windows(self) -> dict[str, str]:
         """What is retained for windows, and for clauses that it follows, by the names in a micro-batch."""

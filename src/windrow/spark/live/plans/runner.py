@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from pyspark.sql import DataFrame, Window
@@ -19,13 +19,14 @@ from windrow.algebra.continuous import (
 )
 from windrow.algebra.time_scale import NEVER, TimeScale, common_scale
 from windrow.errors import NotSupportedError
-from windrow.spark.catalog import Catalog
+from windrow.spark.catalog import Catalog, ClauseDefinition
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.operators.known_streams import is_live
-from windrow.spark.live.reading.windows_of_query import QueryWindow, windows_of
+from windrow.spark.live.reading.windows_of_query import QueryWindow, clause_path, windows_of
 from windrow.spark.logs.micro_batch import InstantSpan, RetainedRows
 from windrow.spark.logs.session_streams import ROWTIME, Stream
 from windrow.spark.recorded.continuous_queries import Runner
+from windrow.spark.relations.clauses_in_pieces import clause_at_instant, clause_over_time
 from windrow.spark.relations.stream_windows import Sizes, partition_keys, windowed
 from windrow.spark.relations.time_varying_relation import AT, ENTER, LEAVE, TimeVarying
 from windrow.syntax.sqltext import quoted
@@ -57,6 +58,7 @@ class LiveRunner(Runner):
     ) -> None:
         super().__init__(gateway, catalog, reader, execution)
         self.span, self.path = span, path
+        self.clause: ClauseDefinition | None = None  # whose rows it evaluates
 
     def scale_of(self, query: Continuous) -> TimeScale:
         """What instants are counted in.
@@ -80,12 +82,27 @@ class LiveRunner(Runner):
         return replace(super().relation(query, scale), since=self.span.since)
 
     def named(self, item: NamedRelation, scale: TimeScale) -> TimeVarying:
-        """A view, evaluated in the same step."""
+        """A view, or a clause over windows, evaluated in the same step."""
         name = item.name.lower()
+        clause = self.catalog.clauses.get(name)
+        if clause is not None:
+            inner = self._inside(clause.reader, clause_path(item))
+            inner.clause = clause
+            rows = inner.relation(clause.query, scale)
+            if self.execution == "reference":  # it has been evaluated at each instant
+                return rows
+            return clause_over_time(self.gateway, clause.clause, rows)[0]
         definition = self.catalog.definitions[name]
         assert isinstance(definition.query, Query)
         inner = self._inside(definition.reader, f"{name}{item.key}")
         return inner.relation(definition.query, scale).renamed(definition.names)
+
+    def answer(self, query: Query, relations: Mapping[str, DataFrame]) -> DataFrame:
+        """The rows of a query at an instant; of those of a clause, what the clause gives."""
+        rows = super().answer(query, relations)
+        clause = self.clause
+        is_of_clause = clause is not None and query is clause.query
+        return clause_at_instant(self.gateway, clause.clause, rows)[0] if clause and is_of_clause else rows
 
     def arriving(self, name: str, scale: TimeScale) -> Stream:
         """The rows of a stream that the step takes, with rowtimes in ticks of the query's time scale."""
@@ -120,7 +137,7 @@ class LiveRunner(Runner):
         else:
             there = made.frame.where(F.col(LEAVE) >= span.until)
             needed = there.select(*made.columns).toDF(*made.names)
-        span.keep[name] = RetainedRows.of(needed, are_few=span.are_few and not stream.sources)
+        span.keep[name] = RetainedRows.of(needed)
         return self._clipped(made, len(stream.columns))
 
     def _clipped(self, made: TimeVarying, count: int) -> TimeVarying:
@@ -220,3 +237,5 @@ def reads(catalog: Catalog, query: Continuous) -> Iterator[str]:
             yield name.lower()
             if name.lower() in catalog.definitions:
                 yield from reads(catalog, catalog.definitions[name.lower()].query)
+            if name.lower() in catalog.clauses:
+                yield from reads(catalog, catalog.clauses[name.lower()].query)

@@ -78,10 +78,6 @@ def windowed_query(
         source = str(window.item.source).lower()
         if not is_live(catalog, source, with_clauses=True):
             made[window.key] = MadeStream(None, catalog.streams[source].on(scale))
-            continue
-        stream = catalog.streams[source]
-        if stream.scale.kind != scale.kind and scale.kind == "timestamp":
-            return "rowtimes of two kinds"
     frames = {}
     for item in inner.inputs:
         if isinstance(item, ChangelogOf):

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from windrow.algebra.continuous import (
     ChangelogOf,
     Continuous,
+    NamedRelation,
     Reader,
     StreamQuery,
     WindowedStream,
 )
 from windrow.spark.catalog import Catalog, CatalogDefinition
 
-__all__ = ["InnerQuery", "QueryWindow", "windows_of"]
+__all__ = ["InnerQuery", "QueryWindow", "clause_path", "windows_of"]
 
 
 @dataclass(frozen=True)
@@ -88,6 +89,15 @@ def windows_of(
             view = catalog.definitions[name]
             own = f"{path}.{name}{item.key}"
             yield from windows_of(catalog, view.query, view.reader, own, within=within)
+        elif item.name.lower() in catalog.clauses:
+            clause = catalog.clauses[item.name.lower()]
+            own = f"{path}.{clause_path(item)}"
+            yield from windows_of(catalog, clause.query, clause.reader, own, within=within)
+
+
+def clause_path(item: NamedRelation) -> str:
+    """The path to the windows of a clause over windows: its hidden name is another in each session."""
+    return f"clause{item.key}"
 
 
 def _passing(catalog: Catalog, item: WindowedStream) -> CatalogDefinition | None:
