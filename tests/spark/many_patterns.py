@@ -218,11 +218,10 @@ def main(arguments: Sequence[str] | None = None, spark: SparkSession | None = No
             print(difference, flush=True)
         told["patterns"] += len(trees)
         if number % 10 == 0 or number == len(asked):
-            seconds = time.monotonic() - begin
-            print(
-                f"{number} queries, {told['patterns']} patterns, {told['differ']} differ, {seconds:.0f} s",
-                flush=True,
+            done = (
+                f"{number} queries, {told['patterns']} patterns, {told['rows']} rows, {told['differ']} differ"
             )
+            print(f"{done}, {time.monotonic() - begin:.0f} s", flush=True)
     return int(told["differ"] > 0)
 
 
