@@ -659,6 +659,27 @@ def test_rows_without_a_rowtime_can_be_left_out_before_the_stream(spark, session
     session.sql("DROP STREAM timed_stream")
 
 
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("WITH w AS (SELECT * FROM ticks [RANGE 2]) SELECT 1", [(1,)]),
+        ("WITH w AS (SELECT * FROM ticks [RANGE 2]), x AS (SELECT 2 AS b) SELECT * FROM x", [(2,)]),
+        ("SELECT 3 FROM (WITH w AS (SELECT * FROM ticks [NOW]) SELECT 1)", [(3,)]),
+        ("EXPLAIN WITH w AS (SELECT * FROM ticks [RANGE 2]) SELECT 1", None),
+    ],
+)
+def test_a_named_query_over_a_window_may_stand_there_unused(ticks, query, expected):
+    found = rows(ticks.sql(query))
+    assert found == expected if expected is not None else "OneRowRelation" in found[0][0]
+
+
+def test_a_view_of_a_query_that_names_a_window_and_reads_none_is_a_table(ticks):
+    ticks.sql("CREATE OR REPLACE TEMPORARY VIEW one AS WITH w AS (SELECT * FROM ticks [NOW]) SELECT 1 AS a")
+    assert rows(ticks.sql("SELECT a FROM one")) == [(1,)]
+    wrong = "WITH w AS (SELECT * FROM ticks [RANGE 2 BY 3]) SELECT 1"
+    assert refused(ticks, wrong) == ("UNKNOWN_UNIT", "BY")
+
+
 # -- ORDER BY ----------------------------------------------------------------------------------------
 
 
