@@ -104,7 +104,7 @@ def test_every_strategy_finds_what_a_scan_finds(name, partitions, rises, data):
 def test_many_windows_are_searched_by_compiled_code_and_long_ones_bisected(monkeypatch):
     calls = []
     search = compiled.search
-    monkeypatch.setattr(compiled, "search", lambda *given: calls.append(given) or search(*given))
+    monkeypatch.setattr(compiled, "search", lambda *given, **how: calls.append(how) or search(*given, **how))
     monkeypatch.setattr(compiled, "_ready", set())
     monkeypatch.setattr(compiled, "_ITERATIONS_BEFORE_COMPILING", 100)
     monkeypatch.setattr(compiled, "_ITERATIONS_BEFORE_CALLING", 100)
@@ -125,7 +125,7 @@ def test_many_windows_are_searched_by_compiled_code_and_long_ones_bisected(monke
         return found.tolist()
 
     assert find("ends rise", start) == [*range(4, count), -1, -1, -1, -1]
-    assert len(calls) == 1
+    assert calls == [{"rising": True}]
     # each end is far from the one before it
     assert find("not along the rows", np.zeros(count, np.int64))[:3] == [4999, 4998, 4997]
     assert len(calls) == 1
