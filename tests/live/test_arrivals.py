@@ -43,7 +43,7 @@ def test_micro_batches_of_a_log_are_judged_as_its_readers_judge(tmp_path, cut):
         q.insert({"at": 5, "auction": 1})
     last = stream.log.last()
     assert last == 8
-    live = LiveSource(None, (), stream.definition.ordering, identity=stream.definition.identity)
+    live = LiveSource(None, (), stream.definition.ordering, named=stream)
     scale = TimeScale("bigint", "MILLISECOND")
     known = Stream(None, tuple(COLUMNS.names), scale, ("t0", "t1", "t2"), live=live)
     rows, late, position = [], [], None

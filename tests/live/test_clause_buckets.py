@@ -67,7 +67,7 @@ def task_of(kernel, rows, lag, count):
     work = BucketClause(kernel, Program((), (fragment,)), waiting, (ROWTIME, *rising))
     stream = TaskStream("s", 0, Ordering.lagging(lag), 1, _AT, _CAME, _BOUND, columns)
     side = TaskSide(0, columns, kernel.growing.partition, True)
-    task = BucketTask("query", (stream,), (side,), work, (), None, tuple(range(count)))
+    task = BucketTask("query", (stream,), (side,), work, (), None, None, tuple(range(count)))
     return cloudpickle.loads(cloudpickle.dumps(task))  # as it travels
 
 
