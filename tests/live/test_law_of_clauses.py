@@ -127,21 +127,20 @@ EVENTS = [("a", 0, 1, 1, None), ("b", 1, 1, 3, None), ("a", 3, 1, 2, 2), ("b", 4
     log,
     st.lists(st.floats(0, 1), min_size=1, max_size=2),
     st.sets(st.integers(0, 1), max_size=1),
-    st.just(False),
     st.sampled_from(MODES),
     st.sampled_from(["a b+", "(a | b)+? b", "a? b b", "(b | a)+ $"]),
     st.sampled_from(["", "", "WITHIN 4"]),
     st.sampled_from(ASKED),
 )
-@example(EVENTS, [0.5], set(), True, MODES[2], "a b+", "", ASKED[3])
-@example(EVENTS, [0.4, 0.7], {1}, False, MODES[1], "(a | b)+ b", "WITHIN 4", ASKED[2])
-@example(EVENTS, [0.3, 0.6], {0}, False, MODES[1], "a b+", "", ASKED[4])
-@example(EVENTS, [0.3, 0.6], set(), False, "ALL MATCHES", "a b+", "", ASKED[2])
-@example(EVENTS, [0.4, 0.8], {1}, False, "2 FOLLOWING", "a b+", "", ASKED[1])
-@example(EVENTS, [0.4, 0.8], set(), False, "UNBOUNDED FOLLOWING", "a b+", "WITHIN 4", ASKED[0])
+@example(EVENTS, [0.5], set(), MODES[2], "a b+", "", ASKED[3])
+@example(EVENTS, [0.4, 0.7], {1}, MODES[1], "(a | b)+ b", "WITHIN 4", ASKED[2])
+@example(EVENTS, [0.3, 0.6], {0}, MODES[1], "a b+", "", ASKED[4])
+@example(EVENTS, [0.3, 0.6], set(), "ALL MATCHES", "a b+", "", ASKED[2])
+@example(EVENTS, [0.4, 0.8], {1}, "2 FOLLOWING", "a b+", "", ASKED[1])
+@example(EVENTS, [0.4, 0.8], set(), "UNBOUNDED FOLLOWING", "a b+", "WITHIN 4", ASKED[0])
 @pytest.mark.usefixtures("interpreted")
 def test_conditions_over_rows_of_a_match_live_are_those_of_the_whole_log(
-    spark, tmp_path_factory, s, cuts, kills, by_tasks, mode, pattern, length, define
+    spark, tmp_path_factory, s, cuts, kills, mode, pattern, length, define
 ):
     folder = tmp_path_factory.mktemp("live")
     logs = {"s": ended(s)}
@@ -159,9 +158,7 @@ def test_conditions_over_rows_of_a_match_live_are_those_of_the_whole_log(
             f"SELECT *, t OVER w FROM s WINDOW w AS (PARTITION BY k {ORDER} MEASURES FIRST(ts) AS t"
             f" ROWS BETWEEN CURRENT ROW AND {mode} PATTERN ({pattern}) {length} DEFINE {define})"
         )
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("windrow.spark.live.micro_batches.steps.FEW", -1 if by_tasks else 20_000)
-        found = rows_of(live(spark, folder, logs, None, cuts, kills, query))
+    found = rows_of(live(spark, folder, logs, None, cuts, kills, query))
     for execution, text in (("batch", query), ("reference", FAR.sub(IN_WORDS, query))):
         session = Session(spark, execution=execution)
         session.register("s", rows)
@@ -181,7 +178,6 @@ COLLATED = (
     log,
     st.lists(st.floats(0, 1), min_size=1, max_size=2),
     st.sets(st.integers(0, 1), max_size=1),
-    st.just(False),
     st.sampled_from(
         [
             "SELECT lower(c) AS c, t, n FROM {} MATCH_RECOGNIZE (PARTITION BY c ORDER BY ts, d, v, k, p"
@@ -195,20 +191,17 @@ COLLATED = (
     EVENTS,
     [0.4, 0.7],
     {1},
-    True,
     "SELECT t, n FROM {} MATCH_RECOGNIZE (PARTITION BY c ORDER BY ts, v"
     " MEASURES FIRST(ts) AS t, COUNT(*) AS n PATTERN (a b+) DEFINE b AS b.v >= a.v)",
 )
 @pytest.mark.usefixtures("interpreted")
 def test_keys_with_a_collation_live_are_those_of_the_whole_log(
-    spark, tmp_path_factory, s, cuts, kills, by_tasks, query
+    spark, tmp_path_factory, s, cuts, kills, query
 ):
     logs, query = {"s": ended(s)}, query.format(COLLATED)
     if not admitted(logs["s"], None):
         return
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("windrow.spark.live.micro_batches.steps.FEW", -1 if by_tasks else 20_000)
-        found = rows_of(live(spark, tmp_path_factory.mktemp("live"), logs, None, cuts, kills, query))
+    found = rows_of(live(spark, tmp_path_factory.mktemp("live"), logs, None, cuts, kills, query))
     session = Session(spark)
     session.register("s", table([(*row, None) for _, *row in admitted(logs["s"], None)]).drop_columns("b"))
     assert found == rows_of([session.sql(query).to_arrow()])
