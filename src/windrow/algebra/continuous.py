@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 
 from windrow.algebra.names import piece_of
 from windrow.errors import AnalysisError, Span, did_you_mean
-from windrow.syntax.blocks import visible_ctes, with_items
 from windrow.syntax.canonical_text import canonical_place
 from windrow.syntax.cql_clauses import (
     TO_STREAM,
@@ -27,6 +26,7 @@ from windrow.syntax.cql_clauses import (
 )
 from windrow.syntax.mistakes import misplaced_to_stream
 from windrow.syntax.nodes import Cte, Range
+from windrow.syntax.query_parts import visible_ctes, with_items
 from windrow.syntax.sqltext import RelationText, SqlText, quoted
 from windrow.syntax.tokens import TokenList
 

@@ -42,12 +42,12 @@ from windrow.statements.clauses_over_streams import has_windows_of_time
 from windrow.statements.naming import forget_unread, refresh
 from windrow.statements.select_stream import selects_inside
 from windrow.statements.stream_reader import reader_of
-from windrow.syntax.blocks import find_blocks, with_items
 from windrow.syntax.cql_clauses import TO_STREAM, begins_relation, window_at
 from windrow.syntax.nodes import BlockText, Cte, Range
 from windrow.syntax.patterns.match_nodes import MatchRelation
 from windrow.syntax.patterns.match_recognize import find_matches
 from windrow.syntax.patterns.pattern_windows import PatternBlock, find_pattern_windows
+from windrow.syntax.query_parts import find_window_queries, with_items
 from windrow.syntax.sqltext import RelationText, SqlText
 from windrow.syntax.streams.apart import clauses_apart
 from windrow.syntax.streams.create_view import parse_view
@@ -194,7 +194,11 @@ def _first_clause(tokens: TokenList, catalog: Catalog) -> Island | None:
         _makes_streams(tokens, at) for at in range(*statement)
     ):
         return None
-    islands: list[Island] = [*find_blocks(tokens), *find_matches(tokens), *find_pattern_windows(tokens)]
+    islands: list[Island] = [
+        *find_window_queries(tokens),
+        *find_matches(tokens),
+        *find_pattern_windows(tokens),
+    ]
     apart = _apart(tokens)
     here = [one for one in islands if not any(_covers(other, one.range) for other in apart)]
     inner = [one for one in here if not any(_is_inside(other.range, one.range) for other in here)]
@@ -227,22 +231,22 @@ def _around(tokens: TokenList, island: Island, instead: SqlText) -> SqlText:
     return SqlText.of(verbatim(tokens, 0, span.start), " ", instead, " ", verbatim(tokens, span.stop, end))
 
 
-def _as_stream(tokens: TokenList, block: BlockText) -> SqlText | None:
+def _as_stream(tokens: TokenList, query: BlockText) -> SqlText | None:
     """The statement with ISTREAM around a block that has it around what it selects; None for other blocks."""
-    start, stop = block.select
-    whole, at = tokens.span(*block.range), block.range[0]
+    start, stop = query.select
+    whole, at = tokens.span(*query.range), query.range[0]
     if tokens.word(start) in TO_STREAM and tokens.is_symbol(start + 1, "("):
         if tokens.partner[start + 1] != stop - 1:
             return None
         kind, items = tokens.word(start), tokens.span(start + 2, stop - 1)
-    elif selects_stream(tokens, at, block.range[1]):
+    elif selects_stream(tokens, at, query.range[1]):
         kind, items = "ISTREAM", tokens.span(start + 1, stop)
     else:
         return None
     rest = verbatim(tokens, tokens[stop].start, whole.stop)
     select = verbatim(tokens, whole.start, tokens[start].start)
     listed = verbatim(tokens, items.start, items.stop)
-    return _around(tokens, block, SqlText.of(f"{kind}(", select, listed, " ", rest, ")"))
+    return _around(tokens, query, SqlText.of(f"{kind}(", select, listed, " ", rest, ")"))
 
 
 # -- the rows --------------------------------------------------------------------------------------

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from windrow.syntax.blocks import with_items
 from windrow.syntax.cql_clauses import alias_after
 from windrow.syntax.nodes import OrderItem, Range
 from windrow.syntax.ordering import order_item
+from windrow.syntax.query_parts import with_items
 from windrow.syntax.tokens import TokenList
 
 __all__ = [

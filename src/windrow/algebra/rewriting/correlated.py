@@ -79,18 +79,18 @@ def _field(number: int) -> str:
     return of_relation(OUTER, str(number))
 
 
-def find_correlated(tokens: TokenList, block: BlockText, references: OuterReferences) -> Correlated | None:
+def find_correlated(tokens: TokenList, query: BlockText, references: OuterReferences) -> Correlated | None:
     """The conditions of a block that compare its keys with columns of the query around.
 
     None where something else reads these columns too.
     """
-    start, stop = block.source
+    start, stop = query.source
     where = next((at for at in tokens.level(start, stop) if tokens.word(at) == "WHERE"), None)
-    if where is None or block.group_by is not None or references.whens or references.over:
+    if where is None or query.group_by is not None or references.whens or references.over:
         return None
-    own = set(relations_of(tokens, block.source))
+    own = set(relations_of(tokens, query.source))
     around = {one.range[0] for one in references.rows}
-    keys = [written(tokens, key, own) for key in block.clause.partition_by]
+    keys = [written(tokens, key, own) for key in query.clause.partition_by]
     condition = parse_expression(tokens, where + 1, stop)
     is_and = isinstance(condition, OperationNode) and condition.operator == "AND"
     parts = condition.operands if is_and and isinstance(condition, OperationNode) else (condition,)
@@ -107,12 +107,12 @@ def find_correlated(tokens: TokenList, block: BlockText, references: OuterRefere
     if not all(any(first <= at < last for first, last in moved) for at in around):
         return None
     others = tuple(part.range for part in parts if part.range not in moved)
-    return Correlated(((start, where), others), tuple(found), _row(block))
+    return Correlated(((start, where), others), tuple(found), _row(query))
 
 
-def _row(block: BlockText) -> Variable:
+def _row(query: BlockText) -> Variable:
     """A row that every window has: the label row, or the first."""
-    return boundary_row(block.clause.label or block.clause.start)
+    return boundary_row(query.clause.label or query.clause.start)
 
 
 def _is_of(expression: Expression, around: set[int]) -> bool:

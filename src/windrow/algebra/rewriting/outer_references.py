@@ -64,7 +64,7 @@ class OuterReferences:
 
 def find_outer_references(
     tokens: TokenList,
-    block: BlockText,
+    query: BlockText,
     clauses: Sequence[Clause],
     aggregates: Sequence[Range],
     columns_of: ColumnsOf | None,
@@ -79,18 +79,18 @@ def find_outer_references(
     AnalysisError
         ``AMBIGUOUS_REFERENCE`` where a variable of the clause hides a column, or its relation, from SELECT.
     """
-    around = tokens.parent[block.range[0]]
+    around = tokens.parent[query.range[0]]
     scope = next(scopes(tokens, around, clauses), None) if around >= 0 else None
     if scope is None or (scope.source is None and scope.columns is not None):
         return None  # the query around is MATCH_RECOGNIZE
-    clause = block.clause
-    let = {tokens[at].name.lower() for at, _ in (tokens.split(*block.let) if block.let else [])}
+    clause = query.clause
+    let = {tokens[at].name.lower() for at, _ in (tokens.split(*query.let) if query.let else [])}
     # in a WHEN the rows are read by variables alone, but `v` for `s.v` stays an error there
-    own = parts_of_from(tokens, block.range)
+    own = parts_of_from(tokens, query.range)
     finder = _Finder(tokens, clauses, scope, columns_of, let, None if own is None else own[0])
     variables = {clause.name.lower(), *(variable.name.lower() for variable in clause.variables())}
     keys = (*clause.partition_by, *(item.expression for item in clause.order_by))
-    parts = (block.source, block.group_by, block.let, block.group_having, block.group_over, *keys)
+    parts = (query.source, query.group_by, query.let, query.group_having, query.group_over, *keys)
     rows = [found for part in parts if part is not None for found in finder.found(part)]
     whens = [
         found

@@ -40,7 +40,7 @@ def find(task: Task) -> Array:
             patience = float("inf")
         tried += len(open_) * width
         try:
-            hit = _block(task, predicate, open_, cursor[open_], width)
+            hit = _chunk(task, predicate, open_, cursor[open_], width)
         except ExecutionError:
             if width == 1:
                 raise
@@ -57,7 +57,7 @@ def find(task: Task) -> Array:
     return found
 
 
-def _block(task: Task, predicate: PairExpression, windows: Array, cursor: Array, width: int) -> Array:
+def _chunk(task: Task, predicate: PairExpression, windows: Array, cursor: Array, width: int) -> Array:
     """The first hit among the next `width` rows of each of these windows, −1 if none."""
     counts = np.minimum(task.stop[windows] - cursor, width)
     owner = np.repeat(np.arange(len(windows)), counts)

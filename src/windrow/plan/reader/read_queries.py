@@ -217,7 +217,7 @@ class QueryReader:
             return node, [self._sort_key(node, item) for item in items], len(node.columns)
         try:
             with self.statement.tried():
-                return self._block(shape, items)
+                return self._one_select(shape, items)
         except (NotPlannedError, UnknownShapeError) as reason:
             if is_grouped(self.tokens, shape) or not asks(self.statement, shape):
                 raise
@@ -229,7 +229,7 @@ class QueryReader:
         with self._or(reason):
             return asking_pieces(self._reading, select, reason)
 
-    def _block(self, shape: Select, items: Sequence[OrderItem]) -> tuple[Node, list[SortKey], int]:
+    def _one_select(self, shape: Select, items: Sequence[OrderItem]) -> tuple[Node, list[SortKey], int]:
         """A block with FROM, or without."""
         rows, conditions = from_where(self._reading, shape)
         if is_grouped(self.tokens, shape):

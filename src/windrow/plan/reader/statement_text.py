@@ -12,10 +12,10 @@ from windrow.algebra.continuous import Reader
 from windrow.errors import WindrowError
 from windrow.plan.columns import Column, Scope
 from windrow.plan.reasons import Reason
-from windrow.syntax.blocks import visible_ctes
 from windrow.syntax.cql_clauses import begins_relation
 from windrow.syntax.nodes import Cte, Range
 from windrow.syntax.queries import UnknownShapeError
+from windrow.syntax.query_parts import visible_ctes
 from windrow.syntax.sqltext import SqlText
 from windrow.syntax.window_calls import is_over
 

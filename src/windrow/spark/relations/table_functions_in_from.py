@@ -21,9 +21,9 @@ from windrow.kernels.reference.time_windows import windows_of
 from windrow.kernels.sorting import comparable
 from windrow.spark.analysis.evaluated_lengths import ticks_of
 from windrow.spark.gateway import Gateway
-from windrow.syntax.blocks import visible_ctes
 from windrow.syntax.cql_clauses import alias_after, begins_relation
 from windrow.syntax.nodes import Range
+from windrow.syntax.query_parts import visible_ctes
 from windrow.syntax.sqltext import RelationText, SqlText, quoted
 from windrow.syntax.streams.table_functions import (
     WINDOWS,

@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from windrow.algebra.names import piece_of
-from windrow.syntax.blocks import find_blocks, is_set_operator, level_around
 from windrow.syntax.expression_nodes import Call, Expression, Literal, Name, OperationNode, names_in
 from windrow.syntax.expressions import parse_expression
 from windrow.syntax.nodes import BlockText, Range, Role
@@ -31,6 +30,7 @@ from windrow.syntax.queries import (
     parse_query,
     parse_select,
 )
+from windrow.syntax.query_parts import find_window_queries, is_set_operator, level_around
 from windrow.syntax.select_list import alias_of, without_alias
 from windrow.syntax.sqltext import RelationText, SqlText, quoted
 from windrow.syntax.streams.emit_clause import parse_emission
@@ -204,7 +204,7 @@ class _Text:
     ) -> None:
         self.tokens, self.streams, self.live, self.asked, self.place = tokens, streams, live, context, place
         self.matches = find_matches(tokens)
-        self.blocks = {query.range[0]: query for query in find_blocks(tokens)}
+        self.blocks = {query.range[0]: query for query in find_window_queries(tokens)}
         self.known: dict[tuple[str, str], bool] = {}
 
     def found(self) -> Iterator[OfRows]:
@@ -409,14 +409,14 @@ class _Text:
 
     # -- WINDOW BY -------------------------------------------------------------------------------------
 
-    def _windows(self, block: BlockText) -> Iterator[OfRows]:
+    def _windows(self, query: BlockText) -> Iterator[OfRows]:
         """A block with windows: its rows by the names of FROM, then by its row variables."""
-        tokens, clause = self.tokens, block.clause
-        select = parse_select(tokens, block.select, *block.source)
+        tokens, clause = self.tokens, query.clause
+        select = parse_select(tokens, query.select, *query.source)
         items = [self._item(one) for one in select.source]
-        values = [] if block.group_by is None else tokens.split(*block.group_by)
-        values += [] if block.let is None else [(at + 2, end) for at, end in tokens.split(*block.let)]
-        if block.group_by is None:
+        values = [] if query.group_by is None else tokens.split(*query.group_by)
+        values += [] if query.let is None else [(at + 2, end) for at, end in tokens.split(*query.let)]
+        if query.group_by is None:
             values += [*clause.partition_by, *(key.expression for key in clause.order_by)]
         chosen: list[str] = []
         for item in items:
@@ -428,7 +428,7 @@ class _Text:
             if expressions.whole is not None:
                 yield expressions.whole
         item = items[0]
-        if len(items) > 1 or item.made is None or block.group_by is not None:
+        if len(items) > 1 or item.made is None or query.group_by is not None:
             return
         star = "*" if item.alias is None else f"{quoted(item.alias)}.*"
         where = f" WHERE {' AND '.join(f'({one})' for one in chosen)}" if chosen else ""

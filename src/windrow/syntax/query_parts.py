@@ -15,8 +15,8 @@ from windrow.syntax.tokens import TokenKind, TokenList
 from windrow.syntax.window_by import parse_window_by
 
 __all__ = [
-    "TAIL", "begins_named_windows", "begins_window_by", "clause_words", "find_blocks", "is_set_operator",
-    "level_around", "split_statements", "visible_ctes", "with_items",
+    "TAIL", "begins_named_windows", "begins_window_by", "clause_words", "find_window_queries",
+    "is_set_operator", "level_around", "split_statements", "visible_ctes", "with_items",
 ]  # fmt: skip
 
 _SET_OPERATORS = {"UNION", "EXCEPT", "INTERSECT", "MINUS"}
@@ -24,7 +24,7 @@ TAIL = {"ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "LIMIT", "OFFSET", "QUALIFY"}
 """Words that begin what stands after the windows of a block."""
 
 
-def find_blocks(tokens: TokenList) -> list[BlockText]:
+def find_window_queries(tokens: TokenList) -> list[BlockText]:
     """Every block with WINDOW BY, in the order of their clauses in the text.
 
     Raises
@@ -34,7 +34,7 @@ def find_blocks(tokens: TokenList) -> list[BlockText]:
     AnalysisError
         ``MISSING_WINDOW_SPECIFICATION`` for OVER w, ``INVALID_USAGE_OF_STAR_OR_REGEX`` for w.*.
     """
-    return [_block(tokens, index) for index in range(len(tokens)) if begins_window_by(tokens, index)]
+    return [_query_of(tokens, index) for index in range(len(tokens)) if begins_window_by(tokens, index)]
 
 
 def split_statements(tokens: TokenList) -> list[Range]:
@@ -91,7 +91,7 @@ def _meant_select(tokens: TokenList, index: int) -> str | None:
     return did_you_mean(tokens.word(index), ["SELECT"], is_word=True)
 
 
-def _block(tokens: TokenList, window: int) -> BlockText:
+def _query_of(tokens: TokenList, window: int) -> BlockText:
     level_start, level_stop = level_around(tokens, window)
     level = [
         index
