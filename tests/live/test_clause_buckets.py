@@ -192,7 +192,7 @@ class Counting(Stored):
 
 @pytest.mark.parametrize("count", [2_000, 100_000])
 def test_a_micro_batch_moves_few_rows_of_the_store_however_many_are_retained(count, monkeypatch):
-    for module in ("kernels.incremental.chunking", "kernels.advance.kept_rows"):
+    for module in ("kernels.incremental.chunking", "kernels.advance.retained_rows"):
         monkeypatch.setattr(f"windrow.{module}.SMALLEST", 512)
     plan = planned(
         "SELECT COUNT(w.o) AS n FROM t WINDOW BY w AS (TYPE SLIDING ORDER BY o START AS s ONLY END AS e"

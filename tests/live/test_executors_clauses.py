@@ -13,7 +13,7 @@ from tests.live.stepping import in_micro_batches, law, rows_of
 from tests.live.test_executors import declared, on_executors, one_producer, put, session, small, written
 from windrow import Memory, Session
 from windrow.errors import NotSupportedError, UsageError
-from windrow.kernels.advance import kept_rows
+from windrow.kernels.advance import retained_rows
 from windrow.kernels.incremental import chunking
 from windrow.spark.live import hosts
 from windrow.spark.live.executors.bucket_steps import ExecutorSteps
@@ -54,7 +54,7 @@ WRITTEN = [
 def few_in_a_chunk():
     """Chunks are of few rows: some are merged, and of some the places of rows that are gone are kept."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (chunking, kept_rows):
+        for module in (chunking, retained_rows):
             patch.setattr(module, "SMALLEST", 1)
         patch.setattr(chunking, "_FAN", 3)
         yield

@@ -48,7 +48,7 @@ def explain_live(plan: ClausePlan) -> str:
         unbounded = plan.grows(clause)
         if unbounded is not None:
             lines.append(("unbounded", str(unbounded)))
-        if clause.is_spark_in_steps:
+        if clause.is_spark_per_batch:
             what = "asked" if clause.pairs is None else "pairs"
             lines.append((what, "Spark evaluates them over retained and new rows in each micro-batch"))
         if plan.is_endless and clause is plan.clauses[-1]:

@@ -51,7 +51,7 @@ from windrow.statements.statement_context import StatementContext
 from windrow.statements.stored_views import create_stored_view, with_stored_views
 from windrow.statements.stream_statements import has_stream_words, is_continuous, run_continuous
 from windrow.statements.temporal_joins import may_join_versions, with_versions, without_ours
-from windrow.statements.view_expansion import may_read_gathered, with_gathered
+from windrow.statements.view_expansion import may_read_expanded, with_expanded
 from windrow.statements.written_results import may_write_result, with_result
 from windrow.syntax.mistakes import unsupported_statement
 from windrow.syntax.nodes import Range
@@ -158,8 +158,8 @@ def _run(
     if (piped := _as_nested_queries(text)) is not None:
         with gateway.instead(piped) as rewritten:
             return _run(gateway, rewritten, [], execution, catalog)
-    if may_read_gathered(text, known):
-        with with_gathered(gateway, known, text) as read:
+    if may_read_expanded(text, known):
+        with with_expanded(gateway, known, text) as read:
             if read is not None:
                 return _run(gateway, read, [], execution, catalog)
     if catalog is not None and may_nest_streams(text):

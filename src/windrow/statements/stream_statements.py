@@ -26,7 +26,7 @@ from windrow.spark.live import (
     is_blocking,
     live_stream,
     live_streams,
-    refuse_gathered_changes,
+    refuse_expanded_changes,
 )
 from windrow.spark.logs.session_streams import Stream
 from windrow.spark.logs.table_log import TableLog, of_frame
@@ -59,7 +59,7 @@ from windrow.statements.select_stream import (
 )
 from windrow.statements.statement_context import StatementContext
 from windrow.statements.stream_reader import reader_of
-from windrow.statements.view_expansion import remember_gathered
+from windrow.statements.view_expansion import remember_expanded
 from windrow.syntax.lengths import Length
 from windrow.syntax.mistakes import unsupported_statement
 from windrow.syntax.nodes import Range
@@ -193,7 +193,7 @@ def _run_query(
         found = run_blocking(gateway, catalog, reader, query.query, live, written, is_explained)
         if view is None or gateway.plan_only:
             return found
-        remember_gathered(gateway, catalog, written, view, found.columns)
+        remember_expanded(gateway, catalog, written, view, found.columns)
         return no_rows(gateway)
     # hidden names of clauses end with the statement
     known = catalog.as_it_is() if catalog.clauses else catalog
@@ -205,7 +205,7 @@ def _run_query(
         if view is not None and as_live.is_endless:
             raise _no_view_of_changes(tokens, query)
         try:
-            refuse_gathered_changes(gateway, runner, query, reader)
+            refuse_expanded_changes(gateway, runner, query, reader)
         except NotSupportedError:
             if is_endless:
                 raise

@@ -57,7 +57,7 @@ def written_lengths(tokens: TokenList, start: int, stop: int) -> Iterator[Length
         for bracket in sorted(brackets):
             query = (start, stop) if bracket < start else (bracket + 1, tokens.partner[bracket])
             emission = parse_emission(tokens, *query)
-            found = (emission.delay, emission.lateness, emission.lifetime)
+            found = (emission.delay, emission.lateness, emission.state_ttl)
             yield from (length for length in found if length is not None)
     if _STREAM.search(sql):
         written = spelled(tokens, start, stop)

@@ -88,7 +88,7 @@ def steps_of(
         steps: Steps = ExecutorSteps(plan, sink, folder, envelope, on_late)
     else:
         steps = _on_driver(plan, sink, folder, envelope, on_late)
-    steps.keeps_malformed = on_malformed == "keep"
+    steps.retains_malformed = on_malformed == "keep"
     return steps
 
 

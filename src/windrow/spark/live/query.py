@@ -21,7 +21,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from windrow.errors import InputError, UsageError
-from windrow.spark.collected import frame_of_few
+from windrow.spark.collected import frame_of_collected
 from windrow.spark.jvm.bridge import INTERRUPTED, BridgeError
 from windrow.spark.jvm.streams import await_sources
 from windrow.spark.live.checkpoints.spark_log import clear_unfinished, started
@@ -284,7 +284,7 @@ class LiveQuery:
         rows = self._left.aside[name] if self._left is not None else None
         if rows is None and self._temporary is not None:  # whose files go with the query
             rows = self._steps.aside_table(name)
-        return self._steps.aside(name) if rows is None else frame_of_few(self._spark, rows, ASIDE[name])
+        return self._steps.aside(name) if rows is None else frame_of_collected(self._spark, rows, ASIDE[name])
 
     def _watched(self, wait: Callable[[], Any], rest: Callable[[Incoming], Any]) -> Any:
         """Wait for Spark's query, and, if that is over or has no more, for what is still to be taken."""

@@ -109,7 +109,7 @@ class ClauseView(Protocol):
         """Whether it has no recorded rows."""
 
     @property
-    def feeds(self) -> tuple[Feed, ...]:
+    def lineage(self) -> tuple[Feed, ...]:
         """The live streams whose columns it contains unchanged."""
 
     def ends(self) -> Mapping[str, Ends]:

@@ -11,8 +11,8 @@ from pyspark.sql.types import StructType
 
 from windrow.algebra.time_scale import TimeScale
 from windrow.kernels.advance import Ended
-from windrow.kernels.advance.kept_rows import KeptRows
-from windrow.spark.collected import frame_of_few
+from windrow.kernels.advance.retained_rows import KeptRows
+from windrow.spark.collected import frame_of_collected
 from windrow.spark.logs.session_streams import Stream
 from windrow.streams import FOREVER
 
@@ -50,7 +50,7 @@ class RetainedRows:
             rows = retained.rows(retained.all())
             if rows is None:
                 return spark.createDataFrame([], schema)
-            return frame_of_few(spark, rows.select(schema.names), schema)
+            return frame_of_collected(spark, rows.select(schema.names), schema)
 
         return RetainedRows(schema, find, retained)
 

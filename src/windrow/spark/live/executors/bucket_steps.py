@@ -99,7 +99,7 @@ class ExecutorSteps(Steps):
 
     def take(self, batch: DataFrame, number: int) -> None:
         """Take a micro-batch, if it has not been taken wholly."""
-        if self.keeps_malformed:
+        if self.retains_malformed:
             raise UsageError(
                 "a query on executors does not keep malformed rows apart",
                 condition="UNSUPPORTED_ON_EXECUTORS",

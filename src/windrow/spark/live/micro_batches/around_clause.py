@@ -22,9 +22,9 @@ from windrow.spark.analysis.keyed_rows import travelling_schema
 from windrow.spark.analysis.plan_tree import choice_of, optimized_tree
 from windrow.spark.arrow import contains
 from windrow.spark.clauses.batch import explained
-from windrow.spark.collected import frame_of_few
+from windrow.spark.collected import frame_of_collected
 from windrow.spark.gateway import Gateway
-from windrow.spark.live.operators.clause_operator import stage_of
+from windrow.spark.live.operators.clause_operator import fragment_of
 from windrow.spark.live.operators.flow import Flow, computed_elsewhere
 from windrow.spark.live.plans.clause_plan import ClausePlan
 from windrow.spark.logs.session_streams import Stream
@@ -47,7 +47,7 @@ def why_not_one_clause(plan: ClausePlan) -> str | None:
     (name,), (clause,) = plan.read, plan.clauses
     if plan.catalog.streams[name].live is None or clause.follows:
         return "a view"
-    if clause.is_spark_in_steps:
+    if clause.is_spark_per_batch:
         return "conditions that Spark evaluates over several rows"
     if clause.collated:
         return "keys with a collation"
@@ -112,14 +112,14 @@ class AroundClause:
 
     def _by_spark(self, rows: pa.Table) -> pa.Table:
         gateway = self._gateway()
-        came = frame_of_few(self._spark, rows.select(self.columns.names), self.columns)
+        came = frame_of_collected(self._spark, rows.select(self.columns.names), self.columns)
         keyed = self._keyed(gateway, came)
         with gateway.translated():
             return keyed.toArrow()
 
     def _keyed(self, gateway: Gateway, rows: DataFrame) -> DataFrame:
         """The columns of the clause of these rows of the stream."""
-        stage = stage_of(gateway, self.clause.bound, self._rows(gateway, rows))
+        stage = fragment_of(gateway, self.clause.bound, self._rows(gateway, rows))
         return stage.keyed(stage.wide())
 
     def _rows(self, gateway: Gateway, rows: DataFrame) -> DataFrame:
@@ -148,7 +148,7 @@ class AroundClause:
 
     def _after(self, gateway: Gateway, given: DataFrame) -> DataFrame:
         clause = self.clause
-        stage = stage_of(gateway, clause.bound, self._rows(gateway, self._some(self.columns)))
+        stage = fragment_of(gateway, clause.bound, self._rows(gateway, self._some(self.columns)))
         gateway.frames[clause.clause.key] = stage.finished(given, clause.result)
         with explained([clause.bound]):
             return gateway.sql(self._plan.statement.text)

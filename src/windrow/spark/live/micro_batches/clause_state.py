@@ -17,8 +17,8 @@ from pyspark.sql import DataFrame
 
 from windrow.algebra.time_scale import TimeScale
 from windrow.kernels.advance import Ended
-from windrow.kernels.advance.kept_rows import GONE, Bools, KeptRows, Places
-from windrow.spark.collected import frame_of_few
+from windrow.kernels.advance.retained_rows import GONE, Bools, KeptRows, Places
+from windrow.spark.collected import frame_of_collected
 from windrow.spark.live.checkpoints.checkpoint import Checkpoint, CommittedBatch
 from windrow.spark.live.micro_batches.in_memory import Come, numbered, waiting_schema
 from windrow.spark.live.micro_batches.steps import BUFFERED, by_kind
@@ -223,7 +223,7 @@ class ClauseState:
 
     def _stream(self, name: str, rows: pa.Table) -> Stream:
         stream = self.sources[name]
-        return replace(stream, frame=frame_of_few(self._spark, rows, waiting_schema(stream)))
+        return replace(stream, frame=frame_of_collected(self._spark, rows, waiting_schema(stream)))
 
     def in_memory(self, name: str, kept: KeptRows) -> RetainedRows:
         """Rows that are to be kept under a name."""

@@ -1,8 +1,8 @@
 """The micro-batches of clauses over live streams, and of CQL of which a part has no operator, on the driver.
 
 due rows ─▶ columns ─▶ advance ─▶ SELECT    of one clause over one stream, whose SQL Arrow computes
-due rows ─▶ cascade                         else: each clause in turn, with Spark's SQL between them
-due rows ─▶ cascade ─▶ changes              CQL: Spark computes them from the rows that windows need
+due rows ─▶ upstream                        else: each clause in turn, with Spark's SQL between them
+due rows ─▶ upstream─▶ changes              CQL: Spark computes them from the rows that windows need
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from windrow.kernels.advance.kept_rows import Bools, KeptRows, Marks, Places
+from windrow.kernels.advance.retained_rows import Bools, KeptRows, Marks, Places
 from windrow.spark.analysis.keyed_rows import travelling_schema
-from windrow.spark.collected import frame_of_few
+from windrow.spark.collected import frame_of_collected
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
 from windrow.spark.live.micro_batches.around_clause import AroundClause, chosen_of, is_one_clause
@@ -26,9 +26,9 @@ from windrow.spark.live.micro_batches.clause_state import Buffered, ClauseState,
 from windrow.spark.live.micro_batches.in_memory import Come, InMemorySteps
 from windrow.spark.live.micro_batches.steps import BUFFERED
 from windrow.spark.live.operators.ended_partitions import Endings
-from windrow.spark.live.plans.cascade import TOLD
 from windrow.spark.live.plans.clause_plan import ClausePlan
 from windrow.spark.live.plans.live_plan import ContinuousPlan, RowtimePlan
+from windrow.spark.live.plans.upstream import EMITTED
 from windrow.spark.live.reports.state_table import QueryState, state_of
 from windrow.spark.live.sinks.into_stream import IntoStream
 from windrow.spark.live.sinks.sink import Sink
@@ -90,7 +90,7 @@ class ClauseSteps(InMemorySteps):
                 output, kept = alone.advanced(due, buffered, kept, over, reaches, before.frontier)
                 keep[alone.name] = self._state.in_memory(alone.name, kept)
                 given = self._give_output(alone.plan, output, before, number, marks)
-            alone.is_after(number, before.number, is_settled=goes)
+            alone.is_after(number, before.number, is_final=goes)
         else:
             goes = (moved or closes) and reaches is not None and origin is not None
             due, buffered = buffered.taken(reaches if goes else None)
@@ -100,7 +100,7 @@ class ClauseSteps(InMemorySteps):
                 span = self._state.span(due, before, instants, marks, cached, ended)
                 if plan.passes_on:  # its windows hold nothing, and rows at the frontier may still come
                     span = replace(span, before=lambda _: None)
-                    marks[TOLD] = until if until is not None else reaches
+                    marks[EMITTED] = until if until is not None else reaches
                 given = self._evaluated(span, before, number, marks)
                 keep |= {} if plan.passes_on else span.keep
         used = sum(rows.num_rows for rows in due.values())
@@ -126,7 +126,7 @@ class ClauseSteps(InMemorySteps):
         with gateway.translated():
             if isinstance(sink, IntoStream):
                 assert isinstance(result, Stream)
-                return sink.insert(result, marks.get(TOLD, span.until), before.counts.get("rows_given", 0))
+                return sink.insert(result, marks.get(EMITTED, span.until), before.counts.get("rows_given", 0))
             if isinstance(result, TimeVarying):
                 return sink.write(changelog(result, self._envelope), number) or 0
             return sink.write(result.df() if isinstance(result, Stream) else result, number) or 0
@@ -145,7 +145,7 @@ class ClauseSteps(InMemorySteps):
             if isinstance(sink, IntoStream):
                 least = output.find_least()
                 if least is not None:
-                    marks[TOLD] = least
+                    marks[EMITTED] = least
                 stream = plan.as_stream(self._framed(rows), tuple(columns))
                 return sink.insert(stream, least, before.counts.get("rows_given", 0))
             into = self._table_sink(columns)
@@ -154,7 +154,7 @@ class ClauseSteps(InMemorySteps):
             return sink.write(self._framed(rows), number) or 0
 
     def _framed(self, rows: pa.Table | DataFrame) -> DataFrame:
-        return frame_of_few(self._spark, rows, self._result) if isinstance(rows, pa.Table) else rows
+        return frame_of_collected(self._spark, rows, self._result) if isinstance(rows, pa.Table) else rows
 
     # -- what is retained --------------------------------------------------------------------------------
 
@@ -166,7 +166,7 @@ class ClauseSteps(InMemorySteps):
             "batch": step.number,
             "came": came,
             "given": given,
-            "frontier": step.marks.get(TOLD, step.frontier),
+            "frontier": step.marks.get(EMITTED, step.frontier),
             **self._counted(step, buffered),
             "rows_in_windows": kept,
             "state_bytes": self._checkpoint.size(step),
@@ -203,7 +203,7 @@ class _Alone:
         self.plan, self._around, self._endings = plan, AroundClause(plan), endings
         self._spark = plan.gateway.spark
         self._clause = self._around.clause
-        self._settled: int | None = None
+        self._final: int | None = None
         self._partition = self._clause.kernel.growing.partition
         self.name = f"window{self._clause.clause.key}"
         keys = [one.columns for one in self._clause.keys]
@@ -214,16 +214,16 @@ class _Alone:
         """The only clause of a query; None of others."""
         return _Alone(plan, endings) if isinstance(plan, ClausePlan) and is_one_clause(plan) else None
 
-    def is_after(self, number: int, last: int, *, is_settled: bool) -> None:
+    def is_after(self, number: int, last: int, *, is_final: bool) -> None:
         """Note a step, and whether after it nothing is kept of the partitions that have ended."""
-        self._settled = number if is_settled or self._settled == last else None
+        self._final = number if is_final or self._final == last else None
 
     def closed(self, buffered: Buffered, last: int) -> tuple[Marks | None, tuple[Bools, Places]]:
         """The hashes of the keys that are closed since the last step, None if rows have to be looked for, and
         the rows of partitions that have ended, as :meth:`Buffered.taken` takes them.
         """
         key, (came,), (waits,) = self._clause.clause.key, buffered.came.values(), buffered.waits.values()
-        over = self._endings.closed_now(key, self._partition) if self._settled == last else None
+        over = self._endings.closed_now(key, self._partition) if self._final == last else None
         holds = partial(self._endings.closed, key)
         return over, (holds(came), waits.where(holds, None if over is None else waits.having(over)))
 
@@ -250,5 +250,5 @@ class _Alone:
         if around.chosen is not None:
             rows: pa.Table | DataFrame = chosen_of(told, around.chosen)
         else:
-            rows = around.after(frame_of_few(self._spark, told, travelling_schema(clause.result)))
+            rows = around.after(frame_of_collected(self._spark, told, travelling_schema(clause.result)))
         return _Output(rows, partial(clause.least, kept, until)), kept

@@ -23,8 +23,8 @@ from windrow.spark.live.micro_batches.direct_input import Reading
 from windrow.spark.live.micro_batches.in_memory import Come
 from windrow.spark.live.micro_batches.steps import BUFFERED
 from windrow.spark.live.operators.ended_partitions import Endings
-from windrow.spark.live.plans.cascade import Cascade
 from windrow.spark.live.plans.live_plan import ContinuousPlan
+from windrow.spark.live.plans.upstream import Upstream
 from windrow.spark.logs.micro_batch import InstantSpan, RetainedRows
 from windrow.spark.logs.session_streams import ROWTIME, Stream
 from windrow.syntax.sqltext import quoted
@@ -167,8 +167,8 @@ class ClausesBehind:
         """What the clauses give in a step, as windows read it, and before which instant no later one does."""
         plan, scale = self._plan, self._plan.scale
         gateway = Gateway(plan.gateway.spark, plan.gateway.parameters)
-        cascade = Cascade(gateway, plan.catalog, plan.execution, span, scale, plan.reader.tokens)
-        coming = {name: cascade.coming(name) for name in self.names}
+        upstream = Upstream(gateway, plan.catalog, plan.execution, span, scale, plan.reader.tokens)
+        coming = {name: upstream.coming(name) for name in self.names}
         with gateway.translated():
             given = {name: self._read(name, one.rows).toArrow() for name, one in coming.items()}
         return given, min(one.until(scale) for one in coming.values())

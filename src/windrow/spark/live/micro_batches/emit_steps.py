@@ -27,7 +27,7 @@ from windrow.errors import AnalysisError
 from windrow.kernels.incremental import InputState, UnmatchedError
 from windrow.plan.event_time import ClosedKeys
 from windrow.spark.arrow import pattern_schema
-from windrow.spark.collected import frame_of_few
+from windrow.spark.collected import frame_of_collected
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.checkpoints.carried_state import Carried
 from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
@@ -359,7 +359,7 @@ class EmittedSteps(InMemorySteps):
         schema, inner = self._changes_schema, StructType()
         for at, field in enumerate(schema):
             inner = inner.add(f"o{at}", field.dataType)
-        return frame_of_few(self._spark, changed.rename_columns(inner.names), inner).toDF(*schema.names)
+        return frame_of_collected(self._spark, changed.rename_columns(inner.names), inner).toDF(*schema.names)
 
     # -- rows that are late for a group ----------------------------------------------------------------
 
@@ -397,7 +397,7 @@ class EmittedSteps(InMemorySteps):
         """Those that wait still."""
         return {
             f"{_BELOW}{name}": RetainedRows.of(
-                frame_of_few(self._spark, rows, self._schema_apart(name, ARRIVED, BEFORE))
+                frame_of_collected(self._spark, rows, self._schema_apart(name, ARRIVED, BEFORE))
             )
             for name, rows in apart.waiting.items()
         }

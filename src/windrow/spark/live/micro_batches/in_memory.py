@@ -119,7 +119,7 @@ class InMemorySteps(Steps):
 
     def _narrow(self, batch: DataFrame) -> Narrow | None:
         """What is read of a micro-batch; None for all of it."""
-        if self._reads_all or self.keeps_malformed:  # what is wrong is told by all columns
+        if self._reads_all or self.retains_malformed:  # what is wrong is told by all columns
             return None
         frame, columns = self._own(batch), {}
         for at, name, _ in self.streams():
@@ -130,7 +130,7 @@ class InMemorySteps(Steps):
     @cached_property
     def _direct(self) -> DirectInput | None:
         """What reads micro-batches without Spark."""
-        if self.keeps_malformed:
+        if self.retains_malformed:
             return None
         gateway = Gateway(self._spark, self._plan.gateway.parameters)
         folder = self._checkpoint.folder.resolve() / ".input"

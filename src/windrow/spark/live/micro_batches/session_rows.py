@@ -18,7 +18,7 @@ from windrow.algebra.watermarks import WatermarkHistory as Marks
 from windrow.kernels.packing.numbering import numbered as numbered_by
 from windrow.kernels.zset.time_windows import of_ticks, runs, ticks_of
 from windrow.plan.event_time import ClosedKeys
-from windrow.spark.collected import frame_of_few
+from windrow.spark.collected import frame_of_collected
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.operators.watermark_conditions import WatermarkConditions
 from windrow.spark.live.plans.emit_queries import EmittedPlan, KnownWatermarks
@@ -41,7 +41,7 @@ def numbered(gateway: Gateway, rows: pa.Table, schema: StructType) -> DataFrame:
     """Rows with `NUMBER`, their place."""
     table = rows.append_column(NUMBER, pa.array(range(rows.num_rows), pa.int64()))
     kinds = StructType([*schema.fields, StructField(NUMBER, LongType())])
-    return frame_of_few(gateway.spark, table, kinds)
+    return frame_of_collected(gateway.spark, table, kinds)
 
 
 def may_be_final(

@@ -19,7 +19,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from windrow.algebra.time_scale import TimeScale
 from windrow.errors import AnalysisError, WindrowError
-from windrow.spark.collected import few, frame_of_few
+from windrow.spark.collected import collected, frame_of_collected
 from windrow.spark.gateway import Gateway
 from windrow.spark.jvm.plans import in_session
 from windrow.spark.live.checkpoints.checkpoint import Checkpoint, CommittedBatch
@@ -45,7 +45,7 @@ from windrow.streams import FOREVER, Position
 from windrow.streams.entries import REASONS
 from windrow.syntax.sqltext import quoted
 
-__all__ = ["ASIDE", "BUFFERED", "Steps", "by_kind", "late_shown"]
+__all__ = ["ASIDE", "BUFFERED", "Steps", "by_kind", "late_columns"]
 
 LATE_SCHEMA = StructType(
     [
@@ -230,7 +230,7 @@ class Steps(ABC):
 
     def take(self, batch: DataFrame, number: int) -> None:
         """Take a micro-batch, if it has not been taken wholly."""
-        if not self.keeps_malformed:
+        if not self.retains_malformed:
             self._take_sound(batch, None, number)
             return
         with self._checkpoint.stored(placed(batch), number) as whole:
@@ -272,7 +272,7 @@ class Steps(ABC):
         """How many entries a micro-batch has."""
         return batch.count()
 
-    keeps_malformed = False
+    retains_malformed = False
     """Whether malformed entries go to a side output of their own."""
 
     @cached_property
@@ -292,7 +292,7 @@ class Steps(ABC):
         """The error that a value cannot be computed, with what to do."""
         hint = _OF_SEVERAL if error.sqlstate.startswith("22") else None
         try:
-            if not self.keeps_malformed and self._uncomputable.fails(self._rows_of_streams(placed(batch))):
+            if not self.retains_malformed and self._uncomputable.fails(self._rows_of_streams(placed(batch))):
                 hint = _KEEP
         except (WindrowError, PySparkException):  # the query has failed, and says why in any case
             return error
@@ -300,9 +300,9 @@ class Steps(ABC):
         return error
 
     def _set_malformed_aside(self, rows: DataFrame, number: int) -> None:
-        table = few(rows)
+        table = collected(rows)
         if table is None or table.num_rows:
-            told = rows if table is None else frame_of_few(self._spark, table, MALFORMED_SCHEMA)
+            told = rows if table is None else frame_of_collected(self._spark, table, MALFORMED_SCHEMA)
             self._checkpoint.sides["malformed"].write(told, number)
 
     @abstractmethod
@@ -325,7 +325,7 @@ class Steps(ABC):
         if late is None:
             return None
         schema = self._schema_apart(name, VIOLATED).add(REASON, StringType())
-        return frame_of_few(self._spark, late.select(schema.names), schema)
+        return frame_of_collected(self._spark, late.select(schema.names), schema)
 
     def _schema_apart(self, name: str, *ticks: str) -> StructType:
         """The columns of a stream's rows that are kept apart: all of its own, and what is known of them."""
@@ -346,7 +346,7 @@ class Steps(ABC):
             if fails or self._on_late == "fail":
                 raise _late_row(name, rows)
             batch = F.lit(number).cast("bigint").alias("batch")
-            one = late_shown(name, stream, rows).select("*", batch).select(*LATE_SCHEMA.names)
+            one = late_columns(name, stream, rows).select("*", batch).select(*LATE_SCHEMA.names)
             told = one if told is None else told.unionByName(one)
         if told is not None:
             self.late.write(told, number)
@@ -414,7 +414,7 @@ def _takes_any_order(sink: Sink | IntoStream) -> bool:
     return not isinstance(sink, IntoStream) or sink.stream.definition.ordering.lag is None
 
 
-def late_shown(name: str, stream: Stream, rows: DataFrame) -> DataFrame:
+def late_columns(name: str, stream: Stream, rows: DataFrame) -> DataFrame:
     """Late rows of a stream as they are shown: `LATE_SCHEMA` without the micro-batch.
 
     Parameters

@@ -17,7 +17,7 @@ from windrow.kernels.punctuated.operator_graph import FlowCarry
 from windrow.kernels.stored import from_stored, stored
 from windrow.punctuations import EVERYTHING, Pattern
 from windrow.punctuations.pattern import put_together
-from windrow.spark.collected import frame_of_few
+from windrow.spark.collected import frame_of_collected
 from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
 from windrow.spark.live.input.arrivals import VIOLATED
 from windrow.spark.live.micro_batches.in_memory import InMemorySteps
@@ -232,7 +232,7 @@ class WholeStreamsSteps(InMemorySteps):
         into = self._table_sink(names)
         if into is not None:
             return into.write_table(rows.rename_columns(names), number)
-        frame = frame_of_few(self._spark, rows, self._result)
+        frame = frame_of_collected(self._spark, rows, self._result)
         with self._gateway.translated():
             if isinstance(sink, IntoStream):
                 return self._insert(sink, frame, emitted.punctuations, before)

@@ -35,7 +35,7 @@ from windrow.kernels.sorting import SortKey, sorted_partitions
 from windrow.kernels.zset.relation import AT, DIFF, ENTER, LEAVE
 from windrow.plan.columns import ROWS
 from windrow.spark.arrow import is_orderable
-from windrow.spark.collected import frame_of_few
+from windrow.spark.collected import frame_of_collected
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.checkpoints.stored_tables import stored_table
 from windrow.spark.live.operators.envelopes import copies
@@ -171,7 +171,7 @@ class WindowedRelation:
             kinds = zip(columns, part.query.result, strict=True)
             schema = StructType([StructField(name, field.dataType) for name, field in kinds])
             schema = schema.add(AT, LongType()).add(DIFF, LongType())
-            frame = frame_of_few(self._gateway.spark, found, schema)
+            frame = frame_of_collected(self._gateway.spark, found, schema)
             frames[part.key] = as_delta(frame, columns, part.query.names, scale, part.columns)
         return states, self._gateway.sql(text, frames)
 
@@ -244,7 +244,7 @@ class WindowedRelation:
             rows, chosen = self.rows_of_operator(states, times, groups), windowed.operator.chosen
         if windowed.after is not None:
             schema = StructType([*windowed.groups.fields]).add(ENTER, LongType()).add(LEAVE, LongType())
-            frame = frame_of_few(self._gateway.spark, rows.rename_columns(schema.names), schema)
+            frame = frame_of_collected(self._gateway.spark, rows.rename_columns(schema.names), schema)
             made = self._gateway.sql(windowed.after, {ROWS: frame})
             made = made.toDF(*columns_of(windowed.names), ENTER, LEAVE)
             with self._gateway.translated():

@@ -26,7 +26,7 @@ from windrow.kernels.incremental import (
     Operated,
     Times,
 )
-from windrow.spark.collected import frame_of_few
+from windrow.spark.collected import frame_of_collected
 from windrow.spark.live.checkpoints.carried_state import Carried
 from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
 from windrow.spark.live.input.entry_columns import inside
@@ -67,7 +67,7 @@ class WindowedSteps(InMemorySteps):
     ) -> None:
         super().__init__(plan, sink, folder, envelope, on_late)
         self._stage, self._forgets = stage, plan.forgets
-        self._endings, self._may_settle = Endings(plan.ends), False
+        self._endings, self._may_be_final = Endings(plan.ends), False
         self._known: tuple[int, dict[str, InputState]] | None = None
         self._goes_on: Operated | None = None
         self._carried: Carried | None = None
@@ -141,8 +141,8 @@ class WindowedSteps(InMemorySteps):
         else:
             states = _with(states, came, number)
         used = waited - self._waiting(states) - arrived.waiting
-        if (closes or self._may_settle) and self._stage.sides and self._stage.flows is None:
-            states, self._may_settle = without_closed_keys(self._stage, states, self._endings)
+        if (closes or self._may_be_final) and self._stage.sides and self._stage.flows is None:
+            states, self._may_be_final = without_closed_keys(self._stage, states, self._endings)
         counts = self._counts(come, before, used, given)
         if self._goes_on is not None and frontier is not None:
             states = self._carried_over(self._goes_on, states, frontier, number)
@@ -215,7 +215,7 @@ class WindowedSteps(InMemorySteps):
         if later:  # whole rows came, of which nothing has been computed
             schema = StructType([field for field in stream.frame.schema if field.name in stream.columns])
             named = {name: inside(0, name) for name in schema.names}
-            frame = frame_of_few(self._spark, rows.select(schema.names), schema).toDF(*named.values())
+            frame = frame_of_collected(self._spark, rows.select(schema.names), schema).toDF(*named.values())
             computed = self._columns.computed(side, frame, named, F.lit(True)).select(
                 *map(quoted, later.values())
             )
@@ -334,7 +334,7 @@ class WindowedSteps(InMemorySteps):
         fields = list(zip(columns_of(stage.names), stage.result, strict=True))
         schema = StructType([StructField(name, field.dataType) for name, field in fields])
         schema = schema.add(ROWTIME, LongType())
-        frame = frame_of_few(self._spark, rows.rename_columns(schema.names), schema)
+        frame = frame_of_collected(self._spark, rows.rename_columns(schema.names), schema)
         shown = frame.toDF(*stage.names, ROWTIME)
         with self._gateway.translated():
             return sink.insert(Stream(shown, stage.names, self._scale), until, before)
@@ -374,7 +374,7 @@ class WindowedSteps(InMemorySteps):
                 else from_arrow_type(field.type, prefer_timestamp_ntz=True)
             )
             schema = schema.add(f"o{at}", kind)
-        return frame_of_few(self._spark, table.rename_columns(schema.names), schema).toDF(*names)
+        return frame_of_collected(self._spark, table.rename_columns(schema.names), schema).toDF(*names)
 
 
 def _with(

@@ -35,7 +35,7 @@ from windrow.kernels.advance import (
     moves_by_time,
 )
 from windrow.kernels.advance.affected import first_open, requested_in, step_of
-from windrow.kernels.advance.kept_rows import Bools, KeptRows, Marks
+from windrow.kernels.advance.retained_rows import Bools, KeptRows, Marks
 from windrow.kernels.patterns.pattern_plan import Answers, MatchPlan, Navigation
 from windrow.kernels.sorting import SortKey
 from windrow.kernels.window_plan import WindowPlan
@@ -46,7 +46,7 @@ from windrow.spark.analysis.keyed_rows import arrow_of, travelling_schema
 from windrow.spark.clauses.batch import Bound, BoundWindow, WindowStage, bind_clause
 from windrow.spark.clauses.join_plan import POSITION
 from windrow.spark.clauses.matching import BoundMatch, MatchStage, MatchTypes, unchanged_columns
-from windrow.spark.collected import frame_of_few
+from windrow.spark.collected import frame_of_collected
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.operators.pairs_by_spark import Pairs
 from windrow.spark.live.operators.rising_columns import rises, says_missing
@@ -54,7 +54,7 @@ from windrow.spark.logs.clause_view import Feed
 from windrow.spark.logs.micro_batch import InstantSpan, PartOutput, RetainedRows
 from windrow.streams import FOREVER
 
-__all__ = ["ClauseKernel", "LiveClause", "bind_live", "stage_of"]
+__all__ = ["ClauseKernel", "LiveClause", "bind_live", "fragment_of"]
 
 _NO_ROWTIME = "a row has NULL as its rowtime"
 _WITHOUT_ONE = "leave such rows out with WHERE"
@@ -149,7 +149,7 @@ class LiveClause:
     keys
         Of the columns of its partitions' keys, and each stream from which rows come: the columns of that;
         none if one of them is computed, or rows come from elsewhere.
-    feeds
+    lineage
         The same of the columns that it returns, those of `shown`; none if its partitions do not end.
     """
 
@@ -167,7 +167,7 @@ class LiveClause:
     asked: Mapping[str, DataType] | None
     collated: frozenset[str]
     keys: tuple[Feed, ...]
-    feeds: tuple[Feed, ...]
+    lineage: tuple[Feed, ...]
 
     @property
     def hoisted(self) -> list[str]:
@@ -175,7 +175,7 @@ class LiveClause:
         return [f"{item.name} = {item.text.render()}" for item in self.bound.draft.hoisted]
 
     @property
-    def is_spark_in_steps(self) -> bool:
+    def is_spark_per_batch(self) -> bool:
         """Whether Spark evaluates conditions over retained and new rows in each micro-batch."""
         return self.pairs is not None or self.asked is not None
 
@@ -205,7 +205,7 @@ class LiveClause:
         ended
             The partitions of which no more rows will come.
         """
-        stage = stage_of(gateway, self.bound, rows)
+        stage = fragment_of(gateway, self.bound, rows)
         before = span.before(name)
         keyed = stage.keyed(stage.wide(), None if before is None else before.frame)
         with gateway.translated():
@@ -245,14 +245,14 @@ class LiveClause:
             clause = self._answered(stage, search)
             emitted, retained = clause.advanced(retained, came, until, number, ended, moves=moves)
         else:
-            rows, before = frame_of_few(spark, came, self.waiting), span.before(name)
+            rows, before = frame_of_collected(spark, came, self.waiting), span.before(name)
             found = self.pairs.found(gateway, None if before is None else before.frame, rows).toArrow()
             is_new = pc.is_null(found.column(AT))
             old, came = found.filter(pc.invert(is_new)), found.filter(is_new).drop_columns(CARRIED.names)
             emitted, left = self._advanced_anew(old, came, until, ended)
             retained = retained.without(retained.all()).with_rows(left, number)
         return (
-            frame_of_few(spark, emitted, travelling_schema(self.result)),
+            frame_of_collected(spark, emitted, travelling_schema(self.result)),
             RetainedRows.in_memory(spark, retained, self.schema),
             lambda: until if (least := self.least(retained, until)) is None else least,
         )
@@ -338,7 +338,7 @@ def bind_live(
     if isinstance(bound, BoundWindow) and by_pairs:
         draft, fields = carry_fields(bound.draft, bound.analyzer)
         bound = BoundWindow(bound.window, draft, bound.analyzer)
-    fragment = stage_of(gateway, bound, rows)
+    fragment = fragment_of(gateway, bound, rows)
     wide = fragment.wide()
     collated = fragment.collated(wide)
     refuse(collated)
@@ -402,7 +402,7 @@ def _sources(
     return found
 
 
-def stage_of(gateway: Gateway, bound: Bound, rows: DataFrame) -> WindowStage | MatchStage:
+def fragment_of(gateway: Gateway, bound: Bound, rows: DataFrame) -> WindowStage | MatchStage:
     """What computes the columns of the clause over these rows."""
     if isinstance(bound, BoundMatch):
         return MatchStage(

@@ -26,7 +26,7 @@ from windrow.plan import nodes as plan
 from windrow.plan.columns import ROWS, Expression, Scope, schema_of
 from windrow.plan.reader.read_over import AT
 from windrow.plan.reasons import Reason
-from windrow.spark.collected import frame_of_few
+from windrow.spark.collected import frame_of_collected
 from windrow.spark.gateway import Gateway, is_ansi
 from windrow.spark.live.operators.operators_of_plan import has_line, why_no_operator
 from windrow.spark.live.operators.row_maps import Followed, Moved, RowMap, arrow_schema
@@ -93,7 +93,7 @@ class WindowColumns:
         gateway = Gateway(self.gateway.spark, self.gateway.parameters)
         kinds = StructType([*self.given.fields]).add(AT, LongType())
         # in one partition, where rows with equal keys stay in their order from micro-batch to micro-batch
-        frame = frame_of_few(gateway.spark, numbered, kinds).coalesce(1)
+        frame = frame_of_collected(gateway.spark, numbered, kinds).coalesce(1)
         made = gateway.sql(self.text, {ROWS: frame})
         made = made.toDF(*(f"c{at}" for at in range(len(made.columns))))
         with gateway.translated():

@@ -17,7 +17,7 @@ from windrow.punctuations import Closing, lines_of
 from windrow.punctuations.lines import Place, Span
 from windrow.punctuations.regions import NULL, Lines, Region
 from windrow.spark.arrow import arrow_type
-from windrow.spark.collected import frame_of_few
+from windrow.spark.collected import frame_of_collected
 from windrow.spark.gateway import Gateway
 from windrow.syntax.sqltext import SqlText
 
@@ -202,7 +202,7 @@ class RowMap:
 
     def _run(self, text: SqlText, rows: pa.Table) -> pa.Table:
         gateway = Gateway(self.gateway.spark, self.gateway.parameters)
-        frame = frame_of_few(gateway.spark, rows.select(self.given.names), self.given)
+        frame = frame_of_collected(gateway.spark, rows.select(self.given.names), self.given)
         made = gateway.sql(text, {self.key: frame})
         made = made.toDF(*(f"c{at}" for at in range(len(made.columns))))
         with gateway.translated():

@@ -12,7 +12,7 @@ from pyspark.sql import Column
 from pyspark.sql.types import LongType, StructField, StructType
 
 from windrow.kernels.incremental import Run, Times
-from windrow.spark.collected import frame_of_few
+from windrow.spark.collected import frame_of_collected
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.operators.flow import Flow
 from windrow.spark.logs.live_source import PLACE
@@ -68,7 +68,7 @@ class WatermarkConditions:
             return where_true(planned.run, kind.name, values, mark)
         gateway, schema = self._gateway(), _schema(kind)
         rows = _rows(schema.names, values, mark)
-        frame = frame_of_few(gateway.spark, rows, schema).where(condition(MARK)).select(PLACE)
+        frame = frame_of_collected(gateway.spark, rows, schema).where(condition(MARK)).select(PLACE)
         with gateway.translated():
             return _places(frame.toArrow(), len(values))
 

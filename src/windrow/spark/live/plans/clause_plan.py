@@ -3,7 +3,7 @@
 A micro-batch takes the rows before the frontier, as every live query does, and emits the windows and matches
 that are final (:mod:`windrow.spark.live.operators.clause_operator`). SQL around a clause looks at each row by
 itself, so it is evaluated over the output of the micro-batch. A clause over another one, or over a view,
-follows it (:mod:`.cascade`).
+follows it (:mod:`.upstream`).
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ from windrow.spark.gateway import Gateway
 from windrow.spark.live.operators.clause_operator import LiveClause, bind_live
 from windrow.spark.live.operators.ended_partitions import may_end
 from windrow.spark.live.operators.expected_punctuation import bounded
-from windrow.spark.live.plans.cascade import Cascade
 from windrow.spark.live.plans.live_plan import RowtimePlan, texts_of
 from windrow.spark.live.plans.runner import live_streams, sequences_of, views_of
+from windrow.spark.live.plans.upstream import Upstream
 from windrow.spark.live.reading.beside import LiveRelationNode, beside
 from windrow.spark.live.reading.origins import origin_of
 from windrow.spark.logs.clause_view import ClauseSource, Ends, Feed, Kept, Unbounded
@@ -118,7 +118,7 @@ class _Bound:
     clauses: tuple[LiveClause, ...]
     outer: DataFrame
     rowtimes: frozenset[str]
-    feeds: tuple[Feed, ...]
+    lineage: tuple[Feed, ...]
 
 
 @dataclass(frozen=True)
@@ -332,18 +332,18 @@ class ClausePlan(RowtimePlan):
                     self._refuse_ranks(one, collated)
 
             made = bind_live(
-                gateway, clause, rows, self.scale, refuse, come.rowtimes, come.feeds, follows=follows
+                gateway, clause, rows, self.scale, refuse, come.rowtimes, come.lineage, follows=follows
             )
             clauses.append(made)
             gateway.frames[clause.key] = gateway.spark.createDataFrame([], made.shown)
-            feeds = made.feeds if may_end(self._ends_of(made.keys)) else ()
-            relations = {**relations, clause.key: LiveRelationNode(made.shown, made.rowtimes, feeds)}
+            lineage = made.lineage if may_end(self._ends_of(made.keys)) else ()
+            relations = {**relations, clause.key: LiveRelationNode(made.shown, made.rowtimes, lineage)}
         with explained([one.bound for one in clauses]):
             outer = gateway.sql(self.statement.text)
         place = clauses[-1].clause.span if clauses else None
         given = beside(gateway, self.statement.text, relations)
         given.refuse_gathering(self.tokens, self.span, place)
-        return _Bound(tuple(clauses), outer, given.rowtimes, given.feeds)
+        return _Bound(tuple(clauses), outer, given.rowtimes, given.lineage)
 
     def _relation(self, gateway: Gateway, name: str) -> LiveRelationNode:
         """A relation that is read, and where its rows come from."""
@@ -352,7 +352,7 @@ class ClausePlan(RowtimePlan):
         stream = self.catalog.streams[name]
         columns = StructType([stream.frame.schema[column] for column in stream.columns])
         rowtimes = frozenset([] if stream.rowtime is None else [stream.rowtime])
-        return LiveRelationNode(columns, rowtimes, self.catalog.sequences[name].feeds)
+        return LiveRelationNode(columns, rowtimes, self.catalog.sequences[name].lineage)
 
     def _waits(self, key: str) -> bool:
         """Whether rows of a relation may come that a clause over it has to wait with."""
@@ -365,8 +365,8 @@ class ClausePlan(RowtimePlan):
 
     def output(self, gateway: Gateway, span: InstantSpan) -> PartOutput:
         """The rows of what is final in a step, and the instant before which none will follow."""
-        cascade = Cascade(gateway, self.catalog, self.execution, span, self.scale, self.tokens)
-        return self.given(cascade, "")
+        upstream = Upstream(gateway, self.catalog, self.execution, span, self.scale, self.tokens)
+        return self.given(upstream, "")
 
     def given(self, batch: MicroBatch, path: str) -> PartOutput:
         """What is final in a step of a query; rows are kept under names after a path."""
@@ -537,10 +537,10 @@ class SequenceView:
         return self.plan.is_endless
 
     @property
-    def feeds(self) -> tuple[Feed, ...]:
+    def lineage(self) -> tuple[Feed, ...]:
         """The live streams whose columns it passes on."""
         names = dict(zip(self.names, self.plan.columns, strict=True))
-        return tuple(feed.only(names) for feed in self.plan.bound.feeds)
+        return tuple(feed.only(names) for feed in self.plan.bound.lineage)
 
     def windows(self) -> dict[str, str]:
         """What is kept for its clauses, and those of the views that it reads."""

@@ -28,7 +28,7 @@ from windrow.spark.live.plans.emit_evaluation import EmitEvaluation
 from windrow.spark.live.plans.emit_queries import EmittedPlan
 from windrow.spark.live.plans.live_plan import LivePlan
 from windrow.spark.logs.clause_view import Unbounded
-from windrow.spark.relations.relation_of_plan import why_not_in_steps
+from windrow.spark.relations.relation_of_plan import why_not_incremental
 from windrow.syntax.sqltext import quoted
 
 __all__ = ["EmittedFlow", "unbounded_by_tasks", "why_by_tasks"]
@@ -77,7 +77,7 @@ class EmittedFlow(EmitEvaluation):
     def _planned(self, gateway: Gateway, folder: Path) -> str | None:
         """What of the plan needs tasks; otherwise make its operators."""
         query = self._query
-        if (why := why_not_in_steps(query.timed.plan)) is not None:
+        if (why := why_not_incremental(query.timed.plan)) is not None:
             return str(why)
         gateway.plan_only = True
         self._flow = Flow(gateway, folder)

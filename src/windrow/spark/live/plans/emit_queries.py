@@ -21,7 +21,7 @@ from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.plan.columns import Completeness
 from windrow.plan.event_time import HIDDEN, Closed, ClosedBy, ClosedKeys, Occurrence
 from windrow.plan.passing import ids_of
-from windrow.spark.collected import few, frame_of_few
+from windrow.spark.collected import collected, frame_of_collected
 from windrow.spark.errors import raising
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.operators.emit_program import mark_before
@@ -357,9 +357,9 @@ class EmittedPlan(LivePlan):
         query = self.query_over(gateway, known, (origin, until))
         rows, due = query.emitted_rows, None
         if query.how.delay is not None:
-            table = few(rows.frame)
+            table = collected(rows.frame)
             if table is not None:
-                rows = replace(rows, frame=frame_of_few(gateway.spark, table, rows.frame.schema))
+                rows = replace(rows, frame=frame_of_collected(gateway.spark, table, rows.frame.schema))
             due = _next(rows.frame, until) if table is None else _next_of(table, until)
         first = None if since is None else since + 1
         return Evaluated(query.emitted(envelope, since=first, emitted_rows=rows), due)

@@ -22,8 +22,8 @@ from windrow.plan.nodes import Distinct, Project
 from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.operators.expected_punctuation import bounded
-from windrow.spark.live.plans.cascade import Cascade
 from windrow.spark.live.plans.runner import LiveRunner, live_windows, reads, sequences_of, views_of
+from windrow.spark.live.plans.upstream import Upstream
 from windrow.spark.live.reading.beside import Beside
 from windrow.spark.live.reading.closed_keys import bounding_ends, ends_of_windows
 from windrow.spark.live.reading.moved_rowtime import MovedRowtime, UnknownRowtimeError, moved_rowtime
@@ -492,8 +492,8 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
     def run(self, gateway: Gateway, span: InstantSpan) -> Result | None:
         """The output of a micro-batch."""
         tokens = self.reader.tokens
-        cascade = Cascade(gateway, self.catalog, self.execution, span, self.scale, tokens)
-        return cascade.result(self.query, self.reader)[0]
+        upstream = Upstream(gateway, self.catalog, self.execution, span, self.scale, tokens)
+        return upstream.result(self.query, self.reader)[0]
 
     def kept(self) -> dict[str, Kept]:
         """The rows of the clauses that it follows."""

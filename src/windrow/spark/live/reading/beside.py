@@ -41,13 +41,13 @@ class LiveRelationNode:
         Its columns.
     rowtimes
         Those of its columns that have the rowtime; fields of structs are called `row.field`.
-    feeds
+    lineage
         The live streams behind it; none where they are not known.
     """
 
     schema: StructType
     rowtimes: frozenset[str] = frozenset()
-    feeds: tuple[Feed, ...] = ()
+    lineage: tuple[Feed, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -107,15 +107,15 @@ class Beside:
         return self.plan is not None and any(self._mixed(one) for one in walk(self.plan))
 
     @property
-    def feeds(self) -> tuple[Feed, ...]:
+    def lineage(self) -> tuple[Feed, ...]:
         """The live streams whose columns it passes on; none if they are not known."""
         found: list[Feed] = []
         for branch in zip(*self.columns.values(), strict=True):
-            feeds = self.relations[branch[0][0]].feeds
-            if not feeds:
+            lineage = self.relations[branch[0][0]].lineage
+            if not lineage:
                 return ()
             names = dict(zip(self.columns, (own for _, own in branch), strict=True))
-            found += [feed.only(names) for feed in feeds]
+            found += [feed.only(names) for feed in lineage]
         return tuple(found)
 
     def refuse_gathering(

@@ -23,15 +23,15 @@ from windrow.spark.logs.session_streams import ROWTIME, Stream
 from windrow.spark.recorded.continuous_queries import Result
 from windrow.syntax.tokens import TokenList
 
-__all__ = ["TOLD", "Cascade"]
+__all__ = ["EMITTED", "Upstream"]
 
-TOLD = "told"
+EMITTED = "told"
 """The mark of a query that gives or follows windows: no later step gives anything before this instant."""
 
 _UNTIL = "until"
 
 
-class Cascade:
+class Upstream:
     """Evaluates, each once, the streams that a step needs.
 
     Parameters
@@ -89,7 +89,7 @@ class Cascade:
             waits = rows.where(F.col(ROWTIME) >= reached) if moves else rows
             span.keep[key] = RetainedRows.of(waits)
             arrived[name] = replace(one.stream, frame=rows)
-        span.marks[f"{TOLD}{path}"] = until
+        span.marks[f"{EMITTED}{path}"] = until
         if not moves:
             return None, until
         span.marks[mark] = until
