@@ -18,7 +18,7 @@ from windrow.kernels.incremental import chunking
 from windrow.spark.live import hosts
 from windrow.spark.live.executors.bucket_steps import ExecutorSteps
 from windrow.spark.live.executors.packing import DATA, NOTE
-from windrow.spark.live.hosts import steps_of
+from windrow.spark.live.hosts import micro_batches_of
 from windrow.streams import FOREVER
 
 __all__ = ["on_executors", "put", "session", "small"]
@@ -224,6 +224,6 @@ def test_explain_names_the_exchange(spark, session):
 def test_on_a_cluster_auto_is_executors_for_what_they_run(session, tmp_path, monkeypatch):
     monkeypatch.setattr(hosts, "local_cores", lambda _: None)
     for number, (query, is_there) in enumerate({RISES: True, next(iter(REFUSED)): False}.items()):
-        steps = steps_of(session.sql(query).live, Memory(), tmp_path / str(number), "delta", "keep")
+        steps = micro_batches_of(session.sql(query).live, Memory(), tmp_path / str(number), "delta", "keep")
         steps.close()
         assert isinstance(steps, ExecutorSteps) is is_there

@@ -160,7 +160,7 @@ def test_conditions_over_rows_of_a_match_live_are_those_of_the_whole_log(
             f" ROWS BETWEEN CURRENT ROW AND {mode} PATTERN ({pattern}) {length} DEFINE {define})"
         )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("windrow.spark.live.micro_batches.steps.FEW", -1 if by_tasks else 20_000)
+        patch.setattr("windrow.spark.collected.MOST_COLLECTED", -1 if by_tasks else 20_000)
         found = rows_of(live(spark, folder, logs, None, cuts, kills, query))
     for execution, text in (("batch", query), ("reference", FAR.sub(IN_WORDS, query))):
         session = Session(spark, execution=execution)
@@ -207,7 +207,7 @@ def test_keys_with_a_collation_live_are_those_of_the_whole_log(
     if not admitted(logs["s"], None):
         return
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("windrow.spark.live.micro_batches.steps.FEW", -1 if by_tasks else 20_000)
+        patch.setattr("windrow.spark.collected.MOST_COLLECTED", -1 if by_tasks else 20_000)
         found = rows_of(live(spark, tmp_path_factory.mktemp("live"), logs, None, cuts, kills, query))
     session = Session(spark)
     session.register("s", table([(*row, None) for _, *row in admitted(logs["s"], None)]).drop_columns("b"))

@@ -23,7 +23,7 @@ from tests.kernels.test_advance import (
     frontiers,
     growing_of,
     limited,
-    steps_of,
+    micro_batches_of,
     timely,
 )
 from tests.kernels.test_ended import bounds_of
@@ -166,7 +166,7 @@ def test_windows_over_the_partitions_touched(clause: str, table: Table, data: st
     sql = f"SELECT {shown}{AGGREGATES} FROM t WINDOW BY w AS {clause}"
     plan, rows = planned(sql, table, {f"__aggregate{number}": kind for number, kind in enumerate(RESULTS)})
     growing, placed = growing_of(plan, rows)
-    step_of = data.draw(steps_of(rows))
+    step_of = data.draw(micro_batches_of(rows))
     known = frontiers(sql, table, rows, step_of, data.draw(st.integers(0, 1)))
     placed = composed(data, placed, growing.partition)
     held_to_all(replace(growing, partition=KEYS), placed, step_of, known, data)

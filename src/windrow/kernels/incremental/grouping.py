@@ -88,7 +88,7 @@ class RunningGroups(Operated):
             aggregate.forget(places[gone])
 
     def advance(self, changes: list[pa.Table | None], times: Times) -> pa.Table:
-        """As :meth:`Operated.step`."""
+        """As :meth:`Operated.advance`."""
         rows, *others = changes
         come = [other for other in others if other is not None and other.num_rows]
         if come:

@@ -121,7 +121,7 @@ class ClauseInBucket:
             return None
         self.frontier, account.used = until, due.num_rows
         keyed, moves = keyed_by(self.run, due), kernel.moves_by_time(until)
-        output, self.kept = kernel.step(self.kept, keyed, until, moment.number, moves=moves)
+        output, self.kept = kernel.advance(self.kept, keyed, until, moment.number, moves=moves)
         return output
 
     def keep(self, store: Store, number: int) -> dict[str, Any]:

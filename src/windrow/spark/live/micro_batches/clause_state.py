@@ -20,8 +20,8 @@ from windrow.kernels.advance import Ended
 from windrow.kernels.advance.retained_rows import GONE, Bools, KeptRows, Places
 from windrow.spark.collected import frame_of_collected
 from windrow.spark.live.checkpoints.checkpoint import Checkpoint, CommittedBatch
+from windrow.spark.live.micro_batches.host import BUFFERED, by_kind
 from windrow.spark.live.micro_batches.in_memory import Come, numbered, waiting_schema
-from windrow.spark.live.micro_batches.steps import BUFFERED, by_kind
 from windrow.spark.live.plans.live_plan import RowtimePlan
 from windrow.spark.live.reports.state_table import RetainedRowsOf, retained_in, retained_of
 from windrow.spark.logs.clause_view import Kept
@@ -133,68 +133,73 @@ class ClauseState:
 
     # -- after a step ----------------------------------------------------------------------------------
 
-    def names(self, step: CommittedBatch) -> list[str]:
+    def names(self, committed: CommittedBatch) -> list[str]:
         """Under which names a step kept rows."""
-        return [*step.rows, *(name for name in step.chunks if name in self._kinds)]
+        return [*committed.rows, *(name for name in committed.chunks if name in self._kinds)]
 
-    def rows(self, step: CommittedBatch, name: str) -> RetainedRows | None:
+    def rows(self, committed: CommittedBatch, name: str) -> RetainedRows | None:
         """The rows that a step kept under a name; None without."""
-        if self._known[0] != step.number:
-            self._known = step.number, {}
+        if self._known[0] != committed.number:
+            self._known = committed.number, {}
         known = self._known[1]
         if name not in known:
             kind = self._kinds.get(name)
-            if kind is not None and (name in step.rows or name in step.chunks):
-                known[name] = self.in_memory(name, self._read(step, name, kind))
-            elif (frame := self._checkpoint.rows(step, name)) is not None:
+            if kind is not None and (name in committed.rows or name in committed.chunks):
+                known[name] = self.in_memory(name, self._read(committed, name, kind))
+            elif (frame := self._checkpoint.rows(committed, name)) is not None:
                 known[name] = RetainedRows.of(frame)
         return known.get(name)
 
-    def _read(self, step: CommittedBatch, name: str, kind: Kept) -> KeptRows:
+    def _read(self, committed: CommittedBatch, name: str, kind: Kept) -> KeptRows:
         rows, gone = (
-            {int(chunk): self._checkpoint.read_chunk(one, int(chunk)) for chunk in step.chunks.get(one, {})}
+            {
+                int(chunk): self._checkpoint.read_chunk(one, int(chunk))
+                for chunk in committed.chunks.get(one, {})
+            }
             for one in (name, f"{name}{GONE}")
         )
         found = KeptRows.read(kind.key, rows, gone)
-        table = self._checkpoint.table(step, name)  # of a step that tasks evaluated, or as it was before
-        return found if table is None else found.with_rows(table, step.number + 1)
+        table = self._checkpoint.table(committed, name)  # of a step that tasks evaluated, or as it was before
+        return found if table is None else found.with_rows(table, committed.number + 1)
 
-    def kept(self, step: CommittedBatch, name: str) -> KeptRows:
+    def kept(self, committed: CommittedBatch, name: str) -> KeptRows:
         """The same in memory."""
-        rows = self.rows(step, name)
+        rows = self.rows(committed, name)
         return KeptRows(self._kinds[name].key) if rows is None or rows.kept is None else rows.kept
 
-    def counts(self, step: CommittedBatch) -> dict[str, int]:
+    def counts(self, committed: CommittedBatch) -> dict[str, int]:
         """How many rows a step kept under each name."""
         return {
-            name: self._checkpoint.count(step, name) if name in step.rows else len(self.kept(step, name))
-            for name in self.names(step)
+            name: self._checkpoint.count(committed, name)
+            if name in committed.rows
+            else len(self.kept(committed, name))
+            for name in self.names(committed)
         }
 
-    def told(self, step: CommittedBatch) -> tuple[dict[str, RetainedRowsOf], dict[str, RetainedRowsOf]]:
+    def told(self, committed: CommittedBatch) -> tuple[dict[str, RetainedRowsOf], dict[str, RetainedRowsOf]]:
         """What a step kept, as :func:`windrow.spark.live.reports.state_table.state_of` takes it."""
 
         def count(name: str, scale: TimeScale, columns: Sequence[str]) -> RetainedRowsOf:
-            if name in step.rows:
-                return retained_in(self._checkpoint.path(step.number) / name, scale, columns)
-            size = sum(self._checkpoint.chunk_bytes(step, kind) for kind in (name, f"{name}{GONE}"))
-            return retained_of(self.kept(step, name).tables(*columns), size, scale, columns)
+            if name in committed.rows:
+                return retained_in(self._checkpoint.path(committed.number) / name, scale, columns)
+            size = sum(self._checkpoint.chunk_bytes(committed, kind) for kind in (name, f"{name}{GONE}"))
+            return retained_of(self.kept(committed, name).tables(*columns), size, scale, columns)
 
-        return by_kind(self._plan, self.names(step), count)
+        return by_kind(self._plan, self.names(committed), count)
 
     # -- a step ----------------------------------------------------------------------------------------
 
-    def came(self, come: Come, step: CommittedBatch) -> Buffered:
+    def came(self, come: Come, committed: CommittedBatch) -> Buffered:
         """The rows of the sources: those that came since a step, and those that it buffered."""
-        number = step.number + 1
+        number = committed.number + 1
         came = {name: numbered(one, come.found[name].rows, number) for name, one in self.sources.items()}
-        waits = {name: self.kept(step, f"{BUFFERED}{name}") for name in self.sources}
+        waits = {name: self.kept(committed, f"{BUFFERED}{name}") for name in self.sources}
         return Buffered(self.sources, self._plan.scale, number, came, waits)
 
-    def unchanged(self, step: CommittedBatch) -> dict[str, RetainedRows]:
+    def unchanged(self, committed: CommittedBatch) -> dict[str, RetainedRows]:
         """What clauses keep where they are not advanced."""
-        names = [name for name in self.names(step) if not name.startswith(BUFFERED)]
-        return {name: rows for name in names if (rows := self.rows(step, name)) is not None}
+        names = [name for name in self.names(committed) if not name.startswith(BUFFERED)]
+        return {name: rows for name in names if (rows := self.rows(committed, name)) is not None}
 
     def span(
         self,

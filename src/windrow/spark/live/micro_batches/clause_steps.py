@@ -23,8 +23,8 @@ from windrow.spark.gateway import Gateway
 from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
 from windrow.spark.live.micro_batches.around_clause import AroundClause, chosen_of, is_one_clause
 from windrow.spark.live.micro_batches.clause_state import Buffered, ClauseState, first_before
+from windrow.spark.live.micro_batches.host import BUFFERED
 from windrow.spark.live.micro_batches.in_memory import Come, InMemorySteps
-from windrow.spark.live.micro_batches.steps import BUFFERED
 from windrow.spark.live.operators.ended_partitions import Endings
 from windrow.spark.live.plans.clause_plan import ClausePlan
 from windrow.spark.live.plans.live_plan import ContinuousPlan, RowtimePlan
@@ -41,7 +41,7 @@ __all__ = ["ClauseSteps"]
 
 
 class ClauseSteps(InMemorySteps):
-    """As :class:`windrow.spark.live.micro_batches.steps.Steps`, which says what it takes."""
+    """As :class:`windrow.spark.live.micro_batches.host.MicroBatches`, which says what it takes."""
 
     def __init__(
         self, plan: RowtimePlan, sink: Sink | IntoStream, folder: Path, envelope: str, on_late: str
@@ -58,7 +58,7 @@ class ClauseSteps(InMemorySteps):
         assert isinstance(self._query, ClausePlan)
         return self._query.outer.schema
 
-    def _step(self, batch: DataFrame, number: int, before: CommittedBatch) -> None:
+    def _advance(self, batch: DataFrame, number: int, before: CommittedBatch) -> None:
         cached: list[DataFrame] = []
         try:
             self._take(self._come(batch, before), number, before, cached)
@@ -107,8 +107,8 @@ class ClauseSteps(InMemorySteps):
         counts = self._counts(come, before, used, given)
         frontier = before.frontier if origin is None or until is None else until
         chunks, rows = self._state.write(keep, buffered)
-        step = CommittedBatch(number, positions, frontier, origin, {}, counts, chunks, marks)
-        self._report(self._checkpoint.commit(step, rows), come.count, given)
+        committed = CommittedBatch(number, positions, frontier, origin, {}, counts, chunks, marks)
+        self._report(self._checkpoint.commit(committed, rows), come.count, given)
 
     def _evaluated(
         self, span: InstantSpan, before: CommittedBatch, number: int, marks: dict[str, int]
@@ -158,24 +158,24 @@ class ClauseSteps(InMemorySteps):
 
     # -- what is retained --------------------------------------------------------------------------------
 
-    def _report(self, step: CommittedBatch, came: int, given: int) -> None:
-        counts = self._state.counts(step)
+    def _report(self, committed: CommittedBatch, came: int, given: int) -> None:
+        counts = self._state.counts(committed)
         buffered = sum(count for name, count in counts.items() if name.startswith(BUFFERED))
         kept = sum(count for name, count in counts.items() if name.startswith("window"))
         self.progress = {
-            "batch": step.number,
+            "batch": committed.number,
             "came": came,
             "given": given,
-            "frontier": step.marks.get(EMITTED, step.frontier),
-            **self._counted(step, buffered),
+            "frontier": committed.marks.get(EMITTED, committed.frontier),
+            **self._counted(committed, buffered),
             "rows_in_windows": kept,
-            "state_bytes": self._checkpoint.size(step),
+            "state_bytes": self._checkpoint.size(committed),
         }
 
     def state(self) -> QueryState:
         """What is kept after the last step."""
-        step = self._checkpoint.last()
-        return state_of(self._plan, step, *self._state.told(step))
+        committed = self._checkpoint.last()
+        return state_of(self._plan, committed, *self._state.told(committed))
 
 
 @dataclass(frozen=True)

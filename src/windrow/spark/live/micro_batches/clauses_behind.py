@@ -20,8 +20,8 @@ from windrow.spark.live.checkpoints.checkpoint import Checkpoint, CommittedBatch
 from windrow.spark.live.input.entry_columns import inside
 from windrow.spark.live.micro_batches.clause_state import ClauseState, first_before
 from windrow.spark.live.micro_batches.direct_input import Reading
+from windrow.spark.live.micro_batches.host import BUFFERED
 from windrow.spark.live.micro_batches.in_memory import Come
-from windrow.spark.live.micro_batches.steps import BUFFERED
 from windrow.spark.live.operators.ended_partitions import Endings
 from windrow.spark.live.plans.live_plan import ContinuousPlan
 from windrow.spark.live.plans.upstream import Upstream
@@ -113,9 +113,9 @@ class ClausesBehind:
         while self.cached:
             self.cached.pop().unpersist()
 
-    def waiting(self, step: CommittedBatch) -> int:
+    def waiting(self, committed: CommittedBatch) -> int:
         """How many rows of sources wait after a step."""
-        return sum(len(self.state.kept(step, f"{BUFFERED}{name}")) for name in self.state.sources)
+        return sum(len(self.state.kept(committed, f"{BUFFERED}{name}")) for name in self.state.sources)
 
     def arrived(
         self,

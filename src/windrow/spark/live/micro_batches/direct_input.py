@@ -36,7 +36,7 @@ class _Source:
     Attributes
     ----------
     at, name, stream
-        As :meth:`windrow.spark.live.micro_batches.steps.Steps.streams` has them.
+        As :meth:`windrow.spark.live.micro_batches.host.MicroBatches.streams` has them.
     files
         Its columns in the files.
     leaf
@@ -140,7 +140,7 @@ class DirectInput:
             if entries is None:
                 return None
             entries_of[source.leaf] = entries
-        made = self._flow.step(entries_of, Times(None, 0))
+        made = self._flow.advance(entries_of, Times(None, 0))
         entries = {
             source.name: _named(source, rows, batch.now)
             for source, rows in zip(self._sources, made, strict=True)

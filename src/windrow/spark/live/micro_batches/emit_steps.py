@@ -95,7 +95,7 @@ class _Known:
 
 
 class EmittedSteps(InMemorySteps):
-    """Runs micro-batches of EMIT; the parameters are those of :class:`~.steps.Steps`."""
+    """Runs micro-batches of EMIT; the parameters are those of :class:`~.host.MicroBatches`."""
 
     _timed = True
     _reads_all = False
@@ -158,7 +158,7 @@ class EmittedSteps(InMemorySteps):
         flow = EmittedFlow(gateway, self._query, self._envelope, folder)
         return flow if flow.why_not is None else EmittedBySpark(gateway, self._query, self._envelope)
 
-    def _step(self, batch: DataFrame, number: int, before: CommittedBatch) -> None:
+    def _advance(self, batch: DataFrame, number: int, before: CommittedBatch) -> None:
         try:
             self._take(self._come(batch, before), number, before)
         except UnmatchedError as error:
@@ -326,7 +326,7 @@ class EmittedSteps(InMemorySteps):
             comes = pa.array(entering(state.retained, first, until))
             came[name] = state.retained.rows.filter(comes).combine_chunks()
         with self._gateway.translated():
-            return flow.step(came, marks, since, until, origin)
+            return flow.advance(came, marks, since, until, origin)
 
     def _refuse_late(
         self, flow: EmitEvaluation, marks: Mapping[str, Marks], span: tuple[int | None, int]

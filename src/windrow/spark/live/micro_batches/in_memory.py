@@ -27,7 +27,7 @@ from windrow.spark.live.input.arrivals import VIOLATED, Arrivals, arrivals
 from windrow.spark.live.input.entry_columns import STREAM, TICKS, inside
 from windrow.spark.live.input.file_order import ORIGIN, in_order, is_of_one_file
 from windrow.spark.live.micro_batches.direct_input import DirectInput
-from windrow.spark.live.micro_batches.steps import Steps
+from windrow.spark.live.micro_batches.host import MicroBatches
 from windrow.spark.live.sinks.sink import TableSink, takes_tables
 from windrow.spark.logs.live_source import BOUND, LOGGED, PLACE, PRODUCER, PTIME, LiveSource
 from windrow.spark.logs.session_streams import ARRIVED, REASON, ROWTIME, Stream
@@ -87,8 +87,8 @@ class Narrow:
     columns: Mapping[str, Mapping[str, str]]
 
 
-class InMemorySteps(Steps):
-    """As :class:`windrow.spark.live.micro_batches.steps.Steps`, which says what it takes."""
+class InMemorySteps(MicroBatches):
+    """As :class:`windrow.spark.live.micro_batches.host.MicroBatches`, which says what it takes."""
 
     _timed = False
     """As :func:`windrow.spark.live.input.arrivals.arrivals` has it."""
@@ -340,8 +340,8 @@ def waiting_schema(stream: Stream) -> StructType:
 def numbered(stream: Stream, rows: pa.Table, number: int) -> pa.Table:
     """The rows of a stream that came in a micro-batch, with what orders those of one rowtime."""
     if not _live(stream).identity:
-        step, place = stream.ties
-        rows = rows.append_column(step, pa.array(np.full(rows.num_rows, number, np.int64)))
+        micro_batch, place = stream.ties
+        rows = rows.append_column(micro_batch, pa.array(np.full(rows.num_rows, number, np.int64)))
         rows = rows.append_column(place, pa.array(np.arange(rows.num_rows, dtype=np.int64)))
     return rows.select([*stream.columns, ROWTIME, *stream.ties])
 

@@ -74,7 +74,7 @@ class _State:
 
 
 class WholeStreamsSteps(InMemorySteps):
-    """Runs the micro-batches of SELECT STREAM; the parameters are those of :class:`~.steps.Steps`.
+    """Runs the micro-batches of SELECT STREAM; the parameters are those of :class:`~.host.MicroBatches`.
 
     A micro-batch writes its input to a file. Now and then it writes the state of all operators instead; a
     restart reads that, and processes the input since. So a micro-batch writes about as much as it reads.
@@ -106,7 +106,7 @@ class WholeStreamsSteps(InMemorySteps):
         ]
         return QueryState((*found.rows, *operators))
 
-    def _step(self, batch: DataFrame, number: int, before: CommittedBatch) -> None:
+    def _advance(self, batch: DataFrame, number: int, before: CommittedBatch) -> None:
         incoming = self._come(batch, before)
         counts = dict(before.counts)
         state = self._state(before)

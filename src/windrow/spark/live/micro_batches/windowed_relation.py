@@ -154,7 +154,7 @@ class WindowedRelation:
                 read = own.select(sorted(self._flow.read(window.key)))
                 moves[window.key] = read.append_column(ENTER, at).append_column(LEAVE, pc.add(at, 1))
             with self._gateway.translated():
-                found = self._flow.step(moves, times, times.until)
+                found = self._flow.advance(moves, times, times.until)
             columns, at = [found.column(name) for name in self._flow.columns], found.column(ENTER)
         count = pa.array(np.ones(len(at), np.int64))
         return pa.Table.from_arrays([*columns, at, count], names=[*columns_of(windowed.names), AT, DIFF])
@@ -225,7 +225,7 @@ class WindowedRelation:
             read = sorted(self._flow.read(window.key))
             moves[window.key] = rows_of(states[side.name].retained, times, read)
         with self._gateway.translated():
-            return self._flow.step(moves, times, origin)
+            return self._flow.advance(moves, times, origin)
 
     def rows_of_operator(
         self, states: Mapping[str, InputState], times: Times, groups: Operated | None

@@ -54,7 +54,7 @@ _PASSED = "passed"
 
 
 class WindowedSteps(InMemorySteps):
-    """As :class:`windrow.spark.live.micro_batches.steps.Steps`, which says what it takes."""
+    """As :class:`windrow.spark.live.micro_batches.host.MicroBatches`, which says what it takes."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class WindowedSteps(InMemorySteps):
         """The windows of live streams, and of the output of clauses."""
         return [side for side in self._stage.windows if side.made is None]
 
-    def _step(self, batch: DataFrame, number: int, before: CommittedBatch) -> None:
+    def _advance(self, batch: DataFrame, number: int, before: CommittedBatch) -> None:
         try:
             self._take(batch, number, before)
         finally:
@@ -150,21 +150,21 @@ class WindowedSteps(InMemorySteps):
         for name, state in states.items():
             kept[name], new = state.merged(number)
             chunks[name] = self._checkpoint.write_chunks(name, kept[name].chunks, new)
-        step = CommittedBatch(number, positions, frontier, origin, {}, counts, chunks, marks=marks)
-        step = step if self._carried is None else self._carried.named(step)
-        step = self._checkpoint.commit(step, arrived.keep)
+        committed = CommittedBatch(number, positions, frontier, origin, {}, counts, chunks, marks=marks)
+        committed = committed if self._carried is None else self._carried.named(committed)
+        committed = self._checkpoint.commit(committed, arrived.keep)
         self._known = number, kept
-        behind_after = {} if behind is None else behind.state.counts(step)
+        behind_after = {} if behind is None else behind.state.counts(committed)
         self.progress = {
             "batch": number,
             "came": come.count,
             "given": given,
             "frontier": frontier,
-            **self._counted(step, self._waiting(kept) + arrived.waiting),
+            **self._counted(committed, self._waiting(kept) + arrived.waiting),
             "rows_in_windows": sum(int(state.retained.alive.sum()) for state in kept.values())
             + sum(count for name, count in behind_after.items() if name.startswith("window"))
             + (0 if self._carried is None else self._carried.rows),
-            "state_bytes": self._checkpoint.size(step),
+            "state_bytes": self._checkpoint.size(committed),
         }
 
     @property
@@ -173,24 +173,28 @@ class WindowedSteps(InMemorySteps):
 
     def state(self) -> QueryState:
         """What is kept after the last step."""
-        step = self._checkpoint.last()
-        states = self._states(step)
+        committed = self._checkpoint.last()
+        states = self._states(committed)
         if self._behind is not None:
-            sources, clauses = self._behind.state.told(step)
-            return state_of(self._plan, step, sources, {**clauses, **self._in_windows(step, states)})
+            sources, clauses = self._behind.state.told(committed)
+            return state_of(
+                self._plan, committed, sources, {**clauses, **self._in_windows(committed, states)}
+            )
         waiting = {side.stream: states[side.name].waiting.column(ROWTIME) for side in self._sides}
         kept = {name: RetainedRowsOf.of(rowtimes, None) for name, rowtimes in waiting.items()}
-        return state_of(self._plan, step, kept, self._in_windows(step, states), on_one_scale=True)
+        return state_of(self._plan, committed, kept, self._in_windows(committed, states), on_one_scale=True)
 
     def _in_windows(
-        self, step: CommittedBatch, states: Mapping[str, InputState]
+        self, committed: CommittedBatch, states: Mapping[str, InputState]
     ) -> dict[str, RetainedRowsOf]:
         """The rows that windows hold after a step."""
         windows = {}
         for side in self._stage.windows:
             retained = states[side.name].retained
             rowtimes = retained.rows.column(ROWTIME).filter(pa.array(retained.alive))
-            windows[side.name] = RetainedRowsOf.of(rowtimes, self._checkpoint.chunk_bytes(step, side.name))
+            windows[side.name] = RetainedRowsOf.of(
+                rowtimes, self._checkpoint.chunk_bytes(committed, side.name)
+            )
         return windows
 
     # -- what comes in -------------------------------------------------------------------------------

@@ -101,7 +101,7 @@ class ClauseKernel:
         assert isinstance(self.growing.plan, MatchPlan)
         return replace(self, growing=replace(self.growing, plan=replace(self.growing.plan, answers=answers)))
 
-    def step(
+    def advance(
         self,
         retained: KeptRows,
         came: pa.Table,
@@ -181,7 +181,7 @@ class LiveClause:
 
     # -- a micro-batch --------------------------------------------------------------------------------------
 
-    def step(
+    def advance(
         self,
         gateway: Gateway,
         rows: DataFrame,
@@ -268,9 +268,9 @@ class LiveClause:
         *,
         moves: bool,
     ) -> tuple[pa.Table, KeptRows]:
-        """As :meth:`ClauseKernel.step`, with errors at their places in the text."""
+        """As :meth:`ClauseKernel.advance`, with errors at their places in the text."""
         try:
-            return self.kernel.step(retained, came, until, number, ended, over, moves=moves)
+            return self.kernel.advance(retained, came, until, number, ended, over, moves=moves)
         except WindrowError as error:
             raise error.located(self.clause.sql) from None
 

@@ -257,8 +257,10 @@ class Flow:
         """The program with what its operators hold; Spark computes what is not computed in memory."""
         return Run(self.program, self._by_spark)
 
-    def step(self, given: Mapping[int, pa.Table], times: Times, origin: int | None = None) -> list[pa.Table]:
-        """What changes in each output, as :meth:`windrow.kernels.incremental.Run.step` has it."""
+    def advance(
+        self, given: Mapping[int, pa.Table], times: Times, origin: int | None = None
+    ) -> list[pa.Table]:
+        """What changes in each output, as :meth:`windrow.kernels.incremental.Run.advance` has it."""
         return self.run.advance(given, times, origin)
 
     def _by_spark(self, fragment: Fragment, read: Mapping[int, pa.Table]) -> pa.Table:
@@ -296,8 +298,8 @@ def computed_elsewhere(program: Program, *, takes_tables: bool) -> str | None:
     """
     for fragment in program.fragments:
         for one in fragment.parts or (fragment,):
-            steps = [] if one.computed is None else one.computed.operations
-            if not takes_tables and any(isinstance(micro_batch, LookUp) for micro_batch in steps):
+            operations = [] if one.computed is None else one.computed.operations
+            if not takes_tables and any(isinstance(operation, LookUp) for operation in operations):
                 return "a join with a table"
         if not fragment.is_in_memory:
             larger = ", or a table above spark.sql.autoBroadcastJoinThreshold" if takes_tables else ""

@@ -132,7 +132,7 @@ class WindowFlow:
         """The names inside of the columns of a window that are read."""
         return self._flow.read(self._leaves[key]) - {ENTER, LEAVE}
 
-    def step(self, moves: Mapping[str, pa.Table], times: Times, origin: int) -> pa.Table:
+    def advance(self, moves: Mapping[str, pa.Table], times: Times, origin: int) -> pa.Table:
         """What enters and leaves the relation in a micro-batch: its columns, `ENTER` and `LEAVE`.
 
         Parameters
@@ -150,7 +150,7 @@ class WindowFlow:
         """
         leaves = {self._leaves[key]: rows for key, rows in moves.items()}
         try:
-            (rows,) = self._flow.step(leaves, times, origin if times.since is None else None)
+            (rows,) = self._flow.advance(leaves, times, origin if times.since is None else None)
         except UnmatchedError as error:
             raise unstable(error) from None
         return rows

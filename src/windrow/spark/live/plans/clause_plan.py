@@ -383,7 +383,7 @@ class ClausePlan(RowtimePlan):
             inputs = [given[each] for each in clause.clause.rows.relations()]
             until = min(one.until for one in inputs)
             ended = batch.span.ended.get(f"{path}{key}")
-            given[key] = clause.step(gateway, rows, batch.span, until, f"window{path}{key}", ended)
+            given[key] = clause.advance(gateway, rows, batch.span, until, f"window{path}{key}", ended)
             gateway.frames[key] = given[key].rows
         with explained([one.bound for one in self.clauses]):
             rows = gateway.sql(self.statement.text)

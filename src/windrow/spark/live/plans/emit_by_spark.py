@@ -62,7 +62,7 @@ class EmittedBySpark(EmitEvaluation):
         """All columns of a stream."""
         return list(self._query.streams[name].columns)
 
-    def step(
+    def advance(
         self,
         came: Mapping[str, pa.Table],
         marks: Mapping[str, Marks],

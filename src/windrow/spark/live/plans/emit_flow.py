@@ -221,7 +221,7 @@ class EmittedFlow(EmitEvaluation):
         return flow
 
     def _mapped(self, marks: pa.Table) -> pa.Table:
-        (found,) = self.mapping.step({0: marks}, Times(None, 0))
+        (found,) = self.mapping.advance({0: marks}, Times(None, 0))
         return found
 
     def _endings(self, by: Sequence[Completeness]) -> tuple[Ending, ...]:
@@ -246,7 +246,7 @@ class EmittedFlow(EmitEvaluation):
 
     # -- micro-batches ---------------------------------------------------------------------------------
 
-    def step(
+    def advance(
         self,
         came: Mapping[str, pa.Table],
         marks: Mapping[str, Marks],

@@ -45,7 +45,7 @@ from windrow.streams import FOREVER, Position
 from windrow.streams.entries import REASONS
 from windrow.syntax.sqltext import quoted
 
-__all__ = ["ASIDE", "BUFFERED", "Steps", "by_kind", "late_columns"]
+__all__ = ["ASIDE", "BUFFERED", "MicroBatches", "by_kind", "late_columns"]
 
 LATE_SCHEMA = StructType(
     [
@@ -69,7 +69,7 @@ _OF_SEVERAL = "write try_sum, try_divide, try_cast and the like in the query, wh
 """Of what no row has alone, or is not read as computed of each row."""
 
 
-class Steps(ABC):
+class MicroBatches(ABC):
     """Takes micro-batches one after the other.
 
     A micro-batch that was taken wholly is not taken again. One that was interrupted is: it starts from what
@@ -254,7 +254,7 @@ class Steps(ABC):
         if malformed is not None:
             self._set_malformed_aside(malformed, number)
         try:
-            self._step(sound, number, before)
+            self._advance(sound, number, before)
         except Exception as error:
             told = failure(error)
             if told is None or not is_of_a_value(told):
@@ -306,7 +306,7 @@ class Steps(ABC):
             self._checkpoint.sides["malformed"].write(told, number)
 
     @abstractmethod
-    def _step(self, batch: DataFrame, number: int, before: CommittedBatch) -> None:
+    def _advance(self, batch: DataFrame, number: int, before: CommittedBatch) -> None:
         """Take the entries that are not malformed after a commit, and commit."""
 
     def _frontier(self, positions: Mapping[str, Position]) -> int | None:
@@ -360,9 +360,9 @@ class Steps(ABC):
         return {"rows_in": before.counts.get("rows_in", 0) + came, "rows_late": refused}
 
     @staticmethod
-    def _counted(step: CommittedBatch, buffered: int) -> dict[str, int]:
+    def _counted(committed: CommittedBatch, buffered: int) -> dict[str, int]:
         """The account after a step, in which so many rows wait, and what else of rows is counted."""
-        counts = step.counts
+        counts = committed.counts
         account = Account(counts["rows_in"], counts["rows_used"], buffered, counts["rows_late"])
         return {
             **{name: count for name, count in counts.items() if name.startswith("rows_")},
