@@ -45,7 +45,7 @@ from tests.kernels.test_window_by_property import (
     tables,
 )
 from windrow.algebra.physical import field_of, is_field
-from windrow.kernels.advance import CARRIED, Frontier, Growing, advance, keeping
+from windrow.kernels.advance import CARRIED, Frontier, Growing, advance, retention
 from windrow.kernels.advance.advancing import requested_of
 from windrow.kernels.advance.suffix import CountedRows, suffix_of
 from windrow.kernels.patterns.match_recognize import match_recognize
@@ -537,7 +537,7 @@ def test_a_duration_is_over_as_the_frontier_passes_it():
     assert durations_in_steps(tree) == [[], [0], [], [1], []]
     # that no row follows is known when the stream is closed
     assert durations_in_steps(Sequence((tree, Edge(is_start=False)))) == [[], [], [], [], [1]]
-    told = keeping(lasting(tree), Frontier(pa.table({"t": [0]})))
+    told = retention(lasting(tree), Frontier(pa.table({"t": [0]})))
     assert told == ("when its time is over by the bound", "rows from the first one on whose time is not over")
 
 

@@ -310,11 +310,11 @@ def _constant(clause: Window | Match, reader: Reader) -> tuple[SqlText, set[str]
     """The WITH list that a clause sees without the queries that vary, and the names of these."""
     listed = with_items(reader.tokens, 0) if reader.tokens.word(0) == "WITH" else []
     varying = _varying(reader, listed)
-    kept = [cte for cte in listed if cte.name.lower() not in varying]
-    places = [reader.tokens.span(*cte.item) for cte in kept]
-    word = "WITH RECURSIVE " if any(cte.recursive for cte in kept) else "WITH "
+    retained = [cte for cte in listed if cte.name.lower() not in varying]
+    places = [reader.tokens.span(*cte.item) for cte in retained]
+    word = "WITH RECURSIVE " if any(cte.recursive for cte in retained) else "WITH "
     items = SqlText.join(", ", [clause.rows.slice(place.start, place.stop) for place in places])
-    return (SqlText.of(word, items, " ") if kept else SqlText()), varying
+    return (SqlText.of(word, items, " ") if retained else SqlText()), varying
 
 
 def _varying(reader: Reader, listed: Sequence[Cte]) -> set[str]:

@@ -126,16 +126,16 @@ class KeptRows:
         }
         return {number: places for number, places in found.items() if len(places)}
 
-    def where(self, holds: Callable[[pa.Table], Bools], places: Places | None = None) -> Places:
+    def where(self, satisfied: Callable[[pa.Table], Bools], places: Places | None = None) -> Places:
         """The rows, of those at some places or of all, for which it holds."""
         found = {}
         for number in self.chunks if places is None else places:
             chunk = self.chunks[number]
             if places is None:
-                found[number] = np.flatnonzero(holds(chunk.rows) & chunk.alive)
+                found[number] = np.flatnonzero(satisfied(chunk.rows) & chunk.alive)
             else:
                 at = places[number]
-                found[number] = at[holds(chunk.rows.take(pa.array(at)))]
+                found[number] = at[satisfied(chunk.rows.take(pa.array(at)))]
         return {number: places for number, places in found.items() if len(places)}
 
     def rows(self, places: Places) -> pa.Table | None:
@@ -159,7 +159,7 @@ class KeptRows:
     def due(
         self,
         came: pa.Table,
-        holds: Callable[[pa.Table], Bools] | None,
+        satisfied: Callable[[pa.Table], Bools] | None,
         number: int,
         closed: tuple[Bools, Places] | None = None,
     ) -> tuple[pa.Table, KeptRows]:
@@ -169,7 +169,7 @@ class KeptRows:
         ----------
         came
             The rows that came.
-        holds
+        satisfied
             None for no row.
         number
             Of the micro-batch.
@@ -178,9 +178,9 @@ class KeptRows:
             retained.
         """
         is_due, places = (np.zeros(came.num_rows, bool), {}) if closed is None else closed
-        if holds is not None:
-            is_due = is_due | holds(came)
-            places = union(places, self.where(holds))
+        if satisfied is not None:
+            is_due = is_due | satisfied(came)
+            places = union(places, self.where(satisfied))
         waited, due = self.rows(places), came.filter(pa.array(is_due))
         due = due if waited is None else pa.concat_tables([waited.cast(due.schema), due])
         return due, self.without(places).with_rows(came.filter(pa.array(~is_due)), number)

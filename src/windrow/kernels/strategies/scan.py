@@ -6,7 +6,7 @@ import numpy as np
 
 from windrow.errors import ExecutionError
 from windrow.kernels.compiling import compiled
-from windrow.kernels.pairs import Array, holds
+from windrow.kernels.pairs import Array, satisfied
 from windrow.kernels.strategies.task import Task
 from windrow.kernels.window_plan import PairExpression
 
@@ -64,7 +64,7 @@ def _chunk(task: Task, predicate: PairExpression, windows: Array, cursor: Array,
     first_pair = np.cumsum(counts) - counts
     candidate = cursor[owner] + (np.arange(len(owner)) - first_pair[owner])
     tried = {side: index[windows][owner] for side, index in task.sides.items()}
-    hits = np.flatnonzero(holds(predicate, task.rows, {**tried, task.target: candidate}))
+    hits = np.flatnonzero(satisfied(predicate, task.rows, {**tried, task.target: candidate}))
     result = np.full(len(windows), -1, np.int64)
     # the last assignment wins: going backwards leaves each window its first hit
     result[owner[hits[::-1]]] = candidate[hits[::-1]]

@@ -29,13 +29,13 @@ class RetainedRows:
         Their columns.
     find
         Makes a DataFrame of them.
-    kept
+    retained
         The rows, where they are in the driver's memory.
     """
 
     schema: StructType
     find: Callable[[], DataFrame]
-    kept: KeptRows | None = None
+    retained: KeptRows | None = None
 
     @staticmethod
     def of(frame: DataFrame) -> RetainedRows:
@@ -61,7 +61,9 @@ class RetainedRows:
 
     def into_memory(self, key: tuple[str, ...], number: int) -> KeptRows:
         """The rows in the driver's memory, with this key; read in the micro-batch of this number."""
-        return KeptRows(key).with_rows(self.frame.toArrow(), number) if self.kept is None else self.kept
+        return (
+            KeptRows(key).with_rows(self.frame.toArrow(), number) if self.retained is None else self.retained
+        )
 
 
 @dataclass(frozen=True)

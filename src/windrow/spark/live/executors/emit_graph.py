@@ -147,7 +147,7 @@ class EmitGraph(Graph):
         return self._flow.mapping.program if self._program.maps else None
 
     @cached_property
-    def _holds(self) -> bool:
+    def _has_state(self) -> bool:
         """Whether there is state between micro-batches."""
         program = self._program
         is_repeated = program.complete is not None or program.groups is not None
@@ -156,7 +156,7 @@ class EmitGraph(Graph):
     @property
     def _retains_rows(self) -> bool:
         """Whether rows are retained until they change nothing, not the state of operators in their place."""
-        return self._holds and self.plan.query.timed.unbounded is None and not self._program.forgets
+        return self._has_state and self.plan.query.timed.unbounded is None and not self._program.forgets
 
     @cached_property
     def _endings(self) -> dict[str, Endings | None]:
@@ -176,7 +176,7 @@ class EmitGraph(Graph):
         schemas = tuple(map(self._schema_of, self._program.sources))
         program = replace(self._program, program=with_tables(self._program.program))
         closed = {name: one for name, one in self._endings.items() if one is not None}
-        return Emits(program, schemas, self._mapping, self._judges, self._holds, closed)
+        return Emits(program, schemas, self._mapping, self._judges, self._has_state, closed)
 
     def _schema_of(self, source: EmitSource) -> pa.Schema:
         """The schema of retained rows; by the columns of sessions rows are over."""

@@ -79,7 +79,7 @@ class Emits:
         What maps steps of a watermark; None where nothing asks for it.
     judges
         Of each stream what says which of its rows are late for groups.
-    holds
+    has_state
         Whether there is state between micro-batches.
     endings
         Of each stream when rows are over, where rows are retained until then; none where the state of
@@ -90,7 +90,7 @@ class Emits:
     schemas: tuple[pa.Schema, ...]
     mapping: Program | None
     judges: Mapping[str, tuple[Judge, ...]]
-    holds: bool
+    has_state: bool
     endings: Mapping[str, Endings]
 
     def begin(self, task: BucketTask) -> Emitting:
@@ -237,7 +237,7 @@ class Emitting:
         self.frontier = moment.now
         for side, one, table in zip(self.task.sides, self.windows, rows, strict=True):
             account.used += table.num_rows if side.is_first else 0
-            if self.work.holds:
+            if self.work.has_state:
                 one.state = _with(one.state, table, moment.number * PER_MICRO_BATCH)
         account.used -= late
         self._let_go()
@@ -300,7 +300,7 @@ class Emitting:
             if scale is not None and (not known or known[-1][1] != scale):
                 known.append((moment.now, scale))
                 moved.append((stream.name, moment.now, scale))
-        if moved and self.work.holds:
+        if moved and self.work.has_state:
             table = pa.Table.from_pylist(
                 [dict(zip(_MARK_SCHEMA.names, one, strict=True)) for one in moved], _MARK_SCHEMA
             )

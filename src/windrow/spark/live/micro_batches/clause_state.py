@@ -24,7 +24,7 @@ from windrow.spark.live.micro_batches.host import BUFFERED, by_kind
 from windrow.spark.live.micro_batches.in_memory import Come, numbered, waiting_schema
 from windrow.spark.live.plans.live_plan import RowtimePlan
 from windrow.spark.live.reports.state_table import RetainedRowsOf, retained_in, retained_of
-from windrow.spark.logs.clause_view import Kept
+from windrow.spark.logs.clause_view import RetainedSchema
 from windrow.spark.logs.micro_batch import InstantSpan, RetainedRows, upwards
 from windrow.spark.logs.session_streams import ROWTIME, Stream
 
@@ -90,11 +90,11 @@ def first_before(until: int, scale: TimeScale, rows: Iterable[tuple[pa.Table, Ti
 def rows_before(until: int) -> Callable[[pa.Table], Bools]:
     """Says of rows which have a rowtime before an instant."""
 
-    def holds(rows: pa.Table) -> Bools:
+    def is_true_at(rows: pa.Table) -> Bools:
         is_before: Bools = rows.column(ROWTIME).to_numpy() < until
         return is_before
 
-    return holds
+    return is_true_at
 
 
 class ClauseState:
@@ -106,7 +106,7 @@ class ClauseState:
         Those of the query.
     sources
         The streams whose rows come to clauses.
-    kept
+    retained
         What clauses keep, by name.
     key
         Columns of the only source by which its buffered rows are found.
@@ -122,13 +122,16 @@ class ClauseState:
         plan: RowtimePlan,
         checkpoint: Checkpoint,
         sources: Mapping[str, Stream],
-        kept: Mapping[str, Kept],
+        retained: Mapping[str, RetainedSchema],
         key: tuple[str, ...] = (),
     ) -> None:
         self._plan, self._spark, self._checkpoint = plan, plan.gateway.spark, checkpoint
         self.sources = sources
-        waits = {f"{BUFFERED}{name}": Kept(waiting_schema(stream), key) for name, stream in sources.items()}
-        self._kinds = {**kept, **waits}
+        waits = {
+            f"{BUFFERED}{name}": RetainedSchema(waiting_schema(stream), key)
+            for name, stream in sources.items()
+        }
+        self._kinds = {**retained, **waits}
         self._known: tuple[int, dict[str, RetainedRows]] = (-1, {})
 
     # -- after a step ----------------------------------------------------------------------------------
@@ -150,7 +153,7 @@ class ClauseState:
                 known[name] = RetainedRows.of(frame)
         return known.get(name)
 
-    def _read(self, committed: CommittedBatch, name: str, kind: Kept) -> KeptRows:
+    def _read(self, committed: CommittedBatch, name: str, kind: RetainedSchema) -> KeptRows:
         rows, gone = (
             {
                 int(chunk): self._checkpoint.read_chunk(one, int(chunk))
@@ -162,17 +165,17 @@ class ClauseState:
         table = self._checkpoint.table(committed, name)  # of a step that tasks evaluated, or as it was before
         return found if table is None else found.with_rows(table, committed.number + 1)
 
-    def kept(self, committed: CommittedBatch, name: str) -> KeptRows:
+    def retained(self, committed: CommittedBatch, name: str) -> KeptRows:
         """The same in memory."""
         rows = self.rows(committed, name)
-        return KeptRows(self._kinds[name].key) if rows is None or rows.kept is None else rows.kept
+        return KeptRows(self._kinds[name].key) if rows is None or rows.retained is None else rows.retained
 
     def counts(self, committed: CommittedBatch) -> dict[str, int]:
         """How many rows a step kept under each name."""
         return {
             name: self._checkpoint.count(committed, name)
             if name in committed.rows
-            else len(self.kept(committed, name))
+            else len(self.retained(committed, name))
             for name in self.names(committed)
         }
 
@@ -183,7 +186,7 @@ class ClauseState:
             if name in committed.rows:
                 return retained_in(self._checkpoint.path(committed.number) / name, scale, columns)
             size = sum(self._checkpoint.chunk_bytes(committed, kind) for kind in (name, f"{name}{GONE}"))
-            return retained_of(self.kept(committed, name).tables(*columns), size, scale, columns)
+            return retained_of(self.retained(committed, name).tables(*columns), size, scale, columns)
 
         return by_kind(self._plan, self.names(committed), count)
 
@@ -193,7 +196,7 @@ class ClauseState:
         """The rows of the sources: those that came since a step, and those that it buffered."""
         number = committed.number + 1
         came = {name: numbered(one, come.found[name].rows, number) for name, one in self.sources.items()}
-        waits = {name: self.kept(committed, f"{BUFFERED}{name}") for name in self.sources}
+        waits = {name: self.retained(committed, f"{BUFFERED}{name}") for name in self.sources}
         return Buffered(self.sources, self._plan.scale, number, came, waits)
 
     def unchanged(self, committed: CommittedBatch) -> dict[str, RetainedRows]:
@@ -230,9 +233,9 @@ class ClauseState:
         stream = self.sources[name]
         return replace(stream, frame=frame_of_collected(self._spark, rows, waiting_schema(stream)))
 
-    def in_memory(self, name: str, kept: KeptRows) -> RetainedRows:
+    def in_memory(self, name: str, retained: KeptRows) -> RetainedRows:
         """Rows that are to be kept under a name."""
-        return RetainedRows.in_memory(self._spark, kept, self._kinds[name].schema)
+        return RetainedRows.in_memory(self._spark, retained, self._kinds[name].schema)
 
     def write(
         self, keep: Mapping[str, RetainedRows], buffered: Buffered
@@ -240,12 +243,12 @@ class ClauseState:
         """Write the new chunks of what a step keeps: all chunks, and what is to be committed beside them."""
         number, known = buffered.number, dict[str, RetainedRows]()
         chunks: dict[str, dict[str, int]] = {}
-        in_memory = {name: rows.kept for name, rows in keep.items() if rows.kept is not None}
+        in_memory = {name: rows.retained for name, rows in keep.items() if rows.retained is not None}
         in_memory |= {f"{BUFFERED}{name}": rows for name, rows in buffered.waits.items()}
         for name, rows in in_memory.items():
-            kept = rows.merged(number)
-            known[name] = self.in_memory(name, kept)
-            for kind, counts, new in kept.stored(name, number):
+            retained = rows.merged(number)
+            known[name] = self.in_memory(name, retained)
+            for kind, counts, new in retained.stored(name, number):
                 chunks[kind] = self._checkpoint.write_chunks(kind, counts, new)
         self._known = number, known
-        return chunks, {name: rows for name, rows in keep.items() if rows.kept is None}
+        return chunks, {name: rows for name, rows in keep.items() if rows.retained is None}

@@ -51,7 +51,7 @@ class ClauseSteps(InMemorySteps):
         self._alone = _Alone.of(plan, self._endings)
         sources = {name: stream for _, name, stream in self.streams()}
         key = () if self._alone is None else self._alone.key
-        self._state = ClauseState(plan, self._checkpoint, sources, plan.kept(), key)
+        self._state = ClauseState(plan, self._checkpoint, sources, plan.retained(), key)
 
     @property
     def _result(self) -> StructType:
@@ -86,9 +86,9 @@ class ClauseSteps(InMemorySteps):
             goes = moved or closes or bool(closed[0].any() or closed[1])
             due, buffered = buffered.taken(reaches if goes else None, closed)
             if goes:
-                kept = self._state.kept(before, alone.name)
-                output, kept = alone.advanced(due, buffered, kept, over, reaches, before.frontier)
-                keep[alone.name] = self._state.in_memory(alone.name, kept)
+                retained = self._state.retained(before, alone.name)
+                output, retained = alone.advanced(due, buffered, retained, over, reaches, before.frontier)
+                keep[alone.name] = self._state.in_memory(alone.name, retained)
                 given = self._give_output(alone.plan, output, before, number, marks)
             alone.is_after(number, before.number, is_final=goes)
         else:
@@ -161,14 +161,14 @@ class ClauseSteps(InMemorySteps):
     def _report(self, committed: CommittedBatch, came: int, given: int) -> None:
         counts = self._state.counts(committed)
         buffered = sum(count for name, count in counts.items() if name.startswith(BUFFERED))
-        kept = sum(count for name, count in counts.items() if name.startswith("window"))
+        retained = sum(count for name, count in counts.items() if name.startswith("window"))
         self.progress = {
             "batch": committed.number,
             "came": came,
             "given": given,
             "frontier": committed.marks.get(EMITTED, committed.frontier),
             **self._counted(committed, buffered),
-            "rows_in_windows": kept,
+            "rows_in_windows": retained,
             "state_bytes": self._checkpoint.size(committed),
         }
 
@@ -224,14 +224,14 @@ class _Alone:
         """
         key, (came,), (waits,) = self._clause.clause.key, buffered.came.values(), buffered.waits.values()
         over = self._endings.closed_now(key, self._partition) if self._final == last else None
-        holds = partial(self._endings.closed, key)
-        return over, (holds(came), waits.where(holds, None if over is None else waits.having(over)))
+        is_true_at = partial(self._endings.closed, key)
+        return over, (is_true_at(came), waits.where(is_true_at, None if over is None else waits.having(over)))
 
     def advanced(
         self,
         due: Mapping[str, pa.Table],
         buffered: Buffered,
-        kept: KeptRows,
+        retained: KeptRows,
         over: Marks | None,
         until: int | None,
         since: int | None,
@@ -246,9 +246,9 @@ class _Alone:
         ended = self._endings.ended(clause.clause.key, waiting)
         moves = until != since and kernel.moves_by_time(until)
         keyed = around.keyed(due[around.name])
-        told, kept = clause.advanced(kept, keyed, until, buffered.number, ended, over, moves=moves)
+        told, retained = clause.advanced(retained, keyed, until, buffered.number, ended, over, moves=moves)
         if around.chosen is not None:
             rows: pa.Table | DataFrame = chosen_of(told, around.chosen)
         else:
             rows = around.after(frame_of_collected(self._spark, told, travelling_schema(clause.result)))
-        return _Output(rows, partial(clause.least, kept, until)), kept
+        return _Output(rows, partial(clause.least, retained, until)), retained

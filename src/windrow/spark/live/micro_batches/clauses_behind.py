@@ -104,8 +104,8 @@ class ClausesBehind:
         self.names = sorted(sequences.keys() & read)
         behind = frozenset[str]().union(*(sequences[name].streams for name in self.names))
         sources = {name: stream for name, stream in streams.items() if name in behind}
-        kept = {own: kind for name in self.names for own, kind in sequences[name].kept().items()}
-        self.state = ClauseState(plan, checkpoint, sources, kept)
+        retained = {own: kind for name in self.names for own, kind in sequences[name].retained().items()}
+        self.state = ClauseState(plan, checkpoint, sources, retained)
         self.cached: list[DataFrame] = []
 
     def drop_cached(self) -> None:
@@ -115,7 +115,7 @@ class ClausesBehind:
 
     def waiting(self, committed: CommittedBatch) -> int:
         """How many rows of sources wait after a step."""
-        return sum(len(self.state.kept(committed, f"{BUFFERED}{name}")) for name in self.state.sources)
+        return sum(len(self.state.retained(committed, f"{BUFFERED}{name}")) for name in self.state.sources)
 
     def arrived(
         self,

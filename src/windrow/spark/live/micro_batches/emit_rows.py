@@ -184,7 +184,7 @@ class EmittedRows:
         key = name, *map(tuple, groupings)
 
         def passed(ticks: npt.NDArray[np.int64]) -> Bools:
-            return self.conditions.holds(key, kind, condition, of_ticks(ticks, type_), mark)
+            return self.conditions.is_true_at(key, kind, condition, of_ticks(ticks, type_), mark)
 
         # up to the first that is not: local times fall when a clock is set back
         if not passed(ticks.min(keepdims=True)).all():

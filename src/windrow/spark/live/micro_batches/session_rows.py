@@ -127,7 +127,7 @@ def final_at_once(
             return None
         kind = StructField("end", plan.catalog.streams[name].frame.schema[window.time].dataType)
         below = partial(plan.below, each.greatest, each.least, name, column="end")
-        ask = partial(conditions.holds, (name, each), kind, below, mark=mark)
+        ask = partial(conditions.is_true_at, (name, each), kind, below, mark=mark)
         ended_by[each] = ended(window, rows, ask)
     of_each = [np.logical_or.reduce([ended_by[alike(each)] for each in grouping]) for grouping in groupings]
     over: Bools = np.logical_and.reduce(of_each)

@@ -146,22 +146,22 @@ class WindowedSteps(InMemorySteps):
         counts = self._counts(come, before, used, given)
         if self._goes_on is not None and frontier is not None:
             states = self._carried_over(self._goes_on, states, frontier, number)
-        kept, chunks = {}, dict(arrived.chunks)
+        retained, chunks = {}, dict(arrived.chunks)
         for name, state in states.items():
-            kept[name], new = state.merged(number)
-            chunks[name] = self._checkpoint.write_chunks(name, kept[name].chunks, new)
+            retained[name], new = state.merged(number)
+            chunks[name] = self._checkpoint.write_chunks(name, retained[name].chunks, new)
         committed = CommittedBatch(number, positions, frontier, origin, {}, counts, chunks, marks=marks)
         committed = committed if self._carried is None else self._carried.named(committed)
         committed = self._checkpoint.commit(committed, arrived.keep)
-        self._known = number, kept
+        self._known = number, retained
         behind_after = {} if behind is None else behind.state.counts(committed)
         self.progress = {
             "batch": number,
             "came": come.count,
             "given": given,
             "frontier": frontier,
-            **self._counted(committed, self._waiting(kept) + arrived.waiting),
-            "rows_in_windows": sum(int(state.retained.alive.sum()) for state in kept.values())
+            **self._counted(committed, self._waiting(retained) + arrived.waiting),
+            "rows_in_windows": sum(int(state.retained.alive.sum()) for state in retained.values())
             + sum(count for name, count in behind_after.items() if name.startswith("window"))
             + (0 if self._carried is None else self._carried.rows),
             "state_bytes": self._checkpoint.size(committed),
@@ -181,8 +181,10 @@ class WindowedSteps(InMemorySteps):
                 self._plan, committed, sources, {**clauses, **self._in_windows(committed, states)}
             )
         waiting = {side.stream: states[side.name].waiting.column(ROWTIME) for side in self._sides}
-        kept = {name: RetainedRowsOf.of(rowtimes, None) for name, rowtimes in waiting.items()}
-        return state_of(self._plan, committed, kept, self._in_windows(committed, states), on_one_scale=True)
+        retained = {name: RetainedRowsOf.of(rowtimes, None) for name, rowtimes in waiting.items()}
+        return state_of(
+            self._plan, committed, retained, self._in_windows(committed, states), on_one_scale=True
+        )
 
     def _in_windows(
         self, committed: CommittedBatch, states: Mapping[str, InputState]

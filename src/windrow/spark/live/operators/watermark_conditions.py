@@ -40,7 +40,7 @@ class WatermarkConditions:
         self._gateway, self._folder = gateway, folder
         self._flows: dict[Hashable, Flow] = {}
 
-    def holds(
+    def is_true_at(
         self,
         key: Hashable,
         kind: StructField,

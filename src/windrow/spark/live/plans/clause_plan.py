@@ -26,7 +26,7 @@ from windrow.algebra.time_scale import TimeScale
 from windrow.algebra.window_node import Window
 from windrow.errors import AnalysisError, NotSupportedError, WindrowError
 from windrow.errors import Span as Place
-from windrow.kernels.advance import holds
+from windrow.kernels.advance import retained_by
 from windrow.spark.analysis.own_aggregates import own_aggregates
 from windrow.spark.arrow import is_orderable
 from windrow.spark.catalog import Catalog
@@ -47,7 +47,7 @@ from windrow.spark.live.plans.runner import live_streams, sequences_of, views_of
 from windrow.spark.live.plans.upstream import Upstream
 from windrow.spark.live.reading.beside import LiveRelationNode, beside
 from windrow.spark.live.reading.origins import origin_of
-from windrow.spark.logs.clause_view import ClauseSource, Ends, Feed, Kept, Unbounded
+from windrow.spark.logs.clause_view import ClauseSource, Ends, Feed, RetainedSchema, Unbounded
 from windrow.spark.logs.micro_batch import Coming, InstantSpan, MicroBatch, PartOutput
 from windrow.spark.logs.session_streams import ROWTIME, Stream
 from windrow.syntax.nodes import Range
@@ -239,18 +239,18 @@ class ClausePlan(RowtimePlan):
             found |= {name: f"{prefix}{what}", f"{name}.waiting": f"{prefix}{what}, waiting"}
         return found
 
-    def kept(self, path: str = "") -> dict[str, Kept]:
+    def retained(self, path: str = "") -> dict[str, RetainedSchema]:
         """The rows of its clauses, and of those that it follows, which may be in the driver's memory."""
-        found: dict[str, Kept] = {}
+        found: dict[str, RetainedSchema] = {}
         for name in self.read:
             definition = self.catalog.definitions.get(name)
             behind = [name] if definition is None else sequences_of(self.catalog, definition.query)
             for view in self.catalog.sequences.keys() & behind:
-                found |= self.catalog.sequences[view].kept()
+                found |= self.catalog.sequences[view].retained()
         for clause in self.clauses:
             name = f"window{path}{clause.clause.key}"
-            found[name] = Kept(clause.schema, clause.kernel.growing.partition)
-            found[f"{name}.waiting"] = Kept(clause.waiting, ())
+            found[name] = RetainedSchema(clause.schema, clause.kernel.growing.partition)
+            found[f"{name}.waiting"] = RetainedSchema(clause.waiting, ())
         return found
 
     @property
@@ -274,7 +274,7 @@ class ClausePlan(RowtimePlan):
         ends = self.ends.get(clause.clause.key, ())
         is_over = bool(ends) and all(bounded(self.catalog, one.name).within(one.columns) for one in ends)
         kernel = clause.kernel
-        kind = holds(kernel.growing.plan, kernel.frontier(0))
+        kind = retained_by(kernel.growing.plan, kernel.frontier(0))
         if is_over or kind == "time" or (kind == "rows" and not kernel.growing.partition):
             return None
         keeps = "the last rows of every partition" if kind == "rows" else "the rows of what stays open"
@@ -546,9 +546,9 @@ class SequenceView:
         """What is kept for its clauses, and those of the views that it reads."""
         return self.plan.windows(f".{self.name.lower()}", f"{self.label}: ")
 
-    def kept(self) -> dict[str, Kept]:
+    def retained(self) -> dict[str, RetainedSchema]:
         """The rows of its clauses, and of those that it follows, which may be in the driver's memory."""
-        return self.plan.kept(f".{self.name.lower()}")
+        return self.plan.retained(f".{self.name.lower()}")
 
     def ends(self) -> dict[str, Ends]:
         """What ends the partitions of its clauses, and of those that it follows, by their keys."""

@@ -31,7 +31,7 @@ from windrow.spark.live.reading.origins import comes_at_rowtime, passes_on, read
 from windrow.spark.live.reading.windowed_queries import windowed_query
 from windrow.spark.live.reading.windowed_query import WindowedQuery
 from windrow.spark.live.reading.windows_of_query import QueryWindow, windows_of
-from windrow.spark.logs.clause_view import ClauseSource, Ends, Kept, Unbounded
+from windrow.spark.logs.clause_view import ClauseSource, Ends, RetainedSchema, Unbounded
 from windrow.spark.logs.micro_batch import InstantSpan
 from windrow.spark.logs.session_streams import ROWTIME
 from windrow.spark.recorded.continuous_queries import Result
@@ -301,7 +301,7 @@ class ReaderPlan(LivePlan):
 class RowtimePlan(LivePlan):
     """A query whose micro-batches go from one instant of rowtime to the next."""
 
-    def kept(self) -> dict[str, Kept]:
+    def retained(self) -> dict[str, RetainedSchema]:
         """The rows of clauses, also of those that it follows, by the names under which they are retained."""
         return {}
 
@@ -495,11 +495,11 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
         upstream = Upstream(gateway, self.catalog, self.execution, span, self.scale, tokens)
         return upstream.result(self.query, self.reader)[0]
 
-    def kept(self) -> dict[str, Kept]:
+    def retained(self) -> dict[str, RetainedSchema]:
         """The rows of the clauses that it follows."""
-        found: dict[str, Kept] = {}
+        found: dict[str, RetainedSchema] = {}
         for name in sequences_of(self.catalog, self.query):
-            found |= self.catalog.sequences[name].kept()
+            found |= self.catalog.sequences[name].retained()
         return found
 
     def views(self) -> dict[str, str]:
