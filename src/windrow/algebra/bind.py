@@ -280,7 +280,7 @@ class _Binder:
             refuse_in_predicate(self.tokens, boundary.when, clause)
             around = QualifiedFields({} if values is None else values.atoms(boundary), {}, {})
             when = self.predicate(boundary.when, clause, qualified.with_atoms(around.atoms))
-            words = ((self.tokens.span(*at), told) for at, told in around.fields().items())
+            words = ((self.tokens.span(*at), text) for at, text in around.fields().items())
             when = replace(when, instead=tuple(words))
         return WindowBoundary(
             boundary.side, boundary.variables, when, boundary.only, boundary.unbounded, boundary.span

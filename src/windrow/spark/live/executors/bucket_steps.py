@@ -123,7 +123,7 @@ class ExecutorSteps(MicroBatches):
         positions = dict(before.positions)
         for place, name, _ in self._graph.streams:
             positions[name] = self._position(place, accounts, before.positions.get(name))
-        self._tell_late(self._late_rows(batch, accounts), number)
+        self._set_late_aside(self._late_rows(batch, accounts), number)
         rows = [one for note, one in zip(notes, data, strict=True) if is_of_rows(note)]
         emitted = self._emit(batch, rows, number)
         came = _came(accounts)

@@ -119,8 +119,8 @@ class AroundClause:
 
     def _keyed(self, gateway: Gateway, rows: DataFrame) -> DataFrame:
         """The columns of the clause of these rows of the stream."""
-        stage = fragment_of(gateway, self.clause.bound, self._rows(gateway, rows))
-        return stage.keyed(stage.wide())
+        fragment = fragment_of(gateway, self.clause.bound, self._rows(gateway, rows))
+        return fragment.keyed(fragment.wide())
 
     def _rows(self, gateway: Gateway, rows: DataFrame) -> DataFrame:
         """The rows of the clause, of these of the stream."""
@@ -130,9 +130,9 @@ class AroundClause:
 
     # -- after it --------------------------------------------------------------------------------------
 
-    def after(self, given: DataFrame) -> DataFrame:
+    def after(self, rows: DataFrame) -> DataFrame:
         """What the query emits where its clause emits these rows."""
-        return self._after(self._gateway(), given)
+        return self._after(self._gateway(), rows)
 
     @cached_property
     def chosen(self) -> Choice | None:
@@ -146,10 +146,10 @@ class AroundClause:
             return None
         return _choice(gateway, whole, result)
 
-    def _after(self, gateway: Gateway, given: DataFrame) -> DataFrame:
+    def _after(self, gateway: Gateway, rows: DataFrame) -> DataFrame:
         clause = self.clause
-        stage = fragment_of(gateway, clause.bound, self._rows(gateway, self._some(self.columns)))
-        gateway.frames[clause.clause.key] = stage.finished(given, clause.result)
+        fragment = fragment_of(gateway, clause.bound, self._rows(gateway, self._some(self.columns)))
+        gateway.frames[clause.clause.key] = fragment.finished(rows, clause.result)
         with explained([clause.bound]):
             return gateway.sql(self._plan.statement.text)
 
@@ -180,14 +180,14 @@ def chosen_of(rows: pa.Table, choice: Choice) -> pa.Table:
     return pa.Table.from_arrays(columns, names=list(choice))
 
 
-def _choice(gateway: Gateway, frame: DataFrame, given: StructType) -> Choice | None:
+def _choice(gateway: Gateway, frame: DataFrame, below: StructType) -> Choice | None:
     """What a frame takes of rows that it is made of, if it does nothing but choose."""
     plan = optimized_tree(gateway, frame)
     choice = None if plan is None else choice_of(plan)
     if choice is None or choice.below.name != "LogicalRDD":
         return None
-    found = [(given.names[place], _field(given[place].dataType, field)) for place, field in choice.columns]
-    kinds = [_kind(given, *origin) for origin in found]
+    found = [(below.names[place], _field(below[place].dataType, field)) for place, field in choice.columns]
+    kinds = [_kind(below, *origin) for origin in found]
     if kinds != [field.dataType for field in frame.schema]:
         return None
     return dict(zip(frame.columns, found, strict=True))

@@ -179,7 +179,9 @@ class ClauseState:
             for name in self.names(committed)
         }
 
-    def told(self, committed: CommittedBatch) -> tuple[dict[str, RetainedRowsOf], dict[str, RetainedRowsOf]]:
+    def reported(
+        self, committed: CommittedBatch
+    ) -> tuple[dict[str, RetainedRowsOf], dict[str, RetainedRowsOf]]:
         """What a step kept, as :func:`windrow.spark.live.reports.state_table.state_of` takes it."""
 
         def count(name: str, scale: TimeScale, columns: Sequence[str]) -> RetainedRowsOf:

@@ -68,7 +68,7 @@ class ClauseSteps(InMemorySteps):
 
     def _take(self, come: Come, number: int, before: CommittedBatch, cached: list[DataFrame]) -> None:
         found, alone, plan = come.found, self._alone, self._query
-        self._tell_late({name: self._late(name, one.late) for name, one in found.items()}, number)
+        self._set_late_aside({name: self._late(name, one.late) for name, one in found.items()}, number)
         positions = come.positions
         closes = self._endings.take(number, before.number, before.positions, positions)
         until, origin, marks = self._frontier(positions), before.origin, dict(before.marks)
@@ -80,7 +80,7 @@ class ClauseSteps(InMemorySteps):
         if moved and reached is not None and origin is None:
             origin = first_before(reached, self._scale, buffered.rows())
         moved = moved and origin is not None
-        reaches, given = reached if moved else before.frontier, 0
+        reaches, emitted = reached if moved else before.frontier, 0
         if alone is not None:
             over, closed = alone.closed(buffered, before.number)
             goes = moved or closes or bool(closed[0].any() or closed[1])
@@ -89,7 +89,7 @@ class ClauseSteps(InMemorySteps):
                 retained = self._state.retained(before, alone.name)
                 output, retained = alone.advanced(due, buffered, retained, over, reaches, before.frontier)
                 keep[alone.name] = self._state.in_memory(alone.name, retained)
-                given = self._give_output(alone.plan, output, before, number, marks)
+                emitted = self._write_output(alone.plan, output, before, number, marks)
             alone.is_after(number, before.number, is_final=goes)
         else:
             goes = (moved or closes) and reaches is not None and origin is not None
@@ -101,14 +101,14 @@ class ClauseSteps(InMemorySteps):
                 if plan.passes_on:  # its windows hold nothing, and rows at the frontier may still come
                     span = replace(span, before=lambda _: None)
                     marks[EMITTED] = until if until is not None else reaches
-                given = self._evaluated(span, before, number, marks)
+                emitted = self._evaluated(span, before, number, marks)
                 keep |= {} if plan.passes_on else span.keep
         used = sum(rows.num_rows for rows in due.values())
-        counts = self._counts(come, before, used, given)
+        counts = self._counts(come, before, used, emitted)
         frontier = before.frontier if origin is None or until is None else until
         chunks, rows = self._state.write(keep, buffered)
         committed = CommittedBatch(number, positions, frontier, origin, {}, counts, chunks, marks)
-        self._report(self._checkpoint.commit(committed, rows), come.count, given)
+        self._report(self._checkpoint.commit(committed, rows), come.count, emitted)
 
     def _evaluated(
         self, span: InstantSpan, before: CommittedBatch, number: int, marks: dict[str, int]
@@ -118,7 +118,7 @@ class ClauseSteps(InMemorySteps):
         gateway = Gateway(self._spark, plan.gateway.parameters)
         if isinstance(plan, ClausePlan):
             part = plan.output(gateway, span)
-            return self._give_output(plan, _Output(part.rows, lambda: part.until), before, number, marks)
+            return self._write_output(plan, _Output(part.rows, lambda: part.until), before, number, marks)
         assert isinstance(plan, ContinuousPlan)
         result = plan.run(gateway, span)
         if result is None:
@@ -131,7 +131,7 @@ class ClauseSteps(InMemorySteps):
                 return sink.write(changelog(result, self._envelope), number) or 0
             return sink.write(result.df() if isinstance(result, Stream) else result, number) or 0
 
-    def _give_output(
+    def _write_output(
         self,
         plan: ClausePlan,
         output: _Output,
@@ -158,14 +158,14 @@ class ClauseSteps(InMemorySteps):
 
     # -- what is retained --------------------------------------------------------------------------------
 
-    def _report(self, committed: CommittedBatch, came: int, given: int) -> None:
+    def _report(self, committed: CommittedBatch, came: int, emitted: int) -> None:
         counts = self._state.counts(committed)
         buffered = sum(count for name, count in counts.items() if name.startswith(BUFFERED))
         retained = sum(count for name, count in counts.items() if name.startswith("window"))
         self.progress = {
             "batch": committed.number,
             "came": came,
-            "given": given,
+            "given": emitted,
             "frontier": committed.marks.get(EMITTED, committed.frontier),
             **self._counted(committed, buffered),
             "rows_in_windows": retained,
@@ -175,7 +175,7 @@ class ClauseSteps(InMemorySteps):
     def state(self) -> QueryState:
         """What is kept after the last step."""
         committed = self._checkpoint.last()
-        return state_of(self._plan, committed, *self._state.told(committed))
+        return state_of(self._plan, committed, *self._state.reported(committed))
 
 
 @dataclass(frozen=True)
@@ -246,9 +246,9 @@ class _Alone:
         ended = self._endings.ended(clause.clause.key, waiting)
         moves = until != since and kernel.moves_by_time(until)
         keyed = around.keyed(due[around.name])
-        told, retained = clause.advanced(retained, keyed, until, buffered.number, ended, over, moves=moves)
+        output, retained = clause.advanced(retained, keyed, until, buffered.number, ended, over, moves=moves)
         if around.chosen is not None:
-            rows: pa.Table | DataFrame = chosen_of(told, around.chosen)
+            rows: pa.Table | DataFrame = chosen_of(output, around.chosen)
         else:
-            rows = around.after(frame_of_collected(self._spark, told, travelling_schema(clause.result)))
+            rows = around.after(frame_of_collected(self._spark, output, travelling_schema(clause.result)))
         return _Output(rows, partial(clause.least, retained, until)), retained

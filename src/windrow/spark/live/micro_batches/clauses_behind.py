@@ -148,30 +148,30 @@ class ClausesBehind:
             origin = first_before(until, scale, [*buffered.rows(), *others])
         goes = (moved or closes) and until is not None and origin is not None
         due, buffered = buffered.taken(until if goes else None)
-        bound, given = before.frontier, dict.fromkeys(self.names, _NOTHING)
+        bound, arriving = before.frontier, dict.fromkeys(self.names, _NOTHING)
         if goes and until is not None and origin is not None:
             sequences = self._plan.catalog.sequences
             keys = [key for name in self.names for key in sequences[name].ends()]
             ended = {key: self._endings.ended(key, buffered.waiting) for key in keys}
             instants = reached, until, origin
             span = self.state.span(due, before, instants, marks, self.cached, ended)
-            given, bound = self._given(span)
+            arriving, bound = self._arriving(span)
             keep |= span.keep
             marks[_SOURCES] = until
         chunks, keep = self.state.write(keep, buffered)
         rows |= {name: come.found[name].rows for name in self.state.sources}
         waits = sum(map(len, buffered.waits.values()))
-        return Arrived({**rows, **given}, bound, origin, waits, chunks, keep, marks)
+        return Arrived({**rows, **arriving}, bound, origin, waits, chunks, keep, marks)
 
-    def _given(self, span: InstantSpan) -> tuple[dict[str, pa.Table], int]:
+    def _arriving(self, span: InstantSpan) -> tuple[dict[str, pa.Table], int]:
         """What the clauses give in a step, as windows read it, and before which instant no later one does."""
         plan, scale = self._plan, self._plan.scale
         gateway = Gateway(plan.gateway.spark, plan.gateway.parameters)
         upstream = Upstream(gateway, plan.catalog, plan.execution, span, scale, plan.reader.tokens)
         coming = {name: upstream.coming(name) for name in self.names}
         with gateway.translated():
-            given = {name: self._read(name, one.rows).toArrow() for name, one in coming.items()}
-        return given, min(one.until(scale) for one in coming.values())
+            arriving = {name: self._read(name, one.rows).toArrow() for name, one in coming.items()}
+        return arriving, min(one.until(scale) for one in coming.values())
 
     def _read(self, name: str, rows: DataFrame) -> DataFrame:
         """What the windows read of the rows of a clause."""

@@ -188,7 +188,9 @@ class EmittedSteps(InMemorySteps):
         until = None if origin is None else self._until(positions, now)
         judged = self._judged(before, {name: one.below for name, one in incoming.found.items()}, marks, until)
         refused = {name: self._late(name, one.late) for name, one in incoming.found.items()}
-        self._tell_late({name: self._all_late(name, late, judged) for name, late in refused.items()}, number)
+        self._set_late_aside(
+            {name: self._all_late(name, late, judged) for name, late in refused.items()}, number
+        )
         known, self._known_last = self._known_before(before), None  # if this fails, it is read again
         rows = {
             name: with_rows(state, incoming.found[name].rows, number) for name, state in known.rows.items()

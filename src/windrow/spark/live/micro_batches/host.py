@@ -256,10 +256,10 @@ class MicroBatches(ABC):
         try:
             self._advance(sound, number, before)
         except Exception as error:
-            told = failure(error)
-            if told is None or not is_of_a_value(told):
+            raised = failure(error)
+            if raised is None or not is_of_a_value(raised):
                 raise
-            raise self._with_hint(told, sound) from error.__cause__
+            raise self._with_hint(raised, sound) from error.__cause__
         self._wrong_clocks.look(self.streams(), self._checkpoint.last())
         malformed_in_all = sum(pq.read_metadata(path).num_rows for path in self.side_files("malformed"))
         came, used, buffered, late = (
@@ -302,8 +302,8 @@ class MicroBatches(ABC):
     def _set_malformed_aside(self, rows: DataFrame, number: int) -> None:
         table = collected(rows)
         if table is None or table.num_rows:
-            told = rows if table is None else frame_of_collected(self._spark, table, MALFORMED_SCHEMA)
-            self._checkpoint.sides["malformed"].write(told, number)
+            malformed = rows if table is None else frame_of_collected(self._spark, table, MALFORMED_SCHEMA)
+            self._checkpoint.sides["malformed"].write(malformed, number)
 
     @abstractmethod
     def _advance(self, batch: DataFrame, number: int, before: CommittedBatch) -> None:
@@ -336,8 +336,8 @@ class MicroBatches(ABC):
             schema = schema.add(own, LongType())
         return schema
 
-    def _tell_late(self, late: Mapping[str, DataFrame | None], number: int) -> None:
-        told: DataFrame | None = None
+    def _set_late_aside(self, late: Mapping[str, DataFrame | None], number: int) -> None:
+        found: DataFrame | None = None
         for name, rows in late.items():
             if rows is None:
                 continue
@@ -347,9 +347,9 @@ class MicroBatches(ABC):
                 raise _late_row(name, rows)
             batch = F.lit(number).cast("bigint").alias("batch")
             one = late_columns(name, stream, rows).select("*", batch).select(*LATE_SCHEMA.names)
-            told = one if told is None else told.unionByName(one)
-        if told is not None:
-            self.late.write(told, number)
+            found = one if found is None else found.unionByName(one)
+        if found is not None:
+            self.late.write(found, number)
 
     @staticmethod
     def _came_and_late(
@@ -396,14 +396,14 @@ def _late_row(name: str, rows: DataFrame) -> AnalysisError:
     """The error that some rows of a stream are late."""
     first = rows.select(REASON).first()
     assert first is not None
-    told = {
+    reasons = {
         "punctuation": "it matches a pattern that its producer has promised",
         "future": "its rowtime is too far ahead of its processing time",
         "future bound": "it carries a bound that is too far ahead of its processing time",
     }
     return AnalysisError(
         f"a row of stream {name} is late: "
-        + told.get(first[REASON], "its rowtime is below the bound that held when it came"),
+        + reasons.get(first[REASON], "its rowtime is below the bound that held when it came"),
         condition="LATE_ROW",
         hint="on_late='keep' keeps late rows apart",
     )

@@ -202,7 +202,7 @@ class InMemorySteps(MicroBatches):
 
     def _come_narrow(self, narrow: Narrow, before: CommittedBatch) -> Come | None:
         """The same of what is read; None if whole rows are asked for."""
-        given = {*narrow.frame.columns} - {*self._constant()}
+        present = {*narrow.frame.columns} - {*self._constant()}
         by = {
             at: {name: inside(at, name) for name in (ROWTIME, PRODUCER, PTIME, BOUND, *LOGGED)}
             for at, _, _ in self.streams()
@@ -215,7 +215,7 @@ class InMemorySteps(MicroBatches):
             *(own for names in by.values() for own in names.values()),
         ]
         read = [own for names in narrow.columns.values() for own in names.values()]
-        wanted = dict.fromkeys(name for name in (*ours, *read) if name in given)
+        wanted = dict.fromkeys(name for name in (*ours, *read) if name in present)
         try:
             entries = self._in_order(narrow.frame.select(*map(quoted, wanted)))
         except WindrowError:  # maybe of a row that is late: of others it comes again
@@ -310,14 +310,14 @@ class InMemorySteps(MicroBatches):
                 table = table.append_column(name, pa.repeat(constant, table.num_rows))
         return table.append_column(PLACE, pa.array(np.arange(table.num_rows)))
 
-    def _counts(self, come: Come, before: CommittedBatch, used: int, given: int) -> dict[str, int]:
+    def _counts(self, come: Come, before: CommittedBatch, used: int, emitted: int) -> dict[str, int]:
         """What is counted of all micro-batches, where this one used and gave so many rows."""
         return {
             "now": come.now,
             "entries": come.entries,
             **self._came_and_late(before, come.positions, come.count),
             "rows_used": before.counts.get("rows_used", 0) + used,
-            "rows_given": before.counts.get("rows_given", 0) + given,
+            "rows_given": before.counts.get("rows_given", 0) + emitted,
         }
 
     def _table_sink(self, names: Sequence[str]) -> TableSink | None:

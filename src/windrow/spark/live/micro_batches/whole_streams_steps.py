@@ -120,7 +120,7 @@ class WholeStreamsSteps(InMemorySteps):
             seen = (before.counts.get(_SEEN + name), counts.get(_SEEN + name))
             punctuations = self._punctuations(name, stream, (before.positions.get(name), one.position), seen)
             fed[name] = Fed(_columns(name, stream, rows), punctuations)
-        self._tell_late(late, number)
+        self._set_late_aside(late, number)
         emitted, state.carry = self._blocking.flow.advance(state.carry, fed)
         count = self._put(emitted, number, before.counts.get("rows_given", 0))
         positions = incoming.positions

@@ -205,18 +205,18 @@ class LiveClause:
         ended
             The partitions of which no more rows will come.
         """
-        stage = fragment_of(gateway, self.bound, rows)
+        fragment = fragment_of(gateway, self.bound, rows)
         before = span.before(name)
-        keyed = stage.keyed(stage.wide(), None if before is None else before.frame)
+        keyed = fragment.keyed(fragment.wide(), None if before is None else before.frame)
         with gateway.translated():
-            emitted, retained, report = self._advanced_by(gateway, stage, keyed, span, until, name, ended)
+            emitted, retained, report = self._advanced_by(gateway, fragment, keyed, span, until, name, ended)
         span.keep[name] = retained
-        return PartOutput(stage.finished(emitted, self.result), report)
+        return PartOutput(fragment.finished(emitted, self.result), report)
 
     def _advanced_by(
         self,
         gateway: Gateway,
-        stage: WindowStage | MatchStage,
+        fragment: WindowStage | MatchStage,
         keyed: DataFrame,
         span: InstantSpan,
         until: int,
@@ -242,7 +242,7 @@ class LiveClause:
             def search(asking: Growing) -> pa.Table:
                 return requested_in(asking, retained, came, kernel.reached(until), ended, moves=moves)
 
-            clause = self._answered(stage, search)
+            clause = self._answered(fragment, search)
             emitted, retained = clause.advanced(retained, came, until, number, ended, moves=moves)
         else:
             rows, before = frame_of_collected(spark, came, self.waiting), span.before(name)
@@ -292,18 +292,20 @@ class LiveClause:
             return until
         return int(min(until, _ticks(pa.array([first]), self.kernel.scale)[0].as_py()))
 
-    def _answered(self, stage: WindowStage | MatchStage, search: Callable[[Growing], pa.Table]) -> LiveClause:
+    def _answered(
+        self, fragment: WindowStage | MatchStage, search: Callable[[Growing], pa.Table]
+    ) -> LiveClause:
         """The clause with what Spark finds of its conditions in a step, where `search` finds what for."""
         if self.asked is None:
             return self
         growing = self.kernel.growing
-        assert isinstance(stage, MatchStage)
+        assert isinstance(fragment, MatchStage)
         assert isinstance(growing.plan, MatchPlan)
 
         def searched(asking: MatchPlan, _: StructType) -> pa.Table:
             return search(replace(growing, plan=asking))
 
-        answers = stage.answers_of(growing.plan, self.asked, searched)
+        answers = fragment.answers_of(growing.plan, self.asked, searched)
         return replace(self, kernel=self.kernel.with_answers(answers))
 
     def _no_rowtime(self) -> InputError:

@@ -258,10 +258,10 @@ class Flow:
         return Run(self.program, self._by_spark)
 
     def advance(
-        self, given: Mapping[int, pa.Table], times: Times, origin: int | None = None
+        self, entries: Mapping[int, pa.Table], times: Times, origin: int | None = None
     ) -> list[pa.Table]:
         """What changes in each output, as :meth:`windrow.kernels.incremental.Run.advance` has it."""
-        return self.run.advance(given, times, origin)
+        return self.run.advance(entries, times, origin)
 
     def _by_spark(self, fragment: Fragment, read: Mapping[int, pa.Table]) -> pa.Table:
         """What Spark makes of the rows of leaves, or says is wrong with them."""

@@ -341,9 +341,9 @@ class ClausePlan(RowtimePlan):
         with explained([one.bound for one in clauses]):
             outer = gateway.sql(self.statement.text)
         place = clauses[-1].clause.span if clauses else None
-        given = beside(gateway, self.statement.text, relations)
-        given.refuse_gathering(self.tokens, self.span, place)
-        return _Bound(tuple(clauses), outer, given.rowtimes, given.lineage)
+        found = beside(gateway, self.statement.text, relations)
+        found.refuse_gathering(self.tokens, self.span, place)
+        return _Bound(tuple(clauses), outer, found.rowtimes, found.lineage)
 
     def _relation(self, gateway: Gateway, name: str) -> LiveRelationNode:
         """A relation that is read, and where its rows come from."""
@@ -366,28 +366,28 @@ class ClausePlan(RowtimePlan):
     def output(self, gateway: Gateway, span: InstantSpan) -> PartOutput:
         """The rows of what is final in a step, and the instant before which none will follow."""
         upstream = Upstream(gateway, self.catalog, self.execution, span, self.scale, self.tokens)
-        return self.given(upstream, "")
+        return self.evaluated(upstream, "")
 
-    def given(self, batch: MicroBatch, path: str) -> PartOutput:
+    def evaluated(self, batch: MicroBatch, path: str) -> PartOutput:
         """What is final in a step of a query; rows are kept under names after a path."""
         gateway = Gateway(self.gateway.spark, self.gateway.parameters)
-        given: dict[str, PartOutput] = {}
+        outputs: dict[str, PartOutput] = {}
         for name in self.read:
             one = batch.coming(name)
-            given[name] = one.output
+            outputs[name] = one.output
             gateway.frames[name] = one.rows.select(*map(quoted, one.stream.columns))
         for clause in self.clauses:
             key = clause.clause.key
             with explained([one.bound for one in self.clauses]):
                 rows = gateway.sql(clause.clause.rows)
-            inputs = [given[each] for each in clause.clause.rows.relations()]
+            inputs = [outputs[each] for each in clause.clause.rows.relations()]
             until = min(one.until for one in inputs)
             ended = batch.span.ended.get(f"{path}{key}")
-            given[key] = clause.advance(gateway, rows, batch.span, until, f"window{path}{key}", ended)
-            gateway.frames[key] = given[key].rows
+            outputs[key] = clause.advance(gateway, rows, batch.span, until, f"window{path}{key}", ended)
+            gateway.frames[key] = outputs[key].rows
         with explained([one.bound for one in self.clauses]):
             rows = gateway.sql(self.statement.text)
-        ends = [given[key] for key in self.statement.text.relations()]
+        ends = [outputs[key] for key in self.statement.text.relations()]
         return PartOutput(rows, lambda: min(one.until for one in ends))
 
     def as_stream(self, rows: DataFrame | None, names: tuple[str, ...]) -> Stream:
@@ -560,9 +560,9 @@ class SequenceView:
 
     def coming(self, batch: MicroBatch) -> Coming:
         """What it gives in a micro-batch."""
-        given = self.plan.given(batch, f".{self.name.lower()}")
-        stream = self.plan.as_stream(given.rows, self.names)
-        return Coming(stream, replace(given, rows=stream.frame))
+        output = self.plan.evaluated(batch, f".{self.name.lower()}")
+        stream = self.plan.as_stream(output.rows, self.names)
+        return Coming(stream, replace(output, rows=stream.frame))
 
     def recorded(self) -> Stream:
         """The stream of what it gives over what was recorded."""

@@ -107,11 +107,11 @@ class WholeStreamsPlan(ReaderPlan):
                 span=self.span,
                 hint="select it: a key of groups, MAX(ts), window_end; or start the query into a table",
             )
-        given = self.blocking.result[columns.index(rowtime)].dataType.simpleString()
+        selected = self.blocking.result[columns.index(rowtime)].dataType.simpleString()
         wanted = in_spark(stream)[rowtime].dataType.simpleString()
-        if given != wanted:
+        if selected != wanted:
             raise AnalysisError(
-                f"the column for {rowtime} is of type {given.upper()}, and the rowtime {wanted.upper()}",
+                f"the column for {rowtime} is of type {selected.upper()}, and the rowtime {wanted.upper()}",
                 condition="MIXED_ROWTIMES",
                 sql=self.written or self.text,
                 span=self.span,
