@@ -25,8 +25,8 @@ from windrow.spark.live.executors.unpacking import Unchanged, outputs
 from windrow.spark.live.input.entry_columns import inside
 from windrow.spark.live.micro_batches.late_for_groups import judging
 from windrow.spark.live.operators.emit_program import MARK, EmitProgram, EmitSource
-from windrow.spark.live.operators.flow import Flow, computed_elsewhere
 from windrow.spark.live.operators.incremental import in_memory
+from windrow.spark.live.operators.incremental_plan import IncrementalPlan, computed_elsewhere
 from windrow.spark.live.operators.watermark_conditions import WatermarkConditions
 from windrow.spark.live.plans.emit_flow import EmittedFlow
 from windrow.spark.live.plans.emit_queries import EmittedPlan
@@ -51,8 +51,8 @@ class EmitGraph(Graph):
     @cached_property
     def why_not(self) -> str | None:
         """What of the query cannot be run so; None for nothing."""
-        if self._flow.why_not is not None:
-            return self._flow.why_not
+        if self._evaluation.why_not is not None:
+            return self._evaluation.why_not
         program = self._program
         if not self.plan.streams.issuperset(source.stream for source in program.sources):
             return "recorded streams"
@@ -114,7 +114,7 @@ class EmitGraph(Graph):
     # -- what it is made of ----------------------------------------------------------------------------
 
     @cached_property
-    def _flow(self) -> EmittedFlow:
+    def _evaluation(self) -> EmittedFlow:
         return EmittedFlow(self._gateway, self.plan, self.envelope, _NO_FILES)
 
     @cached_property
@@ -128,7 +128,7 @@ class EmitGraph(Graph):
 
     @property
     def _program(self) -> EmitProgram:
-        return self._flow.program
+        return self._evaluation.program
 
     @property
     def _beside(self) -> list[Program]:
@@ -144,7 +144,7 @@ class EmitGraph(Graph):
 
     @cached_property
     def _mapping(self) -> Program | None:
-        return self._flow.mapping.program if self._program.maps else None
+        return self._evaluation.mapping.program if self._program.maps else None
 
     @cached_property
     def _has_state(self) -> bool:
@@ -195,12 +195,12 @@ class EmitGraph(Graph):
             rowtime = in_memory(StructType([kind])).field(0)
             judges = []
             for each in judging(self.plan, name):
-                flows: list[Flow] = [
+                plans: list[IncrementalPlan] = [
                     conditions.planned((name, one), kind, partial(self.plan.below, one.row, one.least, name))
                     for one in self.plan.query.timed.judgings
                     if one.origin == each.place
                 ]
-                judges.append(Judge(sources[each], rowtime, tuple(operators.program for operators in flows)))
+                judges.append(Judge(sources[each], rowtime, tuple(plan.program for plan in plans)))
             found[name] = tuple(judges)
         return found
 

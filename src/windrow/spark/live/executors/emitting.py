@@ -31,7 +31,7 @@ from windrow.spark.live.input.arrivals import VIOLATED
 from windrow.spark.live.micro_batches.emit_rows import FINAL_FROM
 from windrow.spark.live.micro_batches.late_for_groups import late_by
 from windrow.spark.live.operators.emit_program import EmitProgram, EmitRun, EmitSource
-from windrow.spark.live.operators.flow import unstable
+from windrow.spark.live.operators.incremental_plan import unstable
 from windrow.spark.live.operators.watermark_conditions import where_true
 from windrow.spark.logs.arrived import before_end
 from windrow.spark.logs.session_streams import ARRIVED, REASON, ROWTIME

@@ -28,7 +28,7 @@ from windrow.kernels.zset.relation import ENTER, LEAVE, NEVER
 from windrow.spark.live.executors.bucket_account import BucketAccount
 from windrow.spark.live.executors.bucket_state import BucketWindow, Carry, Moment, Store, not_here
 from windrow.spark.live.executors.bucket_task import BucketTask
-from windrow.spark.live.operators.flow import unstable
+from windrow.spark.live.operators.incremental_plan import unstable
 from windrow.streams.entries import FOREVER
 
 __all__ = ["EARLIER", "BucketWindows", "OverWindows", "Windowed"]

@@ -25,7 +25,7 @@ from windrow.spark.clauses.batch import explained
 from windrow.spark.collected import frame_of_collected
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.operators.clause_operator import fragment_of
-from windrow.spark.live.operators.flow import Flow, computed_elsewhere
+from windrow.spark.live.operators.incremental_plan import IncrementalPlan, computed_elsewhere
 from windrow.spark.live.plans.clause_plan import ClausePlan
 from windrow.spark.logs.session_streams import Stream
 
@@ -80,12 +80,12 @@ class AroundClause:
     # -- before the clause -----------------------------------------------------------------------------
 
     @cached_property
-    def before(self) -> Flow:
+    def before(self) -> IncrementalPlan:
         """What computes the columns of the clause, of rows of the stream at its only leaf."""
-        flow = Flow(self._gateway(), Path("of-a-plan-alone"))
-        _, rows = flow.leaf(self.columns)
-        flow.output(self._keyed(flow.gateway, rows))
-        return flow
+        operators = IncrementalPlan(self._gateway(), Path("of-a-plan-alone"))
+        _, rows = operators.leaf(self.columns)
+        operators.output(self._keyed(operators.gateway, rows))
+        return operators
 
     @cached_property
     def why_by_spark(self) -> str | None:

@@ -101,7 +101,7 @@ class WholeStreamsSteps(InMemorySteps):
         found = state_of(self._plan, committed, {}, {})
         operators = [
             StateRow("operator", node.name, rows=sum(rows))
-            for node, rows in zip(self._blocking.flow.nodes, counts, strict=False)
+            for node, rows in zip(self._blocking.graph.nodes, counts, strict=False)
             if not isinstance(node.operator, Project | RowMap)
         ]
         return QueryState((*found.rows, *operators))
@@ -121,7 +121,7 @@ class WholeStreamsSteps(InMemorySteps):
             punctuations = self._punctuations(name, stream, (before.positions.get(name), one.position), seen)
             fed[name] = Fed(_columns(name, stream, rows), punctuations)
         self._set_late_aside(late, number)
-        emitted, state.carry = self._blocking.flow.advance(state.carry, fed)
+        emitted, state.carry = self._blocking.graph.advance(state.carry, fed)
         count = self._put(emitted, number, before.counts.get("rows_given", 0))
         positions = incoming.positions
         frontier = self._frontier(positions)
@@ -208,7 +208,7 @@ class WholeStreamsSteps(InMemorySteps):
             carry = from_stored(self._checkpoint.read_chunk(_CARRY, chunk))
         for chunk in came:
             fed = from_stored(self._checkpoint.read_chunk(_CAME, chunk))
-            _, carry = self._blocking.flow.advance(carry, fed)
+            _, carry = self._blocking.graph.advance(carry, fed)
         return _State(carry, base, came)
 
     def _store(self, state: _State, fed: Mapping[str, Fed], number: int) -> None:

@@ -144,7 +144,7 @@ class WindowedSteps(InMemorySteps):
         else:
             states = _with(states, came, number)
         used = waited - self._waiting(states) - arrived.waiting
-        if (closes or self._may_be_final) and self._windowed.sides and self._windowed.flows is None:
+        if (closes or self._may_be_final) and self._windowed.sides and self._windowed.over_windows is None:
             states, self._may_be_final = without_closed_keys(self._windowed, states, self._endings)
         counts = self._counts(come, before, used, emitted)
         if self._goes_on is not None and frontier is not None:

@@ -21,7 +21,7 @@ from pyspark.sql.types import (
 
 from windrow.kernels.punctuated import Group, Join, Over, Project, Session, SetOperator, Sort
 from windrow.kernels.punctuated.following import Follower
-from windrow.kernels.punctuated.operator_graph import Flow, Node, Operator, Place
+from windrow.kernels.punctuated.operator_graph import Node, Operator, OperatorGraph, Place
 from windrow.plan import nodes as plan
 from windrow.plan.columns import ROWS, Expression, Scope, schema_of
 from windrow.plan.reader.read_over import AT
@@ -33,10 +33,10 @@ from windrow.spark.live.operators.row_maps import Followed, Moved, RowMap, arrow
 from windrow.spark.relations.aggregates_of_plan import kernel_aggregates
 from windrow.syntax.sqltext import SqlText
 
-__all__ = ["flow_of"]
+__all__ = ["graph_of"]
 
 
-def flow_of(gateway: Gateway, root: plan.Node) -> tuple[Flow, Mapping[str, SqlText]] | Reason:
+def graph_of(gateway: Gateway, root: plan.Node) -> tuple[OperatorGraph, Mapping[str, SqlText]] | Reason:
     """The operators of a plan, and the queries of its tables by the names of these inputs.
 
     Or what no operator does, and where it stands.
@@ -49,7 +49,7 @@ def flow_of(gateway: Gateway, root: plan.Node) -> tuple[Flow, Mapping[str, SqlTe
     lowering = _Lowering(gateway, _merged(nodes))
     for node in nodes:
         lowering.add(node)
-    return Flow(tuple(lowering.nodes)), lowering.tables
+    return OperatorGraph(tuple(lowering.nodes)), lowering.tables
 
 
 def _merged(nodes: Sequence[plan.Node]) -> set[int]:

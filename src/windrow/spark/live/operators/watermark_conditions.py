@@ -14,7 +14,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 from windrow.kernels.incremental import Run, Times
 from windrow.spark.collected import frame_of_collected
 from windrow.spark.gateway import Gateway
-from windrow.spark.live.operators.flow import Flow
+from windrow.spark.live.operators.incremental_plan import IncrementalPlan
 from windrow.spark.logs.live_source import PLACE
 
 __all__ = ["MARK", "WatermarkConditions", "where_true"]
@@ -38,7 +38,7 @@ class WatermarkConditions:
 
     def __init__(self, gateway: Callable[[], Gateway], folder: Path) -> None:
         self._gateway, self._folder = gateway, folder
-        self._flows: dict[Hashable, Flow] = {}
+        self._planned: dict[Hashable, IncrementalPlan] = {}
 
     def is_true_at(
         self,
@@ -72,14 +72,16 @@ class WatermarkConditions:
         with gateway.translated():
             return _places(frame.toArrow(), len(values))
 
-    def planned(self, key: Hashable, kind: StructField, condition: Callable[[str], Column]) -> Flow:
+    def planned(
+        self, key: Hashable, kind: StructField, condition: Callable[[str], Column]
+    ) -> IncrementalPlan:
         """The condition planned: it finds the places of values, at its only leaf, for :func:`where_true`."""
-        if key not in self._flows:
-            operators = Flow(self._gateway(), self._folder / f".condition-{len(self._flows)}")
+        if key not in self._planned:
+            operators = IncrementalPlan(self._gateway(), self._folder / f".condition-{len(self._planned)}")
             _, frame = operators.leaf(_schema(kind))
             operators.output(frame.where(condition(MARK)).select(PLACE))
-            self._flows[key] = operators
-        return self._flows[key]
+            self._planned[key] = operators
+        return self._planned[key]
 
 
 def where_true(run: Run, name: str, values: pa.Array, mark: int | npt.NDArray[np.int64]) -> Bools:

@@ -23,7 +23,7 @@ _GROUPS = "groups"
 def ends_of_windows(windowed: WindowedQuery, catalog: Catalog) -> dict[str, Ends]:
     """What ends the partitions of its windows, its groups, and the keys with which rows are joined."""
     found: dict[str, Ends] = {}
-    if windowed.flows is not None or windowed.parts:  # of which operators nothing is asked
+    if windowed.over_windows is not None or windowed.parts:  # of which operators nothing is asked
         return found
     if any(side.window.row_slide > 1 for side in windowed.sides):  # a group of rows goes as a whole
         return found

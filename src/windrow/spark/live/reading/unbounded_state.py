@@ -34,7 +34,7 @@ def unbounded(query: Blocking, streams: Mapping[str, Bounded]) -> list[Unbounded
     }
     known |= {key: Bounded(frozenset([frozenset()])) for key in query.tables}  # all of it is there
     found: list[Unbounded] = []
-    for number, node in enumerate(query.flow.nodes):
+    for number, node in enumerate(query.graph.nodes):
         known[number] = _after(query, node, [known[place] for place in node.inputs], found)
     return found
 

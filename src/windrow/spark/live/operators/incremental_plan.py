@@ -36,26 +36,26 @@ from windrow.spark.live.operators.lookups import LookUp, SmallTable, small_table
 from windrow.spark.runtime.interpreter import map_in_arrow
 from windrow.spark.tasks.exchange import in_worker
 
-__all__ = ["Flow", "computed_elsewhere", "unstable"]
+__all__ = ["IncrementalPlan", "computed_elsewhere", "unstable"]
 
 _ROWS_PER_BATCH = 1 << 15
 
 
 @dataclass
-class Flow:
-    """The plan of a query, and what its operators hold.
+class IncrementalPlan:
+    """The plan of a query, and the state of its operators.
 
     Parameters
     ----------
     gateway
-        What makes the plan. It is told to leave its operators to the flow.
+        What makes the plan. It leaves its operators to this plan.
     folder
         For the files of leaves, which the tasks read.
 
     Attributes
     ----------
     why_not
-        What of the plan cannot be run so, once that is known; None while all can. Then the flow has no steps.
+        What of the plan cannot be run so, once that is known; None while all can. Then nothing advances it.
     """
 
     gateway: Gateway
