@@ -307,9 +307,9 @@ class Counting(Stored):
 
     written = 0
 
-    def keep(self, text):
+    def save(self, text):
         self.written += len(text)
-        super().keep(text)
+        super().save(text)
 
     def write(self, name, number, data):
         self.written += len(data)

@@ -516,8 +516,8 @@ def _create_view(gateway: Gateway, tokens: TokenList, head: Range, frame: DataFr
     words = [tokens.word(index) for index in range(*head)]
     caches = words[0] == "CACHE"
     at = head[0] + words.index("TABLE" if caches else "VIEW") + 1
-    keep = tokens.word(at) == "IF"
-    at += 3 if keep else 0
+    if_not_exists = tokens.word(at) == "IF"
+    at += 3 if if_not_exists else 0
     name = tokens[at].name
     if tokens.is_symbol(at + 1, "("):
         columns = [tokens[start].name for start, _ in tokens.split(at + 2, tokens.partner[at + 1])]
@@ -538,7 +538,7 @@ def _create_view(gateway: Gateway, tokens: TokenList, head: Range, frame: DataFr
             create = frame.createOrReplaceGlobalTempView if "REPLACE" in words else frame.createGlobalTempView
         else:
             create = frame.createOrReplaceTempView if "REPLACE" in words else frame.createTempView
-        if not (keep and gateway.spark.catalog.tableExists(known)):
+        if not (if_not_exists and gateway.spark.catalog.tableExists(known)):
             create(quoted(name))
         if caches:
             span = tokens.span(head[0], head[1] - (words[-1] == "AS"))

@@ -114,12 +114,12 @@ def run_continuous(context: StatementContext) -> Relation | None:
     if create is not None and create.name.lower() in catalog.names:
         if gateway.reopens:
             return no_rows(gateway)
-        if create.keep:
+        if create.if_not_exists:
             if create.source is None:
                 refuse_other_stream(gateway, catalog, tokens, create)
             return no_rows(gateway)
     if create is not None and gateway.reopens:
-        create = replace(create, keep=True)
+        create = replace(create, if_not_exists=True)
     if create is not None and create.source is None:
         plan = create_named(gateway, catalog, tokens, create)
         return as_plan(gateway, plan) if gateway.plan_only else no_rows(gateway)

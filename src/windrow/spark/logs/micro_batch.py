@@ -81,7 +81,7 @@ class InstantSpan:
         The arrived rows of each stream, with the buffered ones; all are at `since` or later.
     before
         The retained rows of the last micro-batch, by name.
-    keep
+    to_retain
         The rows that this micro-batch retains, by name; filled while it runs.
     marks
         Instants for the next micro-batches, by name, in ticks; changed while it runs.
@@ -98,7 +98,7 @@ class InstantSpan:
     origin: int
     arrived: Mapping[str, Stream]
     before: Callable[[str], RetainedRows | None]
-    keep: dict[str, RetainedRows] = field(default_factory=dict)
+    to_retain: dict[str, RetainedRows] = field(default_factory=dict)
     marks: dict[str, int] = field(default_factory=dict)
     cached: list[DataFrame] = field(default_factory=list)
     ended: Mapping[str, Ended] = field(default_factory=dict)

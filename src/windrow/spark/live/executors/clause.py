@@ -124,11 +124,11 @@ class ClauseInBucket:
         output, self.retained = kernel.advance(self.retained, keyed, until, moment.number, moves=moves)
         return output
 
-    def keep(self, store: Store, number: int) -> dict[str, Any]:
+    def save(self, store: Store, number: int) -> dict[str, Any]:
         """Store what is new."""
         self.waits, self.retained = self.waits.merged(number), self.retained.merged(number)
         stored = {
-            kind: self.chunks[kind].keep(store, counts, new)
+            kind: self.chunks[kind].save(store, counts, new)
             for name, rows in self.named()
             for kind, counts, new in rows.stored(name, number)
         }

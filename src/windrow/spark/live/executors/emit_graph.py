@@ -17,7 +17,7 @@ from windrow.plan.event_time import HIDDEN
 from windrow.spark.collected import is_plain
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.executors.bucket_task import BucketTask
-from windrow.spark.live.executors.droppable_rows import Endings, endings_of
+from windrow.spark.live.executors.droppable_rows import DroppableRows, droppable_rows_of
 from windrow.spark.live.executors.emitting import Emits, Judge
 from windrow.spark.live.executors.packets import Graph, Side, numbered
 from windrow.spark.live.executors.programs import Key, key_labels, keys_of, with_tables
@@ -68,7 +68,7 @@ class EmitGraph(Graph):
             return why
         if program.delay is not None and self._retains_rows:
             return "AFTER DELAY over rows that are retained until the watermark says that they change nothing"
-        if self._retains_rows and not all(self._endings.values()):
+        if self._retains_rows and not all(self._droppable.values()):
             return "rows that are kept until more than the watermark says that no change is made of them"
         return None
 
@@ -136,7 +136,7 @@ class EmitGraph(Graph):
         conditions = [one for judges in self._judges.values() for judge in judges for one in judge.conditions]
         closed = [
             closing.program
-            for one in self._endings.values()
+            for one in self._droppable.values()
             for grouping in (() if one is None else one.groupings)
             for closing in grouping
         ]
@@ -159,10 +159,10 @@ class EmitGraph(Graph):
         return self._has_state and self.plan.query.timed.unbounded is None and not self._program.forgets
 
     @cached_property
-    def _endings(self) -> dict[str, Endings | None]:
+    def _droppable(self) -> dict[str, DroppableRows | None]:
         """When rows of each stream are over, where rows are retained; None where memory does not say."""
         names = [name for _, name, _ in self.streams] if self._retains_rows else []
-        return {name: endings_of(self.plan, self._conditions, name) for name in names}
+        return {name: droppable_rows_of(self.plan, self._conditions, name) for name in names}
 
     @cached_property
     def _conditions(self) -> WatermarkConditions:
@@ -175,7 +175,7 @@ class EmitGraph(Graph):
     def _work(self) -> Emits:
         schemas = tuple(map(self._schema_of, self._program.sources))
         program = replace(self._program, program=with_tables(self._program.program))
-        closed = {name: one for name, one in self._endings.items() if one is not None}
+        closed = {name: one for name, one in self._droppable.items() if one is not None}
         return Emits(program, schemas, self._mapping, self._judges, self._has_state, closed)
 
     def _schema_of(self, source: EmitSource) -> pa.Schema:

@@ -26,7 +26,7 @@ from windrow.kernels.zset.relation import NEVER
 from windrow.spark.live.executors.bucket_account import BucketAccount
 from windrow.spark.live.executors.bucket_state import BucketWindow, Carry, Moment, Store, not_here
 from windrow.spark.live.executors.bucket_task import BucketTask
-from windrow.spark.live.executors.droppable_rows import Endings
+from windrow.spark.live.executors.droppable_rows import DroppableRows
 from windrow.spark.live.input.arrivals import VIOLATED
 from windrow.spark.live.micro_batches.emit_rows import FINAL_FROM
 from windrow.spark.live.micro_batches.late_for_groups import late_by
@@ -81,7 +81,7 @@ class Emits:
         Of each stream what says which of its rows are late for groups.
     has_state
         Whether there is state between micro-batches.
-    endings
+    droppable
         Of each stream when rows are over, where rows are retained until then; none where the state of
         operators is stored in place of rows.
     """
@@ -91,7 +91,7 @@ class Emits:
     mapping: Program | None
     judges: Mapping[str, tuple[Judge, ...]]
     has_state: bool
-    endings: Mapping[str, Endings]
+    droppable: Mapping[str, DroppableRows]
 
     def begin(self, task: BucketTask) -> Emitting:
         """A query of which no row has come."""
@@ -256,12 +256,12 @@ class Emitting:
             [history for name, history in self.reached(self.known).items() if name in streams]
         )
         self.known = {name: history[-1:] for name, history in self.known.items()}
-        if not watermark or not self.work.endings:
+        if not watermark or not self.work.droppable:
             return
         for at, (side, one) in enumerate(zip(self.task.sides, self.windows, strict=True)):
             retained = one.state.retained
             if len(retained) >= max(2 * self._left[at], FINAL_FROM):
-                over = self.work.endings[self.task.streams[side.stream].name].of(
+                over = self.work.droppable[self.task.streams[side.stream].name].of(
                     retained.rows, watermark[-1][1]
                 )
                 one.state = replace(one.state, retained=retained.where(~over))
@@ -321,12 +321,12 @@ class Emitting:
 
     # -- what is stored --------------------------------------------------------------------------------
 
-    def keep(self, store: Store, number: int) -> dict[str, Any]:
+    def save(self, store: Store, number: int) -> dict[str, Any]:
         """Store what is new; now and then the state of operators in place of rows."""
         came = sum(len(one.state.retained) for one in self.windows)
-        if self.frontier is not None and not self.work.endings and Carry.is_due(self.carried, came):
+        if self.frontier is not None and not self.work.droppable and Carry.is_due(self.carried, came):
             self._carry(store, self.frontier, number)
-        chunks = [one.keep(store, number) for one in (*self.windows, self.marks)]
+        chunks = [one.save(store, number) for one in (*self.windows, self.marks)]
         carried = None if self.carried is None else asdict(self.carried)
         return {
             "frontier": self.frontier,

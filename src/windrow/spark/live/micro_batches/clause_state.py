@@ -224,7 +224,7 @@ class ClauseState:
         marks, cached
             Changed by what is evaluated.
         ended
-            As of :meth:`windrow.spark.live.operators.ended_partitions.Endings.ended`.
+            As of :meth:`windrow.spark.live.operators.ended_partitions.ClosedPartitions.ended`.
         """
         over = {key: found for key, found in ended.items() if found is not None}
         arrived = {name: self._stream(name, rows) for name, rows in due.items()}
@@ -240,12 +240,12 @@ class ClauseState:
         return RetainedRows.in_memory(self._spark, retained, self._kinds[name].schema)
 
     def write(
-        self, keep: Mapping[str, RetainedRows], buffered: Buffered
+        self, to_retain: Mapping[str, RetainedRows], buffered: Buffered
     ) -> tuple[dict[str, dict[str, int]], dict[str, RetainedRows]]:
         """Write the new chunks of what a step keeps: all chunks, and what is to be committed beside them."""
         number, known = buffered.number, dict[str, RetainedRows]()
         chunks: dict[str, dict[str, int]] = {}
-        in_memory = {name: rows.retained for name, rows in keep.items() if rows.retained is not None}
+        in_memory = {name: rows.retained for name, rows in to_retain.items() if rows.retained is not None}
         in_memory |= {f"{BUFFERED}{name}": rows for name, rows in buffered.waits.items()}
         for name, rows in in_memory.items():
             retained = rows.merged(number)
@@ -253,4 +253,4 @@ class ClauseState:
             for kind, counts, new in retained.stored(name, number):
                 chunks[kind] = self._checkpoint.write_chunks(kind, counts, new)
         self._known = number, known
-        return chunks, {name: rows for name, rows in keep.items() if rows.retained is None}
+        return chunks, {name: rows for name, rows in to_retain.items() if rows.retained is None}

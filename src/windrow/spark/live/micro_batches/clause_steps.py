@@ -25,7 +25,7 @@ from windrow.spark.live.micro_batches.around_clause import AroundClause, chosen_
 from windrow.spark.live.micro_batches.clause_state import Buffered, ClauseState, first_before
 from windrow.spark.live.micro_batches.host import BUFFERED
 from windrow.spark.live.micro_batches.in_memory import Come, InMemorySteps
-from windrow.spark.live.operators.ended_partitions import Endings
+from windrow.spark.live.operators.ended_partitions import ClosedPartitions
 from windrow.spark.live.plans.clause_plan import ClausePlan
 from windrow.spark.live.plans.live_plan import ContinuousPlan, RowtimePlan
 from windrow.spark.live.plans.upstream import EMITTED
@@ -48,7 +48,7 @@ class ClauseSteps(InMemorySteps):
     ) -> None:
         super().__init__(plan, sink, folder, envelope, on_late)
         self._query = plan
-        self._alone = _Alone.of(plan, self._endings)
+        self._alone = _Alone.of(plan, self._closed)
         sources = {name: stream for _, name, stream in self.streams()}
         key = () if self._alone is None else self._alone.key
         self._state = ClauseState(plan, self._checkpoint, sources, plan.retained(), key)
@@ -70,13 +70,13 @@ class ClauseSteps(InMemorySteps):
         found, alone, plan = come.found, self._alone, self._query
         self._set_late_aside({name: self._late(name, one.late) for name, one in found.items()}, number)
         positions = come.positions
-        closes = self._endings.take(number, before.number, before.positions, positions)
+        closes = self._closed.take(number, before.number, before.positions, positions)
         until, origin, marks = self._frontier(positions), before.origin, dict(before.marks)
         moved = until is not None and (before.frontier is None or until > before.frontier)
         moved = moved or (plan.passes_on and until is not None and come.count > 0)
         reached = None if until is None else plan.taken_before(until)
         buffered = self._state.came(come, before)
-        keep = {} if plan.passes_on else self._state.unchanged(before)
+        to_retain = {} if plan.passes_on else self._state.unchanged(before)
         if moved and reached is not None and origin is None:
             origin = first_before(reached, self._scale, buffered.rows())
         moved = moved and origin is not None
@@ -88,25 +88,25 @@ class ClauseSteps(InMemorySteps):
             if goes:
                 retained = self._state.retained(before, alone.name)
                 output, retained = alone.advanced(due, buffered, retained, over, reaches, before.frontier)
-                keep[alone.name] = self._state.in_memory(alone.name, retained)
+                to_retain[alone.name] = self._state.in_memory(alone.name, retained)
                 emitted = self._write_output(alone.plan, output, before, number, marks)
             alone.is_after(number, before.number, is_final=goes)
         else:
             goes = (moved or closes) and reaches is not None and origin is not None
             due, buffered = buffered.taken(reaches if goes else None)
             if goes and reaches is not None and origin is not None:
-                ended = {key: self._endings.ended(key, buffered.waiting) for key in plan.ends}
+                ended = {key: self._closed.ended(key, buffered.waiting) for key in plan.ends}
                 instants = before.frontier, reaches, origin
                 span = self._state.span(due, before, instants, marks, cached, ended)
                 if plan.passes_on:  # its windows hold nothing, and rows at the frontier may still come
                     span = replace(span, before=lambda _: None)
                     marks[EMITTED] = until if until is not None else reaches
                 emitted = self._evaluated(span, before, number, marks)
-                keep |= {} if plan.passes_on else span.keep
+                to_retain |= {} if plan.passes_on else span.to_retain
         used = sum(rows.num_rows for rows in due.values())
         counts = self._counts(come, before, used, emitted)
         frontier = before.frontier if origin is None or until is None else until
-        chunks, rows = self._state.write(keep, buffered)
+        chunks, rows = self._state.write(to_retain, buffered)
         committed = CommittedBatch(number, positions, frontier, origin, {}, counts, chunks, marks)
         self._report(self._checkpoint.commit(committed, rows), come.count, emitted)
 
@@ -199,8 +199,8 @@ class _Alone:
         The columns of the stream that are its partitions' keys; none if they are computed.
     """
 
-    def __init__(self, plan: ClausePlan, endings: Endings) -> None:
-        self.plan, self._around, self._endings = plan, AroundClause(plan), endings
+    def __init__(self, plan: ClausePlan, closed: ClosedPartitions) -> None:
+        self.plan, self._around, self._closed = plan, AroundClause(plan), closed
         self._spark = plan.gateway.spark
         self._clause = self._around.clause
         self._final: int | None = None
@@ -210,9 +210,9 @@ class _Alone:
         self.key = tuple(keys[0][name] for name in self._partition) if len(keys) == 1 else ()
 
     @staticmethod
-    def of(plan: RowtimePlan, endings: Endings) -> _Alone | None:
+    def of(plan: RowtimePlan, closed: ClosedPartitions) -> _Alone | None:
         """The only clause of a query; None of others."""
-        return _Alone(plan, endings) if isinstance(plan, ClausePlan) and is_one_clause(plan) else None
+        return _Alone(plan, closed) if isinstance(plan, ClausePlan) and is_one_clause(plan) else None
 
     def is_after(self, number: int, last: int, *, is_final: bool) -> None:
         """Note a step, and whether after it nothing is kept of the partitions that have ended."""
@@ -223,8 +223,8 @@ class _Alone:
         the rows of partitions that have ended, as :meth:`Buffered.taken` takes them.
         """
         key, (came,), (waits,) = self._clause.clause.key, buffered.came.values(), buffered.waits.values()
-        over = self._endings.closed_now(key, self._partition) if self._final == last else None
-        is_true_at = partial(self._endings.closed, key)
+        over = self._closed.closed_now(key, self._partition) if self._final == last else None
+        is_true_at = partial(self._closed.closed, key)
         return over, (is_true_at(came), waits.where(is_true_at, None if over is None else waits.having(over)))
 
     def advanced(
@@ -243,7 +243,7 @@ class _Alone:
             # those of partitions that were closed now wait no more
             return buffered.waiting(name, columns) if over is None else due[name].slice(0, 0).select(columns)
 
-        ended = self._endings.ended(clause.clause.key, waiting)
+        ended = self._closed.ended(clause.clause.key, waiting)
         moves = until != since and kernel.moves_by_time(until)
         keyed = around.keyed(due[around.name])
         output, retained = clause.advanced(retained, keyed, until, buffered.number, ended, over, moves=moves)

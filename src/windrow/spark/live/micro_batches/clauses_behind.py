@@ -22,7 +22,7 @@ from windrow.spark.live.micro_batches.clause_state import ClauseState, first_bef
 from windrow.spark.live.micro_batches.direct_input import Reading
 from windrow.spark.live.micro_batches.host import BUFFERED
 from windrow.spark.live.micro_batches.in_memory import Come
-from windrow.spark.live.operators.ended_partitions import Endings
+from windrow.spark.live.operators.ended_partitions import ClosedPartitions
 from windrow.spark.live.plans.live_plan import ContinuousPlan
 from windrow.spark.live.plans.upstream import Upstream
 from windrow.spark.logs.micro_batch import InstantSpan, RetainedRows
@@ -51,7 +51,7 @@ class Arrived:
         The first instant of the streams, where it is known apart from `rows`.
     waiting
         How many rows wait for clauses.
-    chunks, keep, marks
+    chunks, to_retain, marks
         What is to be committed beside the windows.
     """
 
@@ -60,7 +60,7 @@ class Arrived:
     origin: int | None = None
     waiting: int = 0
     chunks: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    keep: Mapping[str, RetainedRows] = field(default_factory=dict)
+    to_retain: Mapping[str, RetainedRows] = field(default_factory=dict)
     marks: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -75,7 +75,7 @@ class ClausesBehind:
         The streams that its windows read.
     streams
         All live streams behind it, by name.
-    checkpoint, endings
+    checkpoint, closed
         Those of the query.
     reading
         What the windows read of the rows of a stream.
@@ -96,10 +96,10 @@ class ClausesBehind:
         read: Collection[str],
         streams: Mapping[str, Stream],
         checkpoint: Checkpoint,
-        endings: Endings,
+        closed: ClosedPartitions,
         reading: Reading,
     ) -> None:
-        self._plan, self._endings, self._reading = plan, endings, reading
+        self._plan, self._closed, self._reading = plan, closed, reading
         sequences = plan.catalog.sequences
         self.names = sorted(sequences.keys() & read)
         behind = frozenset[str]().union(*(sequences[name].streams for name in self.names))
@@ -139,7 +139,7 @@ class ClausesBehind:
         """
         reached, origin, marks = before.marks.get(_SOURCES), before.origin, dict(before.marks)
         rows = {name: one.rows for name, one in come.found.items() if name not in self.state.sources}
-        buffered, keep = self.state.came(come, before), self.state.unchanged(before)
+        buffered, to_retain = self.state.came(come, before), self.state.unchanged(before)
         moved = until is not None and (reached is None or until > reached)
         if moved and until is not None and origin is None:
             scale, streams = self._plan.scale, self._plan.catalog.streams
@@ -152,16 +152,16 @@ class ClausesBehind:
         if goes and until is not None and origin is not None:
             sequences = self._plan.catalog.sequences
             keys = [key for name in self.names for key in sequences[name].ends()]
-            ended = {key: self._endings.ended(key, buffered.waiting) for key in keys}
+            ended = {key: self._closed.ended(key, buffered.waiting) for key in keys}
             instants = reached, until, origin
             span = self.state.span(due, before, instants, marks, self.cached, ended)
             arriving, bound = self._arriving(span)
-            keep |= span.keep
+            to_retain |= span.to_retain
             marks[_SOURCES] = until
-        chunks, keep = self.state.write(keep, buffered)
+        chunks, to_retain = self.state.write(to_retain, buffered)
         rows |= {name: come.found[name].rows for name in self.state.sources}
         waits = sum(map(len, buffered.waits.values()))
-        return Arrived({**rows, **arriving}, bound, origin, waits, chunks, keep, marks)
+        return Arrived({**rows, **arriving}, bound, origin, waits, chunks, to_retain, marks)
 
     def _arriving(self, span: InstantSpan) -> tuple[dict[str, pa.Table], int]:
         """What the clauses give in a step, as windows read it, and before which instant no later one does."""

@@ -138,7 +138,7 @@ class EmittedRows:
         """Whether no change is made of rows any more."""
         if self.plan.has_sessions:
             return self._is_final(name, state, marks, frontier)
-        rows, groupings = state.retained.rows, self.plan.endings(name)
+        rows, groupings = state.retained.rows, self.plan.closings(name)
         closed = [self._is_closed(grouping, punctuation, rows, frontier) for grouping in groupings]
         if not any(each is not None for each in closed):
             return self._in_time(name, groupings, state, marks, frontier)

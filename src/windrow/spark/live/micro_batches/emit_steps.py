@@ -242,7 +242,7 @@ class EmittedSteps(InMemorySteps):
         by_time = [
             any(isinstance(each, ClosedKeys) for each in part)
             for name, _ in streams
-            for part in self._query.endings(name)
+            for part in self._query.closings(name)
         ]
         is_declared = any(live is not None and live.domain for _, live in streams)
         return not is_declared and (not all(by_time) or self._first_evaluation.forgets)

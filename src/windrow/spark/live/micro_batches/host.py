@@ -29,7 +29,7 @@ from windrow.spark.live.input.entry_columns import STREAM, entries_of, in_one, i
 from windrow.spark.live.input.file_order import placed
 from windrow.spark.live.input.malformed import MALFORMED_SCHEMA, malformed_rows, sound_rows, uncomputable_rows
 from windrow.spark.live.micro_batches.uncomputable import Uncomputable, is_of_a_value
-from windrow.spark.live.operators.ended_partitions import Endings
+from windrow.spark.live.operators.ended_partitions import ClosedPartitions
 from windrow.spark.live.plans.live_plan import LivePlan
 from windrow.spark.live.reports.account import Account
 from windrow.spark.live.reports.failures import failure
@@ -106,7 +106,7 @@ class MicroBatches(ABC):
         self._plan, self._sink, self._envelope, self._on_late = plan, sink, envelope, on_late
         self._spark = plan.gateway.spark
         self._scale = plan.scale
-        self._endings = Endings(plan.ends if _takes_any_order(sink) else {})
+        self._closed = ClosedPartitions(plan.ends if _takes_any_order(sink) else {})
         fingerprint = {
             **plan.fingerprint(),
             "mode": sink.mode,

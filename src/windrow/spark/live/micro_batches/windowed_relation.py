@@ -103,7 +103,7 @@ class WindowedRelation:
         times = Times(None, frontier)
         rows = self._flowed(states, times, origin)
         if self._windowed.kind == "RSTREAM":
-            found = self._shown(changes(rows, times), self._operators.columns)
+            found = self._chosen(changes(rows, times), self._operators.columns)
             self._standing.advance(found, np.zeros(0, np.int64))
 
     def advance(
@@ -250,7 +250,7 @@ class WindowedRelation:
             with self._gateway.translated():
                 rows = made.toArrow()
             chosen = columns_of(windowed.names)
-        found = self._shown(changes(rows, times), chosen)
+        found = self._chosen(changes(rows, times), chosen)
         if windowed.kind == "RSTREAM":
             if windowed.is_of_one_instant:
                 return found
@@ -259,7 +259,7 @@ class WindowedRelation:
         found = found if windowed.is_net and not windowed.using else netted(found)
         return exceeding(found, windowed.using, windowed.sign) if windowed.using else found
 
-    def _shown(self, found: pa.Table, chosen: Sequence[str]) -> pa.Table:
+    def _chosen(self, found: pa.Table, chosen: Sequence[str]) -> pa.Table:
         """Changes with the columns of the query in their order, under internal names."""
         columns = [*(found.column(name) for name in chosen), found.column(AT), found.column(DIFF)]
         return pa.Table.from_arrays(columns, names=[*columns_of(self._windowed.names), AT, DIFF])

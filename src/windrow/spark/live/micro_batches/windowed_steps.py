@@ -34,7 +34,7 @@ from windrow.spark.live.micro_batches.clauses_behind import Arrived, ClausesBehi
 from windrow.spark.live.micro_batches.in_memory import InMemorySteps
 from windrow.spark.live.micro_batches.windowed_columns import WindowedColumns
 from windrow.spark.live.micro_batches.windowed_relation import WindowedRelation
-from windrow.spark.live.operators.ended_partitions import Endings
+from windrow.spark.live.operators.ended_partitions import ClosedPartitions
 from windrow.spark.live.operators.envelopes import IN_MEMORY, copies, enveloped, inserted
 from windrow.spark.live.plans.live_plan import ContinuousPlan, RowtimePlan
 from windrow.spark.live.reading.closed_keys import without_closed_keys
@@ -67,7 +67,7 @@ class WindowedSteps(InMemorySteps):
     ) -> None:
         super().__init__(plan, sink, folder, envelope, on_late)
         self._windowed, self._forgets = windowed, plan.forgets
-        self._endings, self._may_be_final = Endings(plan.ends), False
+        self._closed, self._may_be_final = ClosedPartitions(plan.ends), False
         self._known: tuple[int, dict[str, InputState]] | None = None
         self._goes_on: Operated | None = None
         self._carried: Carried | None = None
@@ -82,7 +82,7 @@ class WindowedSteps(InMemorySteps):
             streams = {name: stream for _, name, stream in self.streams()}
             read = {side.stream for side in self._sides}
             self._behind = ClausesBehind(
-                plan, read, streams, self._checkpoint, self._endings, self._read_by_windows
+                plan, read, streams, self._checkpoint, self._closed, self._read_by_windows
             )
 
     @property
@@ -113,7 +113,7 @@ class WindowedSteps(InMemorySteps):
                 self._go_on_again(self._goes_on, states, before)
             self._relation.begin(states, before.frontier, before.origin)
         self._known = None  # what goes on changes now: a step that fails begins again from the files
-        closes = self._endings.take(number, before.number, before.positions, positions)
+        closes = self._closed.take(number, before.number, before.positions, positions)
         behind, came_in = self._behind, sum(one.rows.num_rows for one in found.values())
         waited = self._waiting(states) + came_in + (0 if behind is None else behind.waiting(before))
         until = self._frontier(positions)
@@ -145,7 +145,7 @@ class WindowedSteps(InMemorySteps):
             states = _with(states, came, number)
         used = waited - self._waiting(states) - arrived.waiting
         if (closes or self._may_be_final) and self._windowed.sides and self._windowed.over_windows is None:
-            states, self._may_be_final = without_closed_keys(self._windowed, states, self._endings)
+            states, self._may_be_final = without_closed_keys(self._windowed, states, self._closed)
         counts = self._counts(come, before, used, emitted)
         if self._goes_on is not None and frontier is not None:
             states = self._carried_over(self._goes_on, states, frontier, number)
@@ -155,7 +155,7 @@ class WindowedSteps(InMemorySteps):
             chunks[name] = self._checkpoint.write_chunks(name, retained[name].chunks, new)
         committed = CommittedBatch(number, positions, frontier, origin, {}, counts, chunks, marks=marks)
         committed = committed if self._carried is None else self._carried.named(committed)
-        committed = self._checkpoint.commit(committed, arrived.keep)
+        committed = self._checkpoint.commit(committed, arrived.to_retain)
         self._known = number, retained
         behind_after = {} if behind is None else behind.state.counts(committed)
         self.progress = {

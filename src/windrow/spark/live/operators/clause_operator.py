@@ -136,12 +136,12 @@ class LiveClause:
         The column of the rows' rowtimes.
     follows
         Whether rows come from another clause, so that they may come before the frontier has reached them.
-    shown, rowtimes
+    displayed, rowtimes
         The columns that it returns, and those that hold rowtimes: of windows that of the label row, of
         matches that of every row of the match. Fields of row variables are called `s.ts`.
     pairs
         What Spark finds in each micro-batch, where the kernel does not have a condition of a window.
-    asked
+    requested
         The types of the columns that conditions of a pattern read which Spark evaluates in each micro-batch;
         None where there are no such conditions.
     collated
@@ -150,7 +150,7 @@ class LiveClause:
         Of the columns of its partitions' keys, and each stream from which rows come: the columns of that;
         none if one of them is computed, or rows come from elsewhere.
     lineage
-        The same of the columns that it returns, those of `shown`; none if its partitions do not end.
+        The same of the columns that it returns, those of `displayed`; none if its partitions do not end.
     """
 
     clause: Window | Match
@@ -161,10 +161,10 @@ class LiveClause:
     waiting: StructType
     rowtime: str
     follows: bool
-    shown: StructType
+    displayed: StructType
     rowtimes: frozenset[str]
     pairs: Pairs | None
-    asked: Mapping[str, DataType] | None
+    requested: Mapping[str, DataType] | None
     collated: frozenset[str]
     keys: tuple[Feed, ...]
     lineage: tuple[Feed, ...]
@@ -177,7 +177,7 @@ class LiveClause:
     @property
     def is_spark_per_batch(self) -> bool:
         """Whether Spark evaluates conditions over retained and new rows in each micro-batch."""
-        return self.pairs is not None or self.asked is not None
+        return self.pairs is not None or self.requested is not None
 
     # -- a micro-batch --------------------------------------------------------------------------------------
 
@@ -210,7 +210,7 @@ class LiveClause:
         keyed = fragment.keyed(fragment.wide(), None if before is None else before.frame)
         with gateway.translated():
             emitted, retained, report = self._advanced_by(gateway, fragment, keyed, span, until, name, ended)
-        span.keep[name] = retained
+        span.to_retain[name] = retained
         return PartOutput(fragment.finished(emitted, self.result), report)
 
     def _advanced_by(
@@ -235,7 +235,7 @@ class LiveClause:
 
         if self.follows:
             came, waits = _kept(span, _waiting(name), ()).due(came, is_due, number)
-            span.keep[_waiting(name)] = RetainedRows.in_memory(spark, waits, self.waiting)
+            span.to_retain[_waiting(name)] = RetainedRows.in_memory(spark, waits, self.waiting)
         if self.pairs is None:
             moves = kernel.moves_by_time(until)
 
@@ -296,7 +296,7 @@ class LiveClause:
         self, fragment: WindowStage | MatchStage, search: Callable[[Growing], pa.Table]
     ) -> LiveClause:
         """The clause with what Spark finds of its conditions in a step, where `search` finds what for."""
-        if self.asked is None:
+        if self.requested is None:
             return self
         growing = self.kernel.growing
         assert isinstance(fragment, MatchStage)
@@ -305,7 +305,7 @@ class LiveClause:
         def searched(asking: MatchPlan, _: StructType) -> pa.Table:
             return search(replace(growing, plan=asking))
 
-        answers = fragment.answers_of(growing.plan, self.asked, searched)
+        answers = fragment.answers_of(growing.plan, self.requested, searched)
         return replace(self, kernel=self.kernel.with_answers(answers))
 
     def _no_rowtime(self) -> InputError:

@@ -335,9 +335,9 @@ class ClausePlan(RowtimePlan):
                 gateway, clause, rows, self.scale, refuse, come.rowtimes, come.lineage, follows=follows
             )
             clauses.append(made)
-            gateway.frames[clause.key] = gateway.spark.createDataFrame([], made.shown)
+            gateway.frames[clause.key] = gateway.spark.createDataFrame([], made.displayed)
             lineage = made.lineage if may_end(self._ends_of(made.keys)) else ()
-            relations = {**relations, clause.key: LiveRelationNode(made.shown, made.rowtimes, lineage)}
+            relations = {**relations, clause.key: LiveRelationNode(made.displayed, made.rowtimes, lineage)}
         with explained([one.bound for one in clauses]):
             outer = gateway.sql(self.statement.text)
         place = clauses[-1].clause.span if clauses else None

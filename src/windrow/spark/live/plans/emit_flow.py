@@ -159,9 +159,9 @@ class EmittedFlow(EmitEvaluation):
         """What tasks are sent of the query."""
         query, timed, found = self._query, self._query.timed, self._found
         groups = self._groups
-        over = self._endings(timed.until)
+        over = self._closings(timed.until)
         forgets = self._operators.run.forgets and (not groups or bool(over)) and self._has_one_scale
-        complete = self._endings(timed.complete) if query.how.watermark else None
+        complete = self._closings(timed.complete) if query.how.watermark else None
         every = [*(complete or ()), *((*over, *self._operators.program.endings) if forgets else ())]
         maps = tuple(dict.fromkeys((each.mapped, each.kind) for each in every))
         return EmitProgram(
@@ -224,7 +224,7 @@ class EmittedFlow(EmitEvaluation):
         (found,) = self.mapping.advance({0: marks}, Times(None, 0))
         return found
 
-    def _endings(self, by: Sequence[Completeness]) -> tuple[Ending, ...]:
+    def _closings(self, by: Sequence[Completeness]) -> tuple[Ending, ...]:
         """Conditions on columns of the query, as conditions on columns of the program."""
         kinds, inside = self._found.frame.schema, self._inside
         columns = [(each, inside[each.column.lower()]) for each in by]

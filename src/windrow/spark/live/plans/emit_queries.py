@@ -201,11 +201,11 @@ class EmittedPlan(LivePlan):
             found.append(Unbounded("the query", f"{self.keeps}, of {name}", needs))
         return found
 
-    def _is_expected(self, ending: ClosedBy) -> bool:
+    def _is_expected(self, closing: ClosedBy) -> bool:
         """Whether streams declare the punctuation that closes these keys."""
-        return isinstance(ending, Closed) and all(
+        return isinstance(closing, Closed) and all(
             bounded(self.catalog, self.places[at]).within([column for column, _ in pairs])
-            for at, pairs in ending.by
+            for at, pairs in closing.by
             if self.places[at] in self.streams
         )
 
@@ -423,8 +423,8 @@ class EmittedPlan(LivePlan):
     def reads_punctuations(self) -> bool:
         """Whether punctuation matters to the query."""
         timed = self.query.timed
-        endings = [each for grouping in (*timed.closes, timed.closed) for each in grouping]
-        return bool(timed.lineage) or any(isinstance(each, Closed) for each in endings)
+        closings = [each for grouping in (*timed.closes, timed.closed) for each in grouping]
+        return bool(timed.lineage) or any(isinstance(each, Closed) for each in closings)
 
     @property
     def emits_at_once(self) -> bool:
@@ -436,7 +436,7 @@ class EmittedPlan(LivePlan):
         """Whether other rows decide until when a row is needed."""
         return bool(self.query.timed.sessions) and self.query.timed.unbounded is None
 
-    def endings(self, name: str) -> list[list[ClosedBy]]:
+    def closings(self, name: str) -> list[list[ClosedBy]]:
         """The conditions by which rows of a stream are no longer needed: one of each list.
 
         For queries without sessions.

@@ -137,7 +137,7 @@ class LiveRunner(Runner):
         else:
             there = made.frame.where(F.col(LEAVE) >= span.until)
             needed = there.select(*made.columns).toDF(*made.names)
-        span.keep[name] = RetainedRows.of(needed)
+        span.to_retain[name] = RetainedRows.of(needed)
         return self._clipped(made, len(stream.columns))
 
     def _clipped(self, made: TimeVarying, count: int) -> TimeVarying:

@@ -87,7 +87,7 @@ class Upstream:
             rows = one.rows if retained is None else retained.frame.unionByName(one.rows)
             reached = upwards(until, scale, one.stream.scale)
             waits = rows.where(F.col(ROWTIME) >= reached) if moves else rows
-            span.keep[key] = RetainedRows.of(waits)
+            span.to_retain[key] = RetainedRows.of(waits)
             arrived[name] = replace(one.stream, frame=rows)
         span.marks[f"{EMITTED}{path}"] = until
         if not moves:

@@ -11,7 +11,7 @@ from windrow.kernels.advance import Ended
 from windrow.kernels.incremental.closed_rows import closed_alone, closed_pairs
 from windrow.kernels.incremental.input_state import InputState
 from windrow.spark.catalog import Catalog
-from windrow.spark.live.operators.ended_partitions import Endings
+from windrow.spark.live.operators.ended_partitions import ClosedPartitions
 from windrow.spark.live.reading.windowed_query import WindowedQuery, WindowedSide
 from windrow.spark.logs.clause_view import ClauseSource, Ends
 
@@ -75,7 +75,7 @@ def bounding_ends(windowed: WindowedQuery, ends: Mapping[str, Ends], name: str) 
 
 
 def without_closed_keys(
-    windowed: WindowedQuery, states: Mapping[str, InputState], endings: Endings
+    windowed: WindowedQuery, states: Mapping[str, InputState], endings: ClosedPartitions
 ) -> tuple[dict[str, InputState], bool]:
     """What is still held, and whether more may go without further promises."""
     waits = False
