@@ -1,4 +1,4 @@
-"""From query blocks to the algebra: which SQL makes the rows, which reads the windows.
+"""From SELECTs to the algebra: which SQL makes the rows, which reads the windows.
 
 Only text is moved here; names and types are looked up when Spark analyses the pieces.
 """
@@ -74,7 +74,7 @@ def bind(
         The names, in lower case, of the user's own aggregates.
     columns_of
         The columns of a query over windows; with it, names without a relation may be columns of the query
-        around a block.
+        around a SELECT.
     apart
         Stretches whose clauses stay in the text as they are written.
 
@@ -124,7 +124,7 @@ class _Binder:
         self.windows: dict[Range, Window | Match] = {}
         self.matches = MatchBinder(self)
 
-    # -- text with windows in place of blocks ------------------------------------------------------
+    # -- text with windows in place of SELECTs ------------------------------------------------------
 
     def text(self, start: int, stop: int) -> SqlText:
         """A stretch of the user's text in which every clause of ours reads its windows or matches instead."""
@@ -161,7 +161,7 @@ class _Binder:
         span = self.tokens.span(*tokens)
         return self.verbatim(span.start, span.stop)
 
-    # -- one block ---------------------------------------------------------------------------------
+    # -- one SELECT ---------------------------------------------------------------------------------
 
     def window(self, island: Island) -> Window | Match:
         if island.range not in self.windows:
@@ -238,7 +238,7 @@ class _Binder:
         )  # fmt: skip
 
     def correlated(self, query: BlockText, ranges: list[Range]) -> Correlated | ValuesOfWindows | None:
-        """What a block reads of the query around it where its windows are made; `ranges` are read after."""
+        """What a SELECT reads of the query around it where its windows are made; `ranges` are read after."""
         tokens = self.tokens
         calls = aggregate_ranges(tokens, ranges, query.clause.name, self.own)
         references = find_outer_references(tokens, query, self.clauses(), calls, self.columns_in())
@@ -250,11 +250,13 @@ class _Binder:
         return values_of_windows(tokens, query, references, self.text)
 
     def clauses(self) -> list[Clause]:
-        """The blocks with WINDOW BY and the relations with MATCH_RECOGNIZE."""
+        """The SELECTs with WINDOW BY and the relations with MATCH_RECOGNIZE."""
         return [island for island in self.islands if not isinstance(island, PatternBlock)]
 
     def columns_in(self) -> Callable[[Range, Range | None], Sequence[str] | None] | None:
-        """Gives the names of the columns of relations in FROM, which may read others; None without Spark."""
+        """Returns the names of the columns of relations in FROM, which may read others; None without
+        Spark.
+        """
         columns_of = self.columns_of
         if columns_of is None:
             return None
@@ -304,7 +306,7 @@ class _Binder:
         return WindowFragment(part(tokens), expression, self.tokens.span(*tokens), part)
 
     def prefix(self, ctes: tuple[Cte, ...]) -> SqlText:
-        """WITH and the named queries that a block sees; the innermost of one name counts."""
+        """WITH and the named queries that a SELECT sees; the innermost of one name counts."""
         seen = {cte.name.lower(): cte for cte in ctes}
         if not seen:
             return SqlText()
@@ -446,7 +448,7 @@ class _Binder:
         qualified: QualifiedFields,
         correlated: Correlated | ValuesOfWindows | None,
     ) -> tuple[SqlText | None, SqlText]:
-        """HAVING and the whole block, both over the relation `key`, of which a star leaves `hidden` out."""
+        """HAVING and the whole SELECT, both over the relation `key`, of which a star leaves `hidden` out."""
         tokens = self.tokens
         clause_aliases = _aliases(tokens, query.select)
         replaced: dict[Range, str] = {at: quoted(call.name) for at, call in aggregates.at.items()}

@@ -56,10 +56,10 @@ class Texts(Protocol):
         """WITH and the named queries that a clause sees."""
 
     def clauses(self) -> list[Clause]:
-        """The blocks with WINDOW BY and the relations with MATCH_RECOGNIZE."""
+        """The SELECTs with WINDOW BY and the relations with MATCH_RECOGNIZE."""
 
     def columns_in(self) -> ColumnsOf | None:
-        """Gives the names of the columns of relations in FROM; None where that is not asked."""
+        """Returns the names of the columns of relations in FROM; None where that is not asked."""
 
     def fragment(
         self, tokens: Range, names: Callable[[Range], dict[Range, str]] | None = None
@@ -231,7 +231,7 @@ class MatchBinder:
         )  # fmt: skip
 
     def _with_columns(self, outside: Mapping[Range, Name]) -> Replace:
-        """Gives texts with columns in their places, but for stretches in which others stand."""
+        """Returns texts with columns in their places, but for stretches in which others stand."""
         columns = {at: quoted(name.parts[0]) for at, name in outside.items()}
 
         def text(part: Range, replaced: Mapping[Range, str]) -> SqlText:

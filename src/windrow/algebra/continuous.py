@@ -1,4 +1,4 @@
-"""The algebra of continuous queries: relations that vary in time, and the streams made of them.
+"""The algebra of continuous queries: time-varying relations, and the streams made of them.
 
 The text of a query stays the user's. What changes over time in its FROM, windows of streams and time-varying
 views, become inputs: keys in the text, to be replaced by what those relations are at an instant.
@@ -65,7 +65,7 @@ class WindowedStream:
 
 @dataclass(frozen=True)
 class NamedRelation:
-    """A view that varies in time."""
+    """A view over a time-varying relation."""
 
     key: str
     name: str

@@ -90,7 +90,7 @@ class Match:
 
     @property
     def outer(self) -> SqlText:
-        """What stands in place of the relation and the clause, or of the block."""
+        """What stands in place of the relation and the clause, or of the SELECT."""
         return SqlText.of(" ", RelationText(self.key)) if self.query is None else self.query
 
     def expression(

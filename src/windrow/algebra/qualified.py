@@ -23,7 +23,7 @@ __all__ = ["QualifiedFields", "find_qualified", "relations_of", "written"]
 
 @dataclass(frozen=True)
 class QualifiedFields:
-    """Where ``s.r.k`` stands in a block.
+    """Where ``s.r.k`` stands in a SELECT.
 
     Attributes
     ----------
@@ -32,7 +32,8 @@ class QualifiedFields:
     columns
         Where ``r.k`` is written first, by the field.
     keys
-        Where ``r.k`` stands in PARTITION BY and ORDER BY of a block over groups, which have that field alone.
+        Where ``r.k`` stands in PARTITION BY and ORDER BY of a SELECT over groups, which have that field
+        alone.
     """
 
     atoms: Mapping[int, Name]
@@ -64,7 +65,7 @@ class QualifiedFields:
         return [name.range for name in self.atoms.values() if not is_star(name)]
 
     def items(self, text: Callable[[int, int], SqlText]) -> list[SqlText]:
-        """The fields of the rows that hold the columns."""
+        """The fields of the rows that have the columns."""
         found = []
         for field, at in self.columns.items():
             column = text(*at)
@@ -83,7 +84,7 @@ def is_star(name: Name) -> bool:
 
 
 def find_qualified(tokens: TokenList, query: BlockText) -> QualifiedFields:
-    """The columns that a block with WINDOW BY reads with their relations, where their relations are gone."""
+    """The columns that a SELECT with WINDOW BY reads with their relations, where their relations are gone."""
     clause = query.clause
     relations = set(relations_of(tokens, query.source))
     rows = {item.name.lower(): item.name for item in clause.variables()} | {clause.name.lower(): clause.name}

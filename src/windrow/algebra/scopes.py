@@ -143,7 +143,7 @@ _BEGIN = ("SELECT", "FROM")
 
 
 def _sees_rows(query: BlockText, at: int, inside: int) -> bool:
-    """Whether a token of a block is read before its windows are made."""
+    """Whether a token of a SELECT is read before its windows are made."""
     clause = query.clause
     keys = (*clause.partition_by, *(item.expression for item in clause.order_by))
     parts = (query.source, query.group_by, query.let, query.group_having, query.group_over)

@@ -25,14 +25,14 @@ _OF_THE_PARTITION = frozenset(
 
 
 class WindowCalls:
-    """The calls of a block, each with the column that has its value.
+    """The calls of a SELECT, each with the column that has its value.
 
     Attributes
     ----------
     functions
         The columns of functions over frames.
     mentioned
-        The names that stand in the block, in lower case; None where a star may stand for any.
+        The names that stand in the SELECT, in lower case; None where a star may stand for any.
     """
 
     def __init__(self, tokens: TokenList, query: PatternBlock, own: frozenset[str] = frozenset()) -> None:
@@ -127,7 +127,7 @@ class WindowCalls:
     def outer(
         self, source: SqlText, text: Callable[[Range, Mapping[Range, str]], SqlText], stars: list[int]
     ) -> SqlText:
-        """The block over the result, in which columns stand for the calls."""
+        """The SELECT over the result, in which columns stand for the calls."""
         tokens, query = self.tokens, self.query
         replaced: dict[Range, str] = {at: quoted(column) for at, column in self.columns.items()}
         for call in query.calls:

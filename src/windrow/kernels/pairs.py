@@ -87,7 +87,7 @@ class PairRows:
         self._constants = constants
         self._columns: dict[tuple[str, int | None], PairValues] = {}
         self.requested: Callable[[Operation, PairRows, Sides], PairValues] | None = None
-        """What gives the conditions that Spark evaluates."""
+        """What returns the conditions that Spark evaluates."""
         self._ranks(expressions)
 
     def source(self, name: str) -> pa.ChunkedArray:

@@ -32,7 +32,7 @@ class CatalogDefinition:
 
 @dataclass(frozen=True)
 class ClauseDefinition:
-    """WINDOW BY or MATCH_RECOGNIZE over a relation that varies: the query of its rows, and the clause."""
+    """WINDOW BY or MATCH_RECOGNIZE over a time-varying relation: the query of its rows, and the clause."""
 
     reader: Reader
     query: Query

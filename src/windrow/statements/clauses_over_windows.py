@@ -85,7 +85,7 @@ class Cut:
     names: Mapping[str, str] = field(default_factory=dict)
 
     def explained(self, gateway: Gateway, relation: Relation) -> Relation:
-        """What the statement gives, with the clause in its plan."""
+        """What the statement returns, with the clause in its plan."""
         plan = relation.plan()
         for name, known in self.names.items():
             plan = plan.replace(name, known)
@@ -232,7 +232,9 @@ def _around(tokens: TokenList, island: Island, instead: SqlText) -> SqlText:
 
 
 def _as_stream(tokens: TokenList, query: BlockText) -> SqlText | None:
-    """The statement with ISTREAM around a block that has it around what it selects; None for other blocks."""
+    """The statement with ISTREAM around a SELECT that has it around what it selects; None for other
+    SELECTs.
+    """
     start, stop = query.select
     whole, at = tokens.span(*query.range), query.range[0]
     if tokens.word(start) in TO_STREAM and tokens.is_symbol(start + 1, "("):
@@ -307,7 +309,7 @@ def _over_table(
 
 
 def _constant(clause: Window | Match, reader: Reader) -> tuple[SqlText, set[str]]:
-    """The WITH list that a clause sees without the queries that vary, and the names of these."""
+    """The WITH list that a clause sees without the queries that change over time, and the names of these."""
     listed = with_items(reader.tokens, 0) if reader.tokens.word(0) == "WITH" else []
     varying = _varying(reader, listed)
     retained = [cte for cte in listed if cte.name.lower() not in varying]
@@ -318,7 +320,7 @@ def _constant(clause: Window | Match, reader: Reader) -> tuple[SqlText, set[str]
 
 
 def _varying(reader: Reader, listed: Sequence[Cte]) -> set[str]:
-    """The named queries that vary, or read one that does."""
+    """The named queries that change over time, or read one that does."""
     varying: set[str] = set()
     for cte in listed:
         body = range(*cte.body)
@@ -329,7 +331,7 @@ def _varying(reader: Reader, listed: Sequence[Cte]) -> set[str]:
 
 
 def _refuse_inside(tokens: TokenList, spans: Sequence[Span], reader: Reader, varying: set[str]) -> None:
-    """Refuse subqueries of the clause that read what varies."""
+    """Refuse subqueries of the clause that read what changes over time."""
     named = varying | reader.relations
     for at, token in enumerate(tokens.tokens):
         if not any(span.start <= token.start < span.stop for span in spans):

@@ -1,7 +1,7 @@
 """What kind of statement a text is, and what is done with it.
 
 Most statements are SQL in which windows are looked up as relations. A few need more: EXPLAIN shows our
-plan, and a view must hold the windows' DataFrame, as its text alone would mean nothing to Spark.
+plan, and a view must have the windows' DataFrame, as its text alone would mean nothing to Spark.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def run(
 def _evaluated(gateway: Gateway, text: str) -> Iterator[str | None]:
     """The statement with the values of lengths that are computed; None if there are none.
 
-    Clauses in pipes stand in blocks then.
+    Clauses in pipes stand in SELECTs then.
     """
     if may_write_lengths(text) and (piped := _as_nested_queries(text)) is not None:
         with gateway.instead(piped) as rewritten, _evaluated(gateway, rewritten) as evaluated:
@@ -365,9 +365,9 @@ def _may_be_ours(text: str) -> bool:
 
 
 def _as_nested_queries(text: str) -> SqlText | None:
-    """The text with a clause of ours in a block over rows; None where each stands in one.
+    """The text with a clause of ours in a SELECT over rows; None where each stands in one.
 
-    Clauses may stand in a pipe, after FROM, over groups or windows of the same block, and below its windows.
+    Clauses may stand in a pipe, after FROM, over groups or windows of the same SELECT, and below its windows.
     """
     if not _may_be_ours(text):
         return None

@@ -156,7 +156,7 @@ def run_continuous(context: StatementContext) -> Relation | None:
 def _run_query(
     context: StatementContext, written: Spelled, statement: Range, is_explained: bool
 ) -> Relation | None:
-    """Run a query or a view of one; None if nothing in it varies."""
+    """Run a query or a view of one; None if nothing in it changes over time."""
     gateway, catalog, execution = context.gateway, context.catalog, context.execution
     tokens, (start, stop) = written.tokens, statement
     reader = reader_of(gateway, catalog, written, statement, execution)
@@ -253,7 +253,7 @@ def _is_query(tokens: TokenList, start: int) -> bool:
 
 
 def _refuse_command(reader: Reader, start: int, stop: int) -> None:
-    """Refuse INSERT and the like of what varies."""
+    """Refuse INSERT and the like of what changes over time."""
     tokens = reader.tokens
     reader.text(start, stop)
     if reader.inputs:
@@ -262,7 +262,7 @@ def _refuse_command(reader: Reader, start: int, stop: int) -> None:
 
 
 def _drop(gateway: Gateway, catalog: Catalog, name: str) -> Relation:
-    """Forget a stream or a view that varies; of an empty name, nothing."""
+    """Forget a stream or a time-varying view; of an empty name, nothing."""
     if gateway.plan_only:
         return as_plan(gateway, f"drop {name or 'nothing'}")
     if name.lower() in catalog.streams:

@@ -1,4 +1,4 @@
-"""Blocks with WINDOW BY that read columns of the query around by a key alone: ``WHERE r.k = t.k``.
+"""SELECTs with WINDOW BY that read columns of the query around by a key alone: ``WHERE r.k = t.k``.
 
 All rows of a window have the same keys of PARTITION BY, and partitions are independent. So a condition on
 keys can filter windows instead of rows: it is moved behind the clause, over a row of the window, and Spark
@@ -26,7 +26,7 @@ __all__ = ["Correlated", "find_correlated"]
 
 @dataclass(frozen=True)
 class Correlated:
-    """The conditions of a block that compare keys with columns of the outer query.
+    """The conditions of a SELECT that compare keys with columns of the outer query.
 
     Attributes
     ----------
@@ -80,7 +80,7 @@ def _field(number: int) -> str:
 
 
 def find_correlated(tokens: TokenList, query: BlockText, references: OuterReferences) -> Correlated | None:
-    """The conditions of a block that compare its keys with columns of the query around.
+    """The conditions of a SELECT that compare its keys with columns of the query around.
 
     None where something else reads these columns too.
     """

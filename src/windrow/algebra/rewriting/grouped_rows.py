@@ -1,4 +1,4 @@
-"""The rows of a block with GROUP BY before WINDOW BY: its groups."""
+"""The rows of a SELECT with GROUP BY before WINDOW BY: its groups."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def groups(
 
 
 def _read_of_rows(tokens: TokenList, query: BlockText) -> list[Range]:
-    """The columns that a block reads of the rows, by which GROUP BY ALL groups: all but the LET names."""
+    """The columns that a SELECT reads of the rows, by which GROUP BY ALL groups: all but the LET names."""
     clause = query.clause
     let = {tokens[start].name.lower() for start, _ in (tokens.split(*query.let) if query.let else [])}
     relations = set(relations_of(tokens, query.source))
@@ -97,7 +97,9 @@ def _read_of_rows(tokens: TokenList, query: BlockText) -> list[Range]:
 def _sayings(
     tokens: TokenList, query: BlockText, keys: Sequence[Range]
 ) -> Callable[[Range], tuple[str, ...]]:
-    """Gives what a key says: its relation counts where keys are columns of that name of several relations."""
+    """Returns what a key says: its relation counts where keys are columns of that name of several
+    relations.
+    """
     relations = _that_may_be_left_out(tokens, query)
     full = {written(tokens, key, set()) for key in keys}
     paths = [one[1:] for one in full if len(one) > 2 and not one[0] and one[1] in relations]

@@ -69,7 +69,7 @@ def find_outer_references(
     aggregates: Sequence[Range],
     columns_of: ColumnsOf | None,
 ) -> OuterReferences | None:
-    """The columns of the query around that a block reads where its windows are made; None without any.
+    """The columns of the query around that a SELECT reads where its windows are made; None without any.
 
     Names without a relation are looked up where `columns_of` says which columns there are; `clauses` are
     those of the text, and `aggregates` the calls over the window.
@@ -178,7 +178,7 @@ class _Finder:
         self.starts |= {length.tokens[0] for length in lengths if length is not None}
 
     def found(self, part: Range, side: Side | None = None) -> Iterator[OuterReference]:
-        """The references in a part of the block."""
+        """The references in a part of the SELECT."""
         tokens = self.tokens
         plain = self.plain(part) if self.columns_of is not None else set()
         at = part[0]
@@ -208,18 +208,18 @@ class _Finder:
         )
 
     def inner(self, at: int) -> Iterator[Scope]:
-        """The scopes of the block itself around a token."""
+        """The scopes of the SELECT itself around a token."""
         for scope in scopes(self.tokens, at, self.clauses):
             if scope.at == self.scope.at:
                 return
             yield scope
 
     def is_inner(self, at: int, name: str) -> bool:
-        """Whether a relation, or a variable, of the block has this name there."""
+        """Whether a relation, or a variable, of the SELECT has this name there."""
         return any(name in scope.names for scope in self.inner(at))
 
     def is_outer_column(self, at: int) -> bool:
-        """Whether a name without a relation is a column around the block, and none of the block's own."""
+        """Whether a name without a relation is a column around the SELECT, and none of the SELECT's own."""
         name = self.tokens[at].name.lower()
         if name in self.let or self.columns(self.scope).count(name) != 1:
             return False

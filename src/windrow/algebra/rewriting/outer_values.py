@@ -129,7 +129,7 @@ class OuterValues:
 
 @dataclass(frozen=True)
 class ValuesOfWindows(OuterValues):
-    """What a block with WINDOW BY reads of the query around it; `row` is of a row that every window has."""
+    """What a SELECT with WINDOW BY reads of the query around it; `row` is of a row that every window has."""
 
     inner: BlockText
     row: Variable
@@ -232,7 +232,7 @@ def values_of_windows(
     references: OuterReferences,
     text: Callable[[int, int], SqlText],
 ) -> ValuesOfWindows:
-    """The values of the columns that a block reads of the query around it; `text` returns the user's text.
+    """The values of the columns that a SELECT reads of the query around it; `text` returns the user's text.
 
     Raises
     ------

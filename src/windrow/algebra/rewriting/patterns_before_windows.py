@@ -20,7 +20,7 @@ __all__ = ["patterns_below"]
 
 
 def patterns_below(tokens: TokenList) -> SqlText | None:
-    """The text with the rows of the first such block in a query; None if there is none.
+    """The text with the rows of the first such SELECT in a query; None if there is none.
 
     Those over groups and joins stay, whose columns would have other names in such a query.
 

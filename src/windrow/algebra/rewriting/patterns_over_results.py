@@ -1,4 +1,4 @@
-"""Windows of OVER with patterns over groups, and beside WINDOW BY, as blocks around these.
+"""Windows of OVER with patterns over groups, and beside WINDOW BY, as SELECTs around these.
 
     SELECT k, COUNT(*) AS n, m OVER p FROM t GROUP BY k WINDOW p AS (… PATTERN …)
       →  SELECT k, n, m OVER p FROM (SELECT k, COUNT(*) AS n FROM t GROUP BY k) WINDOW p AS (… PATTERN …)
@@ -35,7 +35,7 @@ _BEGINS, _ENDS = {"BY", "WHEN", "THEN", "ELSE"}, {"AS", "ASC", "DESC", "NULLS", 
 
 
 def patterns_around(tokens: TokenList) -> SqlText | None:
-    """The text with the first such block as two; None if there is none.
+    """The text with the first such SELECT as two; None if there is none.
 
     The resulting text may have further ones.
 
@@ -54,7 +54,7 @@ def patterns_around(tokens: TokenList) -> SqlText | None:
 
 @dataclass
 class _Around:
-    """A block, the columns of the query inside by their names, and what stands for stretches around it."""
+    """A SELECT, the columns of the query inside by their names, and what stands for stretches around it."""
 
     tokens: TokenList
     query: PatternBlock
@@ -62,7 +62,7 @@ class _Around:
     replaced: dict[Range, str] = field(default_factory=dict)
 
     def text(self) -> SqlText:
-        """The block around the query inside."""
+        """The SELECT around the query inside."""
         tokens, query = self.tokens, self.query
         assert query.made_by is not None
         is_grouped = tokens.word(query.made_by) in ("GROUP", "HAVING")
@@ -98,7 +98,7 @@ class _Around:
             self.written(self.after()),
         )
 
-    # -- the parts of the block --------------------------------------------------------------------
+    # -- the parts of the SELECT --------------------------------------------------------------------
 
     def after(self) -> Range:
         """What is around the query inside, behind it: the windows, QUALIFY, and the rest."""
@@ -391,7 +391,7 @@ class _Around:
     # -- text --------------------------------------------------------------------------------------
 
     def star(self, item: Range) -> SqlText:
-        """A star over all that the query inside gives, without what is only read."""
+        """A star over all that the query inside returns, without what is only read."""
         tokens, names = self.tokens, ", ".join(map(quoted, self.columns))
         if not names or not tokens.is_symbol(item[0], "*"):
             return self.piece(item)

@@ -1,12 +1,12 @@
-"""Windrow's clauses in SQL pipes (``FROM t |> …``) and in queries that begin with FROM, as SELECT blocks.
+"""Windrow's clauses in SQL pipes (``FROM t |> …``) and in queries that begin with FROM, as SELECTs.
 
     FROM t |> WHERE x |> WINDOW BY w AS (…) |> SELECT s.k |> LIMIT 3
       →  (SELECT s.k FROM t WHERE x WINDOW BY w AS (…)) |> LIMIT 3
     FROM t |> EXTEND m OVER (… PATTERN …) AS m
       →  SELECT *, m OVER (… PATTERN …) AS m FROM t
 
-The text before one of Windrow's operators becomes the rows of a block. The text after it stays a pipe over
-the block, which Spark evaluates.
+The text before one of Windrow's operators becomes the rows of a SELECT. The text after it stays a pipe over
+the SELECT, which Spark evaluates.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _BEGINS_QUERY = {"SELECT", "FROM", "TABLE", "VALUES"}
 
 
 def as_nested_queries(tokens: TokenList) -> SqlText | None:
-    """The text with the first such clause in a block; None if there is none.
+    """The text with the first such clause in a SELECT; None if there is none.
 
     The resulting text may have further ones.
 
@@ -108,7 +108,7 @@ class _Piped:
     level: _Level
 
     def text(self, at: int, *, is_window: bool) -> SqlText | None:
-        """The whole text with the clause at a token in a block; None if it is in one already."""
+        """The whole text with the clause at a token in a SELECT; None if it is in one already."""
         before = [pipe for pipe in self.level.pipes if pipe < at]
         after = next((pipe for pipe in self.level.pipes if pipe > at), self.level.stop)
         if not before:
@@ -128,7 +128,7 @@ class _Piped:
         return self.put(self.level.start, query, rest)
 
     def pattern_window(self, at: int) -> SqlText | None:
-        """The whole text with the operator of a window with a pattern as a block; None where it is one."""
+        """The whole text with the operator of a window with a pattern as a SELECT; None where it is one."""
         before = [pipe for pipe in self.level.pipes if pipe < at]
         after = next((pipe for pipe in self.level.pipes if pipe > at), self.level.stop)
         if not before:
@@ -146,7 +146,7 @@ class _Piped:
         return self.put(self.level.start, query, after)
 
     def put(self, start: int, query: SqlText, rest: int) -> SqlText:
-        """The whole text with a block in place of the tokens from `start` to `rest`."""
+        """The whole text with a SELECT in place of the tokens from `start` to `rest`."""
         whole = query if rest >= self.level.stop else SqlText.of("(", query, ") ")
         return SqlText.of(self.piece(0, start), whole, self.piece(rest, len(self.tokens)))
 
@@ -155,7 +155,7 @@ class _Piped:
         return piece_of(self.tokens, start, stop, " ")
 
     def from_first(self, at: int, after: int) -> SqlText | None:
-        """A block that begins with FROM, or over which there is a pipe."""
+        """A SELECT that begins with FROM, or over which there is a pipe."""
         tokens = self.tokens
         sets = [index for index in self.between(self.level.start, at) if is_set_operator(tokens, index)]
         start = self.level.start
@@ -180,7 +180,7 @@ class _Piped:
                 yield index
 
     def window(self, at: int, pipe: int, after: int) -> tuple[SqlText, int]:
-        """The block of an operator WINDOW BY, with the operators WHERE and SELECT behind it."""
+        """The SELECT of an operator WINDOW BY, with the operators WHERE and SELECT behind it."""
         tokens = self.tokens
         stop = tokens.partner[at + 4] + 1
         if stop < after:

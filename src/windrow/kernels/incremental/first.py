@@ -1,4 +1,4 @@
-"""The first rows of each key, over rows that never leave: its state is no more rows than are asked for."""
+"""The first rows of each key, over rows that never leave: its state is no more rows than are requested."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ class RunningGroups(Operated):
         return changed_in(output, times).combine_chunks()
 
     def _of_rows(self, rows: pa.Table, times: Times) -> pa.Table:
-        """The groups of these rows in each piece of time of the step."""
+        """The groups of these rows in each piece of time of the micro-batch."""
         keys = self.operator.keys
         if not keys:
             keys = (_ALL,)

@@ -1,4 +1,4 @@
-"""Tumbling, sliding and session windows of time, a step at a time."""
+"""Tumbling, sliding and session windows of time, a micro-batch at a time."""
 
 from __future__ import annotations
 

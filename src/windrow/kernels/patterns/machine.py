@@ -41,7 +41,7 @@ what is found from a row, or not, is what those up to it find that have the same
 
 # What `run` calls is of each program, and stands beside it where its source is executed.
 condition: Callable[..., int]
-"""Whether a condition that reads registers holds: 1 true, 0 not, −1 it failed."""
+"""Whether a condition that reads registers is true: 1 true, 0 not, −1 it failed."""
 
 interned: Callable[[int, int], int]
 """The number of a list of rows: the one of this number and a row after it.

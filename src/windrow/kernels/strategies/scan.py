@@ -16,10 +16,10 @@ _LARGEST_CHUNK = 1 << 18  # pairs tried at once: big enough for numpy, small eno
 
 
 def find(task: Task) -> Array:
-    """Test the rows of all open windows in parallel, in blocks that grow as fewer windows are open.
+    """Test the rows of all open windows in parallel, in chunks that grow as fewer windows are open.
 
     This tests at most twice the pairs of a row-by-row loop. A pair that fails (division by zero) may be
-    beyond a window's end if blocks are longer than one row; then that block is tested again row by row, so an
+    beyond a window's end if chunks are longer than one row; then that chunk is tested again row by row, so an
     error is raised only for a pair that the loop would have reached. A compiled loop takes over if the work
     is large.
     """

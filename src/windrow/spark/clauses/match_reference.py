@@ -281,7 +281,7 @@ class MatchReference:
         )
 
     def hoisted(self, column: str) -> Value:
-        """What a column holds, over a row."""
+        """What a column has, over a row."""
         item = next(item for item in self.draft.hoisted if item.name == column)
         if is_field(item):
             return _key(field_of(item))

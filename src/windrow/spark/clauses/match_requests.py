@@ -113,7 +113,7 @@ class _Rounds:
             most *= _MORE
 
     def evaluate(self, item: SparkCondition, requested: pa.Table) -> None:
-        """Add what Spark finds of the values that a condition was asked for."""
+        """Add what Spark finds of the values that were requested for a condition."""
         kinds = self.kinds[item.number]
         rows = requested.filter(pa.compute.equal(requested.column(REQUESTED), item.number)).select(
             list(kinds)

@@ -31,7 +31,7 @@ _HOSTS = ("auto", "driver", "executors")
 
 
 def why_on_driver(plan: LivePlan, envelope: str | None = None) -> str | None:
-    """Why a query runs on the driver; None where executors run it, or are asked for.
+    """Why a query runs on the driver; None where executors run it, or are requested.
 
     `envelope` is the form of its changes, if it is not the plan's own.
 

@@ -332,7 +332,7 @@ class LiveQuery:
                     self._left = _Left({name: self._batches.aside_table(name) for name in ASIDE}, self.kept())
             except (PySparkException, BridgeError, OSError):
                 if self._temporary is None:
-                    raise  # else Spark is gone, with all that could be asked for
+                    raise  # else Spark is gone, with all that could be requested
             finally:
                 if self._temporary is not None:
                     self._temporary.remove()

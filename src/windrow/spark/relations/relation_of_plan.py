@@ -261,7 +261,7 @@ class _Lowering:
     def _windowed(self, node: plan.TimeWindows) -> BagRows:
         """The rows with their time windows.
 
-        Windows other than sessions are evaluated like any block, in Spark's tasks, without an exchange.
+        Windows other than sessions are evaluated like any SELECT, in Spark's tasks, without an exchange.
         """
         if node.kind != "SESSION" and self.bags.gateway.operators is None:
             return self.rows_of(node.spelled)

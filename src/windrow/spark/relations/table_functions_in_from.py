@@ -252,7 +252,7 @@ _AFTER_GROUP_BY = {
 
 
 def _group_by(tokens: TokenList, after: int) -> Range | None:
-    """The keys of GROUP BY in the block whose FROM has a relation before a token."""
+    """The keys of GROUP BY in the SELECT whose FROM has a relation before a token."""
     parent = tokens.parent[after] if after < len(tokens) else -1
     stop = tokens.partner[parent] if parent >= 0 else len(tokens)
     level = [at for at in tokens.level(after, stop) if not tokens.is_symbol(at - 1, ".")]

@@ -1,4 +1,4 @@
-"""Finds the query blocks that have windows of OVER with row patterns, and what is called over these."""
+"""Finds the SELECTs that have windows of OVER with row patterns, and what is called over these."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class PatternBlock:
 
 
 def find_pattern_windows(tokens: TokenList) -> list[PatternBlock]:
-    """Every block with such windows, in the order of their SELECTs.
+    """Every SELECT with such windows, as they stand in the text.
 
     Raises
     ------
@@ -96,7 +96,7 @@ def find_pattern_windows(tokens: TokenList) -> list[PatternBlock]:
 
 
 def opened_windows(tokens: TokenList) -> Iterator[int]:
-    """The parentheses that hold a window with PATTERN, each by its first token."""
+    """The parentheses around a window with PATTERN, each by its first token."""
     seen = set()
     for at in range(len(tokens)):
         opened = tokens.parent[at]
@@ -120,7 +120,7 @@ def _is_definition(tokens: TokenList, opened: int) -> bool:
 
 
 def select_around(tokens: TokenList, opened: int) -> int:
-    """The SELECT of the block in which a window stands."""
+    """The SELECT in which a window stands."""
     inside = opened
     while True:
         start, _ = level_around(tokens, inside)

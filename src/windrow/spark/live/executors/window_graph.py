@@ -160,7 +160,7 @@ class WindowGraph(Graph):
 
     @cached_property
     def _shape(self) -> Shape:
-        """How changes are shown; without a form where an envelope is made of them by Spark."""
+        """How changes are displayed; without a form where an envelope is made of them by Spark."""
         windowed, columns = self.windowed, columns_of(self.windowed.names)
         chosen = windowed.operator.chosen if windowed.after is None else columns
         chosen = chosen if self._operators is None else self._operators.columns

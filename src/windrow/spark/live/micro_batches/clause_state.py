@@ -1,4 +1,4 @@
-"""What clauses and their sources keep between micro-batches: in memory, and in chunks of the checkpoint.
+"""What clauses and their sources retain between micro-batches: in memory, and in chunks of the checkpoint.
 
     rows of sources ─▶ buffered until the frontier ─▶ due ─▶ clauses ─▶ rows that they still need
 
@@ -33,14 +33,14 @@ __all__ = ["Buffered", "ClauseState", "first_before", "rows_before"]
 
 @dataclass(frozen=True, eq=False)
 class Buffered:
-    """Rows of sources in a step.
+    """Rows of sources in a micro-batch.
 
     Attributes
     ----------
     sources, scale
         The streams, and what the query counts rowtimes in.
     number
-        Of the step.
+        Of the micro-batch.
     came, waits
         Those that came in it, and those that wait for the frontier.
     """
@@ -107,7 +107,7 @@ class ClauseState:
     sources
         The streams whose rows come to clauses.
     retained
-        What clauses keep, by name.
+        What clauses retain, by name.
     key
         Columns of the only source by which its buffered rows are found.
 
@@ -134,14 +134,14 @@ class ClauseState:
         self._kinds = {**retained, **waits}
         self._known: tuple[int, dict[str, RetainedRows]] = (-1, {})
 
-    # -- after a step ----------------------------------------------------------------------------------
+    # -- after a micro-batch -----------------------------------------------------------------------
 
     def names(self, committed: CommittedBatch) -> list[str]:
-        """Under which names a step kept rows."""
+        """Under which names a micro-batch retained rows."""
         return [*committed.rows, *(name for name in committed.chunks if name in self._kinds)]
 
     def rows(self, committed: CommittedBatch, name: str) -> RetainedRows | None:
-        """The rows that a step kept under a name; None without."""
+        """The rows that a micro-batch retained under a name; None without."""
         if self._known[0] != committed.number:
             self._known = committed.number, {}
         known = self._known[1]
@@ -162,7 +162,8 @@ class ClauseState:
             for one in (name, f"{name}{GONE}")
         )
         found = KeptRows.read(kind.key, rows, gone)
-        table = self._checkpoint.table(committed, name)  # of a step that tasks evaluated, or as it was before
+        # of a micro-batch that tasks evaluated, or as it was before
+        table = self._checkpoint.table(committed, name)
         return found if table is None else found.with_rows(table, committed.number + 1)
 
     def retained(self, committed: CommittedBatch, name: str) -> KeptRows:
@@ -171,7 +172,7 @@ class ClauseState:
         return KeptRows(self._kinds[name].key) if rows is None or rows.retained is None else rows.retained
 
     def counts(self, committed: CommittedBatch) -> dict[str, int]:
-        """How many rows a step kept under each name."""
+        """How many rows a micro-batch retained under each name."""
         return {
             name: self._checkpoint.count(committed, name)
             if name in committed.rows
@@ -182,7 +183,9 @@ class ClauseState:
     def reported(
         self, committed: CommittedBatch
     ) -> tuple[dict[str, RetainedRowsOf], dict[str, RetainedRowsOf]]:
-        """What a step kept, as :func:`windrow.spark.live.reports.state_table.state_of` takes it."""
+        """What a micro-batch retained, as :func:`windrow.spark.live.reports.state_table.state_of` takes
+        it.
+        """
 
         def count(name: str, scale: TimeScale, columns: Sequence[str]) -> RetainedRowsOf:
             if name in committed.rows:
@@ -192,17 +195,17 @@ class ClauseState:
 
         return by_kind(self._plan, self.names(committed), count)
 
-    # -- a step ----------------------------------------------------------------------------------------
+    # -- a micro-batch -----------------------------------------------------------------------------
 
     def came(self, come: Come, committed: CommittedBatch) -> Buffered:
-        """The rows of the sources: those that came since a step, and those that it buffered."""
+        """The rows of the sources: those that came since a micro-batch, and those that it buffered."""
         number = committed.number + 1
         came = {name: numbered(one, come.found[name].rows, number) for name, one in self.sources.items()}
         waits = {name: self.retained(committed, f"{BUFFERED}{name}") for name in self.sources}
         return Buffered(self.sources, self._plan.scale, number, came, waits)
 
     def unchanged(self, committed: CommittedBatch) -> dict[str, RetainedRows]:
-        """What clauses keep where they are not advanced."""
+        """What clauses retain where they are not advanced."""
         names = [name for name in self.names(committed) if not name.startswith(BUFFERED)]
         return {name: rows for name in names if (rows := self.rows(committed, name)) is not None}
 
@@ -215,12 +218,12 @@ class ClauseState:
         cached: list[DataFrame],
         ended: Mapping[str, Ended | None],
     ) -> InstantSpan:
-        """The step of clauses to which these rows come.
+        """The micro-batch of clauses to which these rows come.
 
         Parameters
         ----------
         instants
-            The instant that the step before got to, that of this one, and the first of the logs.
+            The instant that the micro-batch before reached, that of this one, and the first of the logs.
         marks, cached
             Changed by what is evaluated.
         ended
@@ -236,13 +239,15 @@ class ClauseState:
         return replace(stream, frame=frame_of_collected(self._spark, rows, waiting_schema(stream)))
 
     def in_memory(self, name: str, retained: KeptRows) -> RetainedRows:
-        """Rows that are to be kept under a name."""
+        """Rows that are to be retained under a name."""
         return RetainedRows.in_memory(self._spark, retained, self._kinds[name].schema)
 
     def write(
         self, to_retain: Mapping[str, RetainedRows], buffered: Buffered
     ) -> tuple[dict[str, dict[str, int]], dict[str, RetainedRows]]:
-        """Write the new chunks of what a step keeps: all chunks, and what is to be committed beside them."""
+        """Write the new chunks of what a micro-batch retains: all chunks, and what is to be committed beside
+        them.
+        """
         number, known = buffered.number, dict[str, RetainedRows]()
         chunks: dict[str, dict[str, int]] = {}
         in_memory = {name: rows.retained for name, rows in to_retain.items() if rows.retained is not None}

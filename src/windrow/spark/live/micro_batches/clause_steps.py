@@ -98,7 +98,7 @@ class ClauseSteps(InMemorySteps):
                 ended = {key: self._closed.ended(key, buffered.waiting) for key in plan.ends}
                 instants = before.frontier, reaches, origin
                 span = self._state.span(due, before, instants, marks, cached, ended)
-                if plan.passes_on:  # its windows hold nothing, and rows at the frontier may still come
+                if plan.passes_on:  # its windows have nothing, and rows at the frontier may still come
                     span = replace(span, before=lambda _: None)
                     marks[EMITTED] = until if until is not None else reaches
                 emitted = self._evaluated(span, before, number, marks)
@@ -113,7 +113,7 @@ class ClauseSteps(InMemorySteps):
     def _evaluated(
         self, span: InstantSpan, before: CommittedBatch, number: int, marks: dict[str, int]
     ) -> int:
-        """Give what is evaluated over a span to the sink."""
+        """Write what is evaluated over a span to the sink."""
         plan, sink = self._query, self._sink
         gateway = Gateway(self._spark, plan.gateway.parameters)
         if isinstance(plan, ClausePlan):
@@ -139,7 +139,9 @@ class ClauseSteps(InMemorySteps):
         number: int,
         marks: dict[str, int],
     ) -> int:
-        """Give the rows of a step to the sink; where it is a stream, with what no later step gives."""
+        """Write the rows of a micro-batch to the sink; where it is a stream, with what no later micro-batch
+        emits.
+        """
         sink, rows, columns = self._sink, output.rows, plan.columns
         with self._gateway.translated():
             if isinstance(sink, IntoStream):
@@ -173,14 +175,14 @@ class ClauseSteps(InMemorySteps):
         }
 
     def state(self) -> QueryState:
-        """What is kept after the last step."""
+        """What is retained after the last micro-batch."""
         committed = self._checkpoint.last()
         return state_of(self._plan, committed, *self._state.reported(committed))
 
 
 @dataclass(frozen=True)
 class _Output:
-    """What a step gives, and what finds the instant before which no later one gives anything."""
+    """What a micro-batch emits, and what finds the instant before which no later one gives anything."""
 
     rows: pa.Table | DataFrame
     find_least: Callable[[], int | None]
@@ -215,12 +217,12 @@ class _Alone:
         return _Alone(plan, closed) if isinstance(plan, ClausePlan) and is_one_clause(plan) else None
 
     def is_after(self, number: int, last: int, *, is_final: bool) -> None:
-        """Note a step, and whether after it nothing is kept of the partitions that have ended."""
+        """Note a micro-batch, and whether after it nothing is retained of the partitions that have ended."""
         self._final = number if is_final or self._final == last else None
 
     def closed(self, buffered: Buffered, last: int) -> tuple[Marks | None, tuple[Bools, Places]]:
-        """The hashes of the keys that are closed since the last step, None if rows have to be looked for, and
-        the rows of partitions that have ended, as :meth:`Buffered.taken` takes them.
+        """The hashes of the keys that are closed since the last micro-batch, None if rows have to be looked
+        for, and the rows of partitions that have ended, as :meth:`Buffered.taken` takes them.
         """
         key, (came,), (waits,) = self._clause.clause.key, buffered.came.values(), buffered.waits.values()
         over = self._closed.closed_now(key, self._partition) if self._final == last else None
@@ -236,7 +238,7 @@ class _Alone:
         until: int | None,
         since: int | None,
     ) -> tuple[_Output, KeptRows]:
-        """What the query gives when these rows are due, and what its clause keeps."""
+        """What the query returns when these rows are due, and what its clause retains."""
         around, clause, kernel = self._around, self._clause, self._clause.kernel
 
         def waiting(name: str, columns: tuple[str, ...]) -> pa.Table:

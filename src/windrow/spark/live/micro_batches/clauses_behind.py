@@ -65,7 +65,7 @@ class Arrived:
 
 
 class ClausesBehind:
-    """What the clauses that a query's windows read give, and what they keep.
+    """What the clauses that windows of a query read emit, and what they retain.
 
     Parameters
     ----------
@@ -85,9 +85,9 @@ class ClausesBehind:
     names
         The clauses that the windows read.
     state
-        What clauses and their sources keep.
+        What clauses and their sources retain.
     cached
-        What is cached for the step.
+        What is cached for the micro-batch.
     """
 
     def __init__(
@@ -109,12 +109,12 @@ class ClausesBehind:
         self.cached: list[DataFrame] = []
 
     def drop_cached(self) -> None:
-        """Drop what clauses cached for a step, however it ended."""
+        """Drop what clauses cached for a micro-batch, however it ended."""
         while self.cached:
             self.cached.pop().unpersist()
 
     def waiting(self, committed: CommittedBatch) -> int:
-        """How many rows of sources wait after a step."""
+        """How many rows of sources wait after a micro-batch."""
         return sum(len(self.state.retained(committed, f"{BUFFERED}{name}")) for name in self.state.sources)
 
     def arrived(
@@ -126,7 +126,7 @@ class ClausesBehind:
         *,
         closes: bool,
     ) -> Arrived:
-        """What comes to the windows: the rows of streams, and what the clauses give before their frontier.
+        """What comes to the windows: the rows of streams, and what the clauses emit before their frontier.
 
         Parameters
         ----------
@@ -135,7 +135,7 @@ class ClausesBehind:
         until
             The frontier of the streams.
         closes
-            Whether the step closes keys of clauses.
+            Whether the micro-batch closes keys of clauses.
         """
         reached, origin, marks = before.marks.get(_SOURCES), before.origin, dict(before.marks)
         rows = {name: one.rows for name, one in come.found.items() if name not in self.state.sources}
@@ -164,7 +164,9 @@ class ClausesBehind:
         return Arrived({**rows, **arriving}, bound, origin, waits, chunks, to_retain, marks)
 
     def _arriving(self, span: InstantSpan) -> tuple[dict[str, pa.Table], int]:
-        """What the clauses give in a step, as windows read it, and before which instant no later one does."""
+        """What the clauses emit in a micro-batch, as windows read it, and before which instant no later one
+        does.
+        """
         plan, scale = self._plan, self._plan.scale
         gateway = Gateway(plan.gateway.spark, plan.gateway.parameters)
         upstream = Upstream(gateway, plan.catalog, plan.execution, span, scale, plan.reader.tokens)

@@ -40,9 +40,9 @@ class _Source:
     files
         Its columns in the files.
     leaf
-        Of the flow: the entries as they are read.
+        Of the program: the entries as they are read.
     columns
-        The columns that are read: their names in memory, and in the output of the flow.
+        The columns that are read: their names in memory, and in the output of the program.
     """
 
     at: int
@@ -106,7 +106,7 @@ class DirectInput:
         Parameters
         ----------
         gateway
-            One of its own: its operators run in a flow.
+            One of its own: its operators run in memory.
         folder
             For files of a micro-batch.
         """
@@ -148,7 +148,7 @@ class DirectInput:
         return Taken(batch.now, entries, batch, self._sources)
 
     def _entries(self, batch: FileBatch, place: int, source: _Source) -> pa.Table | None:
-        """The entries of a stream as the flow reads them."""
+        """The entries of a stream as the program reads them."""
         at, files, read = source.at, source.files, self._operators.read(source.leaf)
         chosen = {inside(at, own): own for own in source.stream.columns if inside(at, own) in read}
         of_time = [name for name in (files.rowtime, files.bound, files.producer) if name is not None]
@@ -181,7 +181,7 @@ def _schema(at: int, stream: Stream, files: FileColumns) -> StructType:
 
 
 def _named(source: _Source, rows: pa.Table, now: int) -> pa.Table:
-    """The output of the flow for a stream, in order of arrival, under the names in memory."""
+    """The output of the program for a stream, in order of arrival, under the names in memory."""
     places = rows.column(PLACE).to_numpy()
     if (np.diff(places) < 0).any():
         rows = rows.sort_by(PLACE)

@@ -73,7 +73,8 @@ class MicroBatches(ABC):
     """Takes micro-batches one after the other.
 
     A micro-batch that was taken wholly is not taken again. One that was interrupted is: it starts from what
-    the last step kept, so it returns the same rows, and the sink takes them in place of those given before.
+    the last micro-batch retained, so it returns the same rows, and the sink takes them in place of those
+    emitted before.
 
     Parameters
     ----------
@@ -89,7 +90,7 @@ class MicroBatches(ABC):
     Attributes
     ----------
     progress
-        What the last step did.
+        What the last micro-batch did.
     late
         Where late rows go.
     """
@@ -98,7 +99,7 @@ class MicroBatches(ABC):
     """What Spark is told when the query starts."""
 
     _form: str | None = None
-    """How the state is kept, where that is not what the plan says."""
+    """How the state is retained, where that is not what the plan says."""
 
     def __init__(
         self, plan: LivePlan, sink: Sink | IntoStream, folder: Path, envelope: str, on_late: str
@@ -138,7 +139,7 @@ class MicroBatches(ABC):
 
     @property
     def last(self) -> int:
-        """The number of the last step, -1 before the first."""
+        """The number of the last micro-batch, -1 before the first."""
         return self._checkpoint.last().number
 
     @property
@@ -148,7 +149,7 @@ class MicroBatches(ABC):
 
     @property
     def positions(self) -> Mapping[str, Position]:
-        """How far each stream has been read after the last step."""
+        """How far each stream has been read after the last micro-batch."""
         return self._checkpoint.last().positions
 
     def close(self) -> None:
@@ -160,7 +161,7 @@ class MicroBatches(ABC):
 
     @abstractmethod
     def state(self) -> QueryState:
-        """What is kept after the last step."""
+        """What is retained after the last micro-batch."""
 
     def aside_table(self, name: str) -> pa.Table:
         """The same in memory."""
@@ -170,7 +171,7 @@ class MicroBatches(ABC):
         return whole.select(wanted.names).cast(wanted)
 
     def aside(self, name: str) -> DataFrame:
-        """The rows of a side output up to the last step."""
+        """The rows of a side output up to the last micro-batch."""
         columns = ASIDE[name]
         paths = self.side_files(name)
         if not paths:
@@ -178,7 +179,7 @@ class MicroBatches(ABC):
         return self._spark.read.schema(columns).parquet(*map(uri, paths))
 
     def side_files(self, name: str) -> list[Path]:
-        """The files that have the rows of a side output up to the last step, each once."""
+        """The files that have the rows of a side output up to the last micro-batch, each once."""
         return self._checkpoint.sides[name].paths(self._listed(name))
 
     def set_aside(self, name: str, most: int) -> tuple[SetAside, ...]:
@@ -190,7 +191,7 @@ class MicroBatches(ABC):
         return self._checkpoint.last().sides.get(name, Listing())
 
     def latest(self, count: int) -> pa.Table | None:
-        """The last rows that were given, where they can be read back."""
+        """The last rows that were emitted, where they can be read back."""
         return latest_of(self._sink, count)
 
     def streams(self) -> list[tuple[int, str, Stream]]:
@@ -361,7 +362,7 @@ class MicroBatches(ABC):
 
     @staticmethod
     def _counted(committed: CommittedBatch, buffered: int) -> dict[str, int]:
-        """The account after a step, in which so many rows wait, and what else of rows is counted."""
+        """The account after a micro-batch, in which so many rows wait, and what else of rows is counted."""
         counts = committed.counts
         account = Account(counts["rows_in"], counts["rows_used"], buffered, counts["rows_late"])
         return {
@@ -410,12 +411,12 @@ def _late_row(name: str, rows: DataFrame) -> AnalysisError:
 
 
 def _takes_any_order(sink: Sink | IntoStream) -> bool:
-    """Whether rows may be given before others with an earlier rowtime."""
+    """Whether rows may be emitted before others with an earlier rowtime."""
     return not isinstance(sink, IntoStream) or sink.stream.definition.ordering.lag is None
 
 
 def late_columns(name: str, stream: Stream, rows: DataFrame) -> DataFrame:
-    """Late rows of a stream as they are shown: `LATE_SCHEMA` without the micro-batch.
+    """Late rows of a stream as they are displayed: `LATE_SCHEMA` without the micro-batch.
 
     Parameters
     ----------

@@ -102,7 +102,7 @@ class InMemorySteps(MicroBatches):
     @property
     @abstractmethod
     def _result(self) -> StructType:
-        """The columns that the query gives."""
+        """The columns that the query returns."""
 
     _reads_all = True
     """Whether whole rows are read, wherever they come from through Spark."""
@@ -201,7 +201,7 @@ class InMemorySteps(MicroBatches):
         return Come(found, count, now, firsts)
 
     def _come_narrow(self, narrow: Narrow, before: CommittedBatch) -> Come | None:
-        """The same of what is read; None if whole rows are asked for."""
+        """The same of what is read; None if whole rows are requested."""
         present = {*narrow.frame.columns} - {*self._constant()}
         by = {
             at: {name: inside(at, name) for name in (ROWTIME, PRODUCER, PTIME, BOUND, *LOGGED)}
@@ -235,7 +235,7 @@ class InMemorySteps(MicroBatches):
         return Come(found, entries.num_rows, now, self._first_times(entries, now))
 
     def _asks_whole(self, one: Arrivals) -> bool:
-        """Whether whole rows are asked for: of those that are late, or may be."""
+        """Whether whole rows are requested: of those that are late, or may be."""
         return one.late is not None or (self._judges and one.below is not None)
 
     def _first_times(self, entries: pa.Table, now: int) -> dict[str, int]:
@@ -311,7 +311,7 @@ class InMemorySteps(MicroBatches):
         return table.append_column(PLACE, pa.array(np.arange(table.num_rows)))
 
     def _counts(self, come: Come, before: CommittedBatch, used: int, emitted: int) -> dict[str, int]:
-        """What is counted of all micro-batches, where this one used and gave so many rows."""
+        """What is counted of all micro-batches, where this one used and emitted so many rows."""
         return {
             "now": come.now,
             "entries": come.entries,

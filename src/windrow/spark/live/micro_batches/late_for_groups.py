@@ -32,7 +32,7 @@ __all__ = ["Holds", "JudgedEntries", "judged", "judging", "late_by"]
 Ints = npt.NDArray[np.int64]
 
 Holds = Callable[[pa.Array, Ints], npt.NDArray[np.bool_]]
-"""For which rowtimes a condition holds, with the watermark of each."""
+"""For which rowtimes a condition is true, with the watermark of each."""
 
 
 @dataclass(frozen=True, eq=False)

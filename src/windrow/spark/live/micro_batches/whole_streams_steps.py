@@ -257,7 +257,7 @@ class WholeStreamsSteps(InMemorySteps):
 
 
 def _columns(name: str, stream: Stream, rows: pa.Table) -> pa.Table:
-    """The rows with the columns of the flow's input."""
+    """The rows with the columns of the program's input."""
     schema = _schema(name, stream)
     return rows.select(list(stream.columns)).rename_columns(schema.names).cast(schema)
 

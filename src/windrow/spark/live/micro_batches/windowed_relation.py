@@ -138,7 +138,7 @@ class WindowedRelation:
         return states, found
 
     def passed(self, rows: Mapping[str, pa.Table], times: Times) -> pa.Table:
-        """The changes where rows are given as they come, made of those of each window."""
+        """The changes where rows are emitted as they come, made of those of each window."""
         windowed = self._windowed
         if windowed.over_windows is None:
             ((side, found),) = zip(windowed.sides, rows.values(), strict=True)

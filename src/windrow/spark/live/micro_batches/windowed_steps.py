@@ -112,7 +112,7 @@ class WindowedSteps(InMemorySteps):
             if self._goes_on is not None:
                 self._go_on_again(self._goes_on, states, before)
             self._relation.begin(states, before.frontier, before.origin)
-        self._known = None  # what goes on changes now: a step that fails begins again from the files
+        self._known = None  # what goes on changes now: a micro-batch that fails begins again from the files
         closes = self._closed.take(number, before.number, before.positions, positions)
         behind, came_in = self._behind, sum(one.rows.num_rows for one in found.values())
         waited = self._waiting(states) + came_in + (0 if behind is None else behind.waiting(before))
@@ -175,7 +175,7 @@ class WindowedSteps(InMemorySteps):
         return self._windowed.result
 
     def state(self) -> QueryState:
-        """What is kept after the last step."""
+        """What is retained after the last micro-batch."""
         committed = self._checkpoint.last()
         states = self._states(committed)
         if self._behind is not None:
@@ -192,7 +192,7 @@ class WindowedSteps(InMemorySteps):
     def _in_windows(
         self, committed: CommittedBatch, states: Mapping[str, InputState]
     ) -> dict[str, RetainedRowsOf]:
-        """The rows that windows hold after a step."""
+        """The rows that windows have after a micro-batch."""
         windows = {}
         for side in self._windowed.windows:
             retained = states[side.name].retained
@@ -205,7 +205,9 @@ class WindowedSteps(InMemorySteps):
     # -- what comes in -------------------------------------------------------------------------------
 
     def _rows(self, side: WindowedSide, rows: pa.Table) -> pa.Table:
-        """What is kept of rows: columns, what is computed of them, and rowtimes on the query's time scale."""
+        """What is retained of rows: columns, what is computed of them, and rowtimes on the query's time
+        scale.
+        """
         if not rows.num_rows:
             return side.schema.empty_table()
         stream = self._plan.catalog.streams[side.stream] if side.made is None else side.made.stream
@@ -258,7 +260,7 @@ class WindowedSteps(InMemorySteps):
         return frame, {own: shown for columns in sides.values() for own, shown in columns.items()}
 
     def _states(self, before: CommittedBatch) -> dict[str, InputState]:
-        """What the last step left."""
+        """What the last micro-batch left."""
         if self._known is not None and self._known[0] == before.number:
             return dict(self._known[1])
         states = {}
@@ -272,7 +274,7 @@ class WindowedSteps(InMemorySteps):
     def _go_on_again(
         self, groups: Operated, states: Mapping[str, InputState], before: CommittedBatch
     ) -> None:
-        """Let groups be what they were after a step: as they were written, and with the rows since."""
+        """Let groups be what they were after a micro-batch: as they were written, and with the rows since."""
         if self._carried is not None:
             groups.restore(self._carried.read(self._checkpoint))
         since = None if self._carried is None else self._carried.at
@@ -282,7 +284,7 @@ class WindowedSteps(InMemorySteps):
     def _carried_over(
         self, groups: Operated, states: Mapping[str, InputState], frontier: int, number: int
     ) -> dict[str, InputState]:
-        """What is held after a step; without the rows of groups that are written now."""
+        """What is retained after a micro-batch; without the rows of groups that are written now."""
         ((name, state),) = states.items()
         if not Carried.is_due(self._carried, len(state.retained)):
             return dict(states)
@@ -304,7 +306,9 @@ class WindowedSteps(InMemorySteps):
         times: Times,
         origin: int,
     ) -> tuple[dict[str, InputState], pa.Table | DataFrame]:
-        """What is held after a step, and what it gives: changes, or rows that are made of them."""
+        """What is retained after a micro-batch, and what it returns: changes, or rows that are made of
+        them.
+        """
         if self._windowed.passes_on:
             return self._passed_on(states, came, number, times)
         whole = _with(states, came, number)
@@ -315,7 +319,9 @@ class WindowedSteps(InMemorySteps):
     def _passed_on(
         self, states: Mapping[str, InputState], came: Mapping[str, pa.Table], number: int, times: Times
     ) -> tuple[dict[str, InputState], pa.Table]:
-        """What is held after a step, and what changes in it, where rows are given as they come."""
+        """What is retained after a micro-batch, and what changes in it, where rows are emitted as they
+        come.
+        """
         states, gone = dict(states), {}
         for side in self._windowed.sides:
             chunk, window = number * PER_MICRO_BATCH, side.window_input
@@ -327,7 +333,7 @@ class WindowedSteps(InMemorySteps):
     # -- what goes out -------------------------------------------------------------------------------
 
     def _handed_over(self, output: pa.Table | DataFrame, number: int, until: int, before: int) -> int:
-        """Give what a step gives to the sink, which was given so many rows before."""
+        """Write what a micro-batch emits to the sink, which has taken so many rows before."""
         if isinstance(self._sink, IntoStream):
             assert isinstance(output, pa.Table)
             return self._insert(self._sink, output, until, before)
@@ -337,7 +343,7 @@ class WindowedSteps(InMemorySteps):
             return self._sink.write(output, number) or 0
 
     def _insert(self, sink: IntoStream, output: pa.Table, until: int, before: int) -> int:
-        """Give rows to a named stream."""
+        """Write rows to a named stream."""
         windowed = self._windowed
         rows = copies(output, windowed.sign)
         fields = list(zip(columns_of(windowed.names), windowed.result, strict=True))
@@ -349,7 +355,7 @@ class WindowedSteps(InMemorySteps):
             return sink.insert(Stream(shown, windowed.names, self._scale), until, before)
 
     def _put(self, sink: Sink, output: pa.Table, number: int) -> int:
-        """Give changes to the sink."""
+        """Write changes to the sink."""
         windowed, scale = self._windowed, self._scale
         if windowed.kind is None and self._envelope not in IN_MEMORY:
             frame = self._frame(output, output.column_names)
@@ -389,6 +395,6 @@ class WindowedSteps(InMemorySteps):
 def _with(
     states: Mapping[str, InputState], came: Mapping[str, pa.Table], number: int
 ) -> dict[str, InputState]:
-    """What is held, with the rows that came."""
+    """What is retained, with the rows that came."""
     chunk = number * PER_MICRO_BATCH
     return {**states, **{name: states[name].with_arrivals(rows, chunk) for name, rows in came.items()}}

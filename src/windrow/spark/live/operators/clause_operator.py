@@ -97,7 +97,7 @@ class ClauseKernel:
         return moves_by_time(self.growing.plan, self.reached(until))
 
     def with_answers(self, answers: Answers) -> ClauseKernel:
-        """The same of a step for which this is what Spark finds of conditions in DEFINE."""
+        """The same of a micro-batch for which this is what Spark finds of conditions in DEFINE."""
         assert isinstance(self.growing.plan, MatchPlan)
         return replace(self, growing=replace(self.growing, plan=replace(self.growing.plan, answers=answers)))
 
@@ -137,7 +137,7 @@ class LiveClause:
     follows
         Whether rows come from another clause, so that they may come before the frontier has reached them.
     displayed, rowtimes
-        The columns that it returns, and those that hold rowtimes: of windows that of the label row, of
+        The columns that it returns, and those that have rowtimes: of windows that of the label row, of
         matches that of every row of the match. Fields of row variables are called `s.ts`.
     pairs
         What Spark finds in each micro-batch, where the kernel does not have a condition of a window.
@@ -171,7 +171,7 @@ class LiveClause:
 
     @property
     def hoisted(self) -> list[str]:
-        """What is kept of each row: of another clause, the rows mean nothing."""
+        """What is retained of each row: of another clause, the rows mean nothing."""
         return [f"{item.name} = {item.text.render()}" for item in self.bound.draft.hoisted]
 
     @property
@@ -277,7 +277,9 @@ class LiveClause:
     def _advanced_anew(
         self, retained: pa.Table, came: pa.Table, until: int, ended: Ended | None
     ) -> tuple[pa.Table, pa.Table]:
-        """What a step of all partitions emits, and what it keeps, where rows have columns of that step."""
+        """What a micro-batch of all partitions emits, and what it retains, where rows have columns of that
+        micro-batch.
+        """
         growing = self.kernel.growing
         try:
             emitted, left = advance(growing, retained, came, self.kernel.reached(until), ended)
@@ -286,7 +288,7 @@ class LiveClause:
         return pa.Table.from_batches(emitted, growing.plan.result), left
 
     def least(self, retained: KeptRows, until: int | None) -> int | None:
-        """The instant before which no later step gives a row, where these rows are kept."""
+        """The instant before which no later micro-batch emits a row, where these rows are retained."""
         first = first_open(retained, self.rowtime)
         if first is None or until is None:
             return until
@@ -295,7 +297,9 @@ class LiveClause:
     def _answered(
         self, fragment: WindowStage | MatchStage, search: Callable[[Growing], pa.Table]
     ) -> LiveClause:
-        """The clause with what Spark finds of its conditions in a step, where `search` finds what for."""
+        """The clause with what Spark finds of its conditions in a micro-batch, where `search` finds what
+        for.
+        """
         if self.requested is None:
             return self
         growing = self.kernel.growing
@@ -431,7 +435,7 @@ def _unchanged_columns(fragment: WindowStage | MatchStage, result: StructType) -
 
 
 def _of_matches(plan: MatchPlan, rowtimes: Collection[str]) -> set[str]:
-    """The columns that the kernel gives which hold the rowtime of a row of the match."""
+    """The columns that the kernel returns which have the rowtime of a row of the match."""
     found = {name for name, column in plan.outputs if column in rowtimes}
     for measure in plan.measures:
         if isinstance(measure, Navigation) and not measure.shift and measure.column in rowtimes:
@@ -462,7 +466,7 @@ def _at(until: int, kind: DataType, scale: TimeScale) -> pa.Array | None:
 
 
 def _kept(span: InstantSpan, name: str, key: tuple[str, ...]) -> KeptRows:
-    """What the step before kept under a name, in memory."""
+    """What the micro-batch before retained under a name, in memory."""
     before = span.before(name)
     return KeptRows(key) if before is None else before.into_memory(key, span.number)
 

@@ -257,7 +257,7 @@ class EmitRun:
         self.operators.forget(is_over)
         if self.program.over:
             self._versions.forget(is_over(self.program.over))
-        if self.program.complete is None:  # else they are asked for again
+        if self.program.complete is None:  # else they are requested again
             self._known_marks.clear()
 
     @property

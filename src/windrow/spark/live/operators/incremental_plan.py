@@ -107,14 +107,14 @@ class IncrementalPlan:
         return frame
 
     def beginning(self) -> DataFrame:
-        """A leaf of one row, which comes in the first step."""
+        """A leaf of one row, which comes in the first micro-batch."""
         if self._beginning is None:
             times = StructType().add(ENTER, LongType()).add(LEAVE, LongType())
             self._beginning = self.leaf(times, appends=True)
         return self._beginning[1]
 
     def output(self, frame: DataFrame) -> Fragment:
-        """A result of the flow."""
+        """A result of the program."""
         fragment = self._fragment(frame)
         self._outputs.append(fragment)
         return fragment
@@ -165,7 +165,7 @@ class IncrementalPlan:
         return frozenset(name for name, own in zip(names, output, strict=True) if own in found)
 
     def _choice(self, plan: Planned, schema: StructType) -> tuple[str, ...] | None:
-        """The columns of its one leaf that a plan gives, where it does no more."""
+        """The columns of its one leaf that a plan returns, where it does no more."""
         choice = choice_of(plan)
         if choice is None or choice.below.function not in self._functions:
             return None
@@ -250,11 +250,11 @@ class IncrementalPlan:
         emitted = [column for column in node.result if column.name in retained]
         return replace(node, sides=sides, result=pa.schema(emitted))
 
-    # -- steps -----------------------------------------------------------------------------------------
+    # -- micro-batches -----------------------------------------------------------------------------
 
     @cached_property
     def run(self) -> Run:
-        """The program with what its operators hold; Spark computes what is not computed in memory."""
+        """The program with what its operators retain; Spark computes what is not computed in memory."""
         return Run(self.program, self._by_spark)
 
     def advance(
@@ -334,7 +334,7 @@ def _reader(path: str, tasks: int):  # type: ignore[no-untyped-def]
 
 
 def _has_all(plan: Planned, schema: pa.Schema) -> bool:
-    """Whether a projection gives each of the columns under a number of its own."""
+    """Whether a projection returns each of the columns under a number of its own."""
     return len({column.number for column in plan.trees("projectList")}) == len(schema)
 
 

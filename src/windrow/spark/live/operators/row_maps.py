@@ -68,7 +68,7 @@ class RowMapCarry:
 
     @property
     def retained(self) -> tuple[int, ...]:
-        """How many rows are kept."""
+        """How many rows are retained."""
         return (0,)
 
 
@@ -109,7 +109,7 @@ class RowMap:
     widened: tuple[tuple[str, str], ...] = ()
 
     def advance(self, carry: RowMapCarry | None, change: Delta) -> tuple[Delta, RowMapCarry]:
-        """Take a step; the carry that is given is used up."""
+        """Take a micro-batch; the carry that is given is used up."""
         lines = lines_of(change.rows.schema)
         if carry is None:
             closing = {one.column: Closing(lines, [one.column]) for one in self.moved if one.column in lines}

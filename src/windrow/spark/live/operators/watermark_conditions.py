@@ -31,7 +31,7 @@ class WatermarkConditions:
     Parameters
     ----------
     gateway
-        Makes one for each condition: its operators run in a flow.
+        Makes one for each condition: its operators run in memory.
     folder
         For files of a micro-batch.
     """
@@ -48,7 +48,7 @@ class WatermarkConditions:
         values: pa.Array,
         mark: int | npt.NDArray[np.int64],
     ) -> Bools:
-        """For which values a condition holds.
+        """For which values a condition is true.
 
         Parameters
         ----------
@@ -85,7 +85,7 @@ class WatermarkConditions:
 
 
 def where_true(run: Run, name: str, values: pa.Array, mark: int | npt.NDArray[np.int64]) -> Bools:
-    """For which values of a column a condition holds that has been planned, with a watermark in ticks."""
+    """For which values of a column a condition is true that has been planned, with a watermark in ticks."""
     (true,) = run.advance({0: _rows([name, MARK, PLACE], values, mark)}, Times(None, 0))
     return _places(true, len(values))
 

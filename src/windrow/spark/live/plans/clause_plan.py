@@ -197,17 +197,17 @@ class ClausePlan(RowtimePlan):
 
     @property
     def outer(self) -> DataFrame:
-        """What the query gives, over no rows."""
+        """What the query returns, over no rows."""
         return self.bound.outer
 
     @property
     def columns(self) -> list[str]:
-        """Those that it gives."""
+        """Those that it returns."""
         return self.outer.columns
 
     @property
     def rowtime(self) -> str | None:
-        """The first column that holds the rowtime of a label row, or of a row of a match."""
+        """The first column that has the rowtime of a label row, or of a row of a match."""
         return next((name for name in self.columns if name in self.bound.rowtimes), None)
 
     def moved(self, place: int) -> None:
@@ -230,7 +230,7 @@ class ClausePlan(RowtimePlan):
         return texts_of(self.catalog, frozenset(names))
 
     def windows(self, path: str = "", prefix: str = "") -> dict[str, str]:
-        """What is kept for its clauses, and those of the views that it reads."""
+        """What is retained for its clauses, and those of the views that it reads."""
         found: dict[str, str] = {}
         for name in self.read & self.catalog.sequences.keys():
             found |= self.catalog.sequences[name].windows()
@@ -255,7 +255,7 @@ class ClausePlan(RowtimePlan):
 
     @property
     def rowtimes(self) -> tuple[str, ...]:
-        """The columns of kept rows that hold rowtimes, and not only what a clock shows at them."""
+        """The columns of retained rows that have rowtimes, and not only what a clock shows at them."""
         own = self.scale.kind == "timestamp_ntz"
         rising = [item for one in self.clauses for item in one.kernel.rising.items()]
         found = [name for name, kind in rising if own or not isinstance(kind, TimestampNTZType)]
@@ -270,7 +270,7 @@ class ClausePlan(RowtimePlan):
         return [*found, *(one for one in grows if one is not None)]
 
     def grows(self, clause: LiveClause) -> Unbounded | None:
-        """What a clause keeps for ever, and what would bound it; None if it is bounded."""
+        """What a clause retains for ever, and what would bound it; None if it is bounded."""
         ends = self.ends.get(clause.clause.key, ())
         is_over = bool(ends) and all(bounded(self.catalog, one.name).within(one.columns) for one in ends)
         kernel = clause.kernel
@@ -284,7 +284,7 @@ class ClausePlan(RowtimePlan):
         return Unbounded(_written(clause), keeps, needs)
 
     def fingerprint(self) -> dict[str, Any]:
-        """What tells it from other queries, and what its kept rows hold."""
+        """What tells it from other queries, and what its retained rows hold."""
         columns = [column for clause in self.clauses for column in clause.hoisted]
         return {**super().fingerprint(), "columns": columns}
 
@@ -361,15 +361,15 @@ class ClausePlan(RowtimePlan):
             return bool(sequences_of(self.catalog, definition.query))
         return key not in self.read or key in self.catalog.sequences
 
-    # -- a step --------------------------------------------------------------------------------------
+    # -- a micro-batch --------------------------------------------------------------------------------------
 
     def output(self, gateway: Gateway, span: InstantSpan) -> PartOutput:
-        """The rows of what is final in a step, and the instant before which none will follow."""
+        """The rows of what is final in a micro-batch, and the instant before which none will follow."""
         upstream = Upstream(gateway, self.catalog, self.execution, span, self.scale, self.tokens)
         return self.evaluated(upstream, "")
 
     def evaluated(self, batch: MicroBatch, path: str) -> PartOutput:
-        """What is final in a step of a query; rows are kept under names after a path."""
+        """What is final in a micro-batch of a query; rows are retained under names after a path."""
         gateway = Gateway(self.gateway.spark, self.gateway.parameters)
         outputs: dict[str, PartOutput] = {}
         for name in self.read:
@@ -391,7 +391,7 @@ class ClausePlan(RowtimePlan):
         return PartOutput(rows, lambda: min(one.until for one in ends))
 
     def as_stream(self, rows: DataFrame | None, names: tuple[str, ...]) -> Stream:
-        """The rows that the query gives, None for none, as a stream whose columns have these names."""
+        """The rows that the query returns, None for none, as a stream whose columns have these names."""
         if rows is None:
             rows = self.gateway.spark.createDataFrame([], self.outer.schema)
         rowtime = names[self.outer.columns.index(self.rowtime or "")]
@@ -407,7 +407,7 @@ class ClausePlan(RowtimePlan):
         return Stream(frame, names, scale, tuple(ties), rowtime=rowtime)
 
     def recorded(self) -> DataFrame | None:
-        """What the query gives over what was recorded; None of streams that only stream."""
+        """What the query returns over what was recorded; None of streams that only stream."""
         if self.is_endless:
             return None
         gateway = Gateway(self.gateway.spark, self.gateway.parameters)
@@ -456,7 +456,9 @@ class ClausePlan(RowtimePlan):
         )
 
     def _refuse_streams_inside(self, clause: Window | Match) -> None:
-        """Refuse subqueries over live streams in conditions and measures, of which a step has no rows."""
+        """Refuse subqueries over live streams in conditions and measures, of which a micro-batch has no
+        rows.
+        """
         found: list[tuple[SqlText, Place | None]] = []
         if isinstance(clause, Match):
             ranges = [item.range for item in (*clause.defines, *clause.measures)]
@@ -543,7 +545,7 @@ class SequenceView:
         return tuple(feed.only(names) for feed in self.plan.bound.lineage)
 
     def windows(self) -> dict[str, str]:
-        """What is kept for its clauses, and those of the views that it reads."""
+        """What is retained for its clauses, and those of the views that it reads."""
         return self.plan.windows(f".{self.name.lower()}", f"{self.label}: ")
 
     def retained(self) -> dict[str, RetainedSchema]:
@@ -559,13 +561,13 @@ class SequenceView:
         return self.plan.unbounded()
 
     def coming(self, batch: MicroBatch) -> Coming:
-        """What it gives in a micro-batch."""
+        """What it returns in a micro-batch."""
         output = self.plan.evaluated(batch, f".{self.name.lower()}")
         stream = self.plan.as_stream(output.rows, self.names)
         return Coming(stream, replace(output, rows=stream.frame))
 
     def recorded(self) -> Stream:
-        """The stream of what it gives over what was recorded."""
+        """The stream of what it returns over what was recorded."""
         made = self.plan.as_stream(self.plan.recorded(), self.names)
         known = self.plan.catalog.streams
         return replace(made, name=self.name, sources=tuple(known[name] for name in sorted(self.read)))

@@ -55,7 +55,7 @@ class EmittedBySpark(EmitEvaluation):
 
     def due(self, until: int) -> int | None:
         """When the next changes are emitted after a processing time, if no entry arrives; None for never."""
-        del until  # it was asked for with the changes
+        del until  # it was requested with the changes
         return self._due
 
     def read(self, name: str) -> list[str]:

@@ -26,20 +26,21 @@ from windrow.syntax.tokens import TokenList
 __all__ = ["EMITTED", "Upstream"]
 
 EMITTED = "told"
-"""The mark of a query that gives or follows windows: no later step gives anything before this instant."""
+"""The mark of a query that emits or follows windows: no later micro-batch emits anything before this
+instant."""
 
 _UNTIL = "until"
 
 
 class Upstream:
-    """Evaluates, each once, the streams that a step needs.
+    """Evaluates, each once, the streams that a micro-batch needs.
 
     Parameters
     ----------
     gateway, catalog, execution
         As of :class:`windrow.spark.recorded.continuous_queries.Runner`.
     span
-        The step, in ticks of `scale`.
+        The micro-batch, in ticks of `scale`.
     scale, tokens
         Of the query.
     """
@@ -58,16 +59,16 @@ class Upstream:
         self._coming: dict[str, Coming] = {}
 
     def coming(self, name: str) -> Coming:
-        """What a stream gives that it has not given before."""
+        """What a stream emits that it has not emitted before."""
         name = name.lower()
         if name not in self._coming:
             self._coming[name] = self._evaluated(name)
         return self._coming[name]
 
     def result(self, query: Continuous, reader: Reader, path: str = "") -> tuple[Result | None, int]:
-        """What a continuous query gives, and up to which instant, in ticks of its time scale.
+        """What a continuous query returns, and up to which instant, in ticks of its time scale.
 
-        None where that is no later than the step before got.
+        None where that is no later than the micro-batch before reached.
         """
         span, sequences = self.span, sequences_of(self.catalog, query)
         runner = LiveRunner(self.gateway, self.catalog, reader, self.execution, span, path)
@@ -118,7 +119,7 @@ class Upstream:
         return Coming(made, PartOutput(made.frame, lambda: until))
 
     def _on(self, scale: TimeScale) -> InstantSpan:
-        """The step on a clock of which the query's is the same or a finer one."""
+        """The micro-batch on a clock of which the query's is the same or a finer one."""
         span, own = self.span, self.scale
         since = None if span.since is None else upwards(span.since, own, scale)
         origin = span.origin * own.nanoseconds // scale.nanoseconds

@@ -53,7 +53,7 @@ class WholeStreamsPlan(ReaderPlan):
 
     @property
     def columns(self) -> list[str]:
-        """Those that it gives."""
+        """Those that it returns."""
         return list(self.names)
 
     @cached_property
@@ -88,7 +88,7 @@ class WholeStreamsPlan(ReaderPlan):
         return {**super().fingerprint(), **by, "state": "plan, of rows that are there"}
 
     def refuse_no_stream(self) -> None:
-        """Refuse nothing: which column holds rowtimes, the stream says into which the rows go."""
+        """Refuse nothing: which column has rowtimes, the stream says into which the rows go."""
 
     def refuse_into(self, stream: NamedStream, columns: tuple[str, ...]) -> None:
         """Refuse a stream whose rowtime no column of the query is for.

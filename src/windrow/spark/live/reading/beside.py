@@ -89,7 +89,7 @@ class Beside:
 
     @cached_property
     def rowtimes(self) -> frozenset[str]:
-        """The columns that hold the rowtime of each row."""
+        """The columns that have the rowtime of each row."""
         return frozenset(
             name
             for name, several in self.columns.items()
@@ -250,7 +250,7 @@ def of_query(
     relations: Mapping[str, LiveRelationNode],
     others: Mapping[str, StructType] | None = None,
 ) -> Beside:
-    """A query of a statement over live relations, and over what else varies, by its key there."""
+    """A query of a statement over live relations, and over what else changes over time, by its key there."""
     inner = query.query if isinstance(query, StreamQuery) else query
     readers = QueryReader(reader, SparkAnalyser(gateway), _Known(relations, others or {}))
     try:
@@ -265,7 +265,7 @@ def of_query(
 
 @dataclass(frozen=True)
 class _Known:
-    """Live relations by their names in lower case, and what else varies by its key."""
+    """Live relations by their names in lower case, and what else changes over time by its key."""
 
     relations: Mapping[str, LiveRelationNode]
     others: Mapping[str, StructType]

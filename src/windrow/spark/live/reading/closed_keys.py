@@ -77,7 +77,7 @@ def bounding_ends(windowed: WindowedQuery, ends: Mapping[str, Ends], name: str) 
 def without_closed_keys(
     windowed: WindowedQuery, states: Mapping[str, InputState], endings: ClosedPartitions
 ) -> tuple[dict[str, InputState], bool]:
-    """What is still held, and whether more may go without further promises."""
+    """What is still retained, and whether more may go without further promises."""
     waits = False
 
     def ended(key: str, side: WindowedSide) -> Ended | None:

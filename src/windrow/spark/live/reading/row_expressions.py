@@ -4,7 +4,7 @@ A maximal expression over the columns of one relation in FROM, without aggregate
 computed of each row behind those conditions of WHERE that are of the row alone. The relation is a stream, a
 query that only chooses and computes, or a row variable in a predicate of WINDOW BY or MATCH_RECOGNIZE, which
 is computed of all rows. What stands behind a choice of CASE or the like in which other rows have a part is no
-such expression, nor is what these clauses give of rows that they choose: it may never be computed. What is
+such expression, nor is what these clauses return of rows that they choose: it may never be computed. What is
 not read here is in docs/limits.md.
 """
 
@@ -49,7 +49,7 @@ _NOT_TRYING = ("try_sum", "try_avg")  # an argument that fails fails them
 
 @dataclass(frozen=True)
 class ComputedOfRow:
-    """An expression, computed of rows for which all of these conditions hold, in this order."""
+    """An expression, computed of rows for which all of these conditions are true, in this order."""
 
     text: str
     conditions: tuple[str, ...] = ()
@@ -100,7 +100,7 @@ def of_each_row(
     streams
         The columns of streams by their names in lower case.
     live
-        The streams whose rows are asked for, by their names in the text, in lower case.
+        The streams whose rows are requested, by their names in the text, in lower case.
     place
         A column beside those of a stream, by which rows are known.
     """
@@ -139,7 +139,7 @@ class _RowExpressions:
     found: list[ComputedOfRow] = field(default_factory=list)
 
     def conditions(self, several: Iterable[Expression], *, alone: bool = False) -> list[str]:
-        """Those of conditions that all must hold and are of the row alone, in their order.
+        """Those of conditions that all must be true and are of the row alone, in their order.
 
         What of the others is of the row alone is computed behind them, or, with `alone`, of every row.
         """
@@ -245,10 +245,10 @@ class _Text:
             self.known[key] = self.asked.takes(made.stream, rows, text)
         return self.known[key]
 
-    # -- blocks ----------------------------------------------------------------------------------------
+    # -- SELECTs ----------------------------------------------------------------------------------------
 
     def _has_match(self, at: int) -> bool:
-        """Whether the FROM of a block has matches, whose columns are not those of rows."""
+        """Whether the FROM of a SELECT has matches, whose columns are not those of rows."""
         _, stop = level_around(self.tokens, at)
         parent = self.tokens.parent[at]
         ends = (each for each in self.tokens.level(at, stop) if is_set_operator(self.tokens, each))
@@ -259,7 +259,7 @@ class _Text:
         )
 
     def _shape(self, at: int) -> tuple[Select, int]:
-        """The block of a SELECT, and the token after it."""
+        """The SELECT, and the token after it."""
         tokens = self.tokens
         _, stop = level_around(tokens, at)
         if tokens.parent[at] < 0:
@@ -273,7 +273,7 @@ class _Text:
         return shape, stop
 
     def _select(self, select: Select) -> Iterator[OfRows]:
-        """A block of SQL."""
+        """A SELECT of SQL."""
         items = [self._item(one) for one in select.source]
         aliases = {alias_of(self.tokens, item) for item in select.items}
         having = [] if select.having is None else self._conjuncts(select.having)
@@ -297,7 +297,7 @@ class _Text:
         return [self._parsed(one) for one in conjuncts(self.tokens, *part)]
 
     def _choosing(self, select: Select) -> list[Expression]:
-        """The conditions by which a block chooses rows."""
+        """The conditions by which a SELECT chooses rows."""
         parts = [one.on for one in select.source if one.on is not None and one.join == "inner"]
         parts += [] if select.where is None else [select.where]
         return [one for part in parts for one in self._conjuncts(part)]
@@ -410,7 +410,7 @@ class _Text:
     # -- WINDOW BY -------------------------------------------------------------------------------------
 
     def _windows(self, query: BlockText) -> Iterator[OfRows]:
-        """A block with windows: its rows by the names of FROM, then by its row variables."""
+        """A SELECT with windows: its rows by the names of FROM, then by its row variables."""
         tokens, clause = self.tokens, query.clause
         select = parse_select(tokens, query.select, *query.source)
         items = [self._item(one) for one in select.source]

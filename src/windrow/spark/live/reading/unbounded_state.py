@@ -40,7 +40,7 @@ def unbounded(query: Blocking, streams: Mapping[str, Bounded]) -> list[Unbounded
 
 
 def _after(query: Blocking, node: Node, inputs: list[Bounded], found: list[Unbounded]) -> Bounded:
-    """How what an operator gives is bounded; notes what it retains for ever."""
+    """How what an operator returns is bounded; notes what it retains for ever."""
 
     def grows(state: str, *columns: Collection[str]) -> None:
         found.append(Unbounded(node.name, state, _needs(query, columns)))

@@ -67,7 +67,7 @@ class Blocking:
 
     @property
     def result(self) -> StructType:
-        """The columns as the flow has them."""
+        """The columns as the program has them."""
         return schema_of(self.plan.columns)
 
     @property
