@@ -43,7 +43,7 @@ import pytest
 
 import windrow
 from windrow.datasets import DATASETS
-from windrow.syntax.blocks import split_statements
+from windrow.syntax.query_parts import split_statements
 from windrow.syntax.streams.create_stream import parse_create_stream
 from windrow.syntax.streams.other_dialects import spelled
 from windrow.syntax.tokens import tokenize

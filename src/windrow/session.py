@@ -31,7 +31,7 @@ from windrow.statements.dispatch import check, run
 from windrow.statements.naming import refresh, remember_named, remember_stream
 from windrow.statements.pipeline import Pipeline, start_pipeline
 from windrow.streams import NamedStream
-from windrow.syntax.blocks import split_statements
+from windrow.syntax.query_parts import split_statements
 from windrow.syntax.streams.table_functions import WINDOWS
 from windrow.syntax.tokens import tokenize
 from windrow.tracebacks import briefly

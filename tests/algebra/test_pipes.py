@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from windrow.algebra.rewriting.pipes import in_blocks
+from windrow.algebra.rewriting.pipes import as_nested_queries
 from windrow.syntax.tokens import tokenize
 
 W = "WINDOW BY w AS (TYPE SLIDING ORDER BY x START AS s END)"
@@ -17,7 +17,7 @@ P = (
 
 def whole(text):
     """The text when no clause stands in a pipe any more, with one space between tokens."""
-    found = in_blocks(tokenize(text))
+    found = as_nested_queries(tokenize(text))
     return " ".join(token.text for token in tokenize(text).tokens) if found is None else whole(found.render())
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from windrow.algebra.qualified import find_qualified
-from windrow.syntax.blocks import find_blocks
+from windrow.syntax.query_parts import find_window_queries
 from windrow.syntax.tokens import tokenize
 
 CLAUSE = "WINDOW BY w AS (TYPE SLIDING ORDER BY x START AS s END AT p)"
@@ -33,13 +33,13 @@ CLAUSE = "WINDOW BY w AS (TYPE SLIDING ORDER BY x START AS s END AT p)"
 def test_relations_of_from_have_the_names_that_spark_gives_them(source, names):
     select = ", ".join(f"s.{name}.k" for name in "abcdx")
     tokens = tokenize(f"SELECT {select} FROM {source} {CLAUSE}")
-    found = find_qualified(tokens, find_blocks(tokens)[0])
+    found = find_qualified(tokens, find_window_queries(tokens)[0])
     assert list(found.columns) == [f"__of_{name}.k" for name in sorted(names.split())]
 
 
 def test_only_rows_have_columns_and_only_whole_paths_are_read():
     tokens = tokenize(f"SELECT s.a.k, W.`A`.k.f, p.a.k, t.s.a.k, s.a, s.b.k, s.a['k'] FROM a {CLAUSE}")
-    found = find_qualified(tokens, find_blocks(tokens)[0])
+    found = find_qualified(tokens, find_window_queries(tokens)[0])
     assert [(name.parts, tokens.text(*name.range)) for name in found.atoms.values()] == [
         (("s", "__of_a.k"), "s.a.k"),
         (("w", "__of_a.k"), "W.`A`.k"),

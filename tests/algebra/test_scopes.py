@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from windrow.algebra.scopes import scopes
-from windrow.syntax.blocks import find_blocks
 from windrow.syntax.patterns.match_recognize import find_matches
+from windrow.syntax.query_parts import find_window_queries
 from windrow.syntax.tokens import tokenize
 
 CLAUSE = "WINDOW BY w AS (TYPE TUMBLING PARTITION BY k ORDER BY i START AS s WHEN s.x > 0)"
@@ -52,5 +52,5 @@ CLAUSE = "WINDOW BY w AS (TYPE TUMBLING PARTITION BY k ORDER BY i START AS s WHE
 def test_relations_are_seen_from_the_inside_outwards(query, seen):
     tokens = tokenize(query)
     here = next(at for at in range(len(tokens)) if tokens.word(at) == "HERE")
-    found = scopes(tokens, here, [*find_blocks(tokens), *find_matches(tokens)])
+    found = scopes(tokens, here, [*find_window_queries(tokens), *find_matches(tokens)])
     assert [" ".join(sorted(scope.names)) for scope in found] == seen

@@ -15,7 +15,7 @@ import pytest
 from windrow.cli import keep_java_classes
 from windrow.spark.runtime import java_classes
 from windrow.spark.runtime.java import JavaRuntime, ensure_java
-from windrow.spark.runtime.java_classes import file_of, keep, options, state, tried_file, was_tried
+from windrow.spark.runtime.java_classes import file_of, options, save, state, tried_file, was_tried
 
 DAY = 24 * 3600
 ANSWER = "from windrow.spark.runtime.local import local_session\nprint(local_session().range(3).count())\n"
@@ -78,7 +78,7 @@ def test_kept_classes_are_used_as_soon_as_they_are_there_and_no_sooner(cache, tm
     java = java_that(tmp_path / "java", MAKES)
     assert options(java) == ""
     assert state(java).startswith("not cached yet")
-    kept = keep(java, tmp_path / "names")
+    kept = save(java, tmp_path / "names")
     assert options(java).split()[0] == f"-XX:SharedArchiveFile={kept}"
     assert state(java).startswith(f"cached in {kept} (")
     assert list(cache.iterdir()) == [kept]
@@ -96,7 +96,7 @@ def test_kept_classes_are_not_used_where_they_are_not_wanted_or_not_all(
     cache, tmp_path, monkeypatch, name, value, said
 ):
     java = java_that(tmp_path / "java", MAKES)
-    keep(java, tmp_path / "names")
+    save(java, tmp_path / "names")
     monkeypatch.setenv(name, value)
     assert options(java) == ""
     assert state(java) == f"not cached: {said}"
@@ -105,13 +105,13 @@ def test_kept_classes_are_not_used_where_they_are_not_wanted_or_not_all(
 def test_what_java_cannot_make_is_not_there(cache, tmp_path):
     java = java_that(tmp_path / "java", FAILS)
     with pytest.raises(RuntimeError, match=r"^there is no room$"):
-        keep(java, tmp_path / "names")
+        save(java, tmp_path / "names")
     assert list(cache.iterdir()) == []
 
 
 def test_what_no_session_has_used_for_a_month_goes_away(cache, tmp_path):
     java = java_that(tmp_path / "java", MAKES)
-    kept = keep(java, tmp_path / "names")
+    kept = save(java, tmp_path / "names")
     unused, used, killed, made, others = (
         cache / name for name in ("classes-1.jsa", "classes-2.jsa", ".classes-3", ".classes-4", "kernels")
     )
@@ -129,7 +129,7 @@ def test_what_went_wrong_is_said_and_tried_again_after_a_day(cache, tmp_path, mo
     java = java_that(tmp_path / "java", FAILS)
     monkeypatch.setattr(keep_java_classes, "ensure_java", lambda: java)
     monkeypatch.setattr(keep_java_classes, "_lower_priority", lambda: None)
-    monkeypatch.setattr(keep_java_classes, "_store", lambda _: keep(java, tmp_path / "names"))
+    monkeypatch.setattr(keep_java_classes, "_store", lambda _: save(java, tmp_path / "names"))
     keep_java_classes.main()
     kept = file_of(java)
     assert state(java) == "not cached: there is no room"
@@ -211,7 +211,7 @@ def test_a_session_without_kept_classes_is_followed_by_a_process_that_keeps_them
     cache.mkdir()
     tried_file(file_of(java)).write_text(f"{os.getpid()}\n", encoding="utf-8")
     at_the_end()
-    keep(java, tmp_path / "names")
+    save(java, tmp_path / "names")
     at_the_end()
     keep_java_classes.keep_after(session_with(options(java)))
     monkeypatch.setenv("WINDROW_JAVA_CLASSES", "off")

@@ -11,10 +11,10 @@ from tests.grammar.drawing import FOLDER, drawn
 from tests.grammar.notation import read_grammar
 from tests.grammar.sentences import sentences
 from windrow.errors import WindrowError
-from windrow.syntax.blocks import find_blocks
 from windrow.syntax.cql_clauses import parse_stream_window, parse_to_stream
 from windrow.syntax.patterns.match_recognize import find_matches
 from windrow.syntax.patterns.pattern_windows import find_pattern_windows
+from windrow.syntax.query_parts import find_window_queries
 from windrow.syntax.streams.create_stream import parse_create_stream
 from windrow.syntax.streams.emit_clause import parse_emission
 from windrow.syntax.streams.punctuate import parse_punctuate
@@ -45,7 +45,7 @@ def read(rule, text):
     """What the parser makes of a sentence; nothing where it does not take it for one of the rule."""
     match rule:
         case "window-by":
-            return find_blocks(tokenize(f"SELECT 1 FROM t {text}"))
+            return find_window_queries(tokenize(f"SELECT 1 FROM t {text}"))
         case "match-recognize":
             return find_matches(tokenize(f"SELECT * FROM {text}"))
         case "pattern-window":

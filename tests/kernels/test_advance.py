@@ -45,7 +45,7 @@ from tests.kernels.test_window_by_property import (
     tables,
 )
 from windrow.algebra.physical import field_of, is_field
-from windrow.kernels.advance import CARRIED, Frontier, Growing, advance, keeping
+from windrow.kernels.advance import CARRIED, Frontier, Growing, advance, retention
 from windrow.kernels.advance.advancing import requested_of
 from windrow.kernels.advance.suffix import CountedRows, suffix_of
 from windrow.kernels.patterns.match_recognize import match_recognize
@@ -190,7 +190,7 @@ def frontiers(
 
 
 @st.composite
-def steps_of(draw: st.DrawFn, rows: pa.Table) -> np.ndarray:
+def micro_batches_of(draw: st.DrawFn, rows: pa.Table) -> np.ndarray:
     """A step for each row, which never falls along a partition."""
     steps = [
         sorted(draw(st.lists(st.integers(0, 4), min_size=stop - low, max_size=stop - low)))
@@ -210,7 +210,7 @@ def windows_agree_in_steps(
     plan, rows = planned(sql, table, types)
     growing, placed = growing_of(plan if elsewhere is None else asked_elsewhere(plan, elsewhere), rows)
     growing = growing if elsewhere is None else replace(growing, passing=(LABELS, *ANSWERS.values()))
-    step_of = data.draw(steps_of(rows))
+    step_of = data.draw(micro_batches_of(rows))
     shuffled = np.array(data.draw(st.permutations(range(rows.num_rows))), np.int64)
     known = frontiers(sql, table, rows, step_of, data.draw(st.integers(0, 1)))
     found = in_micro_batches(growing, placed, step_of, shuffled, known, None if elsewhere is None else plan)
@@ -537,7 +537,7 @@ def test_a_duration_is_over_as_the_frontier_passes_it():
     assert durations_in_steps(tree) == [[], [0], [], [1], []]
     # that no row follows is known when the stream is closed
     assert durations_in_steps(Sequence((tree, Edge(is_start=False)))) == [[], [], [], [], [1]]
-    told = keeping(lasting(tree), Frontier(pa.table({"t": [0]})))
+    told = retention(lasting(tree), Frontier(pa.table({"t": [0]})))
     assert told == ("when its time is over by the bound", "rows from the first one on whose time is not over")
 
 

@@ -19,7 +19,7 @@ from tests.kernels.test_advance import (
     frontiers,
     growing_of,
     limited,
-    steps_of,
+    micro_batches_of,
     timely,
 )
 from tests.kernels.test_window_by_property import AGGREGATES, RESULTS, SETTINGS, clauses, tables
@@ -71,7 +71,7 @@ def test_no_window_is_before_what_was_told(clause: str, table: Table, data: st.D
     sql = f"SELECT *, {AGGREGATES} FROM t WINDOW BY w AS {clause}"
     types = {f"__aggregate{number}": kind for number, kind in enumerate(RESULTS)}
     plan, rows = planned(sql, table, types)
-    step_of = data.draw(steps_of(rows))
+    step_of = data.draw(micro_batches_of(rows))
     bounds = bounds_of(rows)
     place = np.arange(rows.num_rows) - np.repeat(bounds[:-1], np.diff(bounds))
     growing, placed = growing_of(plan, rows)

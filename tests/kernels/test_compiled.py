@@ -19,7 +19,7 @@ from tests.kernels.test_window_by_property import clauses, tables, windows_agree
 from windrow.errors import ExecutionError, Span
 from windrow.kernels import strategies
 from windrow.kernels.compiling import compiled
-from windrow.kernels.pairs import Array, PairRows, Sides, holds
+from windrow.kernels.pairs import Array, PairRows, Sides, satisfied
 from windrow.kernels.window_plan import (
     ColumnRef,
     ConstantRef,
@@ -214,7 +214,7 @@ def outcome(predicate: PairExpression, rows: PairRows, sides: Sides, low: Array,
     row = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts - low, counts)
     pairs = {side: index[owner] for side, index in sides.items()} | {TARGET: row}
     try:
-        true = holds(predicate, rows, pairs)
+        true = satisfied(predicate, rows, pairs)
     except ExecutionError:
         true = None  # the pair that fails may be one that is not reached
     found = [-1] * len(low)
@@ -223,7 +223,7 @@ def outcome(predicate: PairExpression, rows: PairRows, sides: Sides, low: Array,
             continue
         try:
             one = {side: index[pair : pair + 1] for side, index in pairs.items()}
-            if holds(predicate, rows, one)[0] if true is None else true[pair]:
+            if satisfied(predicate, rows, one)[0] if true is None else true[pair]:
                 found[k] = j
         except ExecutionError as error:
             return said(error)

@@ -22,7 +22,7 @@ from tests.kernels.test_advance import (
     frontiers,
     growing_of,
     limited,
-    steps_of,
+    micro_batches_of,
     timely,
 )
 from tests.kernels.test_window_by_property import (
@@ -138,7 +138,7 @@ def test_windows_of_partitions_that_end(clause: str, table: Table, data: st.Data
     sql = f"SELECT *, {AGGREGATES} FROM t WINDOW BY w AS {clause}"
     plan, rows = planned(sql, table, {f"__aggregate{number}": kind for number, kind in enumerate(RESULTS)})
     growing, placed = growing_of(plan, rows)
-    step_of = data.draw(steps_of(rows))
+    step_of = data.draw(micro_batches_of(rows))
     known = frontiers(sql, table, rows, step_of, data.draw(st.integers(0, 1)))
     found = ends_change_nothing(growing, placed, data, known, step_of)
     assert found == Counter(str(_key(row)) for row in unsliced(plan, rows))
@@ -166,5 +166,7 @@ def test_matches_of_partitions_that_end(tree, conditions, rows, skip, shown, wit
     if expected in FAILURES:
         return
     growing = Growing(plan, ("__p0",), (SortKey("t"),), ("x", "t", "one", "none"))
-    found = ends_change_nothing(growing, table, data, lambda _: NOTHING_KNOWN, data.draw(steps_of(table)))
+    found = ends_change_nothing(
+        growing, table, data, lambda _: NOTHING_KNOWN, data.draw(micro_batches_of(table))
+    )
     assert found == Counter(expected)

@@ -32,7 +32,7 @@ from windrow.kernels.punctuated import (
     Sort,
 )
 from windrow.kernels.punctuated.following import Follower, Following
-from windrow.kernels.punctuated.operator_graph import Flow, Node
+from windrow.kernels.punctuated.operator_graph import Node, OperatorGraph
 from windrow.kernels.punctuated.sets import OPERATORS
 from windrow.kernels.reference import punctuation as definition
 from windrow.kernels.reference.punctuation import Key, SoFar, excluded, tupled
@@ -584,7 +584,7 @@ def test_a_flow_gives_the_finished_answer_and_keeps_nothing(left, right):
     def flagged(table):
         return np.array([row["d"] is True for row in table.to_pylist()], bool)
 
-    flow = Flow(
+    graph = OperatorGraph(
         (
             Node("join", Join((("a", "c"),)), ("left", "right")),
             Node("group", Group((("a", "a"),), (("n", count),)), (0,)),
@@ -597,7 +597,7 @@ def test_a_flow_gives_the_finished_answer_and_keeps_nothing(left, right):
     carry, found = None, []
     for number in range(len(left.pieces)):
         carry = from_stored(stored(carry))
-        step, carry = flow.advance(carry, {"left": left.step(number), "right": right.step(number)})
+        step, carry = graph.advance(carry, {"left": left.step(number), "right": right.step(number)})
         found += step.rows.column("a").to_pylist()
     whole = [stream.so_far(len(stream.pieces)) for stream in (left, right)]
     joined = {one["a"] for one in whole[0].rows} & {other["c"] for other in whole[1].rows} - {None}

@@ -109,7 +109,7 @@ def by_steps(fragment, table):
     return map(str, run(fragment, [table.slice(0, half), table.slice(half)]))
 
 
-def stage_of(plan, cuts):
+def fragment_of(plan, cuts):
     """Partition 0 in slices; the others whole."""
     (long,) = hashes(pa.table({"p": pa.array([0])}), ["p"]).tolist()
     layout = Layout(2, (Slices(long, tuple(sorted(cuts))),)) if cuts else Layout(1)
@@ -130,8 +130,8 @@ def slices_agree(plan, rows, cuts, guessed, shuffled):
         patch.setattr(slices, "_GUESSED_FROM", guessed)
         table = placed(rows)
         table = table.take(pa.array(shuffled.draw(st.permutations(range(table.num_rows)))))
-        whole = outcome(lambda: by_steps(stage_of(plan, ()), table))
-        sliced = outcome(lambda: by_steps(stage_of(plan, cuts), table))
+        whole = outcome(lambda: by_steps(fragment_of(plan, ()), table))
+        sliced = outcome(lambda: by_steps(fragment_of(plan, cuts), table))
     if len(rows) > 1 and all(found and not found[0].startswith("{") for found in (whole, sliced)):
         return  # each partition has an error, and its task tells it
     assert sliced == whole
@@ -188,7 +188,7 @@ def test_slices_that_follow_each_other_at_length(
 
 def reached_by(plan, values, cuts, guessed):
     """How many slices are final before rows are gathered, and how many rows the guesses have."""
-    fragment = stage_of(plan, cuts)
+    fragment = fragment_of(plan, cuts)
     tasks = [placed([values]).to_batches()]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(slices, "_GUESSED_FROM", guessed)

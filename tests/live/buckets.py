@@ -28,7 +28,7 @@ class Stored:
     def text(self):
         return self.told
 
-    def keep(self, text):
+    def save(self, text):
         self.told = text
 
     def read(self, name, number):

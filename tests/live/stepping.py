@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, settings
 from pyspark.sql import DataFrame
 
 from windrow.spark.live import LivePlan
-from windrow.spark.live.micro_batches.steps import Steps
+from windrow.spark.live.micro_batches.host import MicroBatches
 from windrow.testing import playing
 
 __all__ = ["in_micro_batches", "law", "rows_of", "total"]
@@ -25,7 +25,7 @@ def in_micro_batches(
     folder: Path,
     cuts: Sequence[float],
     kills: set[int],
-    frames: Callable[[Steps, float, float], Mapping[str, DataFrame]],
+    frames: Callable[[MicroBatches, float, float], Mapping[str, DataFrame]],
     envelope: str = "diff",
 ) -> tuple[list[pa.Table], Mapping[str, Any]]:
     """What a query gives, step by step, and its progress after the last.

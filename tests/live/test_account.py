@@ -23,7 +23,7 @@ from windrow.errors import ExecutionError
 from windrow.kernels.reference.emit import late_for, watermarks_before
 from windrow.kernels.reference.time_windows import windows_of
 from windrow.spark.live import Memory
-from windrow.spark.live.hosts import steps_of
+from windrow.spark.live.hosts import micro_batches_of
 from windrow.spark.live.plans.emit_flow import EmittedFlow
 from windrow.spark.live.reports.account import Account
 from windrow.streams import NamedStream, Ordering
@@ -264,7 +264,7 @@ def test_checkpoints_without_the_watermark_before_each_row_are_refused_by_name(
     plan, sink = declared(spark, tmp_path).sql(query)._live, Memory()
 
     def take(number, entries):
-        steps = steps_of(plan, sink, tmp_path / "checkpoint", "diff", "keep")
+        steps = micro_batches_of(plan, sink, tmp_path / "checkpoint", "diff", "keep")
         try:
             made = spark.createDataFrame(table(entries))
             frames = {name: made.select(*stream.live.columns) for _, name, stream in steps.streams()}

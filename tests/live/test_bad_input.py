@@ -192,7 +192,7 @@ def test_malformed_rows_go_apart_wherever_micro_batches_are_cut(spark, tmp_path,
         folder.mkdir()
         for number, stop in enumerate(cuts):  # each in a process of its own
             with Run(spark, folder, sink, f"{COLUMNS}, _corrupt_record string", in_memory=in_memory) as run:
-                run.steps.keeps_malformed = True
+                run.steps.retains_malformed = True
                 run.take(number, rows[began:stop])
                 run.take(number, rows[began:stop])  # repeated, as after a kill before Spark knew
                 told, progress = run.steps.aside("malformed").collect(), run.steps.progress

@@ -10,7 +10,7 @@ import pytest
 
 from tests.live.stepping import in_micro_batches
 from windrow import Memory, Session, WindrowError
-from windrow.spark.live.hosts import steps_of
+from windrow.spark.live.hosts import micro_batches_of
 from windrow.spark.live.sinks.into_stream import IntoStream
 from windrow.spark.logs.live_source import NUMBER
 from windrow.spark.logs.storable import in_spark
@@ -288,7 +288,7 @@ def test_a_plan_gives_its_groups_by_punctuation_alone_and_keeps_nothing(spark, s
     plan = session.sql(EXCEPT)._live
 
     def started():
-        return steps_of(plan, sink, tmp_path / "c", "delta", "keep")
+        return micro_batches_of(plan, sink, tmp_path / "c", "delta", "keep")
 
     def given():
         nonlocal number
@@ -444,7 +444,7 @@ def test_what_a_query_gives_is_promised_in_the_stream_into_which_it_goes(spark, 
         def step(number):
             nonlocal read
             first, read = read, session._catalog.named["bids"].stream.log.last()
-            steps = steps_of(plan, sink, tmp_path / "c", "delta", "keep")
+            steps = micro_batches_of(plan, sink, tmp_path / "c", "delta", "keep")
             steps.take(steps.input({"bids": entries(spark, session, "bids", first, read)}), number)
             steps.close()
 
@@ -564,7 +564,7 @@ def test_rows_go_into_a_stream_that_is_in_order_as_it_wants_them(spark, session,
         plan, sink = session.sql(query)._live.into(into, None), IntoStream(into)
         lengths = {name: session._catalog.named[name].stream.log.last() for name in ("bids", "sold")}
         for number, (low, high) in enumerate(zip((0, *cuts), (*cuts, 1), strict=True)):
-            steps = steps_of(plan, sink, tmp_path / f"c{cuts}", "delta", "keep")
+            steps = micro_batches_of(plan, sink, tmp_path / f"c{cuts}", "delta", "keep")
             frames = {
                 name: entries(spark, session, name, int(low * last), int(high * last))
                 for name, last in lengths.items()
@@ -622,7 +622,7 @@ def test_a_checkpoint_with_pickles_is_refused_unread(spark, auctions, tmp_path):
     last = auctions._catalog.named["bids"].stream.log.last()
 
     def take(number, first):
-        steps = steps_of(plan, Memory(), tmp_path, "diff", "keep")
+        steps = micro_batches_of(plan, Memory(), tmp_path, "diff", "keep")
         try:
             frames = {name: entries(spark, auctions, name, first, last) for _, name, _ in steps.streams()}
             steps.take(steps.input(frames), number)

@@ -21,7 +21,7 @@ from pyspark.sql.types import IntegerType, LongType
 from tests.kernels.in_memory import Table, planned, unsliced
 from tests.kernels.in_memory import given as rows_given
 from tests.kernels.random_patterns import patterns, plan_of, table_of
-from tests.kernels.test_advance import DEFINED, frontiers, growing_of, limited, steps_of, timely
+from tests.kernels.test_advance import DEFINED, frontiers, growing_of, limited, micro_batches_of, timely
 from tests.kernels.test_window_by_property import (
     AGGREGATES,
     NULLS,
@@ -126,7 +126,7 @@ def test_windows_of_buckets_are_those_of_the_whole_log(clause, table, data):
     plan, rows = planned(sql, table, {f"__aggregate{number}": kind for number, kind in enumerate(RESULTS)})
     wanted = Counter(str(_key(row)) for row in unsliced(plan, rows))
     growing, placed = growing_of(plan, rows)
-    rowtimes = data.draw(steps_of(rows))
+    rowtimes = data.draw(micro_batches_of(rows))
     # what is known of a rowtime that rises is told of it; without one, rows come in steps
     known = frontiers(sql, table, rows, rowtimes, 0)(0)
     rising = [
@@ -192,7 +192,7 @@ class Counting(Stored):
 
 @pytest.mark.parametrize("count", [2_000, 100_000])
 def test_a_micro_batch_moves_few_rows_of_the_store_however_many_are_retained(count, monkeypatch):
-    for module in ("kernels.incremental.chunking", "kernels.advance.kept_rows"):
+    for module in ("kernels.incremental.chunking", "kernels.advance.retained_rows"):
         monkeypatch.setattr(f"windrow.{module}.SMALLEST", 512)
     plan = planned(
         "SELECT COUNT(w.o) AS n FROM t WINDOW BY w AS (TYPE SLIDING ORDER BY o START AS s ONLY END AS e"

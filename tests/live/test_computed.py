@@ -12,8 +12,8 @@ import pytest
 from windrow.algebra.time_scale import TimeScale
 from windrow.kernels.computed.texts import extracted, found, time_shape
 from windrow.spark.gateway import Gateway
-from windrow.spark.live.operators.flow import Flow
 from windrow.spark.live.operators.incremental import in_memory
+from windrow.spark.live.operators.incremental_plan import IncrementalPlan
 from windrow.spark.live.operators.lookups import LookUp
 
 COLUMNS = (
@@ -196,8 +196,8 @@ t RLIKE '(?i)a'
 
 
 @pytest.fixture(scope="module")
-def flow(spark, tmp_path_factory):
-    return Flow(Gateway(spark, {}), tmp_path_factory.mktemp("leaf"))
+def incremental_plan(spark, tmp_path_factory):
+    return IncrementalPlan(Gateway(spark, {}), tmp_path_factory.mktemp("leaf"))
 
 
 @pytest.fixture(scope="module")
@@ -211,13 +211,15 @@ def rows(schema):
 
 
 @pytest.fixture(scope="module")
-def leaf(flow, schema, rows):
+def leaf(incremental_plan, schema, rows):
     """Makes what a flow gives of an expression: the fragment, and its rows."""
-    _, frame = flow.leaf(schema)
+    _, frame = incremental_plan.leaf(schema)
 
     def of(given: dict, *, where: str | None = None):
         chosen = frame if where is None else frame.where(where)
-        fragment = flow._fragment(chosen.selectExpr(*(f"{text} AS `{name}`" for name, text in given.items())))
+        fragment = incremental_plan._fragment(
+            chosen.selectExpr(*(f"{text} AS `{name}`" for name, text in given.items()))
+        )
         return fragment, fragment.computed and fragment.computed.of(rows)
 
     return of
@@ -386,7 +388,7 @@ KEYED = {
 
 
 @pytest.fixture
-def sides(spark, flow, schema, rows):
+def sides(spark, incremental_plan, schema, rows):
     """The leaf, and a table with NULL and equal keys."""
     table = pa.table(
         {
@@ -400,8 +402,8 @@ def sides(spark, flow, schema, rows):
     def of(text):
         # rows that have no side of their own come as they are
         shown = "r.k, r.n, l.x, l.t, l.i" if "o.x" not in text and "SEMI" not in text else "l.x, l.t"
-        flow.leaf(schema)[1].createOrReplaceTempView("l")
-        fragment = flow._fragment(spark.sql(f"SELECT {shown} FROM {text}"))
+        incremental_plan.leaf(schema)[1].createOrReplaceTempView("l")
+        fragment = incremental_plan._fragment(spark.sql(f"SELECT {shown} FROM {text}"))
         spark.createDataFrame(rows).createOrReplaceTempView("l")
         return fragment, spark.sql(f"SELECT {shown} FROM {text}").toArrow()
 
@@ -423,7 +425,9 @@ def test_look_ups_in_small_tables_have_sparks_rows(sides, rows, text):
 
 
 @pytest.mark.parametrize("key", KEYED)
-def test_keys_of_look_ups_of_any_type_are_sparks_or_left_to_it(spark, flow, schema, rows, utc, key):
+def test_keys_of_look_ups_of_any_type_are_sparks_or_left_to_it(
+    spark, incremental_plan, schema, rows, utc, key
+):
     column = pa.schema([in_memory(schema).field(key)])
     table = pa.table({key: KEYED[key]}, schema=column).append_column("n", pa.array([1, 2, 3, 4]))
     frame = spark.createDataFrame(table)
@@ -434,7 +438,7 @@ def test_keys_of_look_ups_of_any_type_are_sparks_or_left_to_it(spark, flow, sche
 
     told = joined(spark.createDataFrame(rows)).toArrow()
     assert pa.compute.sum(told.column("n")).as_py()
-    computed = flow._fragment(joined(flow.leaf(schema)[1])).computed
+    computed = incremental_plan._fragment(joined(incremental_plan.leaf(schema)[1])).computed
     if key == "f":  # Spark makes -0.0 and NaN of a key normal
         assert computed is None
     else:
@@ -470,30 +474,37 @@ NOT_RANKED = ["sum(x) OVER (ORDER BY i)", "lag(x) OVER (ORDER BY i)", "percent_r
 
 
 @pytest.mark.parametrize("text", RANKED)
-def test_ranks_are_sparks(spark, flow, schema, rows, text):
+def test_ranks_are_sparks(spark, incremental_plan, schema, rows, text):
     told = spark.createDataFrame(rows)
     where = "true" if RANKED[text] == "p" else RANKED[text]
-    frame = flow.leaf(schema)[1]
+    frame = incremental_plan.leaf(schema)[1]
 
     def ranked(of):
         return of.selectExpr("x", "i", f"{text} AS p").where(where)
 
-    fragment = flow._fragment(ranked(frame))
+    fragment = incremental_plan._fragment(ranked(frame))
     assert in_any_order(fragment.computed.of(rows)) == in_any_order(ranked(told).toArrow())
     assert fragment.computed.of(rows.slice(0, 0)).num_rows == 0
 
 
-def test_of_rows_that_an_order_does_not_tell_apart_the_same_is_first_however_they_come(flow, schema, rows):
-    frame = flow.leaf(schema)[1].selectExpr("x", "s", "row_number() OVER (PARTITION BY 1 ORDER BY 2) AS p")
-    fragment = flow._fragment(frame)
+def test_of_rows_that_an_order_does_not_tell_apart_the_same_is_first_however_they_come(
+    incremental_plan, schema, rows
+):
+    frame = incremental_plan.leaf(schema)[1].selectExpr(
+        "x", "s", "row_number() OVER (PARTITION BY 1 ORDER BY 2) AS p"
+    )
+    fragment = incremental_plan._fragment(frame)
     found = {tuple(in_any_order(fragment.computed.of(rows.take(list(order)))))
              for order in itertools.permutations(range(rows.num_rows))}  # fmt: skip
     assert len(found) == 1
 
 
 @pytest.mark.parametrize("text", NOT_RANKED)
-def test_other_functions_over_windows_are_left_to_spark(flow, schema, text):
-    assert flow._fragment(flow.leaf(schema)[1].selectExpr("x", f"{text} AS p")).computed is None
+def test_other_functions_over_windows_are_left_to_spark(incremental_plan, schema, text):
+    assert (
+        incremental_plan._fragment(incremental_plan.leaf(schema)[1].selectExpr("x", f"{text} AS p")).computed
+        is None
+    )
 
 
 UNIONS = [
@@ -507,11 +518,11 @@ UNIONS = [
 @pytest.mark.parametrize("union", UNIONS)
 @pytest.mark.parametrize("is_of_one", [True, False])
 def test_rows_of_several_leaves_one_after_the_other_are_those_of_each(
-    spark, flow, schema, rows, utc, union, is_of_one
+    spark, incremental_plan, schema, rows, utc, union, is_of_one
 ):
     first, where, other, elsewhere = union
-    one, left = flow.leaf(schema)
-    two, right = (one, left) if is_of_one else flow.leaf(schema)
+    one, left = incremental_plan.leaf(schema)
+    two, right = (one, left) if is_of_one else incremental_plan.leaf(schema)
     told = spark.createDataFrame(rows, schema).coalesce(1)
 
     def chosen(frame, texts, where):
@@ -520,7 +531,7 @@ def test_rows_of_several_leaves_one_after_the_other_are_those_of_each(
     def united(left, right):
         return chosen(left, first, where).unionAll(chosen(right, other, elsewhere))
 
-    fragment = flow._fragment(united(left, right))
+    fragment = incremental_plan._fragment(united(left, right))
     made = fragment.rows({one: rows, two: rows}, None)
     assert same(made, united(told, told).toArrow())
     if not is_of_one:
@@ -529,12 +540,12 @@ def test_rows_of_several_leaves_one_after_the_other_are_those_of_each(
         )
 
 
-def test_where_a_part_is_left_to_spark_all_of_it_is(flow, schema, rows, utc):
-    one, left = flow.leaf(schema)
-    two, right = flow.leaf(schema)
+def test_where_a_part_is_left_to_spark_all_of_it_is(incremental_plan, schema, rows, utc):
+    one, left = incremental_plan.leaf(schema)
+    two, right = incremental_plan.leaf(schema)
 
     def fragment(text):
-        return flow._fragment(left.selectExpr("x").unionAll(right.selectExpr(text)))
+        return incremental_plan._fragment(left.selectExpr("x").unionAll(right.selectExpr(text)))
 
     asked = []
     overflows = fragment("x * 9223372036854775807")

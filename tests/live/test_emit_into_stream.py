@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from windrow import NotSupportedError, Session, WindrowError
-from windrow.spark.live.hosts import steps_of
+from windrow.spark.live.hosts import micro_batches_of
 from windrow.spark.live.plans.emit_flow import EmittedFlow
 from windrow.spark.live.sinks.targets import in_mode, sink_of
 from windrow.streams import NamedStream
@@ -53,7 +53,7 @@ def test_complete_rows_come_at_their_event_times_with_bounds(session, tmp_path, 
     for number, rows in enumerate(BATCHES):
         for _ in range(2):
             sink, form = in_mode(sink_of(stream), plan, "changelog", None, None, tmp_path / "c")
-            steps = steps_of(plan, sink, tmp_path / "c", form, "keep")
+            steps = micro_batches_of(plan, sink, tmp_path / "c", form, "keep")
             ((_, name, live),) = steps.streams()
             frame = session.spark.createDataFrame(rows, COLUMNS).coalesce(1)
             steps.take(steps.input({name: frame.select(*live.live.columns)}), number)

@@ -366,7 +366,7 @@ OF_WINDOWS = {
 @pytest.mark.parametrize("name", OF_WINDOWS)
 @pytest.mark.usefixtures("interpreted")
 def test_windows_are_what_the_definition_says(spark, tmp_path, monkeypatch, name):
-    monkeypatch.setattr(EmittedBySpark, "step", None)  # in memory alone
+    monkeypatch.setattr(EmittedBySpark, "advance", None)  # in memory alone
     zone = spark.conf.get("spark.sql.session.timeZone")
     spark.conf.set("spark.sql.session.timeZone", "America/New_York")
     query = f"{OF_WINDOWS[name]} EMIT STREAM"
@@ -428,7 +428,7 @@ def test_what_operators_forget_changes_nothing(spark, tmp_path, monkeypatch, nam
 def test_values_that_leave_otherwise_than_they_came_end_the_query(spark, tmp_path, monkeypatch):
     """Rows of which what operators hold is made are not there any more to begin again from."""
     monkeypatch.setattr(Carried, "is_due", staticmethod(lambda *_: True))
-    steps, step = [], EmittedFlow.step
+    steps, step = [], EmittedFlow.advance
 
     def second_fails(*given):
         steps.append(given)
@@ -436,7 +436,7 @@ def test_values_that_leave_otherwise_than_they_came_end_the_query(spark, tmp_pat
             raise UnmatchedError
         return step(*given)
 
-    monkeypatch.setattr(EmittedFlow, "step", second_fails)
+    monkeypatch.setattr(EmittedFlow, "advance", second_fails)
     logs = {"s": cut(IN_TIME[0], [0.3, 0.6])}
     with pytest.raises(WindrowError, match="UNSTABLE_VALUES") as caught:
         live(spark, tmp_path, logs, None, set(), f"{CONTINUOUS['distinct']} EMIT STREAM")
@@ -465,7 +465,7 @@ DELAYED = [
 @pytest.mark.usefixtures("interpreted")
 def test_changes_that_wait_are_in_memory_and_kept(spark, tmp_path, monkeypatch, name, how, is_carried):
     """Whether rows are retained, of which they are found again, or they are with what operators hold."""
-    monkeypatch.setattr(EmittedBySpark, "step", None)  # in memory alone
+    monkeypatch.setattr(EmittedBySpark, "advance", None)  # in memory alone
     if is_carried:
         monkeypatch.setattr(Carried, "is_due", staticmethod(lambda *_: True))
     query = f"{(OVER | CONTINUOUS)[name]} {how}"
@@ -496,7 +496,7 @@ def test_recorded_streams_beside_live_ones_are_in_memory(
     spark, tmp_path, monkeypatch, query, how, name, is_carried
 ):
     """Their entries come at their processing times: before, between and after those of live streams."""
-    monkeypatch.setattr(EmittedBySpark, "step", None)  # in memory alone
+    monkeypatch.setattr(EmittedBySpark, "advance", None)  # in memory alone
     if is_carried:
         monkeypatch.setattr(Carried, "is_due", staticmethod(lambda *_: True))
     query = f"{(OVER | CONTINUOUS)[query]} {how}"
@@ -583,7 +583,7 @@ NESTED = [
 @pytest.mark.parametrize("query", NESTED)
 @pytest.mark.usefixtures("interpreted")
 def test_lists_structs_and_maps_are_in_memory_and_kept(spark, tmp_path, monkeypatch, query):
-    monkeypatch.setattr(EmittedBySpark, "step", None)  # in memory alone
+    monkeypatch.setattr(EmittedBySpark, "advance", None)  # in memory alone
     monkeypatch.setattr(Carried, "is_due", staticmethod(lambda *_: True))
     logs = {"s": cut([*SOME_LATE[0], ("a", 4, 1, 5, None), ("b", 9, 2, 0, 20)], [0.3, 0.6])}
     given, _ = live(spark, tmp_path, logs, None, {1, 2}, query)
@@ -622,7 +622,7 @@ BESIDE = {
 @pytest.mark.usefixtures("interpreted")
 def test_all_of_a_plan_is_evaluated(spark, tmp_path, monkeypatch, name):
     spark.sql("SELECT 1 AS k").createOrReplaceTempView("beside")
-    monkeypatch.setattr(EmittedBySpark, "step", None)  # in memory alone
+    monkeypatch.setattr(EmittedBySpark, "advance", None)  # in memory alone
     query, wanted = BESIDE[name]
     logs = {
         "s": [[("a", 0, 1, 5, None)], [("a", 1, 2, 6, None), ("a", 2, 1, 7, None)]],

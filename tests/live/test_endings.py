@@ -18,7 +18,7 @@ from windrow import Memory, Session
 from windrow.errors import InputError
 from windrow.kernels.advance import affected
 from windrow.spark.live.checkpoints.checkpoint import Checkpoint
-from windrow.spark.live.hosts import steps_of
+from windrow.spark.live.hosts import micro_batches_of
 from windrow.spark.live.micro_batches.clause_steps import ClauseSteps
 from windrow.streams import NamedStream, Ordering
 
@@ -40,7 +40,7 @@ ONE_PARTITION = "SELECT s.at AS begins FROM s WINDOW BY w AS (TYPE SLIDING ORDER
 class Live:
     """A query that takes what has been logged when it is asked to."""
 
-    def __init__(self, spark, session, query, folder, ways=(steps_of,), envelope="delta"):
+    def __init__(self, spark, session, query, folder, ways=(micro_batches_of,), envelope="delta"):
         self.spark, self.session, self.folder = spark, session, folder
         self.ways, self.envelope = ways, envelope
         self.plan, self.sink = session.sql(query)._live, Memory()

@@ -18,7 +18,7 @@ from windrow.spark.live.executors import bucket as buckets_of
 from windrow.spark.live.executors import bucket_state, packing
 from windrow.spark.live.executors.bucket_steps import ExecutorSteps
 from windrow.spark.live.executors.packing import DATA, NOTE
-from windrow.spark.live.hosts import steps_of
+from windrow.spark.live.hosts import micro_batches_of
 from windrow.spark.live.micro_batches.windowed_steps import WindowedSteps
 from windrow.streams import FOREVER
 
@@ -284,7 +284,7 @@ def test_a_micro_batch_that_was_taken_is_not_taken_again_in_however_many_packets
     for parts in (1, 4):  # as with more tasks after a restart
         _, [given_], _ = in_buckets(spark, plan, {"s": entries}, [], parts, 1, set(), set())
         sizes.add(len(given_))
-        steps = steps_of(plan, sink, tmp_path / "checkpoint", "diff", "keep")
+        steps = micro_batches_of(plan, sink, tmp_path / "checkpoint", "diff", "keep")
         steps.take(spark.createDataFrame(given_, f"{NOTE} string, {DATA} binary"), 0)
         late = steps.aside_table("late").num_rows
         steps.close()
@@ -369,12 +369,12 @@ def test_on_a_cluster_auto_is_executors_but_for_what_the_driver_has_begun(sessio
     plan = session.sql(PER_KEY).live
 
     def started(folder, on_malformed="fail"):
-        steps = steps_of(plan, Memory(), folder, "diff", "keep", on_malformed)
+        steps = micro_batches_of(plan, Memory(), folder, "diff", "keep", on_malformed)
         steps.close()
         return type(steps)
 
     folder = tmp_path / "begun"
-    steps = steps_of(plan, Memory(), folder, "diff", "keep")
+    steps = micro_batches_of(plan, Memory(), folder, "diff", "keep")
     ((_, _, stream),) = steps.streams()
     rows = session.spark.createDataFrame([(1, "a", 1)], "ts bigint, k string, v int")
     steps.take(steps.input({"s": rows.select(*stream.live.columns)}), 0)

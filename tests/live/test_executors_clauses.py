@@ -13,12 +13,12 @@ from tests.live.stepping import in_micro_batches, law, rows_of
 from tests.live.test_executors import declared, on_executors, one_producer, put, session, small, written
 from windrow import Memory, Session
 from windrow.errors import NotSupportedError, UsageError
-from windrow.kernels.advance import kept_rows
+from windrow.kernels.advance import retained_rows
 from windrow.kernels.incremental import chunking
 from windrow.spark.live import hosts
 from windrow.spark.live.executors.bucket_steps import ExecutorSteps
 from windrow.spark.live.executors.packing import DATA, NOTE
-from windrow.spark.live.hosts import steps_of
+from windrow.spark.live.hosts import micro_batches_of
 from windrow.streams import FOREVER
 
 __all__ = ["on_executors", "put", "session", "small"]
@@ -54,7 +54,7 @@ WRITTEN = [
 def few_in_a_chunk():
     """Chunks are of few rows: some are merged, and of some the places of rows that are gone are kept."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (chunking, kept_rows):
+        for module in (chunking, retained_rows):
             patch.setattr(module, "SMALLEST", 1)
         patch.setattr(chunking, "_FAN", 3)
         yield
@@ -224,6 +224,6 @@ def test_explain_names_the_exchange(spark, session):
 def test_on_a_cluster_auto_is_executors_for_what_they_run(session, tmp_path, monkeypatch):
     monkeypatch.setattr(hosts, "local_cores", lambda _: None)
     for number, (query, is_there) in enumerate({RISES: True, next(iter(REFUSED)): False}.items()):
-        steps = steps_of(session.sql(query).live, Memory(), tmp_path / str(number), "delta", "keep")
+        steps = micro_batches_of(session.sql(query).live, Memory(), tmp_path / str(number), "delta", "keep")
         steps.close()
         assert isinstance(steps, ExecutorSteps) is is_there

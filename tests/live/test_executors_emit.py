@@ -27,7 +27,7 @@ from windrow.spark.live.executors.bucket import advanced
 from windrow.spark.live.executors.graph import graph_of
 from windrow.spark.live.executors.packing import DATA, NOTE, pack
 from windrow.spark.live.executors.unpacking import is_of_rows
-from windrow.spark.live.micro_batches.steps import late_shown
+from windrow.spark.live.micro_batches.host import late_columns
 from windrow.spark.logs.live_source import PTIME
 from windrow.testing import playing
 
@@ -161,7 +161,7 @@ def on_executors(spark, plan, logs, cuts, parts, count, forget, again, envelope)
         told = Counter()
         if any('"kind": "late"' in note for note, _ in packed):
             for place, name, stream in graph.streams:
-                told.update(map(tuple, late_shown(name, stream, graph.late(packets, place)).collect()))
+                told.update(map(tuple, late_columns(name, stream, graph.late(packets, place)).collect()))
         late.append(told)
     return rows, late, [*accounts.values()]
 
@@ -307,9 +307,9 @@ class Counting(Stored):
 
     written = 0
 
-    def keep(self, text):
+    def save(self, text):
         self.written += len(text)
-        super().keep(text)
+        super().save(text)
 
     def write(self, name, number, data):
         self.written += len(data)

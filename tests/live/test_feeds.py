@@ -15,7 +15,7 @@ from tests.live.test_blocking import entries
 from tests.live.test_endings import changes
 from windrow import Memory, Session, WindrowError
 from windrow.explain.explain_live import explain_live
-from windrow.spark.live.hosts import steps_of
+from windrow.spark.live.hosts import micro_batches_of
 from windrow.streams import NamedStream, Ordering
 
 pytestmark = pytest.mark.usefixtures("interpreted")
@@ -55,7 +55,7 @@ class Live:
         """All that has been given once the entries since the last time are taken."""
         if is_new or self.steps is None:
             self.close()
-            self.steps = steps_of(self.plan, self.sink, self.folder, self.envelope, "keep")
+            self.steps = micro_batches_of(self.plan, self.sink, self.folder, self.envelope, "keep")
         frames = {}
         for name in sorted(self.plan.streams):
             first, self.read[name] = self.read[name], self.session._catalog.named[name].stream.log.last()

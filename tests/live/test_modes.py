@@ -126,7 +126,7 @@ def test_of_a_query_with_emit_too(session, tmp_path):
 
 @pytest.mark.usefixtures("interpreted")
 def test_a_folder_has_the_whole_table_however_large(session, tmp_path, monkeypatch):
-    monkeypatch.setattr("windrow.spark.live.sinks.full_refresh.FEW", -1)
+    monkeypatch.setattr("windrow.spark.live.sinks.full_refresh.MOST_COLLECTED", -1)
     relation = session.sql(WINDOWED)
     incoming, target = tmp_path / "arriving", tmp_path / "target"
 

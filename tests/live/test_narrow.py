@@ -17,7 +17,7 @@ from windrow.spark.live.checkpoints.checkpoint import Checkpoint
 from windrow.spark.live.micro_batches.clause_steps import ClauseSteps
 from windrow.spark.live.micro_batches.in_memory import InMemorySteps
 from windrow.spark.live.micro_batches.windowed_steps import WindowedSteps
-from windrow.spark.live.operators.flow import Flow
+from windrow.spark.live.operators.incremental_plan import IncrementalPlan
 from windrow.spark.logs.session_streams import ARRIVED, ROWTIME
 from windrow.streams.entries import BEFORE
 
@@ -100,12 +100,14 @@ def test_rows_are_kept_without_what_nothing_reads(spark, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("count", [5, 40])  # of more than 25, Spark's printed plans show some
 def test_of_rows_with_many_columns_those_are_read_that_the_query_names(spark, tmp_path, count):
-    flow = Flow(Gateway(spark), tmp_path)
-    number, rows = flow.leaf(StructType([StructField(f"c{at}", IntegerType()) for at in range(count)]))
-    some = flow.output(rows.filter("c3 > 1").selectExpr("c1 + 1 AS x"))
+    incremental_plan = IncrementalPlan(Gateway(spark), tmp_path)
+    number, rows = incremental_plan.leaf(
+        StructType([StructField(f"c{at}", IntegerType()) for at in range(count)])
+    )
+    some = incremental_plan.output(rows.filter("c3 > 1").selectExpr("c1 + 1 AS x"))
     assert dict(some.reads) == {number: {"c1", "c3"}}
-    chosen = flow.output(rows.selectExpr("c4 AS c1", "c1 AS x"))
+    chosen = incremental_plan.output(rows.selectExpr("c4 AS c1", "c1 AS x"))
     assert dict(chosen.reads) == {number: {"c1", "c4"}}
     assert chosen.chosen == ("c4", "c1")
-    assert len(flow.output(rows.filter("c3 > 1")).reads[number]) == count
-    assert flow.why_not is None
+    assert len(incremental_plan.output(rows.filter("c3 > 1")).reads[number]) == count
+    assert incremental_plan.why_not is None

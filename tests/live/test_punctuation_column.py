@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from windrow import Memory, Session, WindrowError
-from windrow.spark.live.hosts import steps_of
+from windrow.spark.live.hosts import micro_batches_of
 from windrow.spark.live.micro_batches.clause_steps import ClauseSteps
 
 pytestmark = pytest.mark.usefixtures("interpreted")
@@ -90,7 +90,7 @@ def test_sql_declares_the_column_of_a_stream_that_comes(spark, tmp_path):
     assert "said" not in session._catalog.streams["s"].columns
 
 
-@pytest.mark.parametrize("way", [ClauseSteps, steps_of])
+@pytest.mark.parametrize("way", [ClauseSteps, micro_batches_of])
 def test_what_streams_promise_in_a_column_is_final(spark, tmp_path, way):
     session = Session(spark.newSession())
     arriving = session.spark.readStream.schema(COLUMNS).parquet(str(tmp_path))

@@ -18,7 +18,7 @@ import pytest
 
 from windrow import Memory, Session, WindrowError
 from windrow.spark.live.checkpoints.checkpoint import Checkpoint
-from windrow.spark.live.micro_batches.steps import Steps
+from windrow.spark.live.micro_batches.host import MicroBatches
 from windrow.syntax.canonical_text import canonical_place
 from windrow.syntax.tokens import tokenize
 
@@ -286,7 +286,7 @@ def test_a_process_that_a_signal_ends_leaves_no_folder_behind(tmp_path):
 def test_a_worker_that_fails_does_not_end_a_query(
     spark, incoming, tmp_path, monkeypatch, is_function, fails_after_the_sink
 ):
-    commit, take, failures, called = Checkpoint.commit, Steps.take, [2], []
+    commit, take, failures, called = Checkpoint.commit, MicroBatches.take, [2], []
 
     def failing(inner):
         def attempt(*given):
@@ -300,7 +300,7 @@ def test_a_worker_that_fails_does_not_end_a_query(
     if fails_after_the_sink:
         monkeypatch.setattr(Checkpoint, "commit", failing(commit))
     else:
-        monkeypatch.setattr(Steps, "take", failing(take))
+        monkeypatch.setattr(MicroBatches, "take", failing(take))
     put(incoming, 0, [(1, "a", 1), (3, "a", 1)])
     sink = (lambda _, number: called.append(number)) if is_function else Memory()
     start = {"checkpoint": tmp_path / "checkpoint", "trigger": {"availableNow": True}}

@@ -9,7 +9,7 @@ import pytest
 from tests.live.stepping import total
 from windrow import Memory, Session, WindrowError
 from windrow.spark.live.checkpoints.checkpoint import Checkpoint
-from windrow.spark.live.hosts import steps_of
+from windrow.spark.live.hosts import micro_batches_of
 from windrow.spark.live.micro_batches.around_clause import AroundClause
 from windrow.spark.live.micro_batches.clause_steps import ClauseSteps
 from windrow.spark.live.micro_batches.windowed_steps import WindowedSteps
@@ -302,12 +302,12 @@ def test_windows_of_matches_are_evaluated_in_memory(session, tmp_path, anew):
     assert [one.keeps for one in plan.unbounded() if one.operator.endswith(") [RANGE UNBOUNDED]")] == [
         "a few numbers for each key"
     ]
-    steps, found, came = steps_of(plan, sink, tmp_path, "diff", "keep"), [], 0
+    steps, found, came = micro_batches_of(plan, sink, tmp_path, "diff", "keep"), [], 0
     assert isinstance(steps, WindowedSteps)
     for number, entries in enumerate(batches):
         if anew:
             steps.close()
-            steps = steps_of(plan, sink, tmp_path, "diff", "keep")
+            steps = micro_batches_of(plan, sink, tmp_path, "diff", "keep")
         rows = session.spark.createDataFrame(entries, COLUMNS)
         ((_, name, stream),) = steps.streams()
         steps.take(steps.input({name: rows.select(*stream.live.columns)}), number)
@@ -351,7 +351,7 @@ def test_clauses_behind_others_write_what_changes(session, tmp_path, monkeypatch
     ]
     for number, entries in enumerate(batches):
         written.clear()
-        steps = steps_of(plan, sink, tmp_path, envelope, "keep")
+        steps = micro_batches_of(plan, sink, tmp_path, envelope, "keep")
         rows = session.spark.createDataFrame(entries, COLUMNS)
         ((_, name, stream),) = steps.streams()
         steps.take(steps.input({name: rows.select(*stream.live.columns)}), number)

@@ -23,7 +23,7 @@ from tests.kernels.test_advance import (
     frontiers,
     growing_of,
     limited,
-    steps_of,
+    micro_batches_of,
     timely,
 )
 from tests.kernels.test_ended import bounds_of
@@ -37,8 +37,8 @@ from tests.kernels.test_window_by_property import (
     clauses,
     tables,
 )
-from windrow.kernels.advance import Ended, Frontier, Growing, advance, affected, kept_rows, moves_by_time
-from windrow.kernels.advance.kept_rows import KeptRows
+from windrow.kernels.advance import Ended, Frontier, Growing, advance, affected, moves_by_time, retained_rows
+from windrow.kernels.advance.retained_rows import KeptRows
 from windrow.kernels.incremental import chunking
 from windrow.kernels.patterns.pattern_plan import STATE, Duration
 from windrow.kernels.patterns.tree import Sequence
@@ -74,7 +74,7 @@ class Files:
 def small_chunks():
     """Chunks are of few rows: some are merged, and of some the places of rows that are gone are kept."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (chunking, kept_rows):
+        for module in (chunking, retained_rows):
             patch.setattr(module, "SMALLEST", 1)
         patch.setattr(chunking, "_FAN", 3)
         yield
@@ -112,7 +112,7 @@ def held_to_all(
     step_of = np.minimum(step_of, np.repeat(ends, np.diff(bounds)))
     restarts = data.draw(st.sets(st.integers(0, 5)))
     last = int(step_of.max(initial=0)) + 2
-    files, kept, whole, before, is_settled, told = Files(), KeptRows(KEYS), None, None, False, []
+    files, kept, whole, before, is_final, told = Files(), KeptRows(KEYS), None, None, False, []
     for step in range(last + 1):
         came = rows.filter(pa.array(step_of == step))
         frontier = frontier_of(step) if step < last else None
@@ -124,15 +124,15 @@ def held_to_all(
         is_moved = (None if before is None else before.values) != (
             None if frontier is None else frontier.values
         )
-        over = key_hashes(new, lines, KEYS) if is_settled else None
+        over = key_hashes(new, lines, KEYS) if is_final else None
         moves = is_moved and moves_by_time(growing.plan, frontier)
         own, kept = affected.step_of(growing, kept, came, frontier, ended, over, step, moves=moves)
         assert counted(own.to_batches()) == counted(given_)
         told += counted(given_).elements()
         assert contents(kept) == Counter(map(str, whole.to_pylist()))
-        kept, before, is_settled = kept.merged(step), frontier, step not in restarts
+        kept, before, is_final = kept.merged(step), frontier, step not in restarts
         files.take(kept, step)
-        if not is_settled:
+        if not is_final:
             kept = files.read(KEYS)
             assert contents(kept) == Counter(map(str, whole.to_pylist()))
     assert not len(kept)
@@ -166,7 +166,7 @@ def test_windows_over_the_partitions_touched(clause: str, table: Table, data: st
     sql = f"SELECT {shown}{AGGREGATES} FROM t WINDOW BY w AS {clause}"
     plan, rows = planned(sql, table, {f"__aggregate{number}": kind for number, kind in enumerate(RESULTS)})
     growing, placed = growing_of(plan, rows)
-    step_of = data.draw(steps_of(rows))
+    step_of = data.draw(micro_batches_of(rows))
     known = frontiers(sql, table, rows, step_of, data.draw(st.integers(0, 1)))
     placed = composed(data, placed, growing.partition)
     held_to_all(replace(growing, partition=KEYS), placed, step_of, known, data)
@@ -231,7 +231,7 @@ def test_which_partitions_time_alone_changes():
 
 @pytest.mark.parametrize("count", [1_000, 100_000])
 def test_what_one_closed_key_costs_does_not_grow_with_the_keys_kept(count, monkeypatch):
-    monkeypatch.setattr(kept_rows, "SMALLEST", 512)
+    monkeypatch.setattr(retained_rows, "SMALLEST", 512)
     monkeypatch.setattr(chunking, "SMALLEST", 512)
     (plan, rows) = planned(
         "SELECT COUNT(w.o) AS n FROM t WINDOW BY w AS (TYPE SLIDING ORDER BY o START AS s END UNBOUNDED)",

@@ -12,7 +12,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 from windrow import Memory, Session, WindrowError
-from windrow.spark.live.hosts import steps_of
+from windrow.spark.live.hosts import micro_batches_of
 from windrow.spark.live.micro_batches.uncomputable import Uncomputable
 from windrow.spark.live.plans.emit_flow import EmittedFlow
 from windrow.spark.live.plans.live_plan import ContinuousPlan
@@ -81,7 +81,7 @@ class Played:
     def __init__(self, spark, plan, folder, parts, of_t=None, keeps="keep"):
         sink = Memory()
         for number, part in enumerate(parts):
-            steps = steps_of(plan, sink, folder / "checkpoint", "diff", "keep", keeps)
+            steps = micro_batches_of(plan, sink, folder / "checkpoint", "diff", "keep", keeps)
             try:
                 frames = {}
                 for _, name, stream in steps.streams():
@@ -236,7 +236,7 @@ def taken(spark, folder, query, rows, keeps="keep", lag=3):
 @pytest.mark.parametrize("are_few", [True, False])
 def test_many_rows_are_found_by_what_fails_of_them(spark, tmp_path, monkeypatch, are_few):
     if not are_few:
-        monkeypatch.setattr("windrow.spark.collected.FEW", 10)
+        monkeypatch.setattr("windrow.spark.collected.MOST_COLLECTED", 10)
     kinds = {
         0: "checked(w) cannot be computed: ValueError: nothing is no number",
         3: "10 / v > 1 cannot be computed",
@@ -297,7 +297,7 @@ def test_few_rows_are_judged_without_a_job_and_only_where_malformed_rows_are_kep
     spark.createDataFrame(sound, COLUMNS).coalesce(1).write.parquet(str(tmp_path / "rows"))
     for keeps in ("fail", "keep"):
         plan = declared(spark, tmp_path).sql("SELECT STREAM ts, v / w AS q FROM s")._live
-        steps = steps_of(plan, Memory(), tmp_path / keeps, "diff", "keep", keeps)
+        steps = micro_batches_of(plan, Memory(), tmp_path / keeps, "diff", "keep", keeps)
         rows = spark.read.parquet(str(tmp_path / "rows"))
         _, _, stream = steps.streams()[0]
         entries = steps.input({"s": rows.select(*stream.live.columns)})

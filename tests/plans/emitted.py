@@ -32,7 +32,7 @@ def timed(
     *,
     watermark: bool = True,
     promising: Collection[str] = (),
-    lifetime: int | None = None,
+    state_ttl: int | None = None,
 ) -> Timed:
     """What is known of a query, AFTER WATERMARK or not; `promising` are the streams that promise patterns."""
     gateway = session._gateway((), {})
@@ -47,5 +47,5 @@ def timed(
         }
 
         place = Span(0, 1) if watermark else None
-        living = None if lifetime is None else (lambda _: lifetime, (text, Span(0, 1)))
+        living = None if state_ttl is None else (lambda _: state_ttl, (text, Span(0, 1)))
         return replace(found, sources=sources).timed(gateway, place, (text, place), living)

@@ -236,7 +236,7 @@ def test_why_rows_are_needed_for_ever(timed, text, holds):
 
 def test_keys_that_live_are_sessions_of_the_rows_of_their_group(timed):
     text = "SELECT upper(k) AS u, COUNT(*) AS n FROM s AS x WHERE v > 1 GROUP BY u HAVING n > 1"
-    query = timed(text, lifetime=7)
+    query = timed(text, state_ttl=7)
     assert query.unbounded is None
     assert query.has_ttl
     assert [each.column for each in query.complete] == [query.keys[1]]
@@ -262,7 +262,7 @@ def test_keys_that_live_are_sessions_of_the_rows_of_their_group(timed):
 )  # fmt: skip
 def test_lifetimes_are_of_the_keys_of_groups_of_rows(timed, text, condition, message):
     with pytest.raises((AnalysisError, NotSupportedError), match=message) as caught:
-        timed(text, watermark=False, lifetime=7)
+        timed(text, watermark=False, state_ttl=7)
     assert caught.value.getCondition() == condition
 
 
@@ -283,7 +283,7 @@ def test_where_a_lifetime_would_help_the_hint_says_so(timed):
     ],
 )
 def test_keys_live_whatever_shows_the_rowtime(timed, text):
-    assert timed(text, watermark=False, lifetime=7).has_ttl
+    assert timed(text, watermark=False, state_ttl=7).has_ttl
 
 
 def test_late_rows_are_left_out_where_rows_are_grouped_first(timed):
@@ -317,7 +317,7 @@ def test_what_nodes_give_and_keep_is_told(timed):
         "└─ SESSION by t (updating; event time t, wend; state: rows until the watermark has passed the end "
         "of their session by the gap)",
     ]
-    assert lines("SELECT upper(k) AS u, COUNT(*) FROM s GROUP BY u", lifetime=7)[0] == (
+    assert lines("SELECT upper(k) AS u, COUNT(*) FROM s GROUP BY u", state_ttl=7)[0] == (
         "GROUP BY upper(k): count(*) (updating; no event time; state: groups until the watermark has passed "
         "the end of their STATE LIFETIME by the gap)"
     )

@@ -156,7 +156,7 @@ def test_what_no_stage_does_is_told_before_a_query_starts(streams, query, why):
     ],
 )
 def test_any_plan_over_windows_is_evaluated_in_memory(streams, query):
-    assert streams.sql(query)._live.windowed.flows is not None
+    assert streams.sql(query)._live.windowed.over_windows is not None
     assert "evaluated  in memory, over affected keys" in streams.sql(query).plan()
 
 

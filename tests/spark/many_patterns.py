@@ -42,7 +42,7 @@ from windrow.kernels.reference import match_recognize as reference
 from windrow.kernels.sorting import sorted_partitions
 from windrow.kernels.tasks.fragment import Fragment
 from windrow.spark.clauses import match_reference, matching
-from windrow.spark.collected import frame_of_few
+from windrow.spark.collected import frame_of_collected
 
 PARTITIONS = 200
 """Of a query, each with a pattern of its own."""
@@ -76,7 +76,7 @@ class Tried:
             found += part
         if is_asking(plan):  # that a search fails counts where it is for matches
             self.errors["kernel"].clear()
-        return frame_of_few(rows.sparkSession, pa.Table.from_batches(found, plan.result), schema)
+        return frame_of_collected(rows.sparkSession, pa.Table.from_batches(found, plan.result), schema)
 
     def by_reference(self, rows: Sequence[Any], clause: reference.Clause) -> list[reference.OutputRow]:
         """The same of the reference."""

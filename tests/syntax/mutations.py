@@ -38,13 +38,13 @@ from windrow.spark.relations.table_functions_in_from import calls_table_function
 from windrow.statements.dispatch import _may_be_ours, _query_of, _view_query
 from windrow.statements.stream_statements import has_stream_words
 from windrow.syntax import mistakes
-from windrow.syntax.blocks import split_statements
 from windrow.syntax.cql_clauses import parse_stream_window, refuse_alias_before, window_at
 from windrow.syntax.expression_nodes import names_in, parts_of
 from windrow.syntax.expressions import parse_expression
 from windrow.syntax.monotone_expressions import going
 from windrow.syntax.nodes import Range
 from windrow.syntax.queries import Select, UnknownShapeError, parse_query
+from windrow.syntax.query_parts import split_statements
 from windrow.syntax.rising import rising
 from windrow.syntax.streams.apart import clauses_apart
 from windrow.syntax.streams.as_of import as_of_joins, pasts

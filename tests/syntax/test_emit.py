@@ -149,7 +149,7 @@ def test_a_lifetime_stands_before_or_after_the_others():
     ):
         tokens, emission = read(text)
         assert emission.says_how
-        assert tokens.text(*emission.lifetime.tokens) == "INTERVAL 1 HOUR"
+        assert tokens.text(*emission.state_ttl.tokens) == "INTERVAL 1 HOUR"
         assert tokens.text(*emission.query) == "SELECT k, COUNT(*) FROM s GROUP BY k"
         assert emission.stream is ("EMIT" in text)
     with pytest.raises(ParseError, match="expected a length of time after STATE LIFETIME"):

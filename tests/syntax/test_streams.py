@@ -277,7 +277,7 @@ def test_create_stream_in_a_folder():
     tokens = tokenize("CREATE STREAM IF NOT EXISTS s (ROWTIME ts INT) LOCATION '/tmp/s'")
     found = parse_create_stream(tokens, 0, len(tokens))
     assert found is not None
-    assert (found.name, found.keep, found.replace, found.source) == ("s", True, False, None)
+    assert (found.name, found.if_not_exists, found.replace, found.source) == ("s", True, False, None)
     assert tokens[found.location].text == "'/tmp/s'"
 
 

@@ -1,4 +1,4 @@
-"""From query blocks to the algebra: which SQL makes the rows, which reads the windows.
+"""From SELECTs to the algebra: which SQL makes the rows, which reads the windows.
 
 Only text is moved here; names and types are looked up when Spark analyses the pieces.
 """
@@ -25,7 +25,6 @@ from windrow.algebra.rewriting.outer_values import ValuesOfWindows, values_of_wi
 from windrow.algebra.row_comparison import compared_rows
 from windrow.algebra.window_node import Uses, Window, WindowBoundary, WindowFragment
 from windrow.errors import NotSupportedError, ParseError
-from windrow.syntax.blocks import find_blocks, visible_ctes
 from windrow.syntax.canonical_text import canonical_place
 from windrow.syntax.cql_clauses import alias_after
 from windrow.syntax.expression_nodes import Name, plain_names
@@ -41,6 +40,7 @@ from windrow.syntax.nodes import (
 from windrow.syntax.patterns.match_nodes import MatchRelation
 from windrow.syntax.patterns.match_recognize import find_matches
 from windrow.syntax.patterns.pattern_windows import PatternBlock, find_pattern_windows
+from windrow.syntax.query_parts import find_window_queries, visible_ctes
 from windrow.syntax.sqltext import Piece, RelationText, SqlText, quoted
 from windrow.syntax.tokens import Token, TokenKind, TokenList
 
@@ -74,7 +74,7 @@ def bind(
         The names, in lower case, of the user's own aggregates.
     columns_of
         The columns of a query over windows; with it, names without a relation may be columns of the query
-        around a block.
+        around a SELECT.
     apart
         Stretches whose clauses stay in the text as they are written.
 
@@ -117,14 +117,14 @@ class _Binder:
             if token.is_name and token.name.lower() in relations and stands_in_from(tokens, index)
         }
         self.islands: list[Island] = [
-            *find_blocks(tokens),
+            *find_window_queries(tokens),
             *find_matches(tokens),
             *find_pattern_windows(tokens),
         ]
         self.windows: dict[Range, Window | Match] = {}
         self.matches = MatchBinder(self)
 
-    # -- text with windows in place of blocks ------------------------------------------------------
+    # -- text with windows in place of SELECTs ------------------------------------------------------
 
     def text(self, start: int, stop: int) -> SqlText:
         """A stretch of the user's text in which every clause of ours reads its windows or matches instead."""
@@ -161,41 +161,41 @@ class _Binder:
         span = self.tokens.span(*tokens)
         return self.verbatim(span.start, span.stop)
 
-    # -- one block ---------------------------------------------------------------------------------
+    # -- one SELECT ---------------------------------------------------------------------------------
 
     def window(self, island: Island) -> Window | Match:
         if island.range not in self.windows:
             match island:
                 case BlockText():
-                    bound: Window | Match = self.bind_block(island)
+                    bound: Window | Match = self.bind_query(island)
                 case MatchRelation():
                     bound = self.matches.of_relation(island)
                 case PatternBlock():
-                    bound = self.matches.of_block(island)
+                    bound = self.matches.of_query(island)
             self.windows[island.range] = bound
         return self.windows[island.range]
 
-    def bind_block(self, block: BlockText) -> Window:
-        clause, tokens = block.clause, self.tokens
-        prefix = self.prefix(block.ctes)
-        qualified = find_qualified(tokens, block)
+    def bind_query(self, query: BlockText) -> Window:
+        clause, tokens = query.clause, self.tokens
+        prefix = self.prefix(query.ctes)
+        qualified = find_qualified(tokens, query)
         partition_by = tuple(self.fragment(item, qualified.in_keys) for item in clause.partition_by)
         order_by = tuple(
             (self.fragment(item.expression, qualified.in_keys), item) for item in clause.order_by
         )
         ranges = [
             part
-            for part in (block.select, block.having, block.groups_after, block.tail)
+            for part in (query.select, query.having, query.groups_after, query.tail)
             if part is not None and part[0] < part[1]
         ]
-        correlated = self.correlated(block, ranges)
+        correlated = self.correlated(query, ranges)
         values = correlated if isinstance(correlated, ValuesOfWindows) else None
         if values is not None:
             partition_by = (*(values.fragment(key) for key in partition_by), *values.keys())
             order_by = tuple((values.fragment(key), item) for key, item in order_by)
         ordered = tuple(key for key, _ in order_by)
-        rows = self.rows(block, prefix, partition_by, ordered, qualified, correlated)
-        key = f"__windows{len(self.windows)}_{canonical_place(tokens, block.range[0])}"
+        rows = self.rows(query, prefix, partition_by, ordered, qualified, correlated)
+        key = f"__windows{len(self.windows)}_{canonical_place(tokens, query.range[0])}"
         variables = [variable.name for variable in clause.variables()]
         names = [*variables, clause.name]
         in_calls = qualified if values is None else qualified.with_atoms(values.of_window())
@@ -208,7 +208,7 @@ class _Binder:
             tokens, ranges, clause.name, variables, piece, in_calls.atoms, self.own, read_around
         )
         compared = compared_rows(tokens, ranges, clause)
-        stars = self.stars(block.select)
+        stars = self.stars(query.select)
         skipped = [*aggregates.at, *((at, at + 1) for at in compared)]
         uses = find_uses(tokens, ranges, names, skipped, qualified.atoms)
         if stars:
@@ -221,7 +221,7 @@ class _Binder:
             uses = correlated.with_uses(uses)
         hidden = [use.name for use in uses if use.name not in names]
         having, outer = self.outer(
-            block, key, aggregates, stars, names, hidden, compared, qualified, correlated
+            query, key, aggregates, stars, names, hidden, compared, qualified, correlated
         )
         label, start, end = (
             self.boundary(clause, boundary, qualified, values) if boundary else None
@@ -237,24 +237,26 @@ class _Binder:
             None if values is None else SqlText.of(self.prefix(values.ctes), values.query),
         )  # fmt: skip
 
-    def correlated(self, block: BlockText, ranges: list[Range]) -> Correlated | ValuesOfWindows | None:
-        """What a block reads of the query around it where its windows are made; `ranges` are read after."""
+    def correlated(self, query: BlockText, ranges: list[Range]) -> Correlated | ValuesOfWindows | None:
+        """What a SELECT reads of the query around it where its windows are made; `ranges` are read after."""
         tokens = self.tokens
-        calls = aggregate_ranges(tokens, ranges, block.clause.name, self.own)
-        references = find_outer_references(tokens, block, self.clauses(), calls, self.columns_in())
+        calls = aggregate_ranges(tokens, ranges, query.clause.name, self.own)
+        references = find_outer_references(tokens, query, self.clauses(), calls, self.columns_in())
         if references is None:
             return None
-        by_keys = find_correlated(tokens, block, references)
+        by_keys = find_correlated(tokens, query, references)
         if by_keys is not None or references.scope.source is None:
             return by_keys
-        return values_of_windows(tokens, block, references, self.text)
+        return values_of_windows(tokens, query, references, self.text)
 
     def clauses(self) -> list[Clause]:
-        """The blocks with WINDOW BY and the relations with MATCH_RECOGNIZE."""
+        """The SELECTs with WINDOW BY and the relations with MATCH_RECOGNIZE."""
         return [island for island in self.islands if not isinstance(island, PatternBlock)]
 
     def columns_in(self) -> Callable[[Range, Range | None], Sequence[str] | None] | None:
-        """Gives the names of the columns of relations in FROM, which may read others; None without Spark."""
+        """Returns the names of the columns of relations in FROM, which may read others; None without
+        Spark.
+        """
         columns_of = self.columns_of
         if columns_of is None:
             return None
@@ -280,7 +282,7 @@ class _Binder:
             refuse_in_predicate(self.tokens, boundary.when, clause)
             around = QualifiedFields({} if values is None else values.atoms(boundary), {}, {})
             when = self.predicate(boundary.when, clause, qualified.with_atoms(around.atoms))
-            words = ((self.tokens.span(*at), told) for at, told in around.fields().items())
+            words = ((self.tokens.span(*at), text) for at, text in around.fields().items())
             when = replace(when, instead=tuple(words))
         return WindowBoundary(
             boundary.side, boundary.variables, when, boundary.only, boundary.unbounded, boundary.span
@@ -304,7 +306,7 @@ class _Binder:
         return WindowFragment(part(tokens), expression, self.tokens.span(*tokens), part)
 
     def prefix(self, ctes: tuple[Cte, ...]) -> SqlText:
-        """WITH and the named queries that a block sees; the innermost of one name counts."""
+        """WITH and the named queries that a SELECT sees; the innermost of one name counts."""
         seen = {cte.name.lower(): cte for cte in ctes}
         if not seen:
             return SqlText()
@@ -353,7 +355,7 @@ class _Binder:
 
     def rows(
         self,
-        block: BlockText,
+        query: BlockText,
         prefix: SqlText,
         partition_by: tuple[WindowFragment, ...],
         order_by: tuple[WindowFragment, ...],
@@ -361,20 +363,20 @@ class _Binder:
         correlated: Correlated | ValuesOfWindows | None,
     ) -> SqlText:
         if isinstance(correlated, ValuesOfWindows):
-            return self.rows_of_values(block, prefix, partition_by, order_by, qualified, correlated)
+            return self.rows_of_values(query, prefix, partition_by, order_by, qualified, correlated)
         columns = qualified.items(self.text)
         if correlated is not None:
             columns += correlated.columns(partition_by)
             source = correlated.source(self.text)
             return self.keyed_rows(prefix, source, partition_by, order_by, columns)
-        if block.group_by is None:
-            return self.keyed_rows(prefix, self.text(*block.source), partition_by, order_by, columns)
-        source = SqlText.of("FROM (", groups(self.tokens, block, self.text, columns), ")")
+        if query.group_by is None:
+            return self.keyed_rows(prefix, self.text(*query.source), partition_by, order_by, columns)
+        source = SqlText.of("FROM (", groups(self.tokens, query, self.text, columns), ")")
         return self.keyed_rows(prefix, source, partition_by, order_by)
 
     def rows_of_values(
         self,
-        block: BlockText,
+        query: BlockText,
         prefix: SqlText,
         partition_by: tuple[WindowFragment, ...],
         order_by: tuple[WindowFragment, ...],
@@ -384,21 +386,21 @@ class _Binder:
         """The rows for each value of the query around."""
 
         def text(start: int, stop: int) -> SqlText:
-            if (start, stop) == block.source and not values.is_lateral:
+            if (start, stop) == query.source and not values.is_lateral:
                 return values.joined(self.text)
             return values.in_rows(self.text(start, stop))
 
         columns = qualified.items(text)
         more: list[SqlText] = []
         if values.is_lateral:
-            hidden = len(values.ctes) < len(block.ctes)
+            hidden = len(values.ctes) < len(query.ctes)
             prefix, within = self.prefix(values.ctes), prefix if hidden else SqlText()
             more = values.items()
-        if block.group_by is None:
-            source, columns = text(*block.source), [*columns, *more]
+        if query.group_by is None:
+            source, columns = text(*query.source), [*columns, *more]
         else:
             keys = [] if values.is_lateral else values.columns()
-            source = SqlText.of("FROM (", groups(self.tokens, block, text, columns, keys), ")")
+            source = SqlText.of("FROM (", groups(self.tokens, query, text, columns, keys), ")")
             columns = more
         if not values.is_lateral:
             return self.keyed_rows(prefix, source, partition_by, order_by, columns)
@@ -436,7 +438,7 @@ class _Binder:
 
     def outer(
         self,
-        block: BlockText,
+        query: BlockText,
         key: str,
         aggregates: Aggregates,
         stars: list[int],
@@ -446,9 +448,9 @@ class _Binder:
         qualified: QualifiedFields,
         correlated: Correlated | ValuesOfWindows | None,
     ) -> tuple[SqlText | None, SqlText]:
-        """HAVING and the whole block, both over the relation `key`, of which a star leaves `hidden` out."""
+        """HAVING and the whole SELECT, both over the relation `key`, of which a star leaves `hidden` out."""
         tokens = self.tokens
-        clause_aliases = _aliases(tokens, block.select)
+        clause_aliases = _aliases(tokens, query.select)
         replaced: dict[Range, str] = {at: quoted(call.name) for at, call in aggregates.at.items()}
         replaced |= _identities(compared)
         replaced |= {
@@ -463,7 +465,7 @@ class _Binder:
             else:
                 replaced[star, star + 1] = ", ".join(quoted(name) for name in names)
         items = []
-        select = _without_distinct(tokens, block.select)
+        select = _without_distinct(tokens, query.select)
         words, named = sorted(replaced), sorted([*aggregates.at, *qualified.named()])
         for at in tokens.split(*select):
             item = self.replace(at, {inside: replaced[inside] for inside in _inside(words, at)})
@@ -471,7 +473,7 @@ class _Binder:
                 item = SqlText.of(item, *self.own_name(*at, _inside(named, at)))
             items.append(item)
         head = SqlText.of(
-            "SELECT ", self.piece((block.select[0], select[0])) if select[0] > block.select[0] else "", " "
+            "SELECT ", self.piece((query.select[0], select[0])) if select[0] > query.select[0] else "", " "
         )
         parts: list[str | SqlText | RelationText] = [
             head,
@@ -480,18 +482,18 @@ class _Binder:
             RelationText(key),
         ]
         having = None
-        if block.having:
-            for name in plain_names(parse_expression(tokens, *block.having)):
+        if query.having:
+            for name in plain_names(parse_expression(tokens, *query.having)):
                 self.substitute_alias(name, clause_aliases, names, replaced)
-            having = self.replace(block.having, replaced)
+            having = self.replace(query.having, replaced)
         conditions = [] if having is None else [SqlText.of("(", having, ")") if correlated else having]
         conditions += [] if correlated is None else correlated.conditions(self.replace)
         if conditions:
             parts += [" WHERE ", SqlText.join(" AND ", conditions)]
-        if block.groups_after:
-            parts += [" ", self.replace(block.groups_after, replaced)]
-        if block.tail[0] < block.tail[1]:
-            parts += [" ", self.replace(block.tail, replaced)]
+        if query.groups_after:
+            parts += [" ", self.replace(query.groups_after, replaced)]
+        if query.tail[0] < query.tail[1]:
+            parts += [" ", self.replace(query.tail, replaced)]
         return having, SqlText.of(*parts)
 
     def own_name(self, start: int, stop: int, replaced: list[Range]) -> list[str]:

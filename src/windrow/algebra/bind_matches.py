@@ -15,7 +15,6 @@ from windrow.algebra.scopes import first_of
 from windrow.algebra.window_node import Window, WindowFragment
 from windrow.algebra.windows_with_patterns import WindowCalls
 from windrow.errors import NotSupportedError, ParseError
-from windrow.syntax.blocks import visible_ctes
 from windrow.syntax.canonical_text import canonical_place
 from windrow.syntax.cql_clauses import alias_after, begins_relation
 from windrow.syntax.expression_nodes import Literal, Name
@@ -23,6 +22,7 @@ from windrow.syntax.nodes import Cte, OrderItem, Range
 from windrow.syntax.patterns.match_nodes import MatchClause, MatchRelation, Named
 from windrow.syntax.patterns.pattern_windows import PatternBlock
 from windrow.syntax.patterns.row_patterns import variables_of
+from windrow.syntax.query_parts import visible_ctes
 from windrow.syntax.sqltext import RelationText, SqlText, quoted
 from windrow.syntax.tokens import TokenList
 
@@ -56,10 +56,10 @@ class Texts(Protocol):
         """WITH and the named queries that a clause sees."""
 
     def clauses(self) -> list[Clause]:
-        """The blocks with WINDOW BY and the relations with MATCH_RECOGNIZE."""
+        """The SELECTs with WINDOW BY and the relations with MATCH_RECOGNIZE."""
 
     def columns_in(self) -> ColumnsOf | None:
-        """Gives the names of the columns of relations in FROM; None where that is not asked."""
+        """Returns the names of the columns of relations in FROM; None where that is not asked."""
 
     def fragment(
         self, tokens: Range, names: Callable[[Range], dict[Range, str]] | None = None
@@ -112,7 +112,7 @@ class MatchBinder:
             mentioned |= {name.lower() for name in hidden}
         found = self._match(clause, prefix, source, partition_by, order_by, measures, at, mentioned, values)
         word = " LATERAL" if first_of(tokens, relation) > at else ""
-        return replace(found, block=SqlText.of(word, values.result(found.key, texts.text)), hidden=hidden)
+        return replace(found, query=SqlText.of(word, values.result(found.key, texts.text)), hidden=hidden)
 
     def _rows_of_values(
         self,
@@ -131,19 +131,19 @@ class MatchBinder:
         rows = texts.keyed_rows(within, source, partition_by, order_by, values.items())
         return SqlText.of(around, values.for_each(rows))
 
-    def of_block(self, block: PatternBlock) -> Match:
+    def of_query(self, query: PatternBlock) -> Match:
         """The windows one after the other, each over the rows and the values of the one before."""
-        prefix, source = self._texts.prefix(block.ctes), self._texts.text(*block.source)
-        calls = WindowCalls(self._tokens, block, self._own)
-        if block.made_by is not None:
-            raise self._not_rewritten(block.made_by)
-        alias = f" AS {quoted(self._tokens[block.alias[0]].name)}" if block.alias else ""
-        for number, window in enumerate(block.windows):
+        prefix, source = self._texts.prefix(query.ctes), self._texts.text(*query.source)
+        calls = WindowCalls(self._tokens, query, self._own)
+        if query.made_by is not None:
+            raise self._not_rewritten(query.made_by)
+        alias = f" AS {quoted(self._tokens[query.alias[0]].name)}" if query.alias else ""
+        for number, window in enumerate(query.windows):
             # over the values of a window before, the relations of a join are one
             names = calls.without_relations if number else None
             order_by = self._order(window.clause, names)
             if not order_by:
-                self._refuse_streams(block.source, window.clause)
+                self._refuse_streams(query.source, window.clause)
             found = self._match(
                 window.clause,
                 prefix,
@@ -151,18 +151,18 @@ class MatchBinder:
                 tuple(self._texts.fragment(item, names) for item in window.clause.partition_by),
                 order_by,
                 calls.measures(window),
-                block.range[0],
+                query.range[0],
                 calls.mentioned,
             )
             found = replace(found, functions=calls.functions, members=calls.with_alias(found))
             source = SqlText.of("FROM ", RelationText(found.key), alias)
-            if number < len(block.windows) - 1:
-                self._texts.windows[block.range[0], -1 - number] = found
+            if number < len(query.windows) - 1:
+                self._texts.windows[query.range[0], -1 - number] = found
 
         def text(part: Range, replaced: Mapping[Range, str]) -> SqlText:
             return self._texts.replace(part, calls.without_relations(part) | dict(replaced))
 
-        return replace(found, block=calls.outer(source, text, self._texts.stars(block.select)))
+        return replace(found, query=calls.outer(source, text, self._texts.stars(query.select)))
 
     def _match(
         self,
@@ -231,7 +231,7 @@ class MatchBinder:
         )  # fmt: skip
 
     def _with_columns(self, outside: Mapping[Range, Name]) -> Replace:
-        """Gives texts with columns in their places, but for stretches in which others stand."""
+        """Returns texts with columns in their places, but for stretches in which others stand."""
         columns = {at: quoted(name.parts[0]) for at, name in outside.items()}
 
         def text(part: Range, replaced: Mapping[Range, str]) -> SqlText:

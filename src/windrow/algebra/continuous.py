@@ -1,4 +1,4 @@
-"""The algebra of continuous queries: relations that vary in time, and the streams made of them.
+"""The algebra of continuous queries: time-varying relations, and the streams made of them.
 
 The text of a query stays the user's. What changes over time in its FROM, windows of streams and time-varying
 views, become inputs: keys in the text, to be replaced by what those relations are at an instant.
@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 
 from windrow.algebra.names import piece_of
 from windrow.errors import AnalysisError, Span, did_you_mean
-from windrow.syntax.blocks import visible_ctes, with_items
 from windrow.syntax.canonical_text import canonical_place
 from windrow.syntax.cql_clauses import (
     TO_STREAM,
@@ -27,6 +26,7 @@ from windrow.syntax.cql_clauses import (
 )
 from windrow.syntax.mistakes import misplaced_to_stream
 from windrow.syntax.nodes import Cte, Range
+from windrow.syntax.query_parts import visible_ctes, with_items
 from windrow.syntax.sqltext import RelationText, SqlText, quoted
 from windrow.syntax.tokens import TokenList
 
@@ -65,7 +65,7 @@ class WindowedStream:
 
 @dataclass(frozen=True)
 class NamedRelation:
-    """A view that varies in time."""
+    """A view over a time-varying relation."""
 
     key: str
     name: str

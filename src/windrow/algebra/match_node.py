@@ -54,7 +54,7 @@ class Match:
     are the variables of the pattern; `members` says of each of them, and of each subset, which labels it
     stands for. `mentioned` are the names outside of the clause that may be columns of its result, None for
     all columns. `replace` returns the user's text of a range with words of ours in place of some stretches.
-    For a window of OVER, `functions` are the measures that are functions over the frame, and `block` is the
+    For a window of OVER, `functions` are the measures that are functions over the frame, and `query` is the
     SELECT over its result. Where no order is named, `is_ordered` is false, and the key of `order_by` is a
     constant. The query `around` returns values of the query around, and the columns of the rows that have
     them are `hidden`; `outside` are those that stand for stretches of the clause, where `replace` puts them.
@@ -78,7 +78,7 @@ class Match:
     replace: Replace
     functions: frozenset[str] = frozenset()
     is_ordered: bool = True
-    block: SqlText | None = None
+    query: SqlText | None = None
     outside: Mapping[Range, Name] = field(default_factory=dict)
     hidden: tuple[str, ...] = ()
     around: SqlText | None = None
@@ -90,8 +90,8 @@ class Match:
 
     @property
     def outer(self) -> SqlText:
-        """What stands in place of the relation and the clause, or of the block."""
-        return SqlText.of(" ", RelationText(self.key)) if self.block is None else self.block
+        """What stands in place of the relation and the clause, or of the SELECT."""
+        return SqlText.of(" ", RelationText(self.key)) if self.query is None else self.query
 
     def expression(
         self,

@@ -52,10 +52,10 @@ POSITIONAL = "__windrow_"
 """Prefix of the names that positional parameters are given."""
 
 PATTERN_CALL = "__over"
-"""Prefix of the columns that hold what is called over windows with patterns."""
+"""Prefix of the columns that have what is called over windows with patterns."""
 
 AGGREGATE = "__aggregate"
-"""Prefix of the columns that hold aggregates over a window."""
+"""Prefix of the columns that have aggregates over a window."""
 
 
 def partition_key(number: int) -> str:
@@ -74,12 +74,12 @@ def hoisted(number: int) -> str:
 
 
 def of_relation(relation: str, column: str) -> str:
-    """The field of a row that holds a column of one of the relations in FROM."""
+    """The field of a row that has a column of one of the relations in FROM."""
     return f"{QUALIFIED}{relation}.{column}"
 
 
 def twin(number: int, field: str) -> str:
-    """The field of a row that holds one of several columns with one name."""
+    """The field of a row that has one of several columns with one name."""
     return f"__twin{number}_{field}"
 
 

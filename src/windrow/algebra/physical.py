@@ -161,7 +161,7 @@ class DraftColumns:
         return name
 
     def field(self, field: str) -> str:
-        """The name of the column that holds this field of the row."""
+        """The name of the column that has this field of the row."""
         return self.add(SqlText.of(_FIELD, quoted(field)), ROW)
 
     def constant(self, text: SqlText) -> str:

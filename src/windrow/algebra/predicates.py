@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from windrow.algebra.aggregates import AGGREGATES
-from windrow.algebra.rewriting.changing import reads_clock, varies_by_run
+from windrow.algebra.rewriting.changing import reads_time, varies_by_run
 from windrow.errors import AnalysisError, NotSupportedError
 from windrow.syntax.nodes import Range, Side, WindowClause
 from windrow.syntax.tokens import TokenKind, TokenList
@@ -92,7 +92,7 @@ def refuse_changing_condition(tokens: TokenList, condition: Range) -> None:
 
 def _refuse_at(tokens: TokenList, index: int) -> None:
     token = tokens[index]
-    if reads_clock(tokens, index):
+    if reads_time(tokens, index):
         raise NotSupportedError(
             f"{token.text} reads the system clock, on which no window of stored rows can depend",
             condition="SYSTEM_CLOCK_IN_PREDICATE",

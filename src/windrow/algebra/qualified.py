@@ -23,7 +23,7 @@ __all__ = ["QualifiedFields", "find_qualified", "relations_of", "written"]
 
 @dataclass(frozen=True)
 class QualifiedFields:
-    """Where ``s.r.k`` stands in a block.
+    """Where ``s.r.k`` stands in a SELECT.
 
     Attributes
     ----------
@@ -32,7 +32,8 @@ class QualifiedFields:
     columns
         Where ``r.k`` is written first, by the field.
     keys
-        Where ``r.k`` stands in PARTITION BY and ORDER BY of a block over groups, which have that field alone.
+        Where ``r.k`` stands in PARTITION BY and ORDER BY of a SELECT over groups, which have that field
+        alone.
     """
 
     atoms: Mapping[int, Name]
@@ -64,7 +65,7 @@ class QualifiedFields:
         return [name.range for name in self.atoms.values() if not is_star(name)]
 
     def items(self, text: Callable[[int, int], SqlText]) -> list[SqlText]:
-        """The fields of the rows that hold the columns."""
+        """The fields of the rows that have the columns."""
         found = []
         for field, at in self.columns.items():
             column = text(*at)
@@ -82,14 +83,14 @@ def is_star(name: Name) -> bool:
     return name.parts[1].endswith(_STAR)
 
 
-def find_qualified(tokens: TokenList, block: BlockText) -> QualifiedFields:
-    """The columns that a block with WINDOW BY reads with their relations, where their relations are gone."""
-    clause = block.clause
-    relations = set(relations_of(tokens, block.source))
+def find_qualified(tokens: TokenList, query: BlockText) -> QualifiedFields:
+    """The columns that a SELECT with WINDOW BY reads with their relations, where their relations are gone."""
+    clause = query.clause
+    relations = set(relations_of(tokens, query.source))
     rows = {item.name.lower(): item.name for item in clause.variables()} | {clause.name.lower(): clause.name}
     variables = {item.name.lower() for item in clause.variables()}
-    items = {start for start, stop in tokens.split(*block.select) if stop == start + 5}
-    read = [block.select, block.having, block.groups_after, block.tail]
+    items = {start for start, stop in tokens.split(*query.select) if stop == start + 5}
+    read = [query.select, query.having, query.groups_after, query.tail]
     read += [one.when for one in (clause.label, clause.start, clause.end) if one is not None]
     atoms: dict[int, Name] = {}
     columns: dict[str, Range] = {}
@@ -110,7 +111,7 @@ def find_qualified(tokens: TokenList, block: BlockText) -> QualifiedFields:
                 columns.setdefault(field, (at + 2, at + 5))
     keys: dict[Range, str] = {}
     listed = (*clause.partition_by, *(item.expression for item in clause.order_by))
-    for start, stop in listed if block.group_by is not None else ():
+    for start, stop in listed if query.group_by is not None else ():
         for at in range(start, stop - 2):
             is_path = tokens[at].is_name and tokens.is_symbol(at + 1, ".") and tokens[at + 2].is_name
             relation = tokens[at].name.lower()

@@ -10,11 +10,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from windrow.algebra.qualified import relations_of
-from windrow.syntax.blocks import is_set_operator, level_around
 from windrow.syntax.cql_clauses import begins_relation
 from windrow.syntax.nodes import BlockText, Range
 from windrow.syntax.patterns.match_nodes import MatchRelation
 from windrow.syntax.patterns.row_patterns import variables_of
+from windrow.syntax.query_parts import is_set_operator, level_around
 from windrow.syntax.tokens import TokenList
 
 __all__ = ["Scope", "first_of", "parts_of_from", "scopes"]
@@ -131,9 +131,9 @@ def _of_query(
         left = _left_of(tokens, source, at)
         return replace(left, where=where) if left is not None and _is_filtered(tokens, source, at) else left
     names = frozenset(relations_of(tokens, (source[0] - 1, source[1])))
-    block = next((block for block in blocks if block.source[0] == source[0] - 1), None)
-    if block is not None and not _sees_rows(block, at, inside):
-        clause = block.clause
+    query = next((query for query in blocks if query.source[0] == source[0] - 1), None)
+    if query is not None and not _sees_rows(query, at, inside):
+        clause = query.clause
         variables = {clause.name.lower(), *(variable.name.lower() for variable in clause.variables())}
         return Scope(names | variables, at, None, None)
     return Scope(names, at, source, source, where, is_whole=True)
@@ -142,11 +142,11 @@ def _of_query(
 _BEGIN = ("SELECT", "FROM")
 
 
-def _sees_rows(block: BlockText, at: int, inside: int) -> bool:
-    """Whether a token of a block is read before its windows are made."""
-    clause = block.clause
+def _sees_rows(query: BlockText, at: int, inside: int) -> bool:
+    """Whether a token of a SELECT is read before its windows are made."""
+    clause = query.clause
     keys = (*clause.partition_by, *(item.expression for item in clause.order_by))
-    parts = (block.source, block.group_by, block.let, block.group_having, block.group_over)
+    parts = (query.source, query.group_by, query.let, query.group_having, query.group_over)
     return any(part is not None and part[0] <= at < part[1] for part in parts) or any(
         key[0] <= inside < key[1] for key in keys
     )

@@ -93,7 +93,7 @@ class Window:
     """One WINDOW BY.
 
     `rows` returns the input: a struct with the row, and the keys (:mod:`windrow.algebra.names`). `prefix`
-    is the WITH list that the block sees, put before any SQL made for it. `outer` is the block's SELECT
+    is the WITH list that the SELECT sees, put before any SQL made for it. `outer` is the SELECT list
     over the windows, in which the relation `key` stands for them, and `having` its HAVING; it compares the
     row variables `compared`. `around` is the query of the values around that the rows are joined with.
     """
@@ -126,7 +126,7 @@ class Window:
         return tuple(variable for boundary in self.boundaries() for variable in boundary.variables)
 
     def positions(self) -> dict[str, tuple[Side, int]]:
-        """What gives a row's position, with its side and shift: AT, and row variables that are compared."""
+        """What returns a row's position, with its side and shift: AT, and row variables that are compared."""
         found = {
             variable.name: (variable.side, 0)
             for variable in self.variables()

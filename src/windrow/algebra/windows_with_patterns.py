@@ -25,27 +25,27 @@ _OF_THE_PARTITION = frozenset(
 
 
 class WindowCalls:
-    """The calls of a block, each with the column that has its value.
+    """The calls of a SELECT, each with the column that has its value.
 
     Attributes
     ----------
     functions
         The columns of functions over frames.
     mentioned
-        The names that stand in the block, in lower case; None where a star may stand for any.
+        The names that stand in the SELECT, in lower case; None where a star may stand for any.
     """
 
-    def __init__(self, tokens: TokenList, block: PatternBlock, own: frozenset[str] = frozenset()) -> None:
-        self.tokens, self.block, self.own = tokens, block, own
-        self.relations = frozenset(relations_of(tokens, block.source)) if block.joined else frozenset()
+    def __init__(self, tokens: TokenList, query: PatternBlock, own: frozenset[str] = frozenset()) -> None:
+        self.tokens, self.query, self.own = tokens, query, own
+        self.relations = frozenset(relations_of(tokens, query.source)) if query.joined else frozenset()
         self.columns = {call.range: f"{PATTERN_CALL}{number}" for number, call in enumerate(self.in_kernel())}
         self.functions = frozenset(column for call, column in self.by_column() if call.measure is None)
-        names = {token.name.lower() for token in tokens.tokens[slice(*block.range)] if token.is_name}
+        names = {token.name.lower() for token in tokens.tokens[slice(*query.range)] if token.is_name}
         self.mentioned = None if self.stars() else frozenset(names | set(self.columns.values()))
 
     def in_kernel(self) -> list[PatternWindowCall]:
         """The calls that read matches."""
-        return [call for call in self.block.calls if not self.is_of_partition(call)]
+        return [call for call in self.query.calls if not self.is_of_partition(call)]
 
     def by_column(self) -> list[tuple[PatternWindowCall, str]]:
         """The calls that read matches, and their columns."""
@@ -57,7 +57,7 @@ class WindowCalls:
 
     def stars(self) -> bool:
         """Whether a star stands for columns."""
-        items = self.tokens.split(*self.block.select)
+        items = self.tokens.split(*self.query.select)
         return any(
             self.tokens.is_symbol(at, "*")
             for start, stop in items
@@ -107,7 +107,7 @@ class WindowCalls:
 
     def with_alias(self, match: Match) -> Mapping[str, frozenset[int]]:
         """The variables, and the names of relations for all rows."""
-        alias = self.block.alias
+        alias = self.query.alias
         names = {name.upper() for name in self.relations}
         names |= {variable_name(self.tokens[alias[0]])} if alias else set()
         return dict.fromkeys(names, frozenset(range(len(match.labels)))) | dict(match.members)
@@ -127,14 +127,14 @@ class WindowCalls:
     def outer(
         self, source: SqlText, text: Callable[[Range, Mapping[Range, str]], SqlText], stars: list[int]
     ) -> SqlText:
-        """The block over the result, in which columns stand for the calls."""
-        tokens, block = self.tokens, self.block
+        """The SELECT over the result, in which columns stand for the calls."""
+        tokens, query = self.tokens, self.query
         replaced: dict[Range, str] = {at: quoted(column) for at, column in self.columns.items()}
-        for call in block.calls:
+        for call in query.calls:
             if self.is_of_partition(call):
                 replaced[call.function[1], call.range[1]] = self.order_of(call, text)
         hidden = ", ".join(map(quoted, self.columns.values()))
-        select, items = block.select, []
+        select, items = query.select, []
         distinct = tokens.word(select[0]) in ("DISTINCT", "ALL")
         for start, stop in tokens.split(select[0] + distinct, select[1]):
             qualified = stop - start == 3 and tokens.is_symbol(start + 1, ".")
@@ -168,12 +168,12 @@ class WindowCalls:
             " ",
             source,
         ]
-        if block.other_windows:
-            parts += [" WINDOW ", SqlText.join(", ", [text(item, replaced) for item in block.other_windows])]
-        if block.qualify is not None:
-            parts.insert(4, self.chosen(block.qualify, text, replaced))
-        if block.tail[0] < block.tail[1]:
-            parts += [" ", text(block.tail, replaced)]
+        if query.other_windows:
+            parts += [" WINDOW ", SqlText.join(", ", [text(item, replaced) for item in query.other_windows])]
+        if query.qualify is not None:
+            parts.insert(4, self.chosen(query.qualify, text, replaced))
+        if query.tail[0] < query.tail[1]:
+            parts += [" ", text(query.tail, replaced)]
         return SqlText.of(*parts)
 
     def chosen(
@@ -187,7 +187,7 @@ class WindowCalls:
         Names of SELECT are what they stand for.
         """
         tokens, condition = self.tokens, (qualify[0] + 1, qualify[1])
-        select = self.block.select
+        select = self.query.select
         if any(self.is_over_of_spark(at) for part in (select, condition) for at in range(*part)):
             return SqlText.of(" QUALIFY ", text(condition, replaced))
         first = select[0] + (tokens.word(select[0]) in ("DISTINCT", "ALL"))

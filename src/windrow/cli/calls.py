@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from windrow.session import Session
 
-__all__ = ["CommandCall", "called", "keeps_malformed", "refuse_together", "with_traces"]
+__all__ = ["CommandCall", "called", "refuse_together", "retains_malformed", "with_traces"]
 
 
 class CommandCall:
@@ -79,7 +79,7 @@ def refuse_together(option: str, others: Mapping[str, object]) -> None:
             )
 
 
-def keeps_malformed(on_malformed: str | None) -> bool:
+def retains_malformed(on_malformed: str | None) -> bool:
     """Whether malformed records go to a side output."""
     from windrow.errors import UsageError
 

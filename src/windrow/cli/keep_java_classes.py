@@ -21,9 +21,9 @@ from windrow.errors import UsageError
 from windrow.spark.runtime.java import ensure_java
 from windrow.spark.runtime.java_classes import (
     file_of,
-    keep,
     no_room,
     recorded,
+    save,
     tried_file,
     was_tried,
     were_cached,
@@ -126,7 +126,7 @@ def _store(cache: Path) -> None:
         if done.returncode != 0 or not names.exists():
             said = [line.strip() for line in done.stderr.splitlines() if line.strip()]
             raise RuntimeError(said[-1] if said else f"the demonstration ended with {done.returncode}")
-        keep(ensure_java(), names)
+        save(ensure_java(), names)
 
 
 if __name__ == "__main__":

@@ -54,7 +54,7 @@ class Live:
         The form of rows of a query without INSERT INTO.
     port
         The port of a web page about the queries, 0 for any free one; None for no page.
-    keeps_malformed
+    retains_malformed
         Whether records that cannot be read go to a side output.
     """
 
@@ -62,7 +62,7 @@ class Live:
     trigger: str | None
     format: Format
     port: int | None = None
-    keeps_malformed: bool = False
+    retains_malformed: bool = False
 
     @property
     def as_spark(self) -> dict[str, Any] | None:
@@ -114,7 +114,7 @@ def run_live(
                     checkpoint=live.checkpoint,
                     trigger=live.as_spark,
                     sink=lambda: _Rows(live.format, line, watching, turn),
-                    on_malformed="keep" if live.keeps_malformed else "fail",
+                    on_malformed="keep" if live.retains_malformed else "fail",
                 )
             except WindrowError as error:
                 raise with_tables(error, options) from error.__cause__

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from windrow import __version__
-from windrow.cli.calls import called, keeps_malformed, refuse_together, with_traces
+from windrow.cli.calls import called, refuse_together, retains_malformed, with_traces
 from windrow.cli.connection import connection
 from windrow.cli.options import (
     COMMAND,
@@ -310,7 +310,7 @@ def run_command(
             from windrow.cli.live_command import Live, run_live
 
             port = (ui_port or 0) if ui or ui_port is not None else None
-            how_live = Live(checkpoint, trigger, output_form, port, keeps_malformed(on_malformed))
+            how_live = Live(checkpoint, trigger, output_form, port, retains_malformed(on_malformed))
             run_live(script, options, how_live, call.factory, call.opened)
             return
         page = {"--ui": ui or None, "--ui-port": ui_port, "--on-malformed": on_malformed}

@@ -14,9 +14,9 @@ from windrow.cli.progress import Progress
 from windrow.cli.run import at_its_place
 from windrow.cli.sql_script import ScriptStatement
 from windrow.errors import AnalysisError
-from windrow.syntax.blocks import find_blocks
 from windrow.syntax.patterns.match_recognize import find_matches
 from windrow.syntax.patterns.pattern_windows import find_pattern_windows
+from windrow.syntax.query_parts import find_window_queries
 from windrow.syntax.tokens import tokenize
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def check_script(
     """
     for session, statement in _each(statements, options, factory, opened):
         tokens = tokenize(statement.padded)
-        if find_blocks(tokens) or find_matches(tokens) or find_pattern_windows(tokens):
+        if find_window_queries(tokens) or find_matches(tokens) or find_pattern_windows(tokens):
             with at_its_place(statement, options):
                 session.check(statement.padded, **values(session.spark, options.params))
         else:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from windrow.errors import InputError, Span, UsageError, WindrowError
-from windrow.syntax.blocks import split_statements
+from windrow.syntax.query_parts import split_statements
 from windrow.syntax.tokens import TokenList, tokenize
 
 __all__ = ["ScriptStatement", "read_script", "split_script"]

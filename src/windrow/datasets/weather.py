@@ -21,7 +21,7 @@ from windrow.errors import UsageError, did_you_mean
 __all__ = ["ELEMENTS", "SCHEMA", "weather", "write_weather"]
 
 ELEMENTS = ("TMIN", "TMAX", "TAVG", "PRCP")
-"""The elements that can be asked for."""
+"""The elements that can be requested."""
 
 SCHEMA = pa.schema(
     [("station", pa.string()), ("date", pa.date32()), ("dataType", pa.string()), ("val", pa.int32())]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from windrow.explain.explain_text import section
 from windrow.explain.explained import explain
-from windrow.kernels.advance import keeping
+from windrow.kernels.advance import retention
 from windrow.plan.format import tree
 from windrow.plan.nodes import Node
 from windrow.spark.live import (
@@ -30,7 +30,7 @@ def explain_live(plan: ClausePlan) -> str:
     text = explain(plan.statement, tuple(clause.bound for clause in plan.clauses))
     parts = [text]
     for clause in plan.clauses:
-        emitted, state = keeping(clause.kernel.growing.plan, clause.kernel.frontier(0))
+        emitted, state = retention(clause.kernel.growing.plan, clause.kernel.frontier(0))
         streams = plan.catalog.streams
         read = [key for key in clause.clause.rows.relations() if key in plan.read]
         sources = [
@@ -48,7 +48,7 @@ def explain_live(plan: ClausePlan) -> str:
         unbounded = plan.grows(clause)
         if unbounded is not None:
             lines.append(("unbounded", str(unbounded)))
-        if clause.is_spark_in_steps:
+        if clause.is_spark_per_batch:
             what = "asked" if clause.pairs is None else "pairs"
             lines.append((what, "Spark evaluates them over retained and new rows in each micro-batch"))
         if plan.is_endless and clause is plan.clauses[-1]:

@@ -29,7 +29,7 @@ from windrow.kernels.window_plan import (
     SameRow,
 )
 
-__all__ = ["Array", "PairRows", "PairValues", "Sides", "evaluate", "holds", "row_of"]
+__all__ = ["Array", "PairRows", "PairValues", "Sides", "evaluate", "row_of", "satisfied"]
 
 _FAR = 1 << 62  # further than any row, and yet a position can be added to it
 
@@ -87,7 +87,7 @@ class PairRows:
         self._constants = constants
         self._columns: dict[tuple[str, int | None], PairValues] = {}
         self.requested: Callable[[Operation, PairRows, Sides], PairValues] | None = None
-        """What gives the conditions that Spark evaluates."""
+        """What returns the conditions that Spark evaluates."""
         self._ranks(expressions)
 
     def source(self, name: str) -> pa.ChunkedArray:
@@ -150,7 +150,7 @@ class PairRows:
                 self._columns[key] = code
 
 
-def holds(expression: PairExpression | None, rows: PairRows, sides: Sides) -> Array:
+def satisfied(expression: PairExpression | None, rows: PairRows, sides: Sides) -> Array:
     """Whether the predicate is TRUE (neither FALSE nor NULL): bool, shape of the sides. None is true."""
     count = len(next(iter(sides.values())))
     if expression is None:
@@ -278,7 +278,7 @@ def _case(expression: Operation, rows: PairRows, sides: Sides) -> PairValues:
     open_ = np.arange(count)
     for condition, value in [*zip(branches[::2], branches[1::2], strict=True), (None, default)]:
         here = {side: index[open_] for side, index in sides.items()}
-        met = np.ones(len(open_), bool) if condition is None else holds(condition, rows, here)
+        met = np.ones(len(open_), bool) if condition is None else satisfied(condition, rows, here)
         chosen = open_[met]
         if len(chosen):
             part = evaluate(value, rows, {side: index[chosen] for side, index in sides.items()})

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from windrow.errors import ExecutionError, Span
 from windrow.kernels.aggregates import Aggregate, Gaps, aggregate
 from windrow.kernels.compiling.chains import walk
-from windrow.kernels.pairs import Array, PairRows, holds
+from windrow.kernels.pairs import Array, PairRows, satisfied
 from windrow.kernels.strategies import find
 from windrow.kernels.window_plan import (
     FieldOutput,
@@ -138,7 +138,7 @@ def find_windows(plan: WindowPlan, rows: PairRows, bounds: Array) -> Windows:
 def label_rows(plan: WindowPlan, rows: PairRows, candidates: Array) -> Array:
     """The candidates at which the clause makes a window."""
     side = "label" if plan.has_label else "start"
-    chosen: Array = candidates[holds(plan.labels, rows, {side: candidates})]
+    chosen: Array = candidates[satisfied(plan.labels, rows, {side: candidates})]
     return chosen
 
 

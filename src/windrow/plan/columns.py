@@ -86,7 +86,7 @@ class Scope:
     parts
         The relations of FROM.
     prefix
-        The WITH list of queries that do not vary, which the text may read.
+        The WITH list of queries that do not change over time, which the text may read.
     """
 
     parts: tuple[Part, ...] = ()

@@ -351,7 +351,7 @@ class Aggregate(_Node):
     calls
         The aggregates.
     label, at
-        What people know it by, and where GROUP BY or the block stands.
+        What people know it by, and where GROUP BY or the SELECT stands.
     around
         How many of the first keys are not of the query, but join it as a subquery with the one around it.
     until
@@ -411,7 +411,7 @@ class OneRow(_Node):
 
 @dataclass(frozen=True, eq=False)
 class Pieces(_Node):
-    """A block, or a whole query, that reads several rows in a way that only Spark understands.
+    """A SELECT, or a whole query, that reads several rows in a way that only Spark understands.
 
     It is evaluated over the rows of each piece of time in which those of equal keys stay as they are.
 
@@ -422,12 +422,12 @@ class Pieces(_Node):
     beside
         Other relations that the text reads, by their keys in it: their rows have the times of pieces too.
     keys
-        Columns of the input: rows that differ in them the block never reads together.
+        Columns of the input: rows that differ in them the SELECT never reads together.
     halves
-        The block over the rows, of which those of each piece of time, :data:`TIMES`, are retained apart: the
+        The SELECT over the rows, of which those of each piece of time, :data:`TIMES`, are retained apart: the
         text before and after the list that ends with these times.
     empty
-        The block over no rows at all, where that returns a row; None where it does not.
+        The SELECT over no rows at all, where that returns a row; None where it does not.
     columns
         Its output.
     why
@@ -458,7 +458,7 @@ class Pieces(_Node):
 
     @property
     def text(self) -> SqlText:
-        """The block over the rows of pieces of time; its last columns are these times."""
+        """The SELECT over the rows of pieces of time; its last columns are these times."""
         return SqlText.of(self.halves[0], f", {TIMES}", self.halves[1])
 
     @property

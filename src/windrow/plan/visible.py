@@ -156,7 +156,7 @@ def _spelled(node: Node, old: Node, rows: Node, visible: Sequence[str]) -> Node:
 
 
 def _further(node: Pieces, inner: Node, ids: Sequence[str]) -> Pieces:
-    """A block that only Spark understands, with further columns of its rows, or of its keys."""
+    """A SELECT that only Spark understands, with further columns of its rows, or of its keys."""
     known = {column.id: column for column in inner.columns}
     value = "any_value({})" if node.is_grouped else "{}"
     listed = [f", {value.format(_text(one).render())}" for one in ids]

@@ -37,7 +37,7 @@ def needs_join(draft: PlanDraft) -> bool:
 
 
 def joined_position(side: Side) -> str:
-    """The column in which the join plan gives the position of a boundary."""
+    """The column in which the join plan returns the position of a boundary."""
     return f"__{side.value}_position"
 
 
@@ -123,7 +123,7 @@ def is_flat(window: Window, name: str, fields: Sequence[tuple[str, str]]) -> boo
 
 
 def flat(variable: str, field: str) -> str:
-    """The column that holds a field of a row variable that travels as columns."""
+    """The column that has a field of a row variable that travels as columns."""
     return f"__{len(variable)}.{variable}.{field}"
 
 

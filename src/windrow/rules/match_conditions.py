@@ -66,7 +66,7 @@ class MatchConditions(PairConditions):
     queries
         Where subqueries stand.
     ask
-        Gives a condition that Spark evaluates over these fields of variables; None where it evaluates none.
+        Returns a condition that Spark evaluates over these fields of variables; None where it evaluates none.
     """
 
     def __init__(

@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 ARGUMENT = "__a"
-"""Prefix of the columns that hold expressions of one row."""
+"""Prefix of the columns that have expressions of one row."""
 
 ELEMENT = "__e"
 """The struct with an element of each list over which Spark aggregates."""

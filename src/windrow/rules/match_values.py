@@ -42,7 +42,7 @@ class RowValues:
         """The columns of the rows, without those that hold values of the query around."""
 
     def value(self, argument: Range, variable: str | None) -> str:
-        """The field or the argument that holds an expression of one row."""
+        """The field or the argument that has an expression of one row."""
         self.refuse_mixed(argument, variable)
         parsed = self.match.expression(argument)
         if isinstance(parsed, Name):

@@ -24,7 +24,7 @@ _WHOLE = frozenset({"tinyint", "smallint", "int"})
 _COMPARED = _WHOLE | {"bigint", "date", "timestamp", "timestamp_ntz", "string", "boolean"}
 _DECIMAL = re.compile(r"decimal\((\d+),\d+\)")
 _ADDED_DIGITS = 10
-"""Spark gives a sum of decimals so many more digits than the decimals have."""
+"""Spark types a sum of decimals with so many more digits than the decimals have."""
 _DIGITS = 38
 
 
@@ -106,7 +106,7 @@ def _reads_row(expression: PairExpression) -> bool:
 
 
 def _is_exact(function: str | None, kind: str | None) -> bool:
-    """Whether Spark and the kernel give the same value whatever the rows are; a type of None is of rows."""
+    """Whether Spark and the kernel return the same value whatever the rows are; a type of None is of rows."""
     decimal = _DECIMAL.fullmatch(kind or "")
     match function:
         case "count" | "count_star":

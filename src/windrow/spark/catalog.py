@@ -32,7 +32,7 @@ class CatalogDefinition:
 
 @dataclass(frozen=True)
 class ClauseDefinition:
-    """WINDOW BY or MATCH_RECOGNIZE over a relation that varies: the query of its rows, and the clause."""
+    """WINDOW BY or MATCH_RECOGNIZE over a time-varying relation: the query of its rows, and the clause."""
 
     reader: Reader
     query: Query
@@ -55,7 +55,7 @@ class Catalog:
     named: dict[str, NamedStreamEntry] = field(default_factory=dict)
     functions: dict[str, Callable[..., DataFrame]] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
-    gathered: dict[str, str] = field(default_factory=dict)
+    expanded: dict[str, str] = field(default_factory=dict)
 
     @property
     def rowtimes(self) -> dict[str, str]:
@@ -78,9 +78,9 @@ class Catalog:
         self.clauses.pop(name.lower(), None)
         self.sequences.pop(name.lower(), None)
         self.texts.pop(name.lower(), None)
-        self.gathered.pop(name.lower(), None)
+        self.expanded.pop(name.lower(), None)
 
     @property
     def names(self) -> frozenset[str]:
         """All names."""
-        return frozenset(self.streams) | frozenset(self.relations) | frozenset(self.gathered)
+        return frozenset(self.streams) | frozenset(self.relations) | frozenset(self.expanded)

@@ -18,24 +18,24 @@ from pyspark.sql.types import (
 
 from windrow.spark.runtime.settings import setting
 
-__all__ = ["FEW", "few", "frame_of_few", "is_plain"]
+__all__ = ["MOST_COLLECTED", "collected", "frame_of_collected", "is_plain"]
 
-FEW = 20_000
+MOST_COLLECTED = 20_000
 
 
-def few(frame: DataFrame) -> pa.Table | None:
+def collected(frame: DataFrame) -> pa.Table | None:
     """The rows; None if they are many."""
-    rows = frame.limit(FEW + 1).toArrow()
-    return rows if rows.num_rows <= FEW else None
+    rows = frame.limit(MOST_COLLECTED + 1).toArrow()
+    return rows if rows.num_rows <= MOST_COLLECTED else None
 
 
-def frame_of_few(spark: SparkSession, rows: pa.Table, schema: StructType) -> DataFrame:
+def frame_of_collected(spark: SparkSession, rows: pa.Table, schema: StructType) -> DataFrame:
     """Those rows as a DataFrame again; of more than a few, tasks make them."""
     if not rows.num_rows:
         return spark.createDataFrame([], schema)
     # in one chunk: Spark returns nothing of some tables that begin with an empty one
     whole = rows.combine_chunks()
-    if rows.num_rows <= FEW:
+    if rows.num_rows <= MOST_COLLECTED:
         return spark.createDataFrame(whole, schema)
     # not rows that Spark's driver computes with, row by row and uncompiled
     with setting(spark, _LOCAL, "0"):

@@ -89,12 +89,12 @@ def translate(
     error: PySparkException,
     text: SqlText | None = None,
     names: Mapping[str, str] | None = None,
-    given: Iterable[tuple[SqlText, Mapping[str, str]]] = (),
+    texts: Iterable[tuple[SqlText, Mapping[str, str]]] = (),
 ) -> WindrowError:
     """One of our errors for one of Spark's, located in the user's text behind what Spark was passed.
 
     `text` is what Spark was reading when it failed. An error that comes up as rows are computed may be in
-    any of the texts in `given`: it is in the one that has Spark's fragment at Spark's offsets.
+    any of the texts in `texts`: it is in the one that has Spark's fragment at Spark's offsets.
     """
     # what Spark says of a text it cannot analyse may quote an error that a column would raise
     parts = (error, *(getattr(error, name, "") for name in _TRACES))
@@ -119,7 +119,7 @@ def translate(
         kind = AnalysisError
     if condition == _NO_STREAMING_VIEW and text is not None:
         return _not_streaming(error, text, dict(names or {}))
-    located = _locate(error, text, dict(names or {})) if text is not None else _locate_among(error, given)
+    located = _locate(error, text, dict(names or {})) if text is not None else _locate_among(error, texts)
     source, span = located if located is not None else (None, None)
     message, hint = _message(error), _hint(error)
     if source is not None and span is not None:
@@ -364,14 +364,14 @@ def _locate(error: PySparkException, text: SqlText, names: dict[str, str]) -> tu
 
 
 def _locate_among(
-    error: PySparkException, given: Iterable[tuple[SqlText, Mapping[str, str]]]
+    error: PySparkException, texts: Iterable[tuple[SqlText, Mapping[str, str]]]
 ) -> tuple[str, Span] | None:
     for context in error.getQueryContext():
         try:
             start, stop, fragment = context.startIndex(), context.stopIndex() + 1, context.fragment()
         except PySparkException:  # a context of the DataFrame API has no offsets
             continue
-        for text, names in given:
+        for text, names in texts:
             if fragment and text.render(dict(names))[start:stop] == fragment:
                 return text.locate(start, stop, dict(names))
     return None

@@ -57,7 +57,7 @@ class _ByInstants(Runner):
         self.bound: Bound | None = None
 
     def answer(self, query: Query, relations: Mapping[str, DataFrame]) -> DataFrame:
-        """What the clause gives at an instant; of queries that it reads, their rows."""
+        """What the clause returns at an instant; of queries that it reads, their rows."""
         rows = super().answer(query, relations)
         if query is self.definition.query:
             rows, self.bound = clause_at_instant(self.gateway, self.definition.clause, rows)
@@ -70,5 +70,5 @@ def _plan(gateway: Gateway, definition: ClauseDefinition, runner: Runner, bound:
 
 
 def is_endless(gateway: Gateway, catalog: Catalog, live: frozenset[str]) -> bool:
-    """Whether nothing is recorded of some of these live streams, or a live query is asked for."""
+    """Whether nothing is recorded of some of these live streams, or a live query is requested."""
     return bool(live) and (gateway.prefers_live or not live <= set(catalog.named))

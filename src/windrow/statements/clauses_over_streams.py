@@ -1,8 +1,8 @@
 """Statements about WINDOW BY and MATCH_RECOGNIZE over streams: queries that are live, and views of them.
 
-What such a clause gives over a stream is a stream again: of windows each is at the rowtime of its label row,
-of matches at that of a row of theirs. A view of it, or a query in brackets before a window of time, is one by
-itself, as long as a column shows that rowtime.
+What such a clause returns over a stream is a stream again: of windows each is at the rowtime of its label
+row, of matches at that of a row of theirs. A view of it, or a query in brackets before a window of time, is
+one by itself, as long as a column shows that rowtime.
 """
 
 from __future__ import annotations

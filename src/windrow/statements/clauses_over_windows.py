@@ -42,12 +42,12 @@ from windrow.statements.clauses_over_streams import has_windows_of_time
 from windrow.statements.naming import forget_unread, refresh
 from windrow.statements.select_stream import selects_inside
 from windrow.statements.stream_reader import reader_of
-from windrow.syntax.blocks import find_blocks, with_items
 from windrow.syntax.cql_clauses import TO_STREAM, begins_relation, window_at
 from windrow.syntax.nodes import BlockText, Cte, Range
 from windrow.syntax.patterns.match_nodes import MatchRelation
 from windrow.syntax.patterns.match_recognize import find_matches
 from windrow.syntax.patterns.pattern_windows import PatternBlock, find_pattern_windows
+from windrow.syntax.query_parts import find_window_queries, with_items
 from windrow.syntax.sqltext import RelationText, SqlText
 from windrow.syntax.streams.apart import clauses_apart
 from windrow.syntax.streams.create_view import parse_view
@@ -85,7 +85,7 @@ class Cut:
     names: Mapping[str, str] = field(default_factory=dict)
 
     def explained(self, gateway: Gateway, relation: Relation) -> Relation:
-        """What the statement gives, with the clause in its plan."""
+        """What the statement returns, with the clause in its plan."""
         plan = relation.plan()
         for name, known in self.names.items():
             plan = plan.replace(name, known)
@@ -194,7 +194,11 @@ def _first_clause(tokens: TokenList, catalog: Catalog) -> Island | None:
         _makes_streams(tokens, at) for at in range(*statement)
     ):
         return None
-    islands: list[Island] = [*find_blocks(tokens), *find_matches(tokens), *find_pattern_windows(tokens)]
+    islands: list[Island] = [
+        *find_window_queries(tokens),
+        *find_matches(tokens),
+        *find_pattern_windows(tokens),
+    ]
     apart = _apart(tokens)
     here = [one for one in islands if not any(_covers(other, one.range) for other in apart)]
     inner = [one for one in here if not any(_is_inside(other.range, one.range) for other in here)]
@@ -227,22 +231,24 @@ def _around(tokens: TokenList, island: Island, instead: SqlText) -> SqlText:
     return SqlText.of(verbatim(tokens, 0, span.start), " ", instead, " ", verbatim(tokens, span.stop, end))
 
 
-def _as_stream(tokens: TokenList, block: BlockText) -> SqlText | None:
-    """The statement with ISTREAM around a block that has it around what it selects; None for other blocks."""
-    start, stop = block.select
-    whole, at = tokens.span(*block.range), block.range[0]
+def _as_stream(tokens: TokenList, query: BlockText) -> SqlText | None:
+    """The statement with ISTREAM around a SELECT that has it around what it selects; None for other
+    SELECTs.
+    """
+    start, stop = query.select
+    whole, at = tokens.span(*query.range), query.range[0]
     if tokens.word(start) in TO_STREAM and tokens.is_symbol(start + 1, "("):
         if tokens.partner[start + 1] != stop - 1:
             return None
         kind, items = tokens.word(start), tokens.span(start + 2, stop - 1)
-    elif selects_stream(tokens, at, block.range[1]):
+    elif selects_stream(tokens, at, query.range[1]):
         kind, items = "ISTREAM", tokens.span(start + 1, stop)
     else:
         return None
     rest = verbatim(tokens, tokens[stop].start, whole.stop)
     select = verbatim(tokens, whole.start, tokens[start].start)
     listed = verbatim(tokens, items.start, items.stop)
-    return _around(tokens, block, SqlText.of(f"{kind}(", select, listed, " ", rest, ")"))
+    return _around(tokens, query, SqlText.of(f"{kind}(", select, listed, " ", rest, ")"))
 
 
 # -- the rows --------------------------------------------------------------------------------------
@@ -303,18 +309,18 @@ def _over_table(
 
 
 def _constant(clause: Window | Match, reader: Reader) -> tuple[SqlText, set[str]]:
-    """The WITH list that a clause sees without the queries that vary, and the names of these."""
+    """The WITH list that a clause sees without the queries that change over time, and the names of these."""
     listed = with_items(reader.tokens, 0) if reader.tokens.word(0) == "WITH" else []
     varying = _varying(reader, listed)
-    kept = [cte for cte in listed if cte.name.lower() not in varying]
-    places = [reader.tokens.span(*cte.item) for cte in kept]
-    word = "WITH RECURSIVE " if any(cte.recursive for cte in kept) else "WITH "
+    retained = [cte for cte in listed if cte.name.lower() not in varying]
+    places = [reader.tokens.span(*cte.item) for cte in retained]
+    word = "WITH RECURSIVE " if any(cte.recursive for cte in retained) else "WITH "
     items = SqlText.join(", ", [clause.rows.slice(place.start, place.stop) for place in places])
-    return (SqlText.of(word, items, " ") if kept else SqlText()), varying
+    return (SqlText.of(word, items, " ") if retained else SqlText()), varying
 
 
 def _varying(reader: Reader, listed: Sequence[Cte]) -> set[str]:
-    """The named queries that vary, or read one that does."""
+    """The named queries that change over time, or read one that does."""
     varying: set[str] = set()
     for cte in listed:
         body = range(*cte.body)
@@ -325,7 +331,7 @@ def _varying(reader: Reader, listed: Sequence[Cte]) -> set[str]:
 
 
 def _refuse_inside(tokens: TokenList, spans: Sequence[Span], reader: Reader, varying: set[str]) -> None:
-    """Refuse subqueries of the clause that read what varies."""
+    """Refuse subqueries of the clause that read what changes over time."""
     named = varying | reader.relations
     for at, token in enumerate(tokens.tokens):
         if not any(span.start <= token.start < span.stop for span in spans):

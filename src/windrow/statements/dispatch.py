@@ -1,7 +1,7 @@
 """What kind of statement a text is, and what is done with it.
 
 Most statements are SQL in which windows are looked up as relations. A few need more: EXPLAIN shows our
-plan, and a view must hold the windows' DataFrame, as its text alone would mean nothing to Spark.
+plan, and a view must have the windows' DataFrame, as its text alone would mean nothing to Spark.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from windrow.algebra.names import verbatim
 from windrow.algebra.rewriting.nested_streams import may_nest_streams
 from windrow.algebra.rewriting.patterns_before_windows import patterns_below
 from windrow.algebra.rewriting.patterns_over_results import patterns_around
-from windrow.algebra.rewriting.pipes import in_blocks
+from windrow.algebra.rewriting.pipes import as_nested_queries
 from windrow.errors import ParseError
 from windrow.explain.explain_live import explain_live
 from windrow.explain.explained import explain
@@ -51,13 +51,13 @@ from windrow.statements.statement_context import StatementContext
 from windrow.statements.stored_views import create_stored_view, with_stored_views
 from windrow.statements.stream_statements import has_stream_words, is_continuous, run_continuous
 from windrow.statements.temporal_joins import may_join_versions, with_versions, without_ours
-from windrow.statements.view_expansion import may_read_gathered, with_gathered
+from windrow.statements.view_expansion import may_read_expanded, with_expanded
 from windrow.statements.written_results import may_write_result, with_result
-from windrow.syntax.blocks import split_statements
 from windrow.syntax.mistakes import unsupported_statement
 from windrow.syntax.nodes import Range
 from windrow.syntax.patterns.match_recognize import find_matches
 from windrow.syntax.patterns.pattern_windows import find_pattern_windows
+from windrow.syntax.query_parts import split_statements
 from windrow.syntax.sqltext import Piece, SqlText, quoted
 from windrow.syntax.streams.apart import clauses_apart
 from windrow.syntax.streams.commands import parse_command
@@ -102,11 +102,11 @@ def run(
 def _evaluated(gateway: Gateway, text: str) -> Iterator[str | None]:
     """The statement with the values of lengths that are computed; None if there are none.
 
-    Clauses in pipes stand in blocks then.
+    Clauses in pipes stand in SELECTs then.
     """
-    if may_write_lengths(text) and (piped := _in_blocks(text)) is not None:
-        with gateway.instead(piped) as block, _evaluated(gateway, block) as evaluated:
-            yield block if evaluated is None else evaluated
+    if may_write_lengths(text) and (piped := _as_nested_queries(text)) is not None:
+        with gateway.instead(piped) as rewritten, _evaluated(gateway, rewritten) as evaluated:
+            yield rewritten if evaluated is None else evaluated
         return
     tokens = tokenize(text) if may_write_lengths(text) else None
     statements = [] if tokens is None else split_statements(tokens)
@@ -139,7 +139,7 @@ def _stored_view(
     def is_ours(query: str) -> bool:
         if _may_be_ours(query):
             found = tokenize(query)
-            if _in_blocks(query) is not None:
+            if _as_nested_queries(query) is not None:
                 return True
             return bind(found, (0, len(found)), _rowtimes(catalog)) is not None
         return has_clauses(query) or calls_table_functions(query, known.functions)
@@ -155,11 +155,11 @@ def _run(
     if (read_of_files := with_files(gateway, text)) is not None:
         with gateway.instead(read_of_files) as named:
             return _run(gateway, named, [], execution, catalog)
-    if (piped := _in_blocks(text)) is not None:
-        with gateway.instead(piped) as block:
-            return _run(gateway, block, [], execution, catalog)
-    if may_read_gathered(text, known):
-        with with_gathered(gateway, known, text) as read:
+    if (piped := _as_nested_queries(text)) is not None:
+        with gateway.instead(piped) as rewritten:
+            return _run(gateway, rewritten, [], execution, catalog)
+    if may_read_expanded(text, known):
+        with with_expanded(gateway, known, text) as read:
             if read is not None:
                 return _run(gateway, read, [], execution, catalog)
     if catalog is not None and may_nest_streams(text):
@@ -364,15 +364,15 @@ def _may_be_ours(text: str) -> bool:
     return _OURS.search(text) is not None
 
 
-def _in_blocks(text: str) -> SqlText | None:
-    """The text with a clause of ours in a block over rows; None where each stands in one.
+def _as_nested_queries(text: str) -> SqlText | None:
+    """The text with a clause of ours in a SELECT over rows; None where each stands in one.
 
-    Clauses may stand in a pipe, after FROM, over groups or windows of the same block, and below its windows.
+    Clauses may stand in a pipe, after FROM, over groups or windows of the same SELECT, and below its windows.
     """
     if not _may_be_ours(text):
         return None
     tokens = tokenize(text)
-    return in_blocks(tokens) or patterns_below(tokens) or patterns_around(tokens)
+    return as_nested_queries(tokens) or patterns_below(tokens) or patterns_around(tokens)
 
 
 def _may_be_sequence(text: str, catalog: Catalog) -> bool:
@@ -386,7 +386,7 @@ def _matches_rows(text: str) -> bool:
         return False
     tokens = tokenize(text)
     places = [item.range for item in find_matches(tokens)]
-    places += [block.range for block in find_pattern_windows(tokens)]
+    places += [found.range for found in find_pattern_windows(tokens)]
     apart = [inside for _, inside in clauses_apart(tokens, (0, len(tokens)))]
     return any(not any(start <= at < stop for start, stop in apart) for at, _ in places)
 
@@ -516,8 +516,8 @@ def _create_view(gateway: Gateway, tokens: TokenList, head: Range, frame: DataFr
     words = [tokens.word(index) for index in range(*head)]
     caches = words[0] == "CACHE"
     at = head[0] + words.index("TABLE" if caches else "VIEW") + 1
-    keep = tokens.word(at) == "IF"
-    at += 3 if keep else 0
+    if_not_exists = tokens.word(at) == "IF"
+    at += 3 if if_not_exists else 0
     name = tokens[at].name
     if tokens.is_symbol(at + 1, "("):
         columns = [tokens[start].name for start, _ in tokens.split(at + 2, tokens.partner[at + 1])]
@@ -538,7 +538,7 @@ def _create_view(gateway: Gateway, tokens: TokenList, head: Range, frame: DataFr
             create = frame.createOrReplaceGlobalTempView if "REPLACE" in words else frame.createGlobalTempView
         else:
             create = frame.createOrReplaceTempView if "REPLACE" in words else frame.createTempView
-        if not (keep and gateway.spark.catalog.tableExists(known)):
+        if not (if_not_exists and gateway.spark.catalog.tableExists(known)):
             create(quoted(name))
         if caches:
             span = tokens.span(head[0], head[1] - (words[-1] == "AS"))

@@ -137,7 +137,7 @@ def without_watermark(
     """
     start = statement[0] + explaining(tokens, statement[0])
     emission = parse_emission(tokens, start, statement[1])
-    others = (emission.delay, emission.as_of, emission.lateness, emission.lifetime)
+    others = (emission.delay, emission.as_of, emission.lateness, emission.state_ttl)
     is_alone = emission.watermark is not None and not emission.stream and others == (None,) * len(others)
     is_by_rowtime = is_alone and _by_rowtime(tokens, emission.query) is not None
     if not (is_by_rowtime and _is_live(tokens, catalog, emission)):
@@ -326,14 +326,14 @@ def _timed(
 ) -> Timed:
     """What is known of the query, whose keys may have a lifetime."""
     watermark = tokens[emission.watermark].span if emission.watermark is not None else None
-    lifetime = None
-    if (living := emission.lifetime) is not None:
+    state_ttl = None
+    if (living := emission.state_ttl) is not None:
 
         def length(name: str) -> int:
             return ticks_of(gateway, tokens, recorded[name].scale, "a lifetime", living)
 
-        lifetime = length, (tokens.sql, tokens.span(living.tokens[0] - 2, living.tokens[1]))
-    timed = reading.timed(gateway, watermark, (tokens.sql, watermark), lifetime)
+        state_ttl = length, (tokens.sql, tokens.span(living.tokens[0] - 2, living.tokens[1]))
+    timed = reading.timed(gateway, watermark, (tokens.sql, watermark), state_ttl)
     if watermark is not None:
         for each in timed.streams:
             arrival = recorded[each].timed

@@ -69,7 +69,7 @@ def create_named(gateway: Gateway, catalog: Catalog, tokens: TokenList, create: 
     refuse_taken(gateway, catalog, tokens, create)
     place = tokens.span(create.location, create.location + 1) if create.location is not None else None
     try:
-        if create.keep and (folder / "stream.json").exists():
+        if create.if_not_exists and (folder / "stream.json").exists():
             stream = NamedStream.open(folder)
             declared.refuse_another(tokens, create, stream.definition)
         else:

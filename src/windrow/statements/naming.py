@@ -159,7 +159,7 @@ def is_free(gateway: Gateway, catalog: Catalog, tokens: TokenList, view: View, n
         ``CREATE_VIEW_COLUMN_ARITY_MISMATCH``.
     """
     exists = view.name.lower() in catalog.names or gateway.spark.catalog.tableExists(quoted(view.name))
-    if exists and view.keep:
+    if exists and view.if_not_exists:
         return False
     if exists and not view.replace:
         raise AnalysisError(

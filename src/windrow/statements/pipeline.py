@@ -18,9 +18,9 @@ from windrow.spark.live.queries import SessionCatalog, folder_of
 from windrow.statements.dispatch import run
 from windrow.statements.inserts import gives_stream
 from windrow.streams.durable_files import flush
-from windrow.syntax.blocks import split_statements
 from windrow.syntax.mistakes import unsupported_statement
 from windrow.syntax.nodes import Range
+from windrow.syntax.query_parts import split_statements
 from windrow.syntax.tokens import TokenList, tokenize
 from windrow.tracebacks import briefly
 

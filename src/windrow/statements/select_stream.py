@@ -74,13 +74,13 @@ def refuse_gathering_inside(reader: Reader, query: Continuous) -> None:
         if isinstance(item, WindowedStream) and isinstance(item.source, StreamQuery):
             if is_blocking(reader, item.source.query):
                 hint = "give its streams windows: SELECT STREAM … FROM s [RANGE UNBOUNDED] …"
-                raise _gathered_inside(reader, item.source.span, hint)
+                raise _expanded_inside(reader, item.source.span, hint)
             refuse_gathering_inside(reader, item.source)
         elif isinstance(item, ChangelogOf):
             refuse_gathering_inside(reader, item.query)
 
 
-def _gathered_inside(reader: Reader, span: Span, hint: str) -> NotSupportedError:
+def _expanded_inside(reader: Reader, span: Span, hint: str) -> NotSupportedError:
     return NotSupportedError(
         "groups, joins or orders of whole streams around or inside of a stream in FROM are not supported",
         condition="UNSUPPORTED_STREAM",
@@ -108,7 +108,7 @@ def run_blocking(
     for item in query.inputs:
         assert isinstance(item, WindowedStream)
         if isinstance(item.source, StreamQuery):
-            raise _gathered_inside(reader, item.span, "give it a window: (SELECT STREAM …) [RANGE UNBOUNDED]")
+            raise _expanded_inside(reader, item.span, "give it a window: (SELECT STREAM …) [RANGE UNBOUNDED]")
         stream = _recorded(catalog, item.source.lower(), within)
         rows[item.key] = stream.frame.select(*map(quoted, stream.columns))
     try:

@@ -21,11 +21,11 @@ from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
 from windrow.spark.jvm.views import SPARK_CATALOG, stored_view
 from windrow.statements.composed import RunQuery, located
-from windrow.syntax.blocks import visible_ctes
 from windrow.syntax.cql_clauses import alias_after, begins_relation
 from windrow.syntax.mistakes import unsupported_statement
 from windrow.syntax.nodes import Range
 from windrow.syntax.patterns.match_recognize import parameter_marks
+from windrow.syntax.query_parts import visible_ctes
 from windrow.syntax.sqltext import Piece, SqlText, quoted
 from windrow.syntax.streams.table_functions import is_table_argument, refuse_table_in_brackets
 from windrow.syntax.tokens import TokenKind, TokenList, tokenize

@@ -26,7 +26,7 @@ from windrow.spark.live import (
     is_blocking,
     live_stream,
     live_streams,
-    refuse_gathered_changes,
+    refuse_expanded_changes,
 )
 from windrow.spark.logs.session_streams import Stream
 from windrow.spark.logs.table_log import TableLog, of_frame
@@ -59,7 +59,7 @@ from windrow.statements.select_stream import (
 )
 from windrow.statements.statement_context import StatementContext
 from windrow.statements.stream_reader import reader_of
-from windrow.statements.view_expansion import remember_gathered
+from windrow.statements.view_expansion import remember_expanded
 from windrow.syntax.lengths import Length
 from windrow.syntax.mistakes import unsupported_statement
 from windrow.syntax.nodes import Range
@@ -114,12 +114,12 @@ def run_continuous(context: StatementContext) -> Relation | None:
     if create is not None and create.name.lower() in catalog.names:
         if gateway.reopens:
             return no_rows(gateway)
-        if create.keep:
+        if create.if_not_exists:
             if create.source is None:
                 refuse_other_stream(gateway, catalog, tokens, create)
             return no_rows(gateway)
     if create is not None and gateway.reopens:
-        create = replace(create, keep=True)
+        create = replace(create, if_not_exists=True)
     if create is not None and create.source is None:
         plan = create_named(gateway, catalog, tokens, create)
         return as_plan(gateway, plan) if gateway.plan_only else no_rows(gateway)
@@ -156,7 +156,7 @@ def run_continuous(context: StatementContext) -> Relation | None:
 def _run_query(
     context: StatementContext, written: Spelled, statement: Range, is_explained: bool
 ) -> Relation | None:
-    """Run a query or a view of one; None if nothing in it varies."""
+    """Run a query or a view of one; None if nothing in it changes over time."""
     gateway, catalog, execution = context.gateway, context.catalog, context.execution
     tokens, (start, stop) = written.tokens, statement
     reader = reader_of(gateway, catalog, written, statement, execution)
@@ -193,7 +193,7 @@ def _run_query(
         found = run_blocking(gateway, catalog, reader, query.query, live, written, is_explained)
         if view is None or gateway.plan_only:
             return found
-        remember_gathered(gateway, catalog, written, view, found.columns)
+        remember_expanded(gateway, catalog, written, view, found.columns)
         return no_rows(gateway)
     # hidden names of clauses end with the statement
     known = catalog.as_it_is() if catalog.clauses else catalog
@@ -205,7 +205,7 @@ def _run_query(
         if view is not None and as_live.is_endless:
             raise _no_view_of_changes(tokens, query)
         try:
-            refuse_gathered_changes(gateway, runner, query, reader)
+            refuse_expanded_changes(gateway, runner, query, reader)
         except NotSupportedError:
             if is_endless:
                 raise
@@ -253,7 +253,7 @@ def _is_query(tokens: TokenList, start: int) -> bool:
 
 
 def _refuse_command(reader: Reader, start: int, stop: int) -> None:
-    """Refuse INSERT and the like of what varies."""
+    """Refuse INSERT and the like of what changes over time."""
     tokens = reader.tokens
     reader.text(start, stop)
     if reader.inputs:
@@ -262,7 +262,7 @@ def _refuse_command(reader: Reader, start: int, stop: int) -> None:
 
 
 def _drop(gateway: Gateway, catalog: Catalog, name: str) -> Relation:
-    """Forget a stream or a view that varies; of an empty name, nothing."""
+    """Forget a stream or a time-varying view; of an empty name, nothing."""
     if gateway.plan_only:
         return as_plan(gateway, f"drop {name or 'nothing'}")
     if name.lower() in catalog.streams:

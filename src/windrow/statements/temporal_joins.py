@@ -81,7 +81,7 @@ def with_versions(gateway: Gateway, catalog: Catalog, text: str) -> Iterator[str
 
 
 def without_ours(relation: Relation) -> Relation:
-    """What Spark gives of such a text, without our column."""
+    """What Spark returns of such a text, without our column."""
     if type(relation) is not Relation or relation.is_plan:
         return relation
     ours = [name for name in relation.columns if name.startswith(UNTIL)]

@@ -16,17 +16,17 @@ from windrow.syntax.streams.create_view import View
 from windrow.syntax.streams.other_dialects import Spelled
 from windrow.syntax.tokens import TokenList, tokenize
 
-__all__ = ["may_read_gathered", "remember_gathered", "with_gathered"]
+__all__ = ["may_read_expanded", "remember_expanded", "with_expanded"]
 
 
-def may_read_gathered(text: str, catalog: Catalog) -> bool:
+def may_read_expanded(text: str, catalog: Catalog) -> bool:
     """Whether a text may read such a view."""
     lower = text.lower()
-    return any(name in lower for name in catalog.gathered)
+    return any(name in lower for name in catalog.expanded)
 
 
 @contextmanager
-def with_gathered(gateway: Gateway, catalog: Catalog, text: str) -> Iterator[str | None]:
+def with_expanded(gateway: Gateway, catalog: Catalog, text: str) -> Iterator[str | None]:
     """The text with the queries of such views in their place; None if it reads none.
 
     Raises
@@ -35,7 +35,7 @@ def with_gathered(gateway: Gateway, catalog: Catalog, text: str) -> Iterator[str
         ``UNSUPPORTED_STREAM`` where a query of WITH has a name that the view reads.
     """
     tokens = tokenize(text)
-    expander = Expander(tokens, (), catalog.gathered)
+    expander = Expander(tokens, (), catalog.expanded)
     found = expander.text(0, len(tokens))
     if found.render().split() == text.split():  # names that are no relations here, or those of a WITH list
         yield None
@@ -45,7 +45,7 @@ def with_gathered(gateway: Gateway, catalog: Catalog, text: str) -> Iterator[str
         yield read
 
 
-def remember_gathered(
+def remember_expanded(
     gateway: Gateway, catalog: Catalog, written: Spelled, view: View, names: Sequence[str]
 ) -> None:
     """Keep the query of such a view, of which these are the columns.
@@ -88,7 +88,7 @@ def remember_gathered(
             hint="give it a name of its own",
         )
     forget(gateway, catalog, name)
-    catalog.gathered[name] = text
+    catalog.expanded[name] = text
 
 
 def _refuse_hidden(tokens: TokenList, catalog: Catalog) -> None:
@@ -96,8 +96,8 @@ def _refuse_hidden(tokens: TokenList, catalog: Catalog) -> None:
     read = {
         token.name.lower()
         for at in range(len(tokens))
-        if tokens[at].is_name and tokens[at].name.lower() in catalog.gathered
-        for token in tokenize(catalog.gathered[tokens[at].name.lower()]).tokens
+        if tokens[at].is_name and tokens[at].name.lower() in catalog.expanded
+        for token in tokenize(catalog.expanded[tokens[at].name.lower()]).tokens
         if token.is_name
     }
     for at in range(len(tokens) - 2):

@@ -11,10 +11,10 @@ from collections.abc import Collection
 from contextlib import suppress
 
 from windrow.errors import NotSupportedError, ParseError, Span, WindrowError, did_you_mean
-from windrow.syntax.blocks import find_blocks
 from windrow.syntax.lengths import LENGTH_UNITS
 from windrow.syntax.nodes import BlockText
 from windrow.syntax.patterns.match_recognize import has_parts
+from windrow.syntax.query_parts import find_window_queries
 from windrow.syntax.tokens import TokenKind, TokenList, tokenize
 
 __all__ = [
@@ -341,8 +341,8 @@ def is_name_of_from(sql: str, clause: Span, name: str) -> bool:
     return False
 
 
-def _before_where(tokens: TokenList, block: BlockText) -> list[int]:
-    level = tokens.level(*block.source)
+def _before_where(tokens: TokenList, query: BlockText) -> list[int]:
+    level = tokens.level(*query.source)
     where = [index for index in level if tokens.word(index) == "WHERE"]
     return level[: level.index(where[0])] if where else level
 
@@ -355,7 +355,7 @@ def _tokens(sql: str) -> TokenList:
 
 def _blocks(tokens: TokenList) -> list[BlockText]:
     with suppress(WindrowError):
-        return find_blocks(tokens)
+        return find_window_queries(tokens)
     return []
 
 

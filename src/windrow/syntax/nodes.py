@@ -1,6 +1,6 @@
 """What the parser finds in a text: frozen trees of ranges of tokens.
 
-A range ``(start, stop)`` holds token indices of one :class:`~windrow.syntax.tokens.TokenList`.
+A range ``(start, stop)`` has token indices of one :class:`~windrow.syntax.tokens.TokenList`.
 """
 
 from __future__ import annotations
@@ -115,14 +115,14 @@ class Cte:
 
 @dataclass(frozen=True, slots=True)
 class BlockText:
-    """A query block with a WINDOW BY clause: its token range and its parts.
+    """A SELECT with a WINDOW BY clause: its token range and its parts.
 
     `source` is FROM … WHERE … as written, without groups with QUALIFY and named windows, which stand in
     `group_over` beside groups; `group_by`, `let` and `group_having` are the ranges after those words;
     `having` likewise after the clause, of HAVING or WHERE; `groups_after` are GROUP BY and HAVING of windows,
     with their words; `tail` holds ORDER BY, LIMIT and the like with
-    their words, empty where they belong to a set operation around the block. `ctes` are the named
-    queries that the block sees, outermost first.
+    their words, empty where they belong to a set operation around the SELECT. `ctes` are the named
+    queries that the SELECT sees, outermost first.
     """
 
     range: Range

@@ -1,4 +1,4 @@
-"""The shape of a query: its set operators, blocks and their clauses, as ranges of tokens.
+"""The shape of a query: its set operators, SELECTs and their clauses, as ranges of tokens.
 
 Only the parts that operators over time-varying relations need are parsed. A text of another shape raises
 :class:`UnknownShapeError`, which is no error of the user: Spark can still evaluate the whole.
@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from windrow.syntax.blocks import with_items
 from windrow.syntax.cql_clauses import alias_after
 from windrow.syntax.nodes import OrderItem, Range
 from windrow.syntax.ordering import order_item
+from windrow.syntax.query_parts import with_items
 from windrow.syntax.tokens import TokenList
 
 __all__ = [
@@ -56,7 +56,7 @@ class FromItem:
 
 @dataclass(frozen=True, slots=True)
 class Select:
-    """A block: the ranges of its clauses, without their words; without FROM it has no `source`.
+    """A SELECT: the ranges of its clauses, without their words; without FROM it has no `source`.
 
     `windows` are the named windows: the brackets with their definitions.
     """
@@ -109,7 +109,7 @@ _JOIN_WORDS = {word for words in _JOINS for word in words} | {"NATURAL", "ASOF"}
 def parse_query(tokens: TokenList, start: int, stop: int, *, wholly: bool = False) -> Shape:
     """The shape of a query without a WITH list of its own; ORDER BY alone does not order a bag.
 
-    With `wholly` blocks may have lateral queries in FROM, or no FROM, and queries inside a WITH list.
+    With `wholly` SELECTs may have lateral queries in FROM, or no FROM, and queries inside a WITH list.
 
     Raises
     ------
@@ -173,7 +173,7 @@ def _query(tokens: TokenList, start: int, stop: int, wholly: bool) -> Shape:
 
 
 def _from_first(tokens: TokenList, start: int, level: list[int], stop: int) -> Select:
-    """``FROM s SELECT …``, a block whose relations are named first."""
+    """``FROM s SELECT …``, a SELECT whose relations are named first."""
     select = next((at for at in level if tokens.word(at) == "SELECT"), None)
     if select is None:
         raise UnknownShapeError("FROM without SELECT", (start, start + 1))
@@ -183,7 +183,7 @@ def _from_first(tokens: TokenList, start: int, level: list[int], stop: int) -> S
 
 
 def _without_from(tokens: TokenList, start: int, level: list[int], stop: int) -> Select:
-    """A block that returns one row."""
+    """A SELECT that returns one row."""
     found = [at for at in level if tokens.word(at) in _CLAUSES and tokens.word(at) != "WINDOW"]
     where = next((at for at in found if tokens.word(at) == "WHERE"), None)
     end = stop if where is None else where
@@ -195,7 +195,7 @@ def _without_from(tokens: TokenList, start: int, level: list[int], stop: int) ->
 def parse_select(
     tokens: TokenList, items: Range, source: int, stop: int, source_stop: int | None = None
 ) -> Select:
-    """A block of which the SELECT list is one range and FROM begins another, which may have its own end.
+    """A SELECT of which the SELECT list is one range and FROM begins another, which may have its own end.
 
     Raises
     ------
@@ -240,7 +240,7 @@ def parse_select(
 
 
 def conjuncts(tokens: TokenList, start: int, stop: int) -> list[Range]:
-    """The parts of a condition that must all hold; the whole of it if it is no AND."""
+    """The parts of a condition that must all be true; the whole of it if it is no AND."""
     while tokens.is_symbol(start, "(") and tokens.partner[start] == stop - 1 and not is_query(tokens, start):
         start, stop = start + 1, stop - 1
     parts, first, cases, between = [], start, 0, 0

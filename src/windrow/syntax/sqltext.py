@@ -61,7 +61,7 @@ class SqlText:
         return SqlText.of(*joined)
 
     def render(self, names: dict[str, str] | None = None) -> str:
-        """The text to give to Spark, with each relation's name from `names` (its key where absent)."""
+        """The text to pass to Spark, with each relation's name from `names` (its key where absent)."""
         return "".join(
             part.text if isinstance(part, Piece) else (names or {}).get(part.key, part.key)
             for part in self.parts

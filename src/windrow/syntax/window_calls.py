@@ -144,8 +144,8 @@ def _reads(tokens: TokenList, function: str, arguments: Range, frame: Range) -> 
     if function in _OF_PARTITIONS:
         return False, None
     if function == "LAG":
-        given = tokens.split(*arguments)
-        count = 1 if len(given) < 2 else _count(tokens, given[1])
+        passed = tokens.split(*arguments)
+        count = 1 if len(passed) < 2 else _count(tokens, passed[1])
         return count is not None, count
     start, stop = frame
     if start == stop:

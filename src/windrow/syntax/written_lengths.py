@@ -57,7 +57,7 @@ def written_lengths(tokens: TokenList, start: int, stop: int) -> Iterator[Length
         for bracket in sorted(brackets):
             query = (start, stop) if bracket < start else (bracket + 1, tokens.partner[bracket])
             emission = parse_emission(tokens, *query)
-            found = (emission.delay, emission.lateness, emission.lifetime)
+            found = (emission.delay, emission.lateness, emission.state_ttl)
             yield from (length for length in found if length is not None)
     if _STREAM.search(sql):
         written = spelled(tokens, start, stop)
@@ -65,7 +65,7 @@ def written_lengths(tokens: TokenList, start: int, stop: int) -> Iterator[Length
         yield from (length for length in (*of_sources, written.within) if length is not None)
     if _PATTERN.search(sql):
         clauses = [item.clause for item in find_matches(tokens)]
-        clauses += [window.clause for block in find_pattern_windows(tokens) for window in block.windows]
+        clauses += [window.clause for found in find_pattern_windows(tokens) for window in found.windows]
         for clause in clauses:
             yield from match_lengths(tokens, clause)
         times = [length for clause in clauses for length in (clause.within, clause.duration)]

@@ -12,13 +12,13 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
 from windrow.spark.live import LivePlan, Memory, Mode
-from windrow.spark.live.hosts import steps_of
-from windrow.spark.live.micro_batches.steps import Steps
+from windrow.spark.live.hosts import micro_batches_of
+from windrow.spark.live.micro_batches.host import MicroBatches
 from windrow.spark.live.sinks.targets import in_mode
 
 __all__ = ["Frames", "Played", "in_micro_batches"]
 
-Frames = Callable[[Steps], Mapping[str, DataFrame]]
+Frames = Callable[[MicroBatches], Mapping[str, DataFrame]]
 """The entries of each stream in a micro-batch, as DataFrames with the columns of the arriving entries."""
 
 
@@ -104,9 +104,9 @@ def in_micro_batches(
     """
     sink = _Killing(kills)
 
-    def started() -> Steps:
+    def started() -> MicroBatches:
         taking, form = in_mode(sink, plan, mode, key, envelope, folder)
-        return steps_of(plan, taking, folder, form, "keep", on_malformed)
+        return micro_batches_of(plan, taking, folder, form, "keep", on_malformed)
 
     taking = started()
     try:

@@ -20,7 +20,7 @@ from windrow.relation import Relation
 from windrow.session import Session
 from windrow.spark.gateway import Gateway
 from windrow.spark.live import LivePlan
-from windrow.spark.live.micro_batches.steps import Steps
+from windrow.spark.live.micro_batches.host import MicroBatches
 from windrow.spark.logs.live_source import BOUND, PTIME, LiveSource
 from windrow.spark.logs.session_streams import ROWTIME
 from windrow.streams import FOREVER
@@ -304,7 +304,7 @@ class Script:
             yield _Entry(stream, _END, _values(known, values), producer)
 
     def _frames(self, entries: Sequence[_Entry], first: int) -> Frames:
-        def frames(batches: Steps) -> Mapping[str, DataFrame]:
+        def frames(batches: MicroBatches) -> Mapping[str, DataFrame]:
             found = {}
             for _, name, stream in batches.streams():
                 assert stream.live is not None

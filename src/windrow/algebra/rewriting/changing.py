@@ -6,7 +6,7 @@ from windrow.errors import NotSupportedError
 from windrow.syntax.nodes import Range
 from windrow.syntax.tokens import TokenKind, TokenList
 
-__all__ = ["reads_clock", "refuse_changing", "varies_by_run"]
+__all__ = ["reads_time", "refuse_changing", "varies_by_run"]
 
 _BY_RUN = {"rand", "randn", "random", "randstr", "uniform", "uuid", "shuffle",
            "monotonically_increasing_id", "spark_partition_id", "input_file_name"}  # fmt: skip
@@ -14,7 +14,7 @@ _CLOCK = {"current_timestamp", "now", "current_date", "curdate", "current_time",
 _WITH_BRACKETS = {"now", "curdate"}
 
 
-def reads_clock(tokens: TokenList, index: int) -> bool:
+def reads_time(tokens: TokenList, index: int) -> bool:
     """Whether a token begins a call of the system clock."""
     token = tokens[index]
     if (
@@ -44,7 +44,7 @@ def refuse_changing(tokens: TokenList, query: Range) -> None:
         if tokens.is_symbol(index - 1, "."):
             continue
         called = tokens.is_symbol(index + 1, "(")
-        if reads_clock(tokens, index) and (called or tokens[index].text.lower() not in _WITH_BRACKETS):
+        if reads_time(tokens, index) and (called or tokens[index].text.lower() not in _WITH_BRACKETS):
             message, condition = "a stream does not know the system clock", "SYSTEM_CLOCK"
             hint = "read a column of processing times, or pass the time as a parameter"
         elif varies_by_run(tokens, index):

@@ -1,4 +1,4 @@
-"""Blocks with WINDOW BY that read columns of the query around by a key alone: ``WHERE r.k = t.k``.
+"""SELECTs with WINDOW BY that read columns of the query around by a key alone: ``WHERE r.k = t.k``.
 
 All rows of a window have the same keys of PARTITION BY, and partitions are independent. So a condition on
 keys can filter windows instead of rows: it is moved behind the clause, over a row of the window, and Spark
@@ -26,7 +26,7 @@ __all__ = ["Correlated", "find_correlated"]
 
 @dataclass(frozen=True)
 class Correlated:
-    """The conditions of a block that compare keys with columns of the outer query.
+    """The conditions of a SELECT that compare keys with columns of the outer query.
 
     Attributes
     ----------
@@ -79,18 +79,18 @@ def _field(number: int) -> str:
     return of_relation(OUTER, str(number))
 
 
-def find_correlated(tokens: TokenList, block: BlockText, references: OuterReferences) -> Correlated | None:
-    """The conditions of a block that compare its keys with columns of the query around.
+def find_correlated(tokens: TokenList, query: BlockText, references: OuterReferences) -> Correlated | None:
+    """The conditions of a SELECT that compare its keys with columns of the query around.
 
     None where something else reads these columns too.
     """
-    start, stop = block.source
+    start, stop = query.source
     where = next((at for at in tokens.level(start, stop) if tokens.word(at) == "WHERE"), None)
-    if where is None or block.group_by is not None or references.whens or references.over:
+    if where is None or query.group_by is not None or references.whens or references.over:
         return None
-    own = set(relations_of(tokens, block.source))
+    own = set(relations_of(tokens, query.source))
     around = {one.range[0] for one in references.rows}
-    keys = [written(tokens, key, own) for key in block.clause.partition_by]
+    keys = [written(tokens, key, own) for key in query.clause.partition_by]
     condition = parse_expression(tokens, where + 1, stop)
     is_and = isinstance(condition, OperationNode) and condition.operator == "AND"
     parts = condition.operands if is_and and isinstance(condition, OperationNode) else (condition,)
@@ -107,12 +107,12 @@ def find_correlated(tokens: TokenList, block: BlockText, references: OuterRefere
     if not all(any(first <= at < last for first, last in moved) for at in around):
         return None
     others = tuple(part.range for part in parts if part.range not in moved)
-    return Correlated(((start, where), others), tuple(found), _row(block))
+    return Correlated(((start, where), others), tuple(found), _row(query))
 
 
-def _row(block: BlockText) -> Variable:
+def _row(query: BlockText) -> Variable:
     """A row that every window has: the label row, or the first."""
-    return boundary_row(block.clause.label or block.clause.start)
+    return boundary_row(query.clause.label or query.clause.start)
 
 
 def _is_of(expression: Expression, around: set[int]) -> bool:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from windrow.algebra.names import piece_of
 from windrow.errors import ParseError
-from windrow.syntax.blocks import visible_ctes, with_items
 from windrow.syntax.cql_clauses import alias_after, begins_relation
 from windrow.syntax.nodes import Cte, Range
+from windrow.syntax.query_parts import visible_ctes, with_items
 from windrow.syntax.sqltext import Piece, SqlText, quoted
 from windrow.syntax.streams.table_functions import is_table_argument, refuse_table_in_brackets
 from windrow.syntax.tokens import TokenList

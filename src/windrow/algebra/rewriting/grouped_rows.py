@@ -1,4 +1,4 @@
-"""The rows of a block with GROUP BY before WINDOW BY: its groups."""
+"""The rows of a SELECT with GROUP BY before WINDOW BY: its groups."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 
 from windrow.algebra.qualified import relations_of, written
 from windrow.errors import ParseError
-from windrow.syntax.blocks import grouping_keys
 from windrow.syntax.expression_nodes import names_in
 from windrow.syntax.expressions import parse_expression
 from windrow.syntax.nodes import BlockText, Range
+from windrow.syntax.query_parts import grouping_keys
 from windrow.syntax.sqltext import SqlText
 from windrow.syntax.tokens import TokenList
 
@@ -18,7 +18,7 @@ __all__ = ["groups"]
 
 def groups(
     tokens: TokenList,
-    block: BlockText,
+    query: BlockText,
     text: Callable[[int, int], SqlText],
     qualified: Sequence[SqlText],
     more: Sequence[SqlText] = (),
@@ -27,13 +27,13 @@ def groups(
 
     GROUP BY ALL groups by what is read of the rows. Columns of one name of two relations are two keys.
     """
-    assert block.group_by is not None
+    assert query.group_by is not None
     columns: list[SqlText] = []
     keys: list[SqlText] = []
     listed: set[tuple[str, ...]] = set()
-    is_all = tokens.text(*block.group_by).upper() == "ALL"
-    items = _read_of_rows(tokens, block) if is_all else tokens.split(*block.group_by)
-    said = _sayings(tokens, block, [key for item in items for key in grouping_keys(tokens, *item)])
+    is_all = tokens.text(*query.group_by).upper() == "ALL"
+    items = _read_of_rows(tokens, query) if is_all else tokens.split(*query.group_by)
+    said = _sayings(tokens, query, [key for item in items for key in grouping_keys(tokens, *item)])
     for start, stop in items:
         named = stop - start > 2 and tokens.word(stop - 2) == "AS" and tokens[stop - 1].is_name
         if is_all and said((start, stop)) in listed:
@@ -46,7 +46,7 @@ def groups(
             if said(key) not in listed:
                 listed.add(said(key))
                 columns.append(text(*key))
-    for start, stop in tokens.split(*block.let) if block.let else []:
+    for start, stop in tokens.split(*query.let) if query.let else []:
         if stop - start < 3 or not tokens[start].is_name or not tokens.is_symbol(start + 1, "="):
             raise ParseError(
                 "expected name = aggregate after LET",
@@ -62,26 +62,26 @@ def groups(
         "SELECT ",
         SqlText.join(", ", columns),
         " ",
-        text(*block.source),
+        text(*query.source),
         " GROUP BY ",
     ]
-    having: list[str | SqlText] = [" HAVING ", text(*block.group_having)] if block.group_having else []
-    over: list[str | SqlText] = [" ", text(*block.group_over)] if block.group_over else []
+    having: list[str | SqlText] = [" HAVING ", text(*query.group_having)] if query.group_having else []
+    over: list[str | SqlText] = [" ", text(*query.group_over)] if query.group_over else []
     return SqlText.of(*parts, SqlText.join(", ", keys or [SqlText.of("GROUPING SETS (())")]), *having, *over)
 
 
-def _read_of_rows(tokens: TokenList, block: BlockText) -> list[Range]:
-    """The columns that a block reads of the rows, by which GROUP BY ALL groups: all but the LET names."""
-    clause = block.clause
-    let = {tokens[start].name.lower() for start, _ in (tokens.split(*block.let) if block.let else [])}
-    relations = set(relations_of(tokens, block.source))
+def _read_of_rows(tokens: TokenList, query: BlockText) -> list[Range]:
+    """The columns that a SELECT reads of the rows, by which GROUP BY ALL groups: all but the LET names."""
+    clause = query.clause
+    let = {tokens[start].name.lower() for start, _ in (tokens.split(*query.let) if query.let else [])}
+    relations = set(relations_of(tokens, query.source))
     found: list[Range] = []
     for key in (*clause.partition_by, *(item.expression for item in clause.order_by)):
         for name in names_in(parse_expression(tokens, *key)):
             of_relation = len(name.parts) > 1 and name.parts[0].lower() in relations
             found.append((name.range[0], name.range[0] + (3 if of_relation else 1)))
     variables = {clause.name.lower(), *(item.name.lower() for item in clause.variables())}
-    parts = (block.select, block.having, block.groups_after, block.tail)
+    parts = (query.select, query.having, query.groups_after, query.tail)
     whens = (boundary.when for boundary in clause.boundaries())
     for start, stop in (part for part in (*parts, *whens) if part is not None):
         for at in range(start, stop - 2):
@@ -95,10 +95,12 @@ def _read_of_rows(tokens: TokenList, block: BlockText) -> list[Range]:
 
 
 def _sayings(
-    tokens: TokenList, block: BlockText, keys: Sequence[Range]
+    tokens: TokenList, query: BlockText, keys: Sequence[Range]
 ) -> Callable[[Range], tuple[str, ...]]:
-    """Gives what a key says: its relation counts where keys are columns of that name of several relations."""
-    relations = _that_may_be_left_out(tokens, block)
+    """Returns what a key says: its relation counts where keys are columns of that name of several
+    relations.
+    """
+    relations = _that_may_be_left_out(tokens, query)
     full = {written(tokens, key, set()) for key in keys}
     paths = [one[1:] for one in full if len(one) > 2 and not one[0] and one[1] in relations]
     names = [path[1:] for path in paths]
@@ -110,7 +112,7 @@ def _sayings(
     return said
 
 
-def _that_may_be_left_out(tokens: TokenList, block: BlockText) -> set[str]:
+def _that_may_be_left_out(tokens: TokenList, query: BlockText) -> set[str]:
     """The relations of FROM with which a column is the same as without: none beside a column of several."""
-    merges = any(tokens.word(at) in ("USING", "NATURAL") for at in tokens.level(*block.source))
-    return set() if merges else set(relations_of(tokens, block.source))
+    merges = any(tokens.word(at) in ("USING", "NATURAL") for at in tokens.level(*query.source))
+    return set() if merges else set(relations_of(tokens, query.source))

@@ -12,9 +12,9 @@ from collections.abc import Collection, Sequence
 from windrow.algebra.rewriting.edits import Edits
 from windrow.algebra.rewriting.expand import Expander
 from windrow.errors import AnalysisError
-from windrow.syntax.blocks import with_items
 from windrow.syntax.cql_clauses import begins_relation
 from windrow.syntax.nodes import Range
+from windrow.syntax.query_parts import with_items
 from windrow.syntax.sqltext import SqlText
 from windrow.syntax.streams.other_dialects import is_source, selects_stream
 from windrow.syntax.tokens import TokenList

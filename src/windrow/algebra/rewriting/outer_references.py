@@ -64,12 +64,12 @@ class OuterReferences:
 
 def find_outer_references(
     tokens: TokenList,
-    block: BlockText,
+    query: BlockText,
     clauses: Sequence[Clause],
     aggregates: Sequence[Range],
     columns_of: ColumnsOf | None,
 ) -> OuterReferences | None:
-    """The columns of the query around that a block reads where its windows are made; None without any.
+    """The columns of the query around that a SELECT reads where its windows are made; None without any.
 
     Names without a relation are looked up where `columns_of` says which columns there are; `clauses` are
     those of the text, and `aggregates` the calls over the window.
@@ -79,18 +79,18 @@ def find_outer_references(
     AnalysisError
         ``AMBIGUOUS_REFERENCE`` where a variable of the clause hides a column, or its relation, from SELECT.
     """
-    around = tokens.parent[block.range[0]]
+    around = tokens.parent[query.range[0]]
     scope = next(scopes(tokens, around, clauses), None) if around >= 0 else None
     if scope is None or (scope.source is None and scope.columns is not None):
         return None  # the query around is MATCH_RECOGNIZE
-    clause = block.clause
-    let = {tokens[at].name.lower() for at, _ in (tokens.split(*block.let) if block.let else [])}
+    clause = query.clause
+    let = {tokens[at].name.lower() for at, _ in (tokens.split(*query.let) if query.let else [])}
     # in a WHEN the rows are read by variables alone, but `v` for `s.v` stays an error there
-    own = parts_of_from(tokens, block.range)
+    own = parts_of_from(tokens, query.range)
     finder = _Finder(tokens, clauses, scope, columns_of, let, None if own is None else own[0])
     variables = {clause.name.lower(), *(variable.name.lower() for variable in clause.variables())}
     keys = (*clause.partition_by, *(item.expression for item in clause.order_by))
-    parts = (block.source, block.group_by, block.let, block.group_having, block.group_over, *keys)
+    parts = (query.source, query.group_by, query.let, query.group_having, query.group_over, *keys)
     rows = [found for part in parts if part is not None for found in finder.found(part)]
     whens = [
         found
@@ -178,7 +178,7 @@ class _Finder:
         self.starts |= {length.tokens[0] for length in lengths if length is not None}
 
     def found(self, part: Range, side: Side | None = None) -> Iterator[OuterReference]:
-        """The references in a part of the block."""
+        """The references in a part of the SELECT."""
         tokens = self.tokens
         plain = self.plain(part) if self.columns_of is not None else set()
         at = part[0]
@@ -208,18 +208,18 @@ class _Finder:
         )
 
     def inner(self, at: int) -> Iterator[Scope]:
-        """The scopes of the block itself around a token."""
+        """The scopes of the SELECT itself around a token."""
         for scope in scopes(self.tokens, at, self.clauses):
             if scope.at == self.scope.at:
                 return
             yield scope
 
     def is_inner(self, at: int, name: str) -> bool:
-        """Whether a relation, or a variable, of the block has this name there."""
+        """Whether a relation, or a variable, of the SELECT has this name there."""
         return any(name in scope.names for scope in self.inner(at))
 
     def is_outer_column(self, at: int) -> bool:
-        """Whether a name without a relation is a column around the block, and none of the block's own."""
+        """Whether a name without a relation is a column around the SELECT, and none of the SELECT's own."""
         name = self.tokens[at].name.lower()
         if name in self.let or self.columns(self.scope).count(name) != 1:
             return False

@@ -27,11 +27,11 @@ from windrow.algebra.rewriting.outer_references import OuterReference, OuterRefe
 from windrow.algebra.scopes import Scope, parts_of_from
 from windrow.algebra.window_node import Uses, WindowBoundary, WindowFragment
 from windrow.errors import NotSupportedError, Span
-from windrow.syntax.blocks import visible_ctes
 from windrow.syntax.expression_nodes import Expression, Name, OperationNode, names_in
 from windrow.syntax.expressions import parse_expression
 from windrow.syntax.nodes import BlockText, BoundaryClause, Cte, Range, Role, Variable
 from windrow.syntax.patterns.match_nodes import MatchRelation
+from windrow.syntax.query_parts import visible_ctes
 from windrow.syntax.sqltext import Piece, RelationText, SqlText, quoted
 from windrow.syntax.tokens import TokenList
 
@@ -129,9 +129,9 @@ class OuterValues:
 
 @dataclass(frozen=True)
 class ValuesOfWindows(OuterValues):
-    """What a block with WINDOW BY reads of the query around it; `row` is of a row that every window has."""
+    """What a SELECT with WINDOW BY reads of the query around it; `row` is of a row that every window has."""
 
-    block: BlockText
+    inner: BlockText
     row: Variable
 
     # -- the rows ----------------------------------------------------------------------------------
@@ -142,9 +142,9 @@ class ValuesOfWindows(OuterValues):
 
     def joined(self, text: Callable[[int, int], SqlText]) -> SqlText:
         """FROM and what follows, joined with the values."""
-        parts = parts_of_from(self.tokens, self.block.range)
+        parts = parts_of_from(self.tokens, self.inner.range)
         assert parts is not None
-        (first, last), stop = parts[0], self.block.source[1]
+        (first, last), stop = parts[0], self.inner.source[1]
         rest = SqlText.of(" ", text(last, stop)) if last < stop else SqlText()
         return SqlText.of("FROM ", text(first, last), ", ", self.relation(), self.in_rows(rest))
 
@@ -173,7 +173,7 @@ class ValuesOfWindows(OuterValues):
 
     def of_window(self) -> dict[int, Name]:
         """What stands for columns of the query around in aggregates over a window: fields of its rows."""
-        window = self.block.clause.name
+        window = self.inner.clause.name
         return {one.range[0]: Name((window, self._field(one)), one.range) for one in self.references.over}
 
     def read_in(self, call: Range) -> frozenset[str]:
@@ -227,19 +227,22 @@ def boundary_row(boundary: BoundaryClause | WindowBoundary) -> Variable:
 
 
 def values_of_windows(
-    tokens: TokenList, block: BlockText, references: OuterReferences, text: Callable[[int, int], SqlText]
+    tokens: TokenList,
+    inner: BlockText,
+    references: OuterReferences,
+    text: Callable[[int, int], SqlText],
 ) -> ValuesOfWindows:
-    """The values of the columns that a block reads of the query around it; `text` returns the user's text.
+    """The values of the columns that a SELECT reads of the query around it; `text` returns the user's text.
 
     Raises
     ------
     NotSupportedError
         ``NONDETERMINISTIC_QUERY`` where the query around would have other values when they are read again.
     """
-    fields, query, ctes = _values(tokens, block.range[0], references, text)
-    is_lateral = _is_lateral(tokens, block, references, ctes)
-    row = boundary_row(block.clause.label or block.clause.start)
-    return ValuesOfWindows(tokens, references, fields, query, ctes, is_lateral, block, row)
+    fields, query, ctes = _values(tokens, inner.range[0], references, text)
+    is_lateral = _is_lateral(tokens, inner, references, ctes)
+    row = boundary_row(inner.clause.label or inner.clause.start)
+    return ValuesOfWindows(tokens, references, fields, query, ctes, is_lateral, inner, row)
 
 
 def values_of_matches(
@@ -298,26 +301,26 @@ _OVER_ROWS = ("OVER", "QUALIFY", "VIEW", "PIVOT", "UNPIVOT")
 
 
 def _is_lateral(
-    tokens: TokenList, block: BlockText, references: OuterReferences, ctes: tuple[Cte, ...]
+    tokens: TokenList, query: BlockText, references: OuterReferences, ctes: tuple[Cte, ...]
 ) -> bool:
     """Whether rows joined with the values would not be the rows of each value.
 
     So with what is computed over several rows, and with what reads the values inside FROM.
     """
-    parts = parts_of_from(tokens, block.range)
+    parts = parts_of_from(tokens, query.range)
     assert parts is not None
     source = parts[0]
-    if len(ctes) < len(block.ctes) or any(source[0] <= one.range[0] < source[1] for one in references.rows):
+    if len(ctes) < len(query.ctes) or any(source[0] <= one.range[0] < source[1] for one in references.rows):
         return True
-    clause = block.clause
+    clause = query.clause
     keys = (*clause.partition_by, *(item.expression for item in clause.order_by))
-    read = [part for part in (block.source, block.group_by, block.group_over, *keys) if part is not None]
+    read = [part for part in (query.source, query.group_by, query.group_over, *keys) if part is not None]
     words = {tokens.word(at) for start, stop in read for at in range(start, stop)}
     if not words.isdisjoint(_OVER_ROWS):
         return True
-    if block.group_by is None:
+    if query.group_by is None:
         return False
-    grouping = {tokens.word(at) for at in range(*block.group_by)}
+    grouping = {tokens.word(at) for at in range(*query.group_by)}
     return not grouping.isdisjoint(("ALL", "ROLLUP", "CUBE", "GROUPING"))
 
 

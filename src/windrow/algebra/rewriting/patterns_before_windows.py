@@ -10,9 +10,9 @@ from __future__ import annotations
 from windrow.algebra.names import verbatim
 from windrow.algebra.qualified import relations_of
 from windrow.algebra.scopes import parts_of_from
-from windrow.syntax.blocks import find_blocks
 from windrow.syntax.nodes import BlockText
 from windrow.syntax.patterns.pattern_windows import opened_windows, select_around
+from windrow.syntax.query_parts import find_window_queries
 from windrow.syntax.sqltext import SqlText, quoted
 from windrow.syntax.tokens import TokenList
 
@@ -20,24 +20,24 @@ __all__ = ["patterns_below"]
 
 
 def patterns_below(tokens: TokenList) -> SqlText | None:
-    """The text with the rows of the first such block in a query; None if there is none.
+    """The text with the rows of the first such SELECT in a query; None if there is none.
 
     Those over groups and joins stay, whose columns would have other names in such a query.
 
     Raises
     ------
     ParseError, AnalysisError
-        As `find_blocks`.
+        As `find_window_queries`.
     """
     opened = list(opened_windows(tokens))
     if not opened:
         return None
-    for block in find_blocks(tokens):
-        start, stop = block.source
-        inside = any(start < at < stop and select_around(tokens, at) == block.range[0] for at in opened)
-        if inside and block.group_by is None and not _is_joined(tokens, block):
+    for query in find_window_queries(tokens):
+        start, stop = query.source
+        inside = any(start < at < stop and select_around(tokens, at) == query.range[0] for at in opened)
+        if inside and query.group_by is None and not _is_joined(tokens, query):
             rows = tokens.span(start, stop)
-            names = list(relations_of(tokens, block.source))
+            names = list(relations_of(tokens, query.source))
             return SqlText.of(
                 verbatim(tokens, 0, rows.start),
                 "FROM (SELECT * ",
@@ -49,13 +49,13 @@ def patterns_below(tokens: TokenList) -> SqlText | None:
     return None
 
 
-def _is_joined(tokens: TokenList, block: BlockText) -> bool:
+def _is_joined(tokens: TokenList, query: BlockText) -> bool:
     """Whether FROM has several relations."""
-    parts = parts_of_from(tokens, block.range)
+    parts = parts_of_from(tokens, query.range)
     assert parts is not None
     (start, stop), _ = parts
     level = [at for at in tokens.level(start, stop) if not tokens.is_symbol(at - 1, ".")]
     words = {tokens.word(at) for at in level}
     lists = tokens.word(start) != "VALUES" and any(tokens.is_symbol(at, ",") for at in level)
-    several = len(list(relations_of(tokens, block.source))) > 1
+    several = len(list(relations_of(tokens, query.source))) > 1
     return lists or several or not words.isdisjoint(("JOIN", "LATERAL", "PIVOT", "UNPIVOT"))

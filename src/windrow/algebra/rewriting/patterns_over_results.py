@@ -1,4 +1,4 @@
-"""Windows of OVER with patterns over groups, and beside WINDOW BY, as blocks around these.
+"""Windows of OVER with patterns over groups, and beside WINDOW BY, as SELECTs around these.
 
     SELECT k, COUNT(*) AS n, m OVER p FROM t GROUP BY k WINDOW p AS (… PATTERN …)
       →  SELECT k, n, m OVER p FROM (SELECT k, COUNT(*) AS n FROM t GROUP BY k) WINDOW p AS (… PATTERN …)
@@ -17,11 +17,11 @@ from windrow.algebra.names import piece_of, verbatim
 from windrow.algebra.qualified import relations_of
 from windrow.algebra.row_comparison import comparisons_of_rows
 from windrow.errors import NotSupportedError
-from windrow.syntax.blocks import clause_words, grouping_keys
 from windrow.syntax.nodes import Range, WindowClause
 from windrow.syntax.patterns.match_nodes import variable_name
 from windrow.syntax.patterns.pattern_windows import PatternBlock, PatternWindow, find_pattern_windows
 from windrow.syntax.patterns.row_patterns import variables_of
+from windrow.syntax.query_parts import clause_words, grouping_keys
 from windrow.syntax.select_list import without_alias
 from windrow.syntax.sqltext import Piece, SqlText, quoted
 from windrow.syntax.subqueries import subqueries
@@ -35,7 +35,7 @@ _BEGINS, _ENDS = {"BY", "WHEN", "THEN", "ELSE"}, {"AS", "ASC", "DESC", "NULLS", 
 
 
 def patterns_around(tokens: TokenList) -> SqlText | None:
-    """The text with the first such block as two; None if there is none.
+    """The text with the first such SELECT as two; None if there is none.
 
     The resulting text may have further ones.
 
@@ -44,31 +44,31 @@ def patterns_around(tokens: TokenList) -> SqlText | None:
     ParseError, AnalysisError, NotSupportedError
         As `find_pattern_windows`; ``UNSUPPORTED_ROW_COMPARISON`` of CASE around a function.
     """
-    block = next((one for one in find_pattern_windows(tokens) if one.made_by is not None), None)
-    if block is None:
+    query = next((one for one in find_pattern_windows(tokens) if one.made_by is not None), None)
+    if query is None:
         return None
-    around = _Around(tokens, block)
-    start, stop = tokens.span(*block.range).start, tokens.span(*block.range).stop
+    around = _Around(tokens, query)
+    start, stop = tokens.span(*query.range).start, tokens.span(*query.range).stop
     return SqlText.of(verbatim(tokens, 0, start), around.text(), verbatim(tokens, stop, len(tokens.sql)))
 
 
 @dataclass
 class _Around:
-    """A block, the columns of the query inside by their names, and what stands for stretches around it."""
+    """A SELECT, the columns of the query inside by their names, and what stands for stretches around it."""
 
     tokens: TokenList
-    block: PatternBlock
+    query: PatternBlock
     columns: dict[str, SqlText] = field(default_factory=dict)
     replaced: dict[Range, str] = field(default_factory=dict)
 
     def text(self) -> SqlText:
-        """The block around the query inside."""
-        tokens, block = self.tokens, self.block
-        assert block.made_by is not None
-        is_grouped = tokens.word(block.made_by) in ("GROUP", "HAVING")
-        clause = None if is_grouped else parse_window_by(tokens, block.made_by)
-        first = block.select[0] + (tokens.word(block.select[0]) in ("DISTINCT", "ALL"))
-        items = tokens.split(first, block.select[1])
+        """The SELECT around the query inside."""
+        tokens, query = self.tokens, self.query
+        assert query.made_by is not None
+        is_grouped = tokens.word(query.made_by) in ("GROUP", "HAVING")
+        clause = None if is_grouped else parse_window_by(tokens, query.made_by)
+        first = query.select[0] + (tokens.word(query.select[0]) in ("DISTINCT", "ALL"))
+        items = tokens.split(first, query.select[1])
         stars = [item for item in items if self.is_star(item)]
         whole = [item for item in items if item not in stars and not self.has_over(item)]
         named = self.names_of(whole)
@@ -86,7 +86,7 @@ class _Around:
             selected[items.index(star)] = self.star(star)
         inside = [self.piece(star) for star in stars]
         inside += [SqlText.of(text, " AS ", quoted(name)) for name, text in self.columns.items()]
-        distinct = tokens.word(block.select[0]) + " " if first > block.select[0] else ""
+        distinct = tokens.word(query.select[0]) + " " if first > query.select[0] else ""
         return SqlText.of(
             f"SELECT {distinct}",
             SqlText.join(", ", selected),
@@ -98,15 +98,15 @@ class _Around:
             self.written(self.after()),
         )
 
-    # -- the parts of the block --------------------------------------------------------------------
+    # -- the parts of the SELECT --------------------------------------------------------------------
 
     def after(self) -> Range:
         """What is around the query inside, behind it: the windows, QUALIFY, and the rest."""
-        return self.block.source[1], self.block.range[1]
+        return self.query.source[1], self.query.range[1]
 
     def source(self, items: list[Range]) -> SqlText:
         """FROM and what follows, in which numbers in GROUP BY are the items of SELECT that they mean."""
-        tokens, (start, stop) = self.tokens, self.block.source
+        tokens, (start, stop) = self.tokens, self.query.source
         parts: list[SqlText] = []
         for key in self.keys():
             item = self.item_of_number(key, items)
@@ -123,13 +123,13 @@ class _Around:
 
     def keys(self) -> list[Range]:
         """The expressions of GROUP BY: of rows, or of the windows of WINDOW BY."""
-        tokens, (start, stop) = self.tokens, self.block.source
-        assert self.block.made_by is not None
-        is_grouped = tokens.word(self.block.made_by) == "GROUP"
-        first = self.block.made_by if is_grouped else tokens.partner.get(self.block.made_by + 4, start)
+        tokens, (start, stop) = self.tokens, self.query.source
+        assert self.query.made_by is not None
+        is_grouped = tokens.word(self.query.made_by) == "GROUP"
+        first = self.query.made_by if is_grouped else tokens.partner.get(self.query.made_by + 4, start)
         own = [at for at in tokens.level(start, stop) if at >= first]
         marks = clause_words(tokens, [start, *own])
-        if "GROUP" not in marks or tokens.word(self.block.made_by) == "HAVING":
+        if "GROUP" not in marks or tokens.word(self.query.made_by) == "HAVING":
             return []
         having = marks.get("HAVING", stop)
         end = having if having > marks["GROUP"] else stop
@@ -223,7 +223,7 @@ class _Around:
 
     def sole_relation(self) -> frozenset[str]:
         """The name of the one relation of FROM, with which a column is the same as without it."""
-        found = list(relations_of(self.tokens, self.block.source))
+        found = list(relations_of(self.tokens, self.query.source))
         return frozenset(found if len(found) == 1 else ())
 
     def said(self, part: Range, relations: frozenset[str]) -> tuple[str, ...]:
@@ -238,7 +238,7 @@ class _Around:
         tokens, said, is_path = self.tokens, self.said(key, relations), self.is_path(key)
         lengths = {len(said), len(said) + 2} if is_path and relations else {key[1] - key[0]}
         is_call = tokens.is_symbol(key[1] - 1, ")") and tokens.partner[key[1] - 1] in (key[0], key[0] + 1)
-        for part in self.stretches([self.block.select, self.after()]):
+        for part in self.stretches([self.query.select, self.after()]):
             for start, stop in self.outside_of(part, subqueries(tokens, part)):
                 for at in range(start, stop):
                     for end in (at + length for length in sorted(lengths, reverse=True)):
@@ -264,7 +264,7 @@ class _Around:
         if not self.tokens.is_symbol(at + 1, ".") or not self.tokens[at].is_name:
             return False
         name = variable_name(self.tokens[at])
-        for window in self.block.windows:
+        for window in self.query.windows:
             clause = window.clause
             named = (item.expression for item in (*clause.measures, *clause.defines))
             if _is_in((at, at + 1), named):
@@ -313,7 +313,7 @@ class _Around:
         calls += [] if grouped else [at for at in aggregates.at if not _is_in(at, calls)]
         self.take_calls(sorted(calls))
         known = {name.lower() for name in (*variables, clause.name)} - {name.lower() for name in names}
-        relations = set(relations_of(tokens, self.block.source))
+        relations = set(relations_of(tokens, self.query.source))
         columns: dict[tuple[str, ...], str] = {}
         for part in self.stretches(outside):
             for start, stop in self.outside_of(part, [*self.replaced, *subqueries(tokens, part)]):
@@ -353,13 +353,13 @@ class _Around:
 
     def without_patterns(self, parts: list[Range]) -> list[Range]:
         """The stretches without windows with patterns, of which PARTITION BY and ORDER BY stay."""
-        inside = [self.keys_of(window) for window in self.block.windows if _is_in(window.range, parts)]
+        inside = [self.keys_of(window) for window in self.query.windows if _is_in(window.range, parts)]
         return sorted([*self.beside_windows(parts), *(part for one in inside for part in one)])
 
     def stretches(self, parts: list[Range]) -> list[Range]:
         """The stretches, of windows with patterns all expressions."""
         found = self.beside_windows(parts)
-        for window in self.block.windows:
+        for window in self.query.windows:
             if _is_in(window.range, parts):
                 named = (*window.clause.measures, *window.clause.defines)
                 found += [*self.keys_of(window), *(item.expression for item in named)]
@@ -374,7 +374,7 @@ class _Around:
 
     def beside_windows(self, parts: list[Range]) -> list[Range]:
         """The stretches outside of windows with patterns."""
-        windows = [window.range for window in self.block.windows]
+        windows = [window.range for window in self.query.windows]
         return [found for part in parts for found in self.outside_of(part, windows)]
 
     def outside_of(self, part: Range, holes: Iterable[Range]) -> list[Range]:
@@ -391,7 +391,7 @@ class _Around:
     # -- text --------------------------------------------------------------------------------------
 
     def star(self, item: Range) -> SqlText:
-        """A star over all that the query inside gives, without what is only read."""
+        """A star over all that the query inside returns, without what is only read."""
         tokens, names = self.tokens, ", ".join(map(quoted, self.columns))
         if not names or not tokens.is_symbol(item[0], "*"):
             return self.piece(item)
@@ -410,7 +410,7 @@ class _Around:
 
     def in_window(self, place: Range) -> bool:
         """Whether it stands in a window with a pattern."""
-        return _is_in(place, [window.range for window in self.block.windows])
+        return _is_in(place, [window.range for window in self.query.windows])
 
     def written(self, part: Range) -> SqlText:
         """A stretch with columns in place of what the query inside computes."""

@@ -1,12 +1,12 @@
-"""Windrow's clauses in SQL pipes (``FROM t |> …``) and in queries that begin with FROM, as SELECT blocks.
+"""Windrow's clauses in SQL pipes (``FROM t |> …``) and in queries that begin with FROM, as SELECTs.
 
     FROM t |> WHERE x |> WINDOW BY w AS (…) |> SELECT s.k |> LIMIT 3
       →  (SELECT s.k FROM t WHERE x WINDOW BY w AS (…)) |> LIMIT 3
     FROM t |> EXTEND m OVER (… PATTERN …) AS m
       →  SELECT *, m OVER (… PATTERN …) AS m FROM t
 
-The text before one of Windrow's operators becomes the rows of a block. The text after it stays a pipe over
-the block, which Spark evaluates.
+The text before one of Windrow's operators becomes the rows of a SELECT. The text after it stays a pipe over
+the SELECT, which Spark evaluates.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from dataclasses import dataclass
 
 from windrow.algebra.names import piece_of
 from windrow.errors import ParseError
-from windrow.syntax.blocks import begins_window_by, is_set_operator, level_around, with_items
 from windrow.syntax.cql_clauses import alias_after
 from windrow.syntax.nodes import Range
 from windrow.syntax.patterns.match_recognize import has_parts
 from windrow.syntax.patterns.pattern_windows import opened_windows
+from windrow.syntax.query_parts import begins_window_by, is_set_operator, level_around, with_items
 from windrow.syntax.sqltext import SqlText
 from windrow.syntax.tokens import TokenList
 
-__all__ = ["in_blocks"]
+__all__ = ["as_nested_queries"]
 
 _BEGINS_QUERY = {"SELECT", "FROM", "TABLE", "VALUES"}
 
 
-def in_blocks(tokens: TokenList) -> SqlText | None:
-    """The text with the first such clause in a block; None if there is none.
+def as_nested_queries(tokens: TokenList) -> SqlText | None:
+    """The text with the first such clause in a SELECT; None if there is none.
 
     The resulting text may have further ones.
 
@@ -108,27 +108,27 @@ class _Piped:
     level: _Level
 
     def text(self, at: int, *, is_window: bool) -> SqlText | None:
-        """The whole text with the clause at a token in a block; None if it is in one already."""
+        """The whole text with the clause at a token in a SELECT; None if it is in one already."""
         before = [pipe for pipe in self.level.pipes if pipe < at]
         after = next((pipe for pipe in self.level.pipes if pipe > at), self.level.stop)
         if not before:
             return self.from_first(at, after)
         if not is_window:
             relation = self.source(before[-1], is_single=True)
-            block, rest = SqlText.of("SELECT * FROM ", relation, self.piece(at, after)), after
+            query, rest = SqlText.of("SELECT * FROM ", relation, self.piece(at, after)), after
         elif before[-1] + 1 == at:
-            block, rest = self.window(at, before[-1], after)
+            query, rest = self.window(at, before[-1], after)
         elif self.tokens.word(before[-1] + 1) == "SELECT":
-            block = SqlText.of(
+            query = SqlText.of(
                 self.piece(before[-1] + 1, at), "FROM ", self.source(before[-1]), self.piece(at, after)
             )
             rest = after
         else:
             return None
-        return self.put(self.level.start, block, rest)
+        return self.put(self.level.start, query, rest)
 
     def pattern_window(self, at: int) -> SqlText | None:
-        """The whole text with the operator of a window with a pattern as a block; None where it is one."""
+        """The whole text with the operator of a window with a pattern as a SELECT; None where it is one."""
         before = [pipe for pipe in self.level.pipes if pipe < at]
         after = next((pipe for pipe in self.level.pipes if pipe > at), self.level.stop)
         if not before:
@@ -142,12 +142,12 @@ class _Piped:
         )
         relation = self.source(before[-1], is_single=True)
         items = self.piece(operator + 1, listed)
-        block = SqlText.of(words, items, "FROM ", relation, self.piece(listed, after))
-        return self.put(self.level.start, block, after)
+        query = SqlText.of(words, items, "FROM ", relation, self.piece(listed, after))
+        return self.put(self.level.start, query, after)
 
-    def put(self, start: int, block: SqlText, rest: int) -> SqlText:
-        """The whole text with a block in place of the tokens from `start` to `rest`."""
-        whole = block if rest >= self.level.stop else SqlText.of("(", block, ") ")
+    def put(self, start: int, query: SqlText, rest: int) -> SqlText:
+        """The whole text with a SELECT in place of the tokens from `start` to `rest`."""
+        whole = query if rest >= self.level.stop else SqlText.of("(", query, ") ")
         return SqlText.of(self.piece(0, start), whole, self.piece(rest, len(self.tokens)))
 
     def piece(self, start: int, stop: int) -> SqlText:
@@ -155,7 +155,7 @@ class _Piped:
         return piece_of(self.tokens, start, stop, " ")
 
     def from_first(self, at: int, after: int) -> SqlText | None:
-        """A block that begins with FROM, or over which there is a pipe."""
+        """A SELECT that begins with FROM, or over which there is a pipe."""
         tokens = self.tokens
         sets = [index for index in self.between(self.level.start, at) if is_set_operator(tokens, index)]
         start = self.level.start
@@ -165,8 +165,8 @@ class _Piped:
         select = next((index for index in self.between(start, at) if tokens.word(index) == "SELECT"), None)
         if tokens.word(start) == "FROM" and select is not None:
             into = next((index for index in self.between(select, at) if _ends_list(tokens, index)), at)
-            block = (self.piece(select, into), self.piece(start, select), self.piece(into, len(tokens)))
-            return SqlText.of(self.piece(0, start), *block)
+            query = (self.piece(select, into), self.piece(start, select), self.piece(into, len(tokens)))
+            return SqlText.of(self.piece(0, start), *query)
         if after < self.level.stop:
             return self.put(self.level.start, self.piece(self.level.start, after), after)
         return None
@@ -180,7 +180,7 @@ class _Piped:
                 yield index
 
     def window(self, at: int, pipe: int, after: int) -> tuple[SqlText, int]:
-        """The block of an operator WINDOW BY, with the operators WHERE and SELECT behind it."""
+        """The SELECT of an operator WINDOW BY, with the operators WHERE and SELECT behind it."""
         tokens = self.tokens
         stop = tokens.partner[at + 4] + 1
         if stop < after:
@@ -203,8 +203,8 @@ class _Piped:
         if len(conditions) == 1:
             chosen = [self.piece(*conditions[0])]
         where: list[str | SqlText] = [" WHERE ", SqlText.join(" AND ", chosen)] if chosen else []
-        block = SqlText.of("SELECT ", items, "FROM ", self.source(pipe), self.piece(at, stop), *where)
-        return block, rest
+        query = SqlText.of("SELECT ", items, "FROM ", self.source(pipe), self.piece(at, stop), *where)
+        return query, rest
 
     def end(self, pipe: int) -> int:
         """Where the operator of a pipe ends."""

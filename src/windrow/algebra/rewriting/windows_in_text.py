@@ -40,7 +40,7 @@ class WindowsInText:
 
 
 def windows_in(tokens: TokenList, select: Select) -> WindowsInText | None:
-    """The time windows that a generated block adds; None for other blocks."""
+    """The time windows that a generated SELECT adds; None for other SELECTs."""
     written = windows_of_alias(select.source[0].alias) if select.source else None
     if written is None:
         return None

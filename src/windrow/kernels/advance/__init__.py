@@ -16,8 +16,8 @@ one sequence follows another.
 from windrow.kernels.advance.advancing import Frontier, Growing, advance
 from windrow.kernels.advance.affected_alone import Changed, changed, moves_by_time
 from windrow.kernels.advance.ended import Ended
-from windrow.kernels.advance.keeping import holds, keeping
 from windrow.kernels.advance.output_bounds import least_open
+from windrow.kernels.advance.retention import retained_by, retention
 from windrow.kernels.advance.suffix import AT, CARRIED, DONE, STATE
 
 __all__ = [
@@ -31,8 +31,8 @@ __all__ = [
     "Growing",
     "advance",
     "changed",
-    "holds",
-    "keeping",
     "least_open",
     "moves_by_time",
+    "retained_by",
+    "retention",
 ]

@@ -1,4 +1,4 @@
-"""A step of growing sequences."""
+"""A micro-batch of growing sequences."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ _Rows: TypeAlias = "tuple[pa.Table | None, pa.Table]"
 
 
 def _apart(retained: pa.Table | None, came: pa.Table, ended: Ended | None) -> tuple[_Rows | None, _Rows]:
-    """The rows kept and come of partitions that have ended, None if there are none, and of all others."""
+    """The rows retained and come of partitions that have ended, None if there are none, and of all others."""
     if ended is None:
         return None, (retained, came)
     is_over = ended.rows(came)

@@ -15,8 +15,8 @@ from windrow.kernels.advance.advancing import Growing, requested_of
 from windrow.kernels.advance.affected_alone import changed
 from windrow.kernels.advance.ended import Ended
 from windrow.kernels.advance.frontier import Frontier
-from windrow.kernels.advance.kept_rows import KeptRows, Marks, Places, union
 from windrow.kernels.advance.output_bounds import least_open
+from windrow.kernels.advance.retained_rows import KeptRows, Marks, Places, union
 from windrow.kernels.advance.suffix import STATE
 from windrow.kernels.hashing import hashes
 

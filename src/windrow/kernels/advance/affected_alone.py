@@ -1,4 +1,6 @@
-"""A step of some partitions alone: whether time changes the others, and which rows are kept as they were."""
+"""A micro-batch of some partitions alone: whether time changes the others, and which rows are retained as
+they were.
+"""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from windrow.kernels.pairs import PairRows, holds
+from windrow.kernels.pairs import PairRows, satisfied
 from windrow.kernels.window_plan import ColumnRef, Operation, PairExpression
 
 __all__ = ["Frontier", "reads_only", "retained_from"]
@@ -57,4 +57,4 @@ def retained_from(
     rows = PairRows(both, np.array([0, both.num_rows], np.int64), constants, (expression,), ansi)
     every = np.arange(count, dtype=np.int64)
     later = np.full(count, count, np.int64) if frontier.num_rows == 1 else count + every
-    return holds(expression, rows, {sides[0]: later, sides[1]: every})
+    return satisfied(expression, rows, {sides[0]: later, sides[1]: every})

@@ -8,7 +8,7 @@ import pyarrow as pa
 from windrow.errors import ExecutionError
 from windrow.kernels.advance.frontier import Frontier, reads_only, retained_from
 from windrow.kernels.advance.suffix import Suffix
-from windrow.kernels.pairs import PairRows, holds
+from windrow.kernels.pairs import PairRows, satisfied
 from windrow.kernels.slices.predicate_analysis import columns
 from windrow.kernels.strategies.monotone import computes_integers, conjuncts, direction
 from windrow.kernels.window_plan import (
@@ -96,7 +96,7 @@ def _holds_of_itself(part: PairExpression, plan: WindowPlan, frontier: Frontier)
     """Whether a label row's window may begin at the row itself: a difference decides it for all rows."""
     rows = PairRows(frontier.values, np.array([0, 1], np.int64), plan.constants, (part,), plan.ansi)
     here = np.zeros(1, np.int64)
-    return bool(holds(part, rows, {"label": here, "start": here})[0])
+    return bool(satisfied(part, rows, {"label": here, "start": here})[0])
 
 
 def _by_difference(part: PairExpression) -> bool:

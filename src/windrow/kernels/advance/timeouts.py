@@ -14,7 +14,7 @@ import pyarrow as pa
 from windrow.errors import ExecutionError
 from windrow.kernels.advance.frontier import Frontier
 from windrow.kernels.advance.suffix import CountedRows
-from windrow.kernels.pairs import holds
+from windrow.kernels.pairs import satisfied
 from windrow.kernels.strategies.monotone import computes_integers, direction
 from windrow.kernels.window_by import Windows
 from windrow.kernels.window_plan import (
@@ -86,12 +86,12 @@ def timed_out(
     last = rows.stop[windows.label[open_]] - 1
     sides = {"label": windows.label[open_], "start": windows.start[open_], "end": last}
     guard = plan.end.guard
-    passed = holds(ColumnRef(guard, "end") if guard else None, rows, sides)
+    passed = satisfied(ColumnRef(guard, "end") if guard else None, rows, sides)
     later = _with_next(rows, bounds, plan, frontier)
     moved = np.searchsorted(bounds, last, side="right") - 1  # a row more in each partition before
     try:
-        ended = passed & holds(predicate, rows, sides)
-        ended &= holds(predicate, later, {side: index + moved for side, index in sides.items()})
+        ended = passed & satisfied(predicate, rows, sides)
+        ended &= satisfied(predicate, later, {side: index + moved for side, index in sides.items()})
     except ExecutionError:  # of a pair of rows that the search may not come to
         return windows
     found, at = open_[ended], last[ended]

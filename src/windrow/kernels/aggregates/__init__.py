@@ -84,7 +84,7 @@ def aggregate(spec: Aggregate, rows: pa.Table, lo: Ints, hi: Ints, gaps: Gaps | 
     Parameters
     ----------
     spec
-        The aggregate; ``supports(spec.function, type of its argument)`` must hold.
+        The aggregate; ``supports(spec.function, type of its argument)`` must be true.
     rows
         The rows; only the column ``spec.argument`` is read. It may be chunked.
     lo, hi

@@ -129,7 +129,7 @@ def carried(limbs: list[Ints]) -> Totals:
     if len(limbs) == 2:
         return Totals(low, None if bool((carry == low >> 63).all()) else carry)
     high = digits[2] | (digits[3] << 32)
-    # What is carried out of 128 bits is the sign alone, unless they do not hold the total.
+    # What is carried out of 128 bits is the sign alone, unless they do not have the total.
     lost = carry != high >> 63
     if not lost.any() and bool((high == low >> 63).all()):
         return Totals(low, None)

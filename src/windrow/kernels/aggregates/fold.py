@@ -1,12 +1,12 @@
 """Combine the rows of every window, without subtraction: the heart of sum, avg, min, max and variance.
 
 A difference of running totals would let a value of 1e18 spoil every later window, so each result is
-made of the window's own rows only. Two windows that cross the same boundary between blocks share work:
-a window is the end of the block before the boundary (its *suffix*) and the start of the block after
-it (its *prefix*), both read from running combinations inside the blocks.
+made of the window's own rows only. Two windows that cross the same boundary between chunks share work:
+a window is the end of the chunk before the boundary (its *suffix*) and the start of the chunk after
+it (its *prefix*), both read from running combinations inside the chunks.
 
 The boundaries are the multiples of a power of two no shorter than the longest window; windows that
-cross none of them lie inside a block, and are looked for at the multiples of half that power, and so
+cross none of them lie inside a chunk, and are looked for at the multiples of half that power, and so
 on. This is the van Herk / Gil-Werman scheme for windows of one length (M. van Herk, "A fast algorithm
 for local minimum and maximum filters on rectangular and octagonal kernels", 1992), carried over to
 windows of any lengths by the disjoint sparse table, one level of it in memory at a time. Windows of
@@ -47,7 +47,7 @@ def fold(states: States, lo: Ints, hi: Ints, combine: Combine) -> States:
     Parameters
     ----------
     states
-        The state of each row, shape ``(…, rows)``, any dtype; at least one row. Leading axes hold the
+        The state of each row, shape ``(…, rows)``, any dtype; at least one row. Leading axes have the
         parts of a state and are seen by `combine` alone.
     lo, hi
         int64, shape ``(windows,)``.
@@ -79,8 +79,8 @@ def _fold_piece(states: States, left: Ints, right: Ints, combine: Combine, out: 
             return
     out[...] = states[..., left]
     top = max(span - 1, 0).bit_length()
-    # Blocks of 2**top rows: boundaries at their even multiples first, then at the odd ones, so that the
-    # blocks on both sides of a boundary never overlap those of another boundary of the same round.
+    # Chunks of 2**top rows: boundaries at their even multiples first, then at the odd ones, so that the
+    # chunks on both sides of a boundary never overlap those of another boundary of the same round.
     rounds = [(top + 1, 1 << top), *((shift, 1 << shift) for shift in range(top, -1, -1))]
     pending = np.flatnonzero(left < right)
     for shift, chunk in rounds:
@@ -101,8 +101,8 @@ def _fold_equal_lengths(
 ) -> States | None:
     """Fold windows of ``span + 1`` rows, and shorter ones that end where no window goes on; None for others.
 
-    The operation must not mind a row that it sees twice. Blocks are as long as windows, and begin anew where
-    shorter windows end: a window is the end of one block and the start of the next, a block, or the end of
+    The operation must not mind a row that it sees twice. Chunks are as long as windows, and begin anew where
+    shorter windows end: a window is the end of one chunk and the start of the next, a chunk, or the end of
     one. Shorter windows that begin where no window comes from are the same from behind.
     """
     short = np.flatnonzero(right - left < span)
@@ -122,7 +122,7 @@ def _fold_equal_lengths(
     if (segment != of_row[right - first]).any():
         return None
     places = length * (np.cumsum(blocks) - blocks)
-    # a segment's last row fills up its last block
+    # a segment's last row fills up its last chunk
     source = np.repeat(edges - 1, blocks * length)
     source[np.arange(rows) + (places - starts)[of_row]] = np.arange(rows)
     table = states[..., first + source].reshape(*states.shape[:-1], -1, length)

@@ -161,7 +161,7 @@ class Translator:
         return GeneratedProgram(name, f"{_HEAD}def {name}{body}", tuple(self.arguments))
 
     def parameter(self, key: Hashable, value: Array | np.generic) -> str:
-        """The name of an argument; what is asked for again is passed once."""
+        """The name of an argument; what is requested again is passed once."""
         if key not in self.parameters:
             self.parameters[key] = f"a{len(self.arguments)}"
             self.arguments.append(value)
@@ -420,7 +420,7 @@ class Translator:
         return _Value(data, known, dtype)
 
     def widened(self, expression: Operation) -> _Value:
-        """A cast to a type that holds all values, or of an integer to a float."""
+        """A cast to a type that represents all values, or of an integer to a float."""
         value, dtype = self.value(expression.operands[0]), _kind(expression)
         if dtype == _BOOL or (dtype.kind == "i" and dtype.itemsize < value.dtype.itemsize):
             raise NoFormError

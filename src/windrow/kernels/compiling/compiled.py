@@ -21,7 +21,7 @@ import numpy as np
 
 from windrow.caches import cache_directory
 from windrow.kernels.compiling.codegen import OPTIONS, translate
-from windrow.kernels.pairs import Array, PairRows, Sides, holds
+from windrow.kernels.pairs import Array, PairRows, Sides, satisfied
 from windrow.kernels.window_plan import PairExpression
 
 __all__ = ["compiled", "count", "loaded", "patience", "plain", "search"]
@@ -91,7 +91,9 @@ def search(
         return found
     # numpy raises the error of the pair that failed
     one = slice(window, window + 1)
-    holds(predicate, rows, {side: index[one] for side, index in sides.items()} | {target: np.array([row])})
+    satisfied(
+        predicate, rows, {side: index[one] for side, index in sides.items()} | {target: np.array([row])}
+    )
     return None
 
 

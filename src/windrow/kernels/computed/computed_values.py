@@ -23,7 +23,7 @@ __all__ = [
 ]
 
 Function = Callable[..., pa.Array]
-"""Of columns; where all that it is given are scalars, it gives one."""
+"""Of columns; where all that it is given are scalars, it returns one."""
 
 
 @dataclass
@@ -37,7 +37,7 @@ class ComputedRows:
     count
         Of rows.
     known
-        What has been computed of them and is asked for again, by the keys of :class:`Once`.
+        What has been computed of them and is requested again, by the keys of :class:`Once`.
     """
 
     columns: Mapping[int, pa.Array]
@@ -153,7 +153,7 @@ class OfCodes:
 
 
 Value = ComputedColumn | Constant | Applied | Once | OfCodes
-"""What gives a value for each row; constants give scalars."""
+"""What returns a value for each row; constants return scalars."""
 
 
 def of_codes(value: Value, coded: frozenset[int]) -> Value:

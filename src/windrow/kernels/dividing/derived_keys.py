@@ -117,5 +117,5 @@ class Way:
 
 
 def _choosing(schema: pa.Schema, chosen: Sequence[str]) -> Computed:
-    """What gives columns as they are, under other names."""
+    """What returns columns as they are, under other names."""
     return Computed(dict(enumerate(chosen)), (), range(len(chosen)), schema)

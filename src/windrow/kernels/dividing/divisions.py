@@ -137,7 +137,7 @@ def _derived(way: Way, column: pa.Field) -> _Columns:
 
 
 def _of_node(node: Node, sides: Sequence[Mapping[str, _Columns]]) -> dict[str, _Columns]:
-    """Of the columns that an operator gives; of groups the keys alone are columns of rows."""
+    """Of the columns that an operator returns; of groups the keys alone are columns of rows."""
     found = {}
     names = node.operator.keys if node.operator.aggregates else node.result.names
     for name in names:

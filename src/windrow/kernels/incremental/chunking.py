@@ -34,7 +34,7 @@ def merging(
     alive
         How many of these are retained still.
     number
-        Of the step.
+        Of the micro-batch.
     """
     remaining, merges, made = list(chunks), dict[int, int](), number * PER_MICRO_BATCH
     while len(tail := _tail(remaining)) >= _FAN:

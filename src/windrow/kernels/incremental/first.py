@@ -1,4 +1,4 @@
-"""The first rows of each key, over rows that never leave: its state is no more rows than are asked for."""
+"""The first rows of each key, over rows that never leave: its state is no more rows than are requested."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class FirstRows(Operated):
     """Of each key no more rows are retained than are requested: those behind them never come before them."""
 
     def advance(self, changes: list[pa.Table | None], times: Times) -> pa.Table:
-        """As :meth:`Operated.step`."""
+        """As :meth:`Operated.advance`."""
         output = super().advance(changes, times)
         first, (trace,), (come,) = self.operator.first, self.sides, changes
         assert first is not None

@@ -88,7 +88,7 @@ class RunningGroups(Operated):
             aggregate.forget(places[gone])
 
     def advance(self, changes: list[pa.Table | None], times: Times) -> pa.Table:
-        """As :meth:`Operated.step`."""
+        """As :meth:`Operated.advance`."""
         rows, *others = changes
         come = [other for other in others if other is not None and other.num_rows]
         if come:
@@ -105,7 +105,7 @@ class RunningGroups(Operated):
         return changed_in(output, times).combine_chunks()
 
     def _of_rows(self, rows: pa.Table, times: Times) -> pa.Table:
-        """The groups of these rows in each piece of time of the step."""
+        """The groups of these rows in each piece of time of the micro-batch."""
         keys = self.operator.keys
         if not keys:
             keys = (_ALL,)

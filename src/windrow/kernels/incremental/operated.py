@@ -1,4 +1,5 @@
-"""Operators over time-varying relations whose state is rows: joins, groups and the rest, a step at a time.
+"""Operators over time-varying relations whose state is rows: joins, groups and the rest, a micro-batch at a
+time.
 
 An operator takes the rows that enter or leave in a micro-batch. It computes all rows of the affected keys
 anew, as :class:`windrow.kernels.zset.keyed_operator.Keyed` computes all rows, and emits what enters or leaves
@@ -6,8 +7,8 @@ by that. A row from before the micro-batch has an ENTER a tick before it, and is
 leaves. It leaves with the values with which it was emitted, also where a sum of the same floats has another
 last digit.
 
-The state is the present rows of the inputs, in a :class:`windrow.kernels.trace.Trace`. So a step costs what
-it receives, and the present rows of the same keys.
+The state is the present rows of the inputs, in a :class:`windrow.kernels.trace.Trace`. So a micro-batch
+costs what it receives, and the present rows of the same keys.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a block computes from the rows in its windows: rows, groups or pairs that enter or leave."""
+"""What a SELECT computes from the rows in its windows: rows, groups or pairs that enter or leave."""
 
 from __future__ import annotations
 

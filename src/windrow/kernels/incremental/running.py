@@ -99,7 +99,7 @@ class Added:
     numbers: Numbers | None = None
 
     def advance(self, events: Events) -> pa.Array:
-        """As :meth:`Running.step`."""
+        """As :meth:`Running.advance`."""
         changes = None
         for leaves in (False, True):
             which = np.flatnonzero(events.leaves == leaves)
@@ -233,7 +233,7 @@ class Distinct:
         self.values = _Values(self.kind)
 
     def advance(self, events: Events) -> pa.Array:
-        """As :meth:`Running.step`."""
+        """As :meth:`Running.advance`."""
         assert self.spec.argument is not None
         column = events.rows.column(self.spec.argument).combine_chunks()
         column, piece, sign = _valid(column, events)
@@ -280,7 +280,7 @@ class Extreme:
         self.values = _Values(pa.int64())
 
     def advance(self, events: Events) -> pa.Array:
-        """As :meth:`Running.step`."""
+        """As :meth:`Running.advance`."""
         assert self.spec.argument is not None
         column = events.rows.column(self.spec.argument).combine_chunks()
         column, piece, sign = _valid(column, events)
@@ -402,7 +402,7 @@ class Merged:
     states: Trace | None = None
 
     def advance(self, events: Events) -> pa.Array:
-        """As :meth:`Running.step`."""
+        """As :meth:`Running.advance`."""
         if events.leaves.any():
             raise MismatchError
         partial = FUNCTIONS[self.spec.function].partial

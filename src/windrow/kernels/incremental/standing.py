@@ -1,4 +1,4 @@
-"""All rows of a relation at each of some instants, as RSTREAM gives them."""
+"""All rows of a relation at each of some instants, as RSTREAM returns them."""
 
 from __future__ import annotations
 

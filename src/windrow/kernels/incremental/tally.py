@@ -61,7 +61,7 @@ class Numbers:
 
 @dataclass(frozen=True, eq=False)
 class Counted:
-    """Keys that were asked for.
+    """Keys that were requested.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Tumbling, sliding and session windows of time, a step at a time."""
+"""Tumbling, sliding and session windows of time, a micro-batch at a time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class FixedWindows(Operated):
     """TUMBLE, HOP and CUMULATE: the windows of a row depend on nothing but the row, so none is retained."""
 
     def advance(self, changes: list[pa.Table | None], times: Times) -> pa.Table:  # noqa: ARG002
-        """As :meth:`Operated.step`."""
+        """As :meth:`Operated.advance`."""
         (rows,) = changes
         if rows is None or not rows.num_rows:
             return self.result.empty_table()
@@ -44,7 +44,7 @@ class Sessions(Operated):
     """SESSION: all rows of a key are retained, and those within reach of a new one looked at again."""
 
     def advance(self, changes: list[pa.Table | None], times: Times) -> pa.Table:
-        """As :meth:`Operated.step`."""
+        """As :meth:`Operated.advance`."""
         assert self.operator.windows is not None
         (rows,) = changes
         timed = None if rows is None else with_time(rows, self.operator.windows.time)

@@ -121,7 +121,7 @@ def _runs(part: Part) -> int:
 
 
 def matches_at_once(
-    tree: Tree, holds: Array, bounds: Array, skip: str, begin: Array, limit: Array, complete: Array
+    tree: Tree, satisfied: Array, bounds: Array, skip: str, begin: Array, limit: Array, complete: Array
 ) -> FoundMatches:
     """The matches of all partitions.
 
@@ -129,7 +129,7 @@ def matches_at_once(
     ----------
     tree
         A simple pattern.
-    holds
+    satisfied
         bool, (labels, rows): where the conditions of a label hold.
     bounds
         int64, (partitions + 1,): partition p is rows ``bounds[p] : bounds[p + 1]``.
@@ -142,7 +142,7 @@ def matches_at_once(
     """
     part = _part(tree)
     assert part is not None
-    places = _Places(holds, bounds, limit, complete)
+    places = _Places(satisfied, bounds, limit, complete)
     every = np.ones(places.count, bool)
     matches, is_open, follow = places.solved(part, every, None if complete.all() else ~every)
     may_begin = places.searched(begin)
@@ -176,8 +176,8 @@ class _Places:
     that of its partition, and `limit` the place before which rows may be taken.
     """
 
-    def __init__(self, holds: Array, bounds: Array, limit: Array, complete: Array) -> None:
-        rows, partitions = holds.shape[1], len(bounds) - 1
+    def __init__(self, satisfied: Array, bounds: Array, limit: Array, complete: Array) -> None:
+        rows, partitions = satisfied.shape[1], len(bounds) - 1
         self.count = rows + partitions
         ends = bounds[1:] + np.arange(partitions)
         self.is_end = np.zeros(self.count, bool)
@@ -190,9 +190,9 @@ class _Places:
         self.is_first[bounds[:-1] + np.arange(partitions)] = True
         self.row = np.arange(self.count) - np.cumsum(self.is_end) + self.is_end
         self.here = np.arange(self.count)
-        self.holds = np.zeros((holds.shape[0], self.count), bool)
-        self.holds[:, ~self.is_end] = holds
-        self.holds &= self.here < self.limit
+        self.satisfied = np.zeros((satisfied.shape[0], self.count), bool)
+        self.satisfied[:, ~self.is_end] = satisfied
+        self.satisfied &= self.here < self.limit
         self.run_ends: dict[int, Array] = {}
         self.counts: list[Array] = []
         self.labels: list[int] = []
@@ -201,7 +201,7 @@ class _Places:
     def run_end(self, label: int) -> Array:
         """Of each place the first one from there on at which the label does not match."""
         if label not in self.run_ends:
-            stops = np.where(self.holds[label], self.count, self.here)
+            stops = np.where(self.satisfied[label], self.count, self.here)
             self.run_ends[label] = np.minimum.accumulate(stops[::-1])[::-1]
         return self.run_ends[label]
 

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.errors import ExecutionError, Span, WindrowError
-from windrow.kernels.pairs import PairRows, PairValues, holds
+from windrow.kernels.pairs import PairRows, PairValues, satisfied
 from windrow.kernels.patterns import machine
 from windrow.kernels.patterns.at_once import is_simple, matches_at_once
 from windrow.kernels.patterns.conditions import compiled_run
@@ -239,8 +239,8 @@ def searches_at_once(tree: Tree, conditions: Sequence[PatternCondition], skip: s
     return alone and skip in ("past last", "next") and is_simple(tree)
 
 
-def _at_once(plan: MatchPlan, tree: Tree, holds: Array, bounds: Array, so_far: SoFar) -> Matches:
-    found = matches_at_once(tree, holds, bounds, plan.skip, so_far.begin, so_far.limit, so_far.complete)
+def _at_once(plan: MatchPlan, tree: Tree, satisfied: Array, bounds: Array, so_far: SoFar) -> Matches:
+    found = matches_at_once(tree, satisfied, bounds, plan.skip, so_far.begin, so_far.limit, so_far.complete)
     partition = np.searchsorted(bounds, found.start, side="right") - 1
     return Matches(
         partition, found.start, found.length, found.start, found.labels, found.excluded,
@@ -300,7 +300,7 @@ def _matrix(
             rows.stop = np.minimum(stop, every + there_after + 1)
         for part in parts:
             with _located(part, plan):
-                conditions[part.label, places] &= holds(part.expression, rows, {"row": at})
+                conditions[part.label, places] &= satisfied(part.expression, rows, {"row": at})
         rows.first, rows.stop = first, stop
     return matrix
 
@@ -475,7 +475,7 @@ def _requested(
 
     def may_hold(part: PatternCondition, sides: dict[str, Array]) -> bool:
         rows.asking.is_unknown = False
-        return bool(holds(part.expression, rows, sides)[0]) or rows.asking.is_unknown
+        return bool(satisfied(part.expression, rows, sides)[0]) or rows.asking.is_unknown
 
     return condition
 
@@ -495,7 +495,7 @@ def _fail(plan: MatchPlan, rows: _MatchRows, found: _Found) -> None:
         for part in rows.parts:
             if part.label == status - 3 and not is_row_only(part.expression):
                 with _located(part, plan):
-                    if not holds(part.expression, rows, sides)[0]:
+                    if not satisfied(part.expression, rows, sides)[0]:
                         break
         raise AssertionError("a condition failed in the machine alone")
     names = [plan.labels[label] for label in sorted(plan.targets)]

@@ -41,7 +41,7 @@ what is found from a row, or not, is what those up to it find that have the same
 
 # What `run` calls is of each program, and stands beside it where its source is executed.
 condition: Callable[..., int]
-"""Whether a condition that reads registers holds: 1 true, 0 not, −1 it failed."""
+"""Whether a condition that reads registers is true: 1 true, 0 not, −1 it failed."""
 
 interned: Callable[[int, int], int]
 """The number of a list of rows: the one of this number and a row after it.
@@ -69,7 +69,7 @@ def run(
     alive: Any,
     emitted: Any,
     complete: Any,
-    holds: Any,
+    satisfied: Any,
     opening: Any,
     dependent: Any,
     update: Any,
@@ -97,7 +97,7 @@ def run(
         int64, (partitions,): how many matches a partition has had before.
     complete
         bool, (partitions,): whether no more rows of a partition will come.
-    holds
+    satisfied
         bool, (variants, labels, rows): where the conditions of a label that read no register hold. There is
         one variant unless rows are `FRAMED`, see `edge`.
     opening
@@ -199,7 +199,7 @@ def run(
                         variant = 0
                         if framed:
                             variant = min(row - low, edge[0]) * (edge[1] + 1) + min(high - 1 - row, edge[1])
-                        if not holds[variant, label, row]:
+                        if not satisfied[variant, label, row]:
                             continue
                         for register in range(registers):
                             code = update[label, register]
@@ -220,7 +220,7 @@ def run(
                                 if old < 0:
                                     old = row if code == -2 else label
                             elif code == -10:
-                                old = interned(old, row + label * holds.shape[2])  # noqa: F821
+                                old = interned(old, row + label * satisfied.shape[2])  # noqa: F821
                             elif old < 0 and c_registers[c_threads[thread, 3], register - 1] >= 0:
                                 old = row if code == -3 else label
                             d_registers[sources, register] = old

@@ -3,7 +3,7 @@
 The instructions are those of a Pike machine (R. Pike's sam; R. Cox, "Regular Expression Matching: the Virtual
 Machine Approach"), with two more for iterations that may take no row:
 
-    match v     take the row if the condition of variable v holds, and go on
+    match v     take the row if the condition of variable v is true, and go on
     split x, y  go on at x, and at y where x leads to no match
     jump x      go on at x
     start, end  go on at the start, or at the end, of the partition only

@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeAlias
 
 from windrow.kernels.punctuated.delta import Delta
 
-__all__ = ["Flow", "FlowCarry", "Node", "Operator", "Place"]
+__all__ = ["FlowCarry", "Node", "Operator", "OperatorGraph", "Place"]
 
 Place: TypeAlias = "int | str"
 """The source of a delta: a node by its number, or an input of the graph by its name."""
@@ -54,7 +54,7 @@ class FlowCarry:
 
 
 @dataclass(frozen=True)
-class Flow:
+class OperatorGraph:
     """A query of operators over punctuated streams.
 
     Attributes

@@ -78,7 +78,7 @@ def as_date(value: Any) -> Any:
 
 
 def as_string(value: Any) -> str:
-    """The text that CAST(… AS STRING) gives."""
+    """The text that CAST(… AS STRING) returns."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool):

@@ -31,10 +31,10 @@ __all__ = [
     "distinct",
     "excluded",
     "group",
-    "holds",
     "join",
     "over",
     "project",
+    "satisfied",
     "select",
     "session",
     "set_operator",
@@ -82,14 +82,14 @@ class Meaning:
     is_excluded: Callable[[Row], bool]
 
 
-def holds(value: Any, operator: str, operand: Any = None) -> bool:
+def satisfied(value: Any, operator: str, operand: Any = None) -> bool:
     """Whether a comparison is true; one with NULL is not."""
     if operator in ("is null", "is not null"):
         return (value is None) == (operator == "is null")
     if operator == "in":
-        return any(holds(value, "=", one) for one in operand)
+        return any(satisfied(value, "=", one) for one in operand)
     if operator == "between":
-        return holds(value, ">=", operand[0]) and holds(value, "<=", operand[1])
+        return satisfied(value, ">=", operand[0]) and satisfied(value, "<=", operand[1])
     if value is None or operand is None:
         return False
     order = compare(value, operand)
@@ -98,7 +98,7 @@ def holds(value: Any, operator: str, operand: Any = None) -> bool:
 
 def matches(row: Row, pattern: Pattern) -> bool:
     """Whether a row is one of a pattern's."""
-    return all(holds(row[name], *conditions) for name, *conditions in pattern)
+    return all(satisfied(row[name], *conditions) for name, *conditions in pattern)
 
 
 def excluded(row: Row, patterns: Iterable[Pattern]) -> bool:
@@ -343,7 +343,7 @@ def join(left: SoFar, right: SoFar, on: Sequence[tuple[str, str]], kind: str) ->
     left_keys, right_keys = [one for one, _ in on], [other for _, other in on]
 
     def match(one: Row, other: Row) -> bool:
-        return all(holds(one[name], "=", other[partner]) for name, partner in on)
+        return all(satisfied(one[name], "=", other[partner]) for name, partner in on)
 
     def is_done(so_far: SoFar, values: Sequence[Any], names: Sequence[str]) -> bool:
         return None in values or closed(so_far, dict(zip(names, values, strict=True)))

@@ -2,7 +2,7 @@
 
 The text is parsed by sqlglot, so that this judge shares no parser with what it judges, and compiled to
 a Python function of an environment. Where sqlglot and Spark would group operators differently,
-parentheses are asked for.
+parentheses are requested.
 """
 
 from __future__ import annotations
@@ -516,7 +516,7 @@ _FUNCTIONS: dict[type, tuple[Callable[..., Any], tuple[str, ...]]] = {
     exp.DayOfWeek: (functions.date_part(lambda date: date.isoweekday() % 7 + 1), ("this",)),
 }
 
-# Arguments of sqlglot's nodes that say how a dialect behaves, and hold no operand.
+# Arguments of sqlglot's nodes that say how a dialect behaves, and have no operand.
 _FLAGS = {"ignore_nulls", "safe", "typed", "coalesce"}
 
 _FORMS: dict[type, Callable[[Any, bool], Evaluator]] = {

@@ -63,7 +63,7 @@ class Range:
 
 @dataclass(frozen=True)
 class Truth:
-    """Which of TRUE, FALSE, NULL and an error a predicate may give."""
+    """Which of TRUE, FALSE, NULL and an error a predicate may return."""
 
     true: Array
     false: Array

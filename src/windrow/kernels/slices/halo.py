@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.errors import ExecutionError
-from windrow.kernels.pairs import Array, PairRows, holds
+from windrow.kernels.pairs import Array, PairRows, satisfied
 from windrow.kernels.slices.predicate_analysis import columns, own_side, reads_positions, shifts
 from windrow.kernels.sorting import SortKey, array_of_codes
 from windrow.kernels.strategies.monotone import computes_integers, conjuncts, direction
@@ -63,7 +63,7 @@ class HaloReach:
         rows = PairRows(pa.table({self.key: both}), bounds, self.constants, (self.ends,))
         sides = {side: np.full(len(keys), len(keys), np.int64) for side in sides_of(self.ends)}
         try:
-            return holds(self.ends, rows, {**sides, "end": np.arange(len(keys), dtype=np.int64)})
+            return satisfied(self.ends, rows, {**sides, "end": np.arange(len(keys), dtype=np.int64)})
         except ExecutionError:  # possible for pairs of rows that no window evaluates
             return np.zeros(len(keys), bool)
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from windrow.kernels import aggregates
 from windrow.kernels.aggregates import FUNCTIONS, Aggregate, Gaps
-from windrow.kernels.pairs import Array, PairRows, holds
+from windrow.kernels.pairs import Array, PairRows, satisfied
 from windrow.kernels.slices.bounds import Range, outward
 from windrow.kernels.slices.predicate_analysis import columns, leaves, own_side, predicates, shifts
 from windrow.kernels.slices.summary import Summary
@@ -96,7 +96,7 @@ class Sequence:
         rows = [*self.first_row[:-1][edges[0]], *self.first_row[1:][edges[1]] - 1]
         if rows:  # the first and last rows of slices, now that their neighbours are known
             fences = np.searchsorted(self.fence_rows, np.array(rows, np.int64))
-            found = holds(predicate, self._fence_rows, {side: fences})
+            found = satisfied(predicate, self._fence_rows, {side: fences})
             true[np.array([*edges[0], *edges[1]], np.int64)[found]] = True
         return true
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow.kernels import aggregates
-from windrow.kernels.pairs import Array, PairRows, holds
+from windrow.kernels.pairs import Array, PairRows, satisfied
 from windrow.kernels.slices.cutting import CHUNK_ROWS, chunk_offsets
 from windrow.kernels.slices.predicate_analysis import (
     columns,
@@ -131,7 +131,7 @@ def _any_true(predicate: PairExpression, rows: PairRows, side: str, offsets: Arr
     """Whether the predicate is true at any row of each chunk for which the slice has all rows read."""
     around = shifts(predicate)
     candidates = np.arange(max(0, -min(around)), len(rows.first) - max(around), dtype=np.int64)
-    true = candidates[holds(predicate, rows, {side: candidates})]
+    true = candidates[satisfied(predicate, rows, {side: candidates})]
     return np.diff(np.searchsorted(true, offsets)) > 0
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from windrow.errors import ExecutionError
 from windrow.kernels.compiling import compiled
-from windrow.kernels.pairs import Array, PairRows, Sides, holds
+from windrow.kernels.pairs import Array, PairRows, Sides, satisfied
 from windrow.kernels.strategies import scan
 from windrow.kernels.strategies.task import Task, next_of
 from windrow.kernels.window_plan import (
@@ -299,5 +299,5 @@ def _at(
 def _all(parts: list[PairExpression], rows: PairRows, sides: Sides, target: str, row: Array) -> Array:
     true = np.ones(len(row), bool)
     for part in parts:
-        true &= holds(part, rows, {**sides, target: row})
+        true &= satisfied(part, rows, {**sides, target: row})
     return true

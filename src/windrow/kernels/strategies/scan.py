@@ -6,7 +6,7 @@ import numpy as np
 
 from windrow.errors import ExecutionError
 from windrow.kernels.compiling import compiled
-from windrow.kernels.pairs import Array, holds
+from windrow.kernels.pairs import Array, satisfied
 from windrow.kernels.strategies.task import Task
 from windrow.kernels.window_plan import PairExpression
 
@@ -16,10 +16,10 @@ _LARGEST_CHUNK = 1 << 18  # pairs tried at once: big enough for numpy, small eno
 
 
 def find(task: Task) -> Array:
-    """Test the rows of all open windows in parallel, in blocks that grow as fewer windows are open.
+    """Test the rows of all open windows in parallel, in chunks that grow as fewer windows are open.
 
     This tests at most twice the pairs of a row-by-row loop. A pair that fails (division by zero) may be
-    beyond a window's end if blocks are longer than one row; then that block is tested again row by row, so an
+    beyond a window's end if chunks are longer than one row; then that chunk is tested again row by row, so an
     error is raised only for a pair that the loop would have reached. A compiled loop takes over if the work
     is large.
     """
@@ -40,7 +40,7 @@ def find(task: Task) -> Array:
             patience = float("inf")
         tried += len(open_) * width
         try:
-            hit = _block(task, predicate, open_, cursor[open_], width)
+            hit = _chunk(task, predicate, open_, cursor[open_], width)
         except ExecutionError:
             if width == 1:
                 raise
@@ -57,14 +57,14 @@ def find(task: Task) -> Array:
     return found
 
 
-def _block(task: Task, predicate: PairExpression, windows: Array, cursor: Array, width: int) -> Array:
+def _chunk(task: Task, predicate: PairExpression, windows: Array, cursor: Array, width: int) -> Array:
     """The first hit among the next `width` rows of each of these windows, −1 if none."""
     counts = np.minimum(task.stop[windows] - cursor, width)
     owner = np.repeat(np.arange(len(windows)), counts)
     first_pair = np.cumsum(counts) - counts
     candidate = cursor[owner] + (np.arange(len(owner)) - first_pair[owner])
     tried = {side: index[windows][owner] for side, index in task.sides.items()}
-    hits = np.flatnonzero(holds(predicate, task.rows, {**tried, task.target: candidate}))
+    hits = np.flatnonzero(satisfied(predicate, task.rows, {**tried, task.target: candidate}))
     result = np.full(len(windows), -1, np.int64)
     # the last assignment wins: going backwards leaves each window its first hit
     result[owner[hits[::-1]]] = candidate[hits[::-1]]

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from windrow.kernels.pairs import Array, PairRows, Sides, holds
+from windrow.kernels.pairs import Array, PairRows, Sides, satisfied
 from windrow.kernels.window_plan import ColumnRef, Operation, PairExpression, Search
 
 __all__ = ["Task", "next_of"]
@@ -50,7 +50,7 @@ class Task:
     def true_rows(self, predicate: PairExpression) -> Array:
         """The rows at which a predicate over the searched row alone is true, in order."""
         every = np.arange(self.rows.table.num_rows, dtype=np.int64)
-        found: Array = np.flatnonzero(holds(predicate, self.rows, {self.target: every}))
+        found: Array = np.flatnonzero(satisfied(predicate, self.rows, {self.target: every}))
         return found
 
 

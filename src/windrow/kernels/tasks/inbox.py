@@ -101,7 +101,7 @@ def inboxes_of(batches: Batches, fragment: Fragment) -> list[Inbox]:
 def of_slices(
     phase: Callable[[Fragment, Inbox, range], Batches],
 ) -> Callable[[Fragment, Batches], Batches]:
-    """Apply a step to slices, with the shards of the sequence; buckets pass through."""
+    """Apply a phase to slices, with the shards of the sequence; buckets pass through."""
 
     @wraps(phase)
     def run(fragment: Fragment, batches: Batches) -> Iterator[pa.RecordBatch]:

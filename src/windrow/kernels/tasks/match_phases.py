@@ -1,11 +1,11 @@
-"""The steps of slices of matches (:mod:`windrow.kernels.advance.slices`).
+"""The phases of slices of matches (:mod:`windrow.kernels.advance.slices`).
 
     guess       every slice sorts its rows, guesses which match is open at its end, and sends it to the next
     follow      every slice finds its matches from there on, and reports whether its guess was right
     gather      the slices after a wrong guess send their rows to the first of them
     emit        that slice finds the remaining matches, and every other slice emits its own
 
-Buckets pass through all steps but the last.
+Buckets pass through all phases but the last.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def follow(fragment: Fragment, inbox: Inbox, shards: range) -> Iterator[pa.Recor
     if before is not None or inbox.shard == shards[0]:
         try:
             found = matches.follow(fragment.matches, before, inbox.own(), is_last=is_last)
-        except ExecutionError:  # if the match is real, it fails again in the last step
+        except ExecutionError:  # if the match is real, it fails again in the last phase
             pass
         else:
             as_guessed = is_last or (guessed is not None and found.leaves(guessed))

@@ -1,8 +1,8 @@
-"""The steps of a fragment as its tasks run them: messages in, results or messages out.
+"""The phases of a fragment as its tasks run them: messages in, results or messages out.
 
-Messages are :mod:`windrow.kernels.packing.messages`. Whole partitions need one step, :func:`whole`, and so do
-slices that come with their halo, :func:`alone`. Other slices need several, with an exchange after each but
-the last: :mod:`windrow.kernels.tasks.window_phases`, :mod:`windrow.kernels.tasks.match_phases`.
+Messages are :mod:`windrow.kernels.packing.messages`. Whole partitions need one phase, :func:`whole`, and so
+do slices that come with their halo, :func:`alone`. Other slices need several, with an exchange after each
+but the last: :mod:`windrow.kernels.tasks.window_phases`, :mod:`windrow.kernels.tasks.match_phases`.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def alone(fragment: Fragment, batches: Batches) -> Iterator[pa.RecordBatch]:
 
 
 def phases(fragment: Fragment) -> list[str]:
-    """The steps after packing, by their names in `PHASES`, with an exchange after each but the last."""
+    """The phases after packing, by their names in `PHASES`, with an exchange after each but the last."""
     if not fragment.layout.sequences:
         return ["whole"]
     if fragment.halo is not None:
@@ -89,7 +89,7 @@ def phases(fragment: Fragment) -> list[str]:
     return ["summarise", "share", *between, "finish"]
 
 
-#: Every step by its name.
+#: Every phase by its name.
 PHASES = {
     phase.__name__: phase
     for phase in (

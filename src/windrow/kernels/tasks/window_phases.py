@@ -1,12 +1,12 @@
-"""The steps of slices of windows.
+"""The phases of slices of windows.
 
     summarise   every slice sorts its rows and sends a summary of them to all others
     share       every slice sends its chunks to the slices whose windows reach them
     finish      every slice emits the results of its own windows
 
-Tumbling windows need two more steps before the last: ``chain``, in which every slice computes which of its
+Tumbling windows need two more phases before the last: ``chain``, in which every slice computes which of its
 windows could follow each other, and ``compose``, in which the first slice computes where the windows of each
-slice begin. Buckets pass through all steps but the last.
+slice begin. Buckets pass through all phases but the last.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""OVER, LIMIT, and blocks that only Spark can evaluate: which columns still decide when rows are final."""
+"""OVER, LIMIT, and SELECTs that only Spark can evaluate: which columns still decide when rows are final."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _finalized_by(facts: Facts, finalizing: Mapping[EventColumn, str]) -> Facts:
 
 
 def of_pieces(deriving: Deriving, node: plan.Pieces) -> Derived:
-    """A block that only Spark can evaluate."""
+    """A SELECT that only Spark can evaluate."""
     assert node.input is not None
     made, facts = deriving.of(node.input, judged=False)
     made = replace(node, input=made)
@@ -133,5 +133,5 @@ def of_sort(deriving: Deriving, node: plan.Sort) -> Derived:
 
 
 def _passed(node: plan.Pieces, facts: Facts) -> dict[str, EventColumn]:
-    """The event time of the columns that a block copies."""
+    """The event time of the columns that a SELECT copies."""
     return {column: facts.events[source] for column, source in node.passes if source in facts.events}

@@ -1,4 +1,4 @@
-"""Groups of a block: keys, aggregates, and the columns that stand for them in SELECT, HAVING and QUALIFY."""
+"""Groups of a SELECT: keys, aggregates, and the columns that stand for them in SELECT, HAVING and QUALIFY."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from windrow.syntax.window_calls import window_calls
 
 __all__ = ["grouped", "groups_by_all", "is_grouped", "key_places", "keys_of"]
 
-# what they give depends on the order in which rows come, or on which of equals is taken
+# what they return depends on the order in which rows come, or on which of equals is taken
 _SETS = {"ROLLUP", "CUBE", "GROUPING"}
 
 
 def is_grouped(tokens: TokenList, select: Select) -> bool:
-    """Whether a block has groups."""
+    """Whether a SELECT has groups."""
     return (
         select.group_by is not None
         or select.having is not None
@@ -37,7 +37,7 @@ def is_grouped(tokens: TokenList, select: Select) -> bool:
 
 
 def groups_by_all(tokens: TokenList, select: Select) -> bool:
-    """Whether a block has groups by all that is no aggregate."""
+    """Whether a SELECT has groups by all that is no aggregate."""
     return select.group_by is not None and tokens.text(*select.group_by).upper() == "ALL"
 
 
@@ -48,7 +48,7 @@ def grouped(
     conditions: Sequence[Range],
     further: Sequence[str] = (),
 ) -> BlockRows:
-    """The groups of a block as rows: in its text columns stand for keys and aggregates.
+    """The groups of a SELECT as rows: in its text columns stand for keys and aggregates.
 
     `further` columns of the rows are keys too; they come first.
     """
@@ -124,7 +124,7 @@ def grouped(
 
 
 def _is_known(call: AggregateCall) -> bool:
-    """Whether its name says what an aggregate gives, of whatever order its rows are."""
+    """Whether its name says what an aggregate returns, of whatever order its rows are."""
     if call.function is None or call.argument is None:
         return False
     return not FUNCTIONS[call.function].is_arbitrary
@@ -190,7 +190,7 @@ def _replace(
     calls: Iterable[Range],
     call_ids: Sequence[str],
 ) -> None:
-    """Let columns stand for aggregates and keys wherever the block reads its groups."""
+    """Let columns stand for aggregates and keys wherever the SELECT reads its groups."""
     tokens = statement.tokens
     replaced = dict(zip(calls, call_ids, strict=True))
     items = [without_alias(tokens, item) for item in select.items]

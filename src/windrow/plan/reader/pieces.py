@@ -1,6 +1,6 @@
 """What reads several rows in a way that only Spark understands: its text, over pieces of time.
 
-Of a block the rows carry the times of pieces, by which they are grouped or parted too. A whole query is
+Of a SELECT the rows carry the times of pieces, by which they are grouped or parted too. A whole query is
 evaluated at each piece by a lateral join with the relations as they are then.
 """
 
@@ -77,13 +77,13 @@ def _then(part: Piece | RelationText, read: dict[str, Node]) -> Piece | Relation
 
 
 def asks(statement: StatementText, select: Select) -> bool:
-    """Whether a block that only looks at each row has subqueries over what varies."""
+    """Whether a SELECT that only looks at each row has subqueries over time-varying relations."""
     stretches = [*select.items, *([] if select.where is None else [select.where])]
     return over_of(statement, select) is None and any(has_subquery(statement, one) for one in stretches)
 
 
 def asking_pieces(reading: ReaderState, select: Select, why: Refused) -> Pieces:
-    """A block of which Spark computes with subqueries that do not read it."""
+    """A SELECT of which Spark computes with subqueries that do not read it."""
     statement = reading.statement
     rows, _ = reading.from_where(reading, replace(select, where=None))
     where = [] if select.where is None else conjuncts(statement.tokens, *select.where)
@@ -105,7 +105,7 @@ def asking_pieces(reading: ReaderState, select: Select, why: Refused) -> Pieces:
 def grouped_pieces(
     statement: StatementText, select: Select, rows: BlockRows, conditions: Sequence[Range], why: Refused
 ) -> Pieces:
-    """A block with groups."""
+    """A SELECT with groups."""
     tokens = statement.tokens
     keys = keys_of(statement, select, rows)
     sets = SqlText()
@@ -143,7 +143,7 @@ def _key_at(tokens: TokenList, place: Range, keys: Mapping[Range, str]) -> str |
 def framed_pieces(
     statement: StatementText, select: Select, rows: BlockRows, conditions: Sequence[Range], why: Refused
 ) -> Pieces:
-    """A block with functions over frames."""
+    """A SELECT with functions over frames."""
     brackets = _definitions(statement, select)
     rows = filtered(statement, rows, conditions, "WHERE")
     columns = []
@@ -160,7 +160,7 @@ def framed_pieces(
 def _halves(
     scope: Scope, items: SqlText, conditions: Iterable[SqlText] = (), after: SqlText | None = None
 ) -> tuple[SqlText, SqlText]:
-    """The text of a block up to the end of its list, and from there on."""
+    """The text of a SELECT up to the end of its list, and from there on."""
     before = SqlText.of(scope.prefix, "SELECT ", items)
     return before, SqlText.of(scope.source(conditions), after or SqlText())
 
@@ -176,7 +176,7 @@ def _part_by_times(statement: StatementText, brackets: Sequence[Range]) -> None:
 
 
 def _windows(statement: StatementText, select: Select) -> SqlText:
-    """The clauses of a block about functions over frames."""
+    """The clauses of a SELECT about functions over frames."""
     text = SqlText()
     for word, clause in (("WINDOW", select.window), ("QUALIFY", select.qualify)):
         if clause is not None:

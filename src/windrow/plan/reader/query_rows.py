@@ -1,4 +1,4 @@
-"""The rows of a block while it is read: what is there, and by which names."""
+"""The rows of a SELECT while it is read: what is there, and by which names."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class BlockRows:
-    """The rows of a block so far, and the relations in them.
+    """The rows of a SELECT so far, and the relations in them.
 
     Attributes
     ----------
@@ -172,7 +172,7 @@ def reads_only(statement: StatementText, stretch: Range, rows: BlockRows) -> boo
 
 
 def name_around(statement: StatementText, stretches: Iterable[Range], rows: BlockRows) -> None:
-    """Let columns stand for the names in a block's text that only the query around it knows."""
+    """Let columns stand for the names in a SELECT's text that only the query around it knows."""
     tokens = statement.tokens
     for stretch in stretches if rows.around else ():
         queries = [at for at in range(*stretch) if tokens.is_symbol(at, "(") and is_query(tokens, at)]
@@ -221,7 +221,7 @@ def extended(
 
 
 def column_of(statement: StatementText, rows: BlockRows, stretch: Range) -> tuple[BlockRows, str]:
-    """The rows with a column that holds an expression, and that column."""
+    """The rows with a column that has an expression, and that column."""
     found = source_of(statement, stretch, rows)
     if found is not None:
         return rows, found

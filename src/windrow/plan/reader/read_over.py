@@ -1,4 +1,4 @@
-"""OVER and QUALIFY of a block, and names of SELECT, in HAVING and QUALIFY."""
+"""OVER and QUALIFY of a SELECT, and names of SELECT, in HAVING and QUALIFY."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ AT = "__at"
 
 
 def over_of(statement: StatementText, select: Select) -> Range | None:
-    """Where a block looks at several rows by OVER."""
+    """Where a SELECT looks at several rows by OVER."""
     for start, stop in select.items:
         for at in range(start, stop):
             if is_over(statement.tokens, at):

@@ -1,4 +1,4 @@
-"""Queries: blocks, set operators, ORDER BY and LIMIT."""
+"""Queries: SELECTs, set operators, ORDER BY and LIMIT."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ class QueryReader:
         )
         return inside._reading
 
-    # -- blocks --------------------------------------------------------------------------------------
+    # -- SELECTs --------------------------------------------------------------------------------------
 
     def _with_keys(self, shape: Shape, items: Sequence[OrderItem]) -> tuple[Node, list[SortKey], int]:
         """The rows of a query, and the columns of ORDER BY: its own, or further ones after so many."""
@@ -217,7 +217,7 @@ class QueryReader:
             return node, [self._sort_key(node, item) for item in items], len(node.columns)
         try:
             with self.statement.tried():
-                return self._block(shape, items)
+                return self._one_select(shape, items)
         except (NotPlannedError, UnknownShapeError) as reason:
             if is_grouped(self.tokens, shape) or not asks(self.statement, shape):
                 raise
@@ -229,8 +229,8 @@ class QueryReader:
         with self._or(reason):
             return asking_pieces(self._reading, select, reason)
 
-    def _block(self, shape: Select, items: Sequence[OrderItem]) -> tuple[Node, list[SortKey], int]:
-        """A block with FROM, or without."""
+    def _one_select(self, shape: Select, items: Sequence[OrderItem]) -> tuple[Node, list[SortKey], int]:
+        """A SELECT with FROM, or without."""
         rows, conditions = from_where(self._reading, shape)
         if is_grouped(self.tokens, shape):
             return self._grouped(shape, rows, conditions, items)
@@ -272,7 +272,7 @@ class QueryReader:
     def _with_hidden(
         self, select: Select, items: Sequence[OrderItem], node_of: Callable[[Select], Node]
     ) -> tuple[Node, list[SortKey], int]:
-        """A block with what ORDER BY computes of its rows after its own columns."""
+        """A SELECT with what ORDER BY computes of its rows after its own columns."""
         visible = [self._group_name(item) for item in select.items]
         hidden = [] if select.distinct else self._hidden(select, items, visible)
         node = node_of(replace(select, items=(*select.items, *(item.expression for item in hidden))))
@@ -300,7 +300,7 @@ class QueryReader:
         return keys, first
 
     def _timed(self, select: Select, node: Node) -> Node:
-        """The rows with windows of time, where a block is there to add these."""
+        """The rows with windows of time, where a SELECT is there to add these."""
         found = windows_in(self.tokens, select)
         if found is None:
             return node
@@ -341,7 +341,7 @@ class QueryReader:
 
     @contextmanager
     def _or(self, reason: NotPlannedError | UnknownShapeError) -> Iterator[None]:
-        """Where a block cannot be left to Spark either, it is given the reason why it has no nodes."""
+        """Where a SELECT cannot be left to Spark either, it is given the reason why it has no nodes."""
         try:
             yield
         except NotPlannedError:
@@ -364,7 +364,7 @@ class QueryReader:
         return replace(node, outputs=tuple(outputs))
 
     def _group_name(self, item: Range) -> str:
-        """The name of a column of a block with groups, as far as it can be known without the rows."""
+        """The name of a column of a SELECT with groups, as far as it can be known without the rows."""
         bare = without_alias(self.tokens, item)
         last = self.tokens[item[1] - 1]
         named = bare != item or isinstance(parse_expression(self.tokens, *bare), Name)

@@ -45,11 +45,13 @@ class KnownNames(Protocol):
         """The view of this name, if it is to be read from its text."""
 
     def fields_of(self, item: QueryInput) -> tuple[Sequence[StructField], bool] | None:
-        """The columns of what is there when the query is run, and whether it varies; None for others."""
+        """The columns of what is there when the query is run, and whether it changes over time; None for
+        others.
+        """
 
 
 class FromWhere(Protocol):
-    """Reads FROM and WHERE of a block."""
+    """Reads FROM and WHERE of a SELECT."""
 
     def __call__(
         self, reading: ReaderState, select: Select, around: BlockRows | None = None
@@ -76,10 +78,10 @@ class ReaderState:
     bounds
         How many rows of an order are left out, and how many come then.
     from_where
-        Reads FROM and WHERE of a block: the rows, and the conditions that are still to be checked against
+        Reads FROM and WHERE of a SELECT: the rows, and the conditions that are still to be checked against
         each.
     unnested
-        The rows with columns for the subqueries in stretches of a block.
+        The rows with columns for the subqueries in stretches of a SELECT.
     inside
         Reads the text of a view that is read through these views.
     relation

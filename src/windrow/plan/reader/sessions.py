@@ -1,4 +1,4 @@
-"""SESSION: the block that it becomes, as one node."""
+"""SESSION: the SELECT that it becomes, as one node."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["session_lengths", "sessions"]
 
 
 def session_lengths(select: Select) -> tuple[int, int | None] | None:
-    """The gap and the longest duration of a block that SESSION becomes."""
+    """The gap and the longest duration of a SELECT that SESSION becomes."""
     return sessions_of_alias(select.source[0].alias) if len(select.source) == 1 else None
 
 
@@ -66,7 +66,7 @@ def sessions(
 
 
 def _inside(statement: StatementText, select: Select) -> Select:
-    """The block of which a block reads the rows."""
+    """The SELECT of which a SELECT reads the rows."""
     found = parse_query(statement.tokens, *select.source[0].source)
     assert isinstance(found, Select)
     return found

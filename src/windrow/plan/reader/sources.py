@@ -1,4 +1,6 @@
-"""FROM and WHERE of a block: streams, tables, queries in brackets and named ones, and how they are joined."""
+"""FROM and WHERE of a SELECT: streams, tables, queries in brackets and named ones, and how they are
+joined.
+"""
 
 from __future__ import annotations
 
@@ -225,7 +227,7 @@ def _table(statement: StatementText, source: Range) -> Node:
 
 
 def _one_row(statement: StatementText, at: Range) -> Scan:
-    """The one row of a block without FROM."""
+    """The one row of a SELECT without FROM."""
     text = SqlText.of("SELECT 1 AS one")
     scan = _scan(statement, f"__row{statement.numbers[0]}", statement.analyser.schema(text), text, at)
     return replace(scan, label="of one row")

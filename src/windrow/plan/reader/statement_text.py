@@ -12,10 +12,10 @@ from windrow.algebra.continuous import Reader
 from windrow.errors import WindrowError
 from windrow.plan.columns import Column, Scope
 from windrow.plan.reasons import Reason
-from windrow.syntax.blocks import visible_ctes
 from windrow.syntax.cql_clauses import begins_relation
 from windrow.syntax.nodes import Cte, Range
 from windrow.syntax.queries import UnknownShapeError
+from windrow.syntax.query_parts import visible_ctes
 from windrow.syntax.sqltext import SqlText
 from windrow.syntax.window_calls import is_over
 
@@ -138,7 +138,7 @@ class Texts:
         return seen[-1] if seen and not seen[-1].item[0] <= at < seen[-1].item[1] else None
 
     def prefix(self, position: int) -> SqlText:
-        """The named queries that do not vary."""
+        """The named queries that do not change over time."""
         everything = (0, len(self.tokens))
         return self.reader.with_list(position, everything, lambda cte: not self.is_temporal(cte.body))
 
@@ -181,7 +181,7 @@ class StatementText(Texts):
     reader, analyser
         The statement, and what Spark says of texts.
     numbers
-        Counts the blocks of the plan, for the ids of its columns; the plan of a view goes on with it.
+        Counts the SELECTs of the plan, for the ids of its columns; the plan of a view goes on with it.
 
     Attributes
     ----------
@@ -200,7 +200,7 @@ class StatementText(Texts):
 
     @property
     def numbers(self) -> list[int]:
-        """How many blocks have been read."""
+        """How many SELECTs have been read."""
         return self._numbers
 
     @contextmanager

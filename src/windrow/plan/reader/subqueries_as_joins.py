@@ -55,7 +55,9 @@ def has_subquery(statement: StatementText, part: Range) -> bool:
 
 
 def subqueries(statement: StatementText, part: Range) -> Iterator[Range]:
-    """The brackets of the subqueries over what varies in a stretch, of which none is inside another."""
+    """The brackets of the subqueries over time-varying relations in a stretch, of which none is inside
+    another.
+    """
     tokens, (at, stop) = statement.tokens, part
     while at < stop:
         close = at
@@ -99,7 +101,7 @@ def unnested(
     *,
     is_condition: bool = False,
 ) -> BlockRows:
-    """The rows with a column for each subquery over what varies in these stretches of a block."""
+    """The rows with a column for each time-varying subquery in these stretches of a SELECT."""
     tokens = reading.statement.tokens
     for stretch in stretches:
         own = without_alias(tokens, stretch) if stretch in select.items else stretch
@@ -307,7 +309,7 @@ def subqueries_in_on(
 
 
 def reads_around(reading: ReaderState, item: FromItem) -> bool:
-    """Whether a relation in FROM is a query that reads the one around the block."""
+    """Whether a relation in FROM is a query that reads the one around the SELECT."""
     is_query = reading.statement.tokens.is_symbol(item.source[0], "(") and item.source not in (
         reading.statement.reader.inputs
     )
@@ -425,7 +427,7 @@ def _tried(statement: StatementText, read: Callable[[], Found]) -> Found | None:
 def _correlated(
     reading: ReaderState, rows: BlockRows, select: Select, operand: Range | None
 ) -> tuple[BlockRows, _Partners]:
-    """The partners in a block that may read the query around it in WHERE."""
+    """The partners in a SELECT that may read the query around it in WHERE."""
     statement = reading.statement
     keys: list[tuple[str, str]] = []
     both: list[Range] = []
@@ -475,7 +477,7 @@ def _of_subquery(rows: BlockRows) -> BlockRows:
 
 
 def _is_plain(statement: StatementText, select: Select) -> bool:
-    """Whether a block only looks at each row by itself."""
+    """Whether a SELECT only looks at each row by itself."""
     return not is_grouped(statement.tokens, select) and over_of(statement, select) is None
 
 

@@ -50,11 +50,11 @@ def applied(plan: Node, rules: tuple[Rule, ...] = RULES) -> Node:
     made: dict[int, Node] = {}
     for node in walk(plan):
         found = _over(node, [made[id(one)] for one in node.inputs])
-        made[id(node)] = _settled(found, rules)
+        made[id(node)] = _final(found, rules)
     return made[id(plan)]
 
 
-def _settled(node: Node, rules: tuple[Rule, ...]) -> Node:
+def _final(node: Node, rules: tuple[Rule, ...]) -> Node:
     better = next((one for rule in rules if (one := rule(node)) is not None), None)
     return node if better is None else applied(better, rules)
 

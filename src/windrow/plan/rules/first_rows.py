@@ -1,4 +1,4 @@
-"""Of rows of which only the first numbers are asked for, the first of each partition will do."""
+"""Of rows of which only the first numbers are requested, the first of each partition will do."""
 
 from __future__ import annotations
 

@@ -86,9 +86,9 @@ def over(
     return Typed(Applied(function, tuple(operand.value for operand in operands)), kind, None, span, doubt)
 
 
-def only(holds: bool) -> None:
+def only(condition: bool) -> None:
     """Leave an expression to Spark unless something holds."""
-    if not holds:
+    if not condition:
         raise Unread
 
 

@@ -249,7 +249,7 @@ class WindowStage(KeyedRows):
         return self.finished(self.output(keyed, scanned, types, travelling_schema(result)), result)
 
     def straight(self, chosen: Sequence[ChosenColumn]) -> DataFrame | None:
-        """These columns of the windows, as the kernel gives them; None if Spark must do more."""
+        """These columns of the windows, as the kernel returns them; None if Spark must do more."""
         wide = self.wide()
         types = self.types(wide)
         kernels = {field.name: field.dataType for field in self.result(types)}
@@ -291,7 +291,7 @@ class WindowStage(KeyedRows):
         result: StructType,
         columns: tuple[str, ...] | None = None,
     ) -> DataFrame:
-        """What the kernel gives, or these of its columns."""
+        """What the kernel returns, or these of its columns."""
         plan = self.plan(types)
         sliceable = slices.unsliceable(plan) is None and not needs_join(self.draft)
         scan, self.bound.reads = scanned.scan, scanned.lines

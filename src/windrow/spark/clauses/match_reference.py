@@ -138,11 +138,11 @@ class MatchReference:
         test = self.compiled(self.match.replace(item.range, names).render(), kinds)
         values = {names[leaf.range]: self.leaf(leaf) for leaf in item.leaves}
 
-        def holds(seen: Seen) -> Any:
+        def satisfied(seen: Seen) -> Any:
             row = seen.rows[seen.taken[-1][0]]
             return test({**row, **{name: value(seen) for name, value in values.items()}})
 
-        return holds
+        return satisfied
 
     def type_of(self, leaf: Leaf) -> DataType:
         """The type of what a subquery reads of the match."""
@@ -167,11 +167,11 @@ class MatchReference:
         test = self.compiled(f"({length}) {sign} ({self.draft.length.render()})")
         key = f"\0{order_key(0)}"
 
-        def holds(seen: Seen) -> Any:
+        def satisfied(seen: Seen) -> Any:
             first, last = (seen.rows[seen.taken[at][0]] for at in (0, -1))
             return test({**first, _FIRST: first[key], _LAST: last[key]})
 
-        return holds
+        return satisfied
 
     def in_time(self) -> Callable[[Mapping[str, Any], Mapping[str, Any]], Any] | None:
         """What DURATION says of a match's first row and a row after it."""
@@ -281,7 +281,7 @@ class MatchReference:
         )
 
     def hoisted(self, column: str) -> Value:
-        """What a column holds, over a row."""
+        """What a column has, over a row."""
         item = next(item for item in self.draft.hoisted if item.name == column)
         if is_field(item):
             return _key(field_of(item))

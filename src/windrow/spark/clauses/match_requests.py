@@ -35,7 +35,7 @@ from windrow.rules.match_draft import MatchDraft, SparkCondition, calls_of_spark
 from windrow.spark.analysis.keyed_rows import arrow_of, travelling_schema
 from windrow.spark.arrow import decode
 from windrow.spark.clauses.spark_aggregates import aggregate_lists
-from windrow.spark.collected import frame_of_few
+from windrow.spark.collected import frame_of_collected
 from windrow.spark.gateway import Gateway
 from windrow.syntax.sqltext import RelationText, SqlText
 
@@ -113,7 +113,7 @@ class _Rounds:
             most *= _MORE
 
     def evaluate(self, item: SparkCondition, requested: pa.Table) -> None:
-        """Add what Spark finds of the values that a condition was asked for."""
+        """Add what Spark finds of the values that were requested for a condition."""
         kinds = self.kinds[item.number]
         rows = requested.filter(pa.compute.equal(requested.column(REQUESTED), item.number)).select(
             list(kinds)
@@ -125,7 +125,7 @@ class _Rounds:
         numbered = rows.append_column(_NUMBER, pa.array(range(rows.num_rows), pa.int64()))
         schema = StructType([StructField(name, kind) for name, kind in kinds.items()])
         travelling = StructType([*travelling_schema(schema).fields, StructField(_NUMBER, LongType())])
-        frame = frame_of_few(self.gateway.spark, numbered, travelling)
+        frame = frame_of_collected(self.gateway.spark, numbered, travelling)
         columns = {name: decode(F.col(name), kind) for name, kind in kinds.items()}
         scope = self.scope(item, frame.select(_NUMBER, *_scope(self.draft, item, columns)))
         query = SqlText.of(

@@ -136,7 +136,7 @@ class MatchTypes:
         return found is not None and not odd and supports(function, found)
 
     def refuse_twins(self) -> None:
-        """Refuse rows in which two columns have one name, as a join may give them."""
+        """Refuse rows in which two columns have one name, as a join may return them."""
         names = self.row.fieldNames()
         twin = next((name for at, name in enumerate(names) if name in names[:at]), None)
         if twin is not None:

@@ -132,7 +132,7 @@ class _Reference:
         tokens = tokenize(sql)
         marks = [tokens[at].span for at in parameter_marks(tokens)]
         words = [(mark, f":{POSITIONAL}{number}") for number, mark in enumerate(marks)]
-        instead = {at: told for at, told in (*words, *fragment.instead) if span.start <= at.start < span.stop}
+        instead = {at: word for at, word in (*words, *fragment.instead) if span.start <= at.start < span.stop}
         text = SqlText.of(Piece(sql[span.start : span.stop], sql, span.start)).with_words(sql, instead)
         return with_parameters(self.gateway, text.render())
 

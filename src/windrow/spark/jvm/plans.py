@@ -113,7 +113,7 @@ def _retains_all_rows(plan: Any) -> bool:
 
 
 def hidden_columns(frame: DataFrame) -> dict[str, str]:
-    """The types of the columns that sources add where they are asked for by name; none on Connect."""
+    """The types of the columns that sources add where they are requested by name; none on Connect."""
     if of_connect(frame):
         return {}
     hidden = items_of(frame._jdf.queryExecution().analyzed().metadataOutput())

@@ -18,7 +18,7 @@ from windrow.spark.live.plans.runner import live_streams
 from windrow.spark.live.plans.whole_streams_plan import WholeStreamsPlan
 from windrow.spark.live.queries import Insert, Listeners, LiveQueries
 from windrow.spark.live.query import LiveQuery
-from windrow.spark.live.reading.changelog_of import refuse_gathered_changes
+from windrow.spark.live.reading.changelog_of import refuse_expanded_changes
 from windrow.spark.live.reading.whole_stream_queries import is_blocking
 from windrow.spark.live.sinks.into_stream import IntoStream
 from windrow.spark.live.sinks.kafka import Kafka
@@ -52,7 +52,7 @@ __all__ = [
     "live_stream",
     "live_streams",
     "plan_of_clauses",
-    "refuse_gathered_changes",
+    "refuse_expanded_changes",
     "streaming",
     "streaming_late",
     "unbounded_by_tasks",

@@ -10,7 +10,7 @@ from windrow.spark.live.executors.bucket_steps import ExecutorSteps
 from windrow.spark.live.executors.graph import why_not
 from windrow.spark.live.micro_batches.clause_steps import ClauseSteps
 from windrow.spark.live.micro_batches.emit_steps import EmittedSteps
-from windrow.spark.live.micro_batches.steps import Steps
+from windrow.spark.live.micro_batches.host import MicroBatches
 from windrow.spark.live.micro_batches.whole_streams_steps import WholeStreamsSteps
 from windrow.spark.live.micro_batches.windowed_steps import WindowedSteps
 from windrow.spark.live.plans.emit_queries import EmittedPlan
@@ -22,7 +22,7 @@ from windrow.spark.relations.changelog import ENVELOPES
 from windrow.spark.runtime.local import local_cores
 from windrow.syntax.streams.emit_clause import EMIT_ENVELOPES
 
-__all__ = ["HOST_SETTING", "steps_of", "why_on_driver"]
+__all__ = ["HOST_SETTING", "micro_batches_of", "why_on_driver"]
 
 HOST_SETTING = "spark.windrow.live.host"
 """``auto``, ``driver`` or ``executors``."""
@@ -31,7 +31,7 @@ _HOSTS = ("auto", "driver", "executors")
 
 
 def why_on_driver(plan: LivePlan, envelope: str | None = None) -> str | None:
-    """Why a query runs on the driver; None where executors run it, or are asked for.
+    """Why a query runs on the driver; None where executors run it, or are requested.
 
     `envelope` is the form of its changes, if it is not the plan's own.
 
@@ -64,15 +64,15 @@ def _requested_host(plan: LivePlan) -> str:
     return host
 
 
-def steps_of(
+def micro_batches_of(
     plan: LivePlan,
     sink: Sink | IntoStream,
     folder: Path,
     envelope: str,
     on_late: str,
     on_malformed: str = "fail",
-) -> Steps:
-    """What takes the micro-batches of a query; the arguments are those of :class:`Steps`.
+) -> MicroBatches:
+    """What takes the micro-batches of a query; the arguments are those of :class:`MicroBatches`.
 
     Raises
     ------
@@ -85,10 +85,10 @@ def steps_of(
     refuse_unknown(f"on_malformed={on_malformed!r}", on_malformed, ("keep", "fail"), "UNKNOWN_OPTION")
     form = envelope if plan.is_relation else None
     if _is_for_executors(plan, form, sink, folder, on_malformed):
-        steps: Steps = ExecutorSteps(plan, sink, folder, envelope, on_late)
+        steps: MicroBatches = ExecutorSteps(plan, sink, folder, envelope, on_late)
     else:
         steps = _on_driver(plan, sink, folder, envelope, on_late)
-    steps.keeps_malformed = on_malformed == "keep"
+    steps.retains_malformed = on_malformed == "keep"
     return steps
 
 
@@ -104,7 +104,9 @@ def _is_for_executors(
     return takes and form_in(folder / "windrow") in (None, BUCKETS)
 
 
-def _on_driver(plan: LivePlan, sink: Sink | IntoStream, folder: Path, envelope: str, on_late: str) -> Steps:
+def _on_driver(
+    plan: LivePlan, sink: Sink | IntoStream, folder: Path, envelope: str, on_late: str
+) -> MicroBatches:
     arguments = sink, folder, envelope, on_late
     if isinstance(plan, WholeStreamsPlan):
         return WholeStreamsSteps(plan, *arguments)

@@ -21,15 +21,15 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from windrow.errors import InputError, UsageError
-from windrow.spark.collected import frame_of_few
+from windrow.spark.collected import frame_of_collected
 from windrow.spark.jvm.bridge import INTERRUPTED, BridgeError
 from windrow.spark.jvm.streams import await_sources
 from windrow.spark.live.checkpoints.spark_log import clear_unfinished, started
-from windrow.spark.live.hosts import steps_of
+from windrow.spark.live.hosts import micro_batches_of
 from windrow.spark.live.input.incoming_files import Incoming, check_shared, writing
 from windrow.spark.live.input.read_logs import ReadLogs
 from windrow.spark.live.input.ticks import Ticker
-from windrow.spark.live.micro_batches.steps import ASIDE
+from windrow.spark.live.micro_batches.host import ASIDE
 from windrow.spark.live.plans.live_plan import LivePlan
 from windrow.spark.live.reports.failures import failure, of_a_worker
 from windrow.spark.live.reports.progress_report import described, in_words
@@ -98,11 +98,11 @@ class LiveQuery:
             if isinstance(taking, IntoStream):
                 refuse_other(taking, plan)
             self._sink = taking
-            self._made = partial(steps_of, plan, taking, folder, form, on_late, on_malformed)
-            self._steps = self._made()
-            self.began_after = self._steps.last
+            self._made = partial(micro_batches_of, plan, taking, folder, form, on_late, on_malformed)
+            self._batches = self._made()
+            self.began_after = self._batches.last
             self._reading = ReadLogs(
-                plan, self._steps.identity, folder, is_temporary=self._temporary is not None
+                plan, self._batches.identity, folder, is_temporary=self._temporary is not None
             )
         except BaseException:
             if self._temporary is not None:
@@ -116,15 +116,15 @@ class LiveQuery:
             if plan.gateway.is_connect:
                 # the server calls functions in processes of its own, where neither this query nor its sink is
                 check_shared(self._spark, folder)
-                self._incoming = Incoming(folder / "incoming", self._steps.last, self._step)
+                self._incoming = Incoming(folder / "incoming", self._batches.last, self._take)
             clear_unfinished(folder / "spark")
-            function = self._step if self._incoming is None else writing(self._incoming.folder)
-            writer = self._steps.input().writeStream.queryName(name).foreachBatch(function)
+            function = self._take if self._incoming is None else writing(self._incoming.folder)
+            writer = self._batches.input().writeStream.queryName(name).foreachBatch(function)
             writer = writer.option("checkpointLocation", uri(folder / "spark"))
             if trigger is not None:
                 writer = _triggered(writer, trigger)
-            self._has_logs = any(stream.is_log for _, _, stream in self._steps.streams())
-            with plan.gateway.translated(), settings(self._spark, self._steps.settings):
+            self._has_logs = any(stream.is_log for _, _, stream in self._batches.streams())
+            with plan.gateway.translated(), settings(self._spark, self._batches.settings):
                 self.streaming: StreamingQuery = started(writer, self._spark, reads_files=not self._has_logs)
         except BaseException:
             self._let_go()
@@ -133,7 +133,7 @@ class LiveQuery:
             self._incoming.follow(self._spark, self.streaming)
         else:
             atexit.register(self._stop_with_the_process)
-        self._ticker.want(self._steps.wants)
+        self._ticker.want(self._batches.wants)
         threading.Thread(target=self._see_the_end, name=f"windrow end of {name}", daemon=True).start()
 
     def __repr__(self) -> str:
@@ -198,7 +198,7 @@ class LiveQuery:
             return self._left.state
         for left in reversed(range(_TRIES)):
             try:
-                return self._steps.state().rows
+                return self._batches.state().rows
             except (FileNotFoundError, InputError):  # the query has gone on in between, and tidied up
                 if not left:
                     raise
@@ -210,7 +210,7 @@ class LiveQuery:
         None where there are none, and of other sinks. Rows of other producers of a named stream are among
         them.
         """
-        return self._steps.latest(count)
+        return self._batches.latest(count)
 
     def stop(self) -> None:
         """Stop it; started again with its checkpoint it goes on where it was."""
@@ -275,7 +275,7 @@ class LiveQuery:
             if self._left is not None:
                 found += counted(name, self._left.aside[name].to_batches(), most, None)
             else:
-                text = self._steps.set_aside(name, most)
+                text = self._batches.set_aside(name, most)
                 found += text if self._temporary is None else [replace(one, folder=None) for one in text]
         return tuple(found)
 
@@ -283,8 +283,10 @@ class LiveQuery:
         """The rows of a side output."""
         rows = self._left.aside[name] if self._left is not None else None
         if rows is None and self._temporary is not None:  # whose files go with the query
-            rows = self._steps.aside_table(name)
-        return self._steps.aside(name) if rows is None else frame_of_few(self._spark, rows, ASIDE[name])
+            rows = self._batches.aside_table(name)
+        return (
+            self._batches.aside(name) if rows is None else frame_of_collected(self._spark, rows, ASIDE[name])
+        )
 
     def _watched(self, wait: Callable[[], Any], rest: Callable[[Incoming], Any]) -> Any:
         """Wait for Spark's query, and, if that is over or has no more, for what is still to be taken."""
@@ -297,7 +299,7 @@ class LiveQuery:
                 self._has_ended.wait()
             return found
         except StreamingQueryException as error:
-            self._steps.close()
+            self._batches.close()
             self._raise()
             raise failure(error) or error from None
 
@@ -305,7 +307,7 @@ class LiveQuery:
         """What a micro-batch has failed with."""
         error = self._error or (self._incoming.error if self._incoming is not None else None)
         if error is not None:
-            self._steps.close()
+            self._batches.close()
             raise error from None
 
     def _see_the_end(self) -> None:
@@ -324,13 +326,13 @@ class LiveQuery:
             if self._has_ended.is_set():
                 return
             try:
-                self._steps.close()
+                self._batches.close()
                 self._reading.end()
                 if self._temporary is not None:
-                    self._left = _Left({name: self._steps.aside_table(name) for name in ASIDE}, self.kept())
+                    self._left = _Left({name: self._batches.aside_table(name) for name in ASIDE}, self.kept())
             except (PySparkException, BridgeError, OSError):
                 if self._temporary is None:
-                    raise  # else Spark is gone, with all that could be asked for
+                    raise  # else Spark is gone, with all that could be requested
             finally:
                 if self._temporary is not None:
                     self._temporary.remove()
@@ -338,7 +340,7 @@ class LiveQuery:
 
     def _tick(self, instant: int) -> None:
         if self.is_active:
-            self._steps.tick(instant)
+            self._batches.tick(instant)
 
     def _fail(self, error: Exception) -> None:
         """End the query because of what has failed beside its micro-batches."""
@@ -368,7 +370,7 @@ class LiveQuery:
         with suppress(PySparkException, BridgeError, OSError):  # of Java that has ended
             self.stop()
 
-    def _step(self, batch: DataFrame, number: int) -> None:
+    def _take(self, batch: DataFrame, number: int) -> None:
         with self._busy:
             self._has_begun.set()
             if self._is_stopping:  # what Spark does not commit, it has again after a restart
@@ -384,10 +386,10 @@ class LiveQuery:
                 # not what Java has said: a pattern by which Spark looks for interruptions overflows its stack
                 # where that is long, and the query seems to have ended well
                 raise self._error from None
-            self._ticker.want(self._steps.wants)
-            self._reading.note(self._steps.positions)
+            self._ticker.want(self._batches.wants)
+            self._reading.note(self._batches.positions)
             took = time.monotonic() - began
-            text = {**self._steps.progress, "tries": tries} if self._steps.progress else {}
+            text = {**self._batches.progress, "tries": tries} if self._batches.progress else {}
             self._progress = described(self.name, self._plan, text, took)
         if self._notify is not None and self._progress:
             self._notify(self._progress)
@@ -396,18 +398,18 @@ class LiveQuery:
         """Take a micro-batch, again where a worker of Spark's has failed; how often it was tried."""
         for tries in range(1, _TRIES_OF_A_MICRO_BATCH):
             try:
-                self._steps.take(batch, number)
+                self._batches.take(batch, number)
             except Exception as error:
                 why = of_a_worker(error)
                 if why is None or self._is_stopping or not self._sink.may_repeat(number):
                     raise
                 text = f"micro-batch {number} of query {self.name} is tried again: {why}"
                 warnings.warn(text, RuntimeWarning, stacklevel=2)
-                self._steps.close()
-                self._steps = self._made()  # from what is retained, as after a restart
+                self._batches.close()
+                self._batches = self._made()  # from what is retained, as after a restart
             else:
                 return tries
-        self._steps.take(batch, number)
+        self._batches.take(batch, number)
         return _TRIES_OF_A_MICRO_BATCH
 
 

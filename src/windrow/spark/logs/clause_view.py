@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType
 from windrow.spark.logs.micro_batch import Coming, MicroBatch
 from windrow.spark.logs.session_streams import Stream
 
-__all__ = ["ClauseSource", "ClauseView", "Ends", "Feed", "Kept", "Unbounded"]
+__all__ = ["ClauseSource", "ClauseView", "Ends", "Feed", "RetainedSchema", "Unbounded"]
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ Ends: TypeAlias = tuple[ClauseSource, ...]
 
 
 @dataclass(frozen=True)
-class Kept:
+class RetainedSchema:
     """Rows that a clause retains: their columns, and those by which they are found."""
 
     schema: StructType
@@ -109,7 +109,7 @@ class ClauseView(Protocol):
         """Whether it has no recorded rows."""
 
     @property
-    def feeds(self) -> tuple[Feed, ...]:
+    def lineage(self) -> tuple[Feed, ...]:
         """The live streams whose columns it contains unchanged."""
 
     def ends(self) -> Mapping[str, Ends]:
@@ -121,7 +121,7 @@ class ClauseView(Protocol):
     def windows(self) -> Mapping[str, str]:
         """The state of its clauses, and of those of views that it reads, by name."""
 
-    def kept(self) -> Mapping[str, Kept]:
+    def retained(self) -> Mapping[str, RetainedSchema]:
         """The same as rows: of those that may be in the driver's memory."""
 
     def coming(self, batch: MicroBatch) -> Coming:

@@ -11,8 +11,8 @@ from pyspark.sql.types import StructType
 
 from windrow.algebra.time_scale import TimeScale
 from windrow.kernels.advance import Ended
-from windrow.kernels.advance.kept_rows import KeptRows
-from windrow.spark.collected import frame_of_few
+from windrow.kernels.advance.retained_rows import KeptRows
+from windrow.spark.collected import frame_of_collected
 from windrow.spark.logs.session_streams import Stream
 from windrow.streams import FOREVER
 
@@ -29,13 +29,13 @@ class RetainedRows:
         Their columns.
     find
         Makes a DataFrame of them.
-    kept
+    retained
         The rows, where they are in the driver's memory.
     """
 
     schema: StructType
     find: Callable[[], DataFrame]
-    kept: KeptRows | None = None
+    retained: KeptRows | None = None
 
     @staticmethod
     def of(frame: DataFrame) -> RetainedRows:
@@ -50,7 +50,7 @@ class RetainedRows:
             rows = retained.rows(retained.all())
             if rows is None:
                 return spark.createDataFrame([], schema)
-            return frame_of_few(spark, rows.select(schema.names), schema)
+            return frame_of_collected(spark, rows.select(schema.names), schema)
 
         return RetainedRows(schema, find, retained)
 
@@ -61,7 +61,9 @@ class RetainedRows:
 
     def into_memory(self, key: tuple[str, ...], number: int) -> KeptRows:
         """The rows in the driver's memory, with this key; read in the micro-batch of this number."""
-        return KeptRows(key).with_rows(self.frame.toArrow(), number) if self.kept is None else self.kept
+        return (
+            KeptRows(key).with_rows(self.frame.toArrow(), number) if self.retained is None else self.retained
+        )
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,7 @@ class InstantSpan:
         The arrived rows of each stream, with the buffered ones; all are at `since` or later.
     before
         The retained rows of the last micro-batch, by name.
-    keep
+    to_retain
         The rows that this micro-batch retains, by name; filled while it runs.
     marks
         Instants for the next micro-batches, by name, in ticks; changed while it runs.
@@ -96,7 +98,7 @@ class InstantSpan:
     origin: int
     arrived: Mapping[str, Stream]
     before: Callable[[str], RetainedRows | None]
-    keep: dict[str, RetainedRows] = field(default_factory=dict)
+    to_retain: dict[str, RetainedRows] = field(default_factory=dict)
     marks: dict[str, int] = field(default_factory=dict)
     cached: list[DataFrame] = field(default_factory=list)
     ended: Mapping[str, Ended] = field(default_factory=dict)

@@ -20,7 +20,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from windrow.algebra.time_scale import TimeScale
 from windrow.errors import WindrowError
-from windrow.spark.collected import frame_of_few
+from windrow.spark.collected import frame_of_collected
 from windrow.spark.logs.admitted_rows import VIOLATED_BOUND
 from windrow.spark.logs.arrived import arrived, before_end
 from windrow.spark.logs.live_source import BOUND, LOGGED, PRODUCER, PTIME, LiveSource
@@ -218,7 +218,7 @@ class NamedStreamEntry:
 
     def _frame(self, tables: list[pa.Table], schema: pa.Schema) -> DataFrame:
         whole = pa.concat_tables([schema.empty_table(), *tables])
-        return frame_of_few(self.spark, whole, from_arrow_schema(schema, prefer_timestamp_ntz=True))
+        return frame_of_collected(self.spark, whole, from_arrow_schema(schema, prefer_timestamp_ntz=True))
 
     @cached_property
     def _live(self) -> LiveSource:

@@ -77,7 +77,7 @@ class PlanReading:
         gateway: Gateway,
         watermark: Span | None,
         place: tuple[str, Span | None],
-        lifetime: tuple[Callable[[str], int], tuple[str, Span]] | None = None,
+        state_ttl: tuple[Callable[[str], int], tuple[str, Span]] | None = None,
     ) -> Timed:
         """The facts of the query, derived by :class:`EventTimes`.
 
@@ -92,7 +92,7 @@ class PlanReading:
             return analyser.schema(scope.select(SqlText.of("(", text, ") AS value")), columns)[0].dataType
 
         with self.as_written(gateway):
-            times = EventTimes(self.tokens, self.sources, watermark, place, typed, lifetime)
+            times = EventTimes(self.tokens, self.sources, watermark, place, typed, state_ttl)
             return times.read(applied(self.plan, TIMED))
 
     def place_of_unordered_key(self, plan: Node) -> Span | None:

@@ -72,14 +72,16 @@ def clause_over_time(gateway: Gateway, clause: Clause, rows: TimeVarying) -> tup
 
 
 def clause_at_instant(gateway: Gateway, clause: Clause, rows: DataFrame) -> tuple[DataFrame, Bound]:
-    """What a clause gives over the rows of an instant, by the reference interpreter, and the bound clause."""
+    """What a clause returns over the rows of an instant, by the reference interpreter, and the bound
+    clause.
+    """
     clause = _in_one_order(clause)
     bound = bind_clause(gateway, clause, _numbered(clause, rows))
     return build_reference(gateway, bound), bound
 
 
 def _in_pieces(gateway: Gateway, clause: Clause, rows: TimeVarying) -> tuple[Bound, DataFrame]:
-    """The bound clause, and what it gives of each piece, with `ENTER` and `LEAVE`."""
+    """The bound clause, and what it returns of each piece, with `ENTER` and `LEAVE`."""
     frame = _numbered(clause, rows.visible(ENTER, LEAVE))
     _refuse_kinds(clause, frame)
     keys = [partition_key(number) for number in range(len(clause.partition_by))]

@@ -106,7 +106,7 @@ def _with_empty(bags: Bags, rows: BagRows, found: BagRows, empty: DataFrame) -> 
 
 
 def evaluated(bags: Bags, node: plan.Pieces, rows_of: RowsOf) -> BagRows:
-    """The result of a block or a query that Spark evaluates as a whole."""
+    """The result of a SELECT or a query that Spark evaluates as a whole."""
     names = [column.id for column in node.columns]
     if node.input is None or node.beside:
         return _beside_others(bags, node, rows_of)
@@ -184,7 +184,7 @@ def framed(
 
 
 def _frames_of_a_block(node: plan.Over) -> list[plan.Over | plan.Project]:
-    """The functions over frames of one block, and the projections between them, the last one first."""
+    """The functions over frames of one SELECT, and the projections between them, the last one first."""
     chain: list[plan.Over | plan.Project] = []
     count = 0
     below: plan.Node = node

@@ -47,7 +47,7 @@ from windrow.spark.relations.time_varying_relation import TimeVarying, columns_o
 from windrow.spark.tasks.keyed import can_be_keyed, run_keyed
 from windrow.syntax.sqltext import SqlText
 
-__all__ = ["plan_of", "relation_of_plan", "why_not_in_steps"]
+__all__ = ["plan_of", "relation_of_plan", "why_not_incremental"]
 
 
 def plan_of(
@@ -72,7 +72,7 @@ def plan_of(
     return QueryReader(reader, SparkAnalyser(gateway), _Inputs(inputs, tables)).relation(query)
 
 
-def why_not_in_steps(node: plan.Node) -> Reason | None:
+def why_not_incremental(node: plan.Node) -> Reason | None:
     """A part of a plan that reads all rows at an instant; None if it can be evaluated by changes."""
     for one in plan.walk(node):
         if isinstance(one, plan.Pieces) and (one.input is None or one.beside):
@@ -261,7 +261,7 @@ class _Lowering:
     def _windowed(self, node: plan.TimeWindows) -> BagRows:
         """The rows with their time windows.
 
-        Windows other than sessions are evaluated like any block, in Spark's tasks, without an exchange.
+        Windows other than sessions are evaluated like any SELECT, in Spark's tasks, without an exchange.
         """
         if node.kind != "SESSION" and self.bags.gateway.operators is None:
             return self.rows_of(node.spelled)

@@ -21,9 +21,9 @@ from windrow.kernels.reference.time_windows import windows_of
 from windrow.kernels.sorting import comparable
 from windrow.spark.analysis.evaluated_lengths import ticks_of
 from windrow.spark.gateway import Gateway
-from windrow.syntax.blocks import visible_ctes
 from windrow.syntax.cql_clauses import alias_after, begins_relation
 from windrow.syntax.nodes import Range
+from windrow.syntax.query_parts import visible_ctes
 from windrow.syntax.sqltext import RelationText, SqlText, quoted
 from windrow.syntax.streams.table_functions import (
     WINDOWS,
@@ -252,7 +252,7 @@ _AFTER_GROUP_BY = {
 
 
 def _group_by(tokens: TokenList, after: int) -> Range | None:
-    """The keys of GROUP BY in the block whose FROM has a relation before a token."""
+    """The keys of GROUP BY in the SELECT whose FROM has a relation before a token."""
     parent = tokens.parent[after] if after < len(tokens) else -1
     stop = tokens.partner[parent] if parent >= 0 else len(tokens)
     level = [at for at in tokens.level(after, stop) if not tokens.is_symbol(at - 1, ".")]

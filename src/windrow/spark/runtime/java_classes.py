@@ -2,7 +2,7 @@
 
 Java reads some fifteen thousand classes each time that Spark starts, which takes most of the time. Java can
 store them in a file (class data sharing) and map it into memory the next time. It uses the file only if the
-Java and all jar files are unchanged, and otherwise reads the classes as usual. :func:`keep` makes the file,
+Java and all jar files are unchanged, and otherwise reads the classes as usual. :func:`save` makes the file,
 :mod:`windrow.cli.keep_java_classes` decides when.
 """
 
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 __all__ = [
     "file_of",
     "forget_damaged",
-    "keep",
     "no_room",
     "options",
     "recorded",
+    "save",
     "state",
     "tried_file",
     "was_tried",
@@ -143,7 +143,7 @@ def recorded(classes: Path) -> str:
     return f"-XX:DumpLoadedClassList={classes}"
 
 
-def keep(java: JavaRuntime, classes: Path) -> Path:
+def save(java: JavaRuntime, classes: Path) -> Path:
     """Make the archive of the classes named in a file of :func:`recorded`, atomically.
 
     Raises

@@ -4,7 +4,7 @@
                                 ├▶ alone                                           slices with their halo
                                 └▶ summarise ─▶ exchange ─▶ share ─▶ … ─▶ finish   slices of long partitions
 
-The steps: :mod:`windrow.kernels.tasks.task_phases`; shards: :mod:`windrow.kernels.packing.shards`.
+The phases: :mod:`windrow.kernels.tasks.task_phases`; shards: :mod:`windrow.kernels.packing.shards`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def run_fragment(
         packed = map_in_arrow(rows, _task(fragment, "pack"), MESSAGES)
     else:
         packed = map_in_arrow(tasks_of(rows.sparkSession, fragment.scan), _task(fragment, "read"), MESSAGES)
-    fragment = replace(fragment, scan=None)  # only the first step needs the list of files
+    fragment = replace(fragment, scan=None)  # only the first phase needs the list of files
     chunks = to_shards(packed, shards)
     *others, last = phases(fragment)
     for phase in others:
@@ -53,7 +53,7 @@ def run_fragment(
 def _task(
     fragment: Fragment, phase: str, columns: tuple[str, ...] | None = None, names: list[str] | None = None
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """A step as Spark's workers call it, with these columns of its result under these names."""
+    """A phase as Spark's workers call it, with these columns of its result under these names."""
 
     def run(batches: Iterable[pa.RecordBatch], number: int) -> Iterator[pa.RecordBatch]:
         from windrow.kernels.tasks.task_phases import PHASES
@@ -68,7 +68,7 @@ def _task(
 def in_worker(
     phase: Callable[[Iterable[pa.RecordBatch], int], Iterator[pa.RecordBatch]], sql: str | None
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function that Spark's workers call for a step, which receives the number of its task."""
+    """The function that Spark's workers call for a phase, which receives the number of its task."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import TaskContext

@@ -92,5 +92,5 @@ class MatchRelation:
 
 
 def variable_name(token: Token) -> str:
-    """The name of a variable as CLASSIFIER gives it: in upper case unless it is quoted."""
+    """The name of a variable as CLASSIFIER returns it: in upper case unless it is quoted."""
     return token.name if token.kind is TokenKind.QUOTED else token.name.upper()

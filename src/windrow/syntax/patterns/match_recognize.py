@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from windrow.errors import ParseError
-from windrow.syntax.blocks import visible_ctes
 from windrow.syntax.lengths import Length
 from windrow.syntax.patterns.match_clause import parse_match_clause
 from windrow.syntax.patterns.match_nodes import MatchClause, MatchRelation
+from windrow.syntax.query_parts import visible_ctes
 from windrow.syntax.tokens import TokenList
 
 __all__ = ["find_matches", "has_parts", "match_lengths", "parameter_marks"]

@@ -1,4 +1,4 @@
-"""Finds the query blocks that have windows of OVER with row patterns, and what is called over these."""
+"""Finds the SELECTs that have windows of OVER with row patterns, and what is called over these."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from windrow.errors import NotSupportedError, ParseError
-from windrow.syntax.blocks import (
+from windrow.syntax.nodes import Cte, Range
+from windrow.syntax.patterns.match_clause import parse_pattern_window
+from windrow.syntax.patterns.match_nodes import MatchClause
+from windrow.syntax.query_parts import (
     TAIL,
     begins_named_windows,
     begins_window_by,
@@ -15,9 +18,6 @@ from windrow.syntax.blocks import (
     level_around,
     visible_ctes,
 )
-from windrow.syntax.nodes import Cte, Range
-from windrow.syntax.patterns.match_clause import parse_pattern_window
-from windrow.syntax.patterns.match_nodes import MatchClause
 from windrow.syntax.tokens import TokenList
 
 __all__ = [
@@ -78,7 +78,7 @@ class PatternBlock:
 
 
 def find_pattern_windows(tokens: TokenList) -> list[PatternBlock]:
-    """Every block with such windows, in the order of their SELECTs.
+    """Every SELECT with such windows, as they stand in the text.
 
     Raises
     ------
@@ -92,11 +92,11 @@ def find_pattern_windows(tokens: TokenList) -> list[PatternBlock]:
     selects: dict[int, list[int]] = {}
     for opened in opened_windows(tokens):
         selects.setdefault(select_around(tokens, opened), []).append(opened)
-    return [_block(tokens, select, opened) for select, opened in sorted(selects.items())]
+    return [_query_of(tokens, select, opened) for select, opened in sorted(selects.items())]
 
 
 def opened_windows(tokens: TokenList) -> Iterator[int]:
-    """The parentheses that hold a window with PATTERN, each by its first token."""
+    """The parentheses around a window with PATTERN, each by its first token."""
     seen = set()
     for at in range(len(tokens)):
         opened = tokens.parent[at]
@@ -120,7 +120,7 @@ def _is_definition(tokens: TokenList, opened: int) -> bool:
 
 
 def select_around(tokens: TokenList, opened: int) -> int:
-    """The SELECT of the block in which a window stands."""
+    """The SELECT in which a window stands."""
     inside = opened
     while True:
         start, _ = level_around(tokens, inside)
@@ -139,7 +139,7 @@ def select_around(tokens: TokenList, opened: int) -> int:
         inside = tokens.parent[inside]
 
 
-def _block(tokens: TokenList, select: int, opened: list[int]) -> PatternBlock:
+def _query_of(tokens: TokenList, select: int, opened: list[int]) -> PatternBlock:
     start, stop = level_around(tokens, select)
     level = [at for at in tokens.level(start, stop) if tokens.parent[at] == tokens.parent[select]]
     sets = [at for at in level if is_set_operator(tokens, at)]

@@ -11,10 +11,10 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from windrow.errors import NotSupportedError, ParseError
-from windrow.syntax.blocks import visible_ctes
 from windrow.syntax.cql_clauses import alias_after, begins_relation
 from windrow.syntax.nodes import Range
 from windrow.syntax.queries import conjuncts
+from windrow.syntax.query_parts import visible_ctes
 from windrow.syntax.tokens import TokenKind, TokenList
 
 __all__ = ["AsOf", "Past", "as_of_joins", "pasts"]

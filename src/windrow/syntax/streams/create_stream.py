@@ -47,7 +47,7 @@ class CreateStream:
     ----------
     name, target, columns
         The name of the stream, its token, and the columns.
-    replace, keep
+    replace, if_not_exists
         Whether what has the name is replaced, or kept.
     source
         A table's name or a path; None for a named stream.
@@ -71,7 +71,7 @@ class CreateStream:
     columns: tuple[DeclaredColumn, ...]
     replace: bool
     source: Range | None
-    keep: bool = False
+    if_not_exists: bool = False
     location: int | None = None
     is_live: bool = False
     options: Mapping[str, Range] = field(default_factory=dict)

@@ -18,7 +18,7 @@ class View:
     columns: list[str]
     body: Range
     replace: bool
-    keep: bool
+    if_not_exists: bool
     at: int
     temporary: bool
 
@@ -34,8 +34,8 @@ def parse_view(tokens: TokenList, start: int, stop: int) -> View | None:
     at += temporary
     if tokens.word(at) != "VIEW":
         return None
-    to_retain = tokens.word(at + 1) == "IF"
-    at += 4 if to_retain else 1
+    if_not_exists = tokens.word(at + 1) == "IF"
+    at += 4 if if_not_exists else 1
     if at >= stop or not tokens[at].is_name:
         return None
     name, named, columns = tokens[at].name, at, []
@@ -45,4 +45,12 @@ def parse_view(tokens: TokenList, start: int, stop: int) -> View | None:
         at = tokens.partner[at] + 1
     if tokens.word(at) != "AS":
         return None
-    return View(name, columns, (at + 1, stop), replace=replace, keep=to_retain, at=named, temporary=temporary)
+    return View(
+        name,
+        columns,
+        (at + 1, stop),
+        replace=replace,
+        if_not_exists=if_not_exists,
+        at=named,
+        temporary=temporary,
+    )

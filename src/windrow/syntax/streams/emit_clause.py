@@ -48,7 +48,7 @@ class Emission:
         The expression after AS OF SYSTEM TIME.
     lateness
         How long after the watermark rows still count.
-    lifetime
+    state_ttl
         The state TTL of keys without event time.
     """
 
@@ -60,17 +60,17 @@ class Emission:
     delay: Length | None = None
     as_of: Range | None = None
     lateness: Length | None = None
-    lifetime: Length | None = None
+    state_ttl: Length | None = None
 
     @property
     def says_how(self) -> bool:
         """Whether any of the clauses is there."""
-        return any(part is not None for part in (self.emit, self.as_of, self.lateness, self.lifetime))
+        return any(part is not None for part in (self.emit, self.as_of, self.lateness, self.state_ttl))
 
     @property
     def says(self) -> Range | None:
         """The first of them, without its word."""
-        length = self.lateness or self.lifetime
+        length = self.lateness or self.state_ttl
         return self.emit or self.as_of or (None if length is None else length.tokens)
 
 
@@ -106,7 +106,7 @@ def parse_emission(tokens: TokenList, start: int, stop: int) -> Emission:
             elif clause == "ALLOWED LATENESS":
                 emission = replace(emission, lateness=_length(tokens, value, clause))
             else:
-                emission = replace(emission, lifetime=_length(tokens, value, clause))
+                emission = replace(emission, state_ttl=_length(tokens, value, clause))
     return emission
 
 

@@ -40,7 +40,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from windrow.errors import InputError, UsageError
-from windrow.spark.collected import few, frame_of_few
+from windrow.spark.collected import collected, frame_of_collected
 from windrow.spark.live.checkpoints.checksums import (
     FileChecksum,
     check,
@@ -244,9 +244,9 @@ class Checkpoint:
     @contextmanager
     def stored(self, rows: DataFrame, number: int) -> Iterator[DataFrame]:
         """The rows of a micro-batch, read once: on the driver, or, if there are many, in temporary files."""
-        table = few(rows)
+        table = collected(rows)
         if table is not None:
-            yield frame_of_few(self.spark, table, rows.schema)
+            yield frame_of_collected(self.spark, table, rows.schema)
             return
         folder = self._own(f"{number}.incoming")
         write_many(folder, rows)

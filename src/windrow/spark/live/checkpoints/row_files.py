@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from windrow.spark.collected import frame_of_few
+from windrow.spark.collected import frame_of_collected
 from windrow.spark.live.sinks.sink import uri, written_to
 
 __all__ = ["read_rows", "write_collected", "write_many"]
@@ -37,4 +37,4 @@ def read_rows(spark: SparkSession, path: Path, schema: StructType) -> DataFrame:
     if path.is_dir():
         return spark.read.schema(schema).parquet(uri(path))
     with pa.ipc.open_file(path) as file:
-        return frame_of_few(spark, file.read_all(), schema)
+        return frame_of_collected(spark, file.read_all(), schema)

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructField, StructType
 
 from windrow.errors import InputError
-from windrow.spark.collected import few
+from windrow.spark.collected import collected
 from windrow.spark.live.checkpoints.checksums import check, checksums_of, missing
 from windrow.spark.live.checkpoints.row_files import read_rows, write_collected, write_many
 from windrow.spark.relations.time_varying_relation import columns_of
@@ -68,7 +68,7 @@ def _store(pending: Path, folder: Path, table: DataFrame) -> None:
     """Write a table to a folder that gets its name when all is in it."""
     pending.mkdir()
     own = _numbered(table)
-    rows = few(own)
+    rows = collected(own)
     if rows is None:
         write_many(pending / _ROWS, own)
     else:

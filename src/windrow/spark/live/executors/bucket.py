@@ -131,9 +131,9 @@ def advanced(task: BucketTask, store: Store, packets: Iterable[Packet]) -> Itera
                 kind = json.dumps({"kind": "late", "stream": place})
                 late.append((kind, to_bytes(_apart(stream, some))))
     changed = bucket.state.process(moment, account)
-    chunks = bucket.state.keep(store, moment.number)
+    chunks = bucket.state.save(store, moment.number)
     after = replace(bucket, token=uuid.uuid4().hex, number=moment.number, now=now)
-    store.keep(_text(task, life, after, chunks))
+    store.save(_text(task, life, after, chunks))
     _remember(life, after)
     account.late, account.rejected, account.said = after.late, after.rejected, as_data(after.said)
     account.quarantined, account.quarantined_bounds = after.quarantined, after.quarantined_bounds

@@ -37,7 +37,7 @@ class Store(Protocol):
     def text(self) -> str | None:
         """The text; None before there is one."""
 
-    def keep(self, text: str) -> None:
+    def save(self, text: str) -> None:
         """Replace the text."""
 
     def read(self, name: str, number: int) -> bytes:
@@ -78,7 +78,7 @@ class BucketState(Protocol):
     def process(self, moment: Moment, account: BucketAccount) -> pa.Table | None:
         """The output of the micro-batch, once all rows have been taken in."""
 
-    def keep(self, store: Store, number: int) -> dict[str, Any]:
+    def save(self, store: Store, number: int) -> dict[str, Any]:
         """Store what is new, drop what has gone, and return what is needed to read it again."""
 
     def report(self, account: BucketAccount) -> None:
@@ -105,7 +105,7 @@ class StoredChunks:
         """The bytes of all."""
         return sum(self.sizes.values())
 
-    def keep(self, store: Store, rows: Mapping[int, int], new: Mapping[int, pa.Table]) -> dict[str, int]:
+    def save(self, store: Store, rows: Mapping[int, int], new: Mapping[int, pa.Table]) -> dict[str, int]:
         """Store new chunks, and drop those that have gone: all others than these, of so many rows each."""
         for chunk, table in new.items():
             data = to_bytes(table)
@@ -147,10 +147,10 @@ class BucketWindow:
         """The bytes that are stored."""
         return self._chunks.size
 
-    def keep(self, store: Store, number: int) -> dict[str, int]:
+    def save(self, store: Store, number: int) -> dict[str, int]:
         """Store what is new after a micro-batch, and drop what has gone; how many rows each chunk has."""
         self.state, new = self.state.merged(number)
-        return self._chunks.keep(store, self.state.chunks, new)
+        return self._chunks.save(store, self.state.chunks, new)
 
     def read(self, store: Store, chunks: Mapping[str, int]) -> dict[int, tuple[int, pa.Table]]:
         """Of each chunk that was retained how many rows it had, and what is in it."""

@@ -19,7 +19,7 @@ from windrow.spark.live.executors.graph import graph_of
 from windrow.spark.live.executors.packing import DATA, NOTE
 from windrow.spark.live.executors.unpacking import is_of_rows
 from windrow.spark.live.input.ticks import TickFiles
-from windrow.spark.live.micro_batches.steps import Steps
+from windrow.spark.live.micro_batches.host import MicroBatches
 from windrow.spark.live.plans.emit_queries import EmittedPlan
 from windrow.spark.live.plans.live_plan import LivePlan
 from windrow.spark.live.reports.state_table import QueryState, RetainedRowsOf, state_of, timed_state_of
@@ -49,8 +49,8 @@ class _InAll:
     operators: RetainedRowsOf
 
 
-class ExecutorSteps(Steps):
-    """As :class:`windrow.spark.live.micro_batches.steps.Steps`, which says what it takes.
+class ExecutorSteps(MicroBatches):
+    """As :class:`windrow.spark.live.micro_batches.host.MicroBatches`, which says what it takes.
 
     A micro-batch is the output of the buckets: their state is in Spark's state store, of which Spark retains
     the version that belongs to the micro-batch. What is retained here is the account, and where late rows
@@ -99,7 +99,7 @@ class ExecutorSteps(Steps):
 
     def take(self, batch: DataFrame, number: int) -> None:
         """Take a micro-batch, if it has not been taken wholly."""
-        if self.keeps_malformed:
+        if self.retains_malformed:
             raise UsageError(
                 "a query on executors does not keep malformed rows apart",
                 condition="UNSUPPORTED_ON_EXECUTORS",
@@ -115,7 +115,7 @@ class ExecutorSteps(Steps):
         """How many rows came: in how many packets depends on how many tasks read them."""
         return _came(_accounts(batch.select(NOTE).toArrow().column(0).to_pylist()))
 
-    def _step(self, batch: DataFrame, number: int, before: CommittedBatch) -> None:
+    def _advance(self, batch: DataFrame, number: int, before: CommittedBatch) -> None:
         small = F.when(F.length(DATA) <= _SMALL, F.col(DATA)).alias(DATA)
         packets = batch.select(NOTE, small).toArrow()
         notes, data = (packets.column(name).to_pylist() for name in (NOTE, DATA))
@@ -123,7 +123,7 @@ class ExecutorSteps(Steps):
         positions = dict(before.positions)
         for place, name, _ in self._graph.streams:
             positions[name] = self._position(place, accounts, before.positions.get(name))
-        self._tell_late(self._late_rows(batch, accounts), number)
+        self._set_late_aside(self._late_rows(batch, accounts), number)
         rows = [one for note, one in zip(notes, data, strict=True) if is_of_rows(note)]
         emitted = self._emit(batch, rows, number)
         came = _came(accounts)
@@ -144,15 +144,15 @@ class ExecutorSteps(Steps):
         if any(due):
             counts["due"] = min(one for one in due if one is not None)
         frontier = now if self._graph.is_timed else self._frontier(positions)
-        step = CommittedBatch(number, positions, frontier, None, {}, counts)
-        step = self._checkpoint.commit(step, {})
-        state = self._state(step)
+        committed = CommittedBatch(number, positions, frontier, None, {}, counts)
+        committed = self._checkpoint.commit(committed, {})
+        state = self._state(committed)
         self.progress = {
             "batch": number,
             "came": came,
             "given": emitted,
-            "frontier": step.frontier,
-            **self._counted(step, sum(one.rows for one in state.waiting.values())),
+            "frontier": committed.frontier,
+            **self._counted(committed, sum(one.rows for one in state.waiting.values())),
             "rows_in_windows": sum(one.rows for one in (*state.windows.values(), state.operators)),
             "state_bytes": sum(one.bytes or 0 for one in (*state.windows.values(), state.operators)),
             "buckets": len(accounts),
@@ -171,16 +171,16 @@ class ExecutorSteps(Steps):
 
     def state(self) -> QueryState:
         """What is retained after the last micro-batch."""
-        step = self._checkpoint.last()
-        state = self._state(step)
+        committed = self._checkpoint.last()
+        state = self._state(committed)
         if isinstance(self._plan, EmittedPlan):
             windows = {side.stream: state.windows[side.name] for side in self._graph.sides}
-            return timed_state_of(self._plan, step, windows, self._plan.keeps, state.operators)
-        return state_of(self._plan, step, state.waiting, state.windows, on_one_scale=True)
+            return timed_state_of(self._plan, committed, windows, self._plan.keeps, state.operators)
+        return state_of(self._plan, committed, state.waiting, state.windows, on_one_scale=True)
 
-    def _state(self, step: CommittedBatch) -> _InAll:
+    def _state(self, committed: CommittedBatch) -> _InAll:
         def retained(name: str) -> RetainedRowsOf:
-            rows, size, oldest = (step.counts.get(f"{_STATE}{what}.{name}") for what in _OF_EACH)
+            rows, size, oldest = (committed.counts.get(f"{_STATE}{what}.{name}") for what in _OF_EACH)
             return RetainedRowsOf(rows or 0, size, oldest)
 
         waiting = {name: retained(f"stream.{name}") for _, name, _ in self._graph.streams}

@@ -75,7 +75,7 @@ class Work(Protocol):
         """A bucket without state."""
 
     def again(self, task: BucketTask, stored: Mapping[str, Any], store: Store) -> BucketState:
-        """The state of a bucket, by what :meth:`.bucket_state.BucketState.keep` returned."""
+        """The state of a bucket, by what :meth:`.bucket_state.BucketState.save` returned."""
 
 
 @dataclass(frozen=True)

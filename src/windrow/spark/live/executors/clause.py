@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow.kernels.advance.kept_rows import GONE, KeptRows
+from windrow.kernels.advance.retained_rows import GONE, KeptRows
 from windrow.kernels.incremental import Program, Run
 from windrow.spark.live.executors.bucket_account import BucketAccount
 from windrow.spark.live.executors.bucket_state import Moment, Store, StoredChunks, not_here
@@ -54,7 +54,7 @@ class BucketClause:
         """What was retained."""
         state = self.begin(task)
         found = {name: state.chunks[name].read(store, chunks) for name, chunks in stored["chunks"].items()}
-        state.waits, state.kept = (
+        state.waits, state.retained = (
             KeptRows.read(rows.key, found[name], found[f"{name}{GONE}"]) for name, rows in state.named()
         )
         state.frontier = stored["frontier"]
@@ -67,7 +67,7 @@ class ClauseInBucket:
 
     Attributes
     ----------
-    waits, kept
+    waits, retained
         The rows that wait for the watermark, and those of windows and matches that are not final.
     frontier
         The watermark up to which windows and matches have been emitted.
@@ -78,7 +78,7 @@ class ClauseInBucket:
     task: BucketTask
     work: BucketClause
     waits: KeptRows
-    kept: KeptRows
+    retained: KeptRows
     frontier: int | None = None
     chunks: dict[str, StoredChunks] = field(init=False)
     admitted: list[pa.Table] = field(init=False, default_factory=list)
@@ -93,7 +93,7 @@ class ClauseInBucket:
 
     def named(self) -> tuple[tuple[str, KeptRows], ...]:
         """What is retained, by the names under which it is stored."""
-        return (_WAITS, self.waits), (_RETAINED, self.kept)
+        return (_WAITS, self.waits), (_RETAINED, self.retained)
 
     @property
     def size(self) -> int:
@@ -121,14 +121,14 @@ class ClauseInBucket:
             return None
         self.frontier, account.used = until, due.num_rows
         keyed, moves = keyed_by(self.run, due), kernel.moves_by_time(until)
-        output, self.kept = kernel.step(self.kept, keyed, until, moment.number, moves=moves)
+        output, self.retained = kernel.advance(self.retained, keyed, until, moment.number, moves=moves)
         return output
 
-    def keep(self, store: Store, number: int) -> dict[str, Any]:
+    def save(self, store: Store, number: int) -> dict[str, Any]:
         """Store what is new."""
-        self.waits, self.kept = self.waits.merged(number), self.kept.merged(number)
+        self.waits, self.retained = self.waits.merged(number), self.retained.merged(number)
         stored = {
-            kind: self.chunks[kind].keep(store, counts, new)
+            kind: self.chunks[kind].save(store, counts, new)
             for name, rows in self.named()
             for kind, counts, new in rows.stored(name, number)
         }
@@ -142,5 +142,5 @@ class ClauseInBucket:
         account.oldest_waiting[side.stream] = min((one for one in firsts if one is not None), default=None)
         size = sum(self.chunks[name].size for name in (_RETAINED, f"{_RETAINED}{GONE}"))
         rowtimes = self.work.rowtimes
-        found = retained_of(self.kept.tables(*rowtimes), size, self.work.kernel.scale, rowtimes)
+        found = retained_of(self.retained.tables(*rowtimes), size, self.work.kernel.scale, rowtimes)
         account.retained[0], account.oldest[0], account.size[0] = found.rows, found.oldest, size

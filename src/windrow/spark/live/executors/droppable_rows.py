@@ -22,13 +22,13 @@ from windrow.spark.live.operators.watermark_conditions import WatermarkCondition
 from windrow.spark.live.plans.emit_queries import EmittedPlan
 from windrow.spark.logs.session_streams import ROWTIME
 
-__all__ = ["Ending", "Endings", "endings_of"]
+__all__ = ["DroppableRows", "DroppableWhen", "droppable_rows_of"]
 
 Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
-class Ending:
+class DroppableWhen:
     """Says that rows are over: a value of theirs is below the watermark.
 
     Attributes
@@ -63,7 +63,7 @@ class Ending:
 
 
 @dataclass(frozen=True, eq=False)
-class Endings:
+class DroppableRows:
     """When rows of a stream are over: when any of each of these says so.
 
     Attributes
@@ -74,7 +74,7 @@ class Endings:
         For how long after the watermark rows count, in ticks.
     """
 
-    groupings: tuple[tuple[Ending, ...], ...]
+    groupings: tuple[tuple[DroppableWhen, ...], ...]
     lateness: int
 
     def of(self, rows: pa.Table, mark: int) -> Bools:
@@ -85,44 +85,44 @@ class Endings:
         return over
 
 
-def endings_of(plan: EmittedPlan, conditions: WatermarkConditions, name: str) -> Endings | None:
+def droppable_rows_of(plan: EmittedPlan, conditions: WatermarkConditions, name: str) -> DroppableRows | None:
     """When rows of a stream are over; None where the watermark alone does not decide."""
     scales = {None if (timed := one.timed) is None else timed.rowtime for one in plan.query.streams.values()}
     groupings_of = _of_sessions if plan.has_sessions else _of_rowtimes
     groupings = groupings_of(plan, conditions, name)
     if len(scales) != 1 or None in scales or not groupings or not all(groupings):
         return None
-    return Endings(groupings, (plan.query.how.lateness or {}).get(name, 0))
+    return DroppableRows(groupings, (plan.query.how.lateness or {}).get(name, 0))
 
 
 def _of_rowtimes(
     plan: EmittedPlan, conditions: WatermarkConditions, name: str
-) -> tuple[tuple[Ending, ...], ...]:
+) -> tuple[tuple[DroppableWhen, ...], ...]:
     """By the rowtime of each row."""
     stream, groupings = plan.catalog.streams[name], plan.closes_in_time(name)
     if not groupings or not all(groupings):
         return ()
     kind = stream.frame.schema[stream.rowtime or ""]
     planned = conditions.planned((name, "over"), kind, partial(plan.over, groupings, name))
-    return ((Ending(planned.program, in_memory(StructType([kind])).field(0), None),),)
+    return ((DroppableWhen(planned.program, in_memory(StructType([kind])).field(0), None),),)
 
 
 def _of_sessions(
     plan: EmittedPlan, conditions: WatermarkConditions, name: str
-) -> tuple[tuple[Ending, ...], ...]:
+) -> tuple[tuple[DroppableWhen, ...], ...]:
     """By the ends of the sessions that rows are in."""
 
-    def of(grouping: Sequence[ClosedKeys]) -> tuple[Ending, ...]:
+    def of(grouping: Sequence[ClosedKeys]) -> tuple[DroppableWhen, ...]:
         each_once = dict.fromkeys(alike(each) for each in grouping if each.sessions is not None)
         return tuple(found for each in each_once if (found := of_session(each)) is not None)
 
-    def of_session(each: ClosedKeys) -> Ending | None:
+    def of_session(each: ClosedKeys) -> DroppableWhen | None:
         window = window_of(plan, each)
         if window is None:
             return None
         kind = StructField("end", plan.catalog.streams[name].frame.schema[window.time].dataType)
         below = partial(plan.below, each.greatest, each.least, name, column="end")
         planned = conditions.planned((name, each), kind, below)
-        return Ending(planned.program, in_memory(StructType([kind])).field(0), window)
+        return DroppableWhen(planned.program, in_memory(StructType([kind])).field(0), window)
 
     return tuple(map(of, plan.closes_in_time(name)))

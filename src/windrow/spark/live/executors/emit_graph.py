@@ -17,7 +17,7 @@ from windrow.plan.event_time import HIDDEN
 from windrow.spark.collected import is_plain
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.executors.bucket_task import BucketTask
-from windrow.spark.live.executors.droppable_rows import Endings, endings_of
+from windrow.spark.live.executors.droppable_rows import DroppableRows, droppable_rows_of
 from windrow.spark.live.executors.emitting import Emits, Judge
 from windrow.spark.live.executors.packets import Graph, Side, numbered
 from windrow.spark.live.executors.programs import Key, key_labels, keys_of, with_tables
@@ -25,8 +25,8 @@ from windrow.spark.live.executors.unpacking import Unchanged, outputs
 from windrow.spark.live.input.entry_columns import inside
 from windrow.spark.live.micro_batches.late_for_groups import judging
 from windrow.spark.live.operators.emit_program import MARK, EmitProgram, EmitSource
-from windrow.spark.live.operators.flow import Flow, computed_elsewhere
 from windrow.spark.live.operators.incremental import in_memory
+from windrow.spark.live.operators.incremental_plan import IncrementalPlan, computed_elsewhere
 from windrow.spark.live.operators.watermark_conditions import WatermarkConditions
 from windrow.spark.live.plans.emit_flow import EmittedFlow
 from windrow.spark.live.plans.emit_queries import EmittedPlan
@@ -51,8 +51,8 @@ class EmitGraph(Graph):
     @cached_property
     def why_not(self) -> str | None:
         """What of the query cannot be run so; None for nothing."""
-        if self._flow.why_not is not None:
-            return self._flow.why_not
+        if self._evaluation.why_not is not None:
+            return self._evaluation.why_not
         program = self._program
         if not self.plan.streams.issuperset(source.stream for source in program.sources):
             return "recorded streams"
@@ -68,7 +68,7 @@ class EmitGraph(Graph):
             return why
         if program.delay is not None and self._retains_rows:
             return "AFTER DELAY over rows that are retained until the watermark says that they change nothing"
-        if self._retains_rows and not all(self._endings.values()):
+        if self._retains_rows and not all(self._droppable.values()):
             return "rows that are kept until more than the watermark says that no change is made of them"
         return None
 
@@ -114,7 +114,7 @@ class EmitGraph(Graph):
     # -- what it is made of ----------------------------------------------------------------------------
 
     @cached_property
-    def _flow(self) -> EmittedFlow:
+    def _evaluation(self) -> EmittedFlow:
         return EmittedFlow(self._gateway, self.plan, self.envelope, _NO_FILES)
 
     @cached_property
@@ -128,7 +128,7 @@ class EmitGraph(Graph):
 
     @property
     def _program(self) -> EmitProgram:
-        return self._flow.program
+        return self._evaluation.program
 
     @property
     def _beside(self) -> list[Program]:
@@ -136,7 +136,7 @@ class EmitGraph(Graph):
         conditions = [one for judges in self._judges.values() for judge in judges for one in judge.conditions]
         closed = [
             closing.program
-            for one in self._endings.values()
+            for one in self._droppable.values()
             for grouping in (() if one is None else one.groupings)
             for closing in grouping
         ]
@@ -144,10 +144,10 @@ class EmitGraph(Graph):
 
     @cached_property
     def _mapping(self) -> Program | None:
-        return self._flow.mapping.program if self._program.maps else None
+        return self._evaluation.mapping.program if self._program.maps else None
 
     @cached_property
-    def _holds(self) -> bool:
+    def _has_state(self) -> bool:
         """Whether there is state between micro-batches."""
         program = self._program
         is_repeated = program.complete is not None or program.groups is not None
@@ -156,13 +156,13 @@ class EmitGraph(Graph):
     @property
     def _retains_rows(self) -> bool:
         """Whether rows are retained until they change nothing, not the state of operators in their place."""
-        return self._holds and self.plan.query.timed.unbounded is None and not self._program.forgets
+        return self._has_state and self.plan.query.timed.unbounded is None and not self._program.forgets
 
     @cached_property
-    def _endings(self) -> dict[str, Endings | None]:
+    def _droppable(self) -> dict[str, DroppableRows | None]:
         """When rows of each stream are over, where rows are retained; None where memory does not say."""
         names = [name for _, name, _ in self.streams] if self._retains_rows else []
-        return {name: endings_of(self.plan, self._conditions, name) for name in names}
+        return {name: droppable_rows_of(self.plan, self._conditions, name) for name in names}
 
     @cached_property
     def _conditions(self) -> WatermarkConditions:
@@ -175,8 +175,8 @@ class EmitGraph(Graph):
     def _work(self) -> Emits:
         schemas = tuple(map(self._schema_of, self._program.sources))
         program = replace(self._program, program=with_tables(self._program.program))
-        closed = {name: one for name, one in self._endings.items() if one is not None}
-        return Emits(program, schemas, self._mapping, self._judges, self._holds, closed)
+        closed = {name: one for name, one in self._droppable.items() if one is not None}
+        return Emits(program, schemas, self._mapping, self._judges, self._has_state, closed)
 
     def _schema_of(self, source: EmitSource) -> pa.Schema:
         """The schema of retained rows; by the columns of sessions rows are over."""
@@ -195,12 +195,12 @@ class EmitGraph(Graph):
             rowtime = in_memory(StructType([kind])).field(0)
             judges = []
             for each in judging(self.plan, name):
-                flows: list[Flow] = [
+                plans: list[IncrementalPlan] = [
                     conditions.planned((name, one), kind, partial(self.plan.below, one.row, one.least, name))
                     for one in self.plan.query.timed.judgings
                     if one.origin == each.place
                 ]
-                judges.append(Judge(sources[each], rowtime, tuple(operators.program for operators in flows)))
+                judges.append(Judge(sources[each], rowtime, tuple(plan.program for plan in plans)))
             found[name] = tuple(judges)
         return found
 

@@ -26,12 +26,12 @@ from windrow.kernels.zset.relation import NEVER
 from windrow.spark.live.executors.bucket_account import BucketAccount
 from windrow.spark.live.executors.bucket_state import BucketWindow, Carry, Moment, Store, not_here
 from windrow.spark.live.executors.bucket_task import BucketTask
-from windrow.spark.live.executors.droppable_rows import Endings
+from windrow.spark.live.executors.droppable_rows import DroppableRows
 from windrow.spark.live.input.arrivals import VIOLATED
 from windrow.spark.live.micro_batches.emit_rows import FINAL_FROM
 from windrow.spark.live.micro_batches.late_for_groups import late_by
 from windrow.spark.live.operators.emit_program import EmitProgram, EmitRun, EmitSource
-from windrow.spark.live.operators.flow import unstable
+from windrow.spark.live.operators.incremental_plan import unstable
 from windrow.spark.live.operators.watermark_conditions import where_true
 from windrow.spark.logs.arrived import before_end
 from windrow.spark.logs.session_streams import ARRIVED, REASON, ROWTIME
@@ -79,9 +79,9 @@ class Emits:
         What maps steps of a watermark; None where nothing asks for it.
     judges
         Of each stream what says which of its rows are late for groups.
-    holds
+    has_state
         Whether there is state between micro-batches.
-    endings
+    droppable
         Of each stream when rows are over, where rows are retained until then; none where the state of
         operators is stored in place of rows.
     """
@@ -90,8 +90,8 @@ class Emits:
     schemas: tuple[pa.Schema, ...]
     mapping: Program | None
     judges: Mapping[str, tuple[Judge, ...]]
-    holds: bool
-    endings: Mapping[str, Endings]
+    has_state: bool
+    droppable: Mapping[str, DroppableRows]
 
     def begin(self, task: BucketTask) -> Emitting:
         """A query of which no row has come."""
@@ -237,7 +237,7 @@ class Emitting:
         self.frontier = moment.now
         for side, one, table in zip(self.task.sides, self.windows, rows, strict=True):
             account.used += table.num_rows if side.is_first else 0
-            if self.work.holds:
+            if self.work.has_state:
                 one.state = _with(one.state, table, moment.number * PER_MICRO_BATCH)
         account.used -= late
         self._let_go()
@@ -256,12 +256,12 @@ class Emitting:
             [history for name, history in self.reached(self.known).items() if name in streams]
         )
         self.known = {name: history[-1:] for name, history in self.known.items()}
-        if not watermark or not self.work.endings:
+        if not watermark or not self.work.droppable:
             return
         for at, (side, one) in enumerate(zip(self.task.sides, self.windows, strict=True)):
             retained = one.state.retained
             if len(retained) >= max(2 * self._left[at], FINAL_FROM):
-                over = self.work.endings[self.task.streams[side.stream].name].of(
+                over = self.work.droppable[self.task.streams[side.stream].name].of(
                     retained.rows, watermark[-1][1]
                 )
                 one.state = replace(one.state, retained=retained.where(~over))
@@ -300,7 +300,7 @@ class Emitting:
             if scale is not None and (not known or known[-1][1] != scale):
                 known.append((moment.now, scale))
                 moved.append((stream.name, moment.now, scale))
-        if moved and self.work.holds:
+        if moved and self.work.has_state:
             table = pa.Table.from_pylist(
                 [dict(zip(_MARK_SCHEMA.names, one, strict=True)) for one in moved], _MARK_SCHEMA
             )
@@ -321,12 +321,12 @@ class Emitting:
 
     # -- what is stored --------------------------------------------------------------------------------
 
-    def keep(self, store: Store, number: int) -> dict[str, Any]:
+    def save(self, store: Store, number: int) -> dict[str, Any]:
         """Store what is new; now and then the state of operators in place of rows."""
         came = sum(len(one.state.retained) for one in self.windows)
-        if self.frontier is not None and not self.work.endings and Carry.is_due(self.carried, came):
+        if self.frontier is not None and not self.work.droppable and Carry.is_due(self.carried, came):
             self._carry(store, self.frontier, number)
-        chunks = [one.keep(store, number) for one in (*self.windows, self.marks)]
+        chunks = [one.save(store, number) for one in (*self.windows, self.marks)]
         carried = None if self.carried is None else asdict(self.carried)
         return {
             "frontier": self.frontier,

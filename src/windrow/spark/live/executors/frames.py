@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from windrow.algebra.continuous import Reader
 from windrow.errors import UsageError
 from windrow.spark.live.executors.graph import graph_of, why_not
-from windrow.spark.live.micro_batches.steps import late_shown
+from windrow.spark.live.micro_batches.host import late_columns
 from windrow.spark.live.plans.live_plan import ContinuousPlan, LivePlan
 from windrow.spark.runtime.settings import STATE_STORE
 from windrow.syntax.sqltext import quoted
@@ -40,7 +40,7 @@ def streaming(plan: LivePlan) -> DataFrame:
 
 def streaming_late(plan: LivePlan) -> DataFrame:
     """The late rows of the streams that a query reads, in the form of
-    :func:`windrow.spark.live.micro_batches.steps.late_shown`.
+    :func:`windrow.spark.live.micro_batches.host.late_columns`.
 
     Raises
     ------
@@ -63,7 +63,7 @@ def _late(plan: LivePlan, name: str) -> DataFrame:
         whole = ContinuousPlan(plan.gateway, plan.catalog, frozenset([name]), reader, query, "batch")
         place = 0
     graph = graph_of(whole)
-    return late_shown(name, plan.catalog.streams[name], graph.late(graph.packets(), place))
+    return late_columns(name, plan.catalog.streams[name], graph.late(graph.packets(), place))
 
 
 def _refuse_other(plan: LivePlan) -> None:

@@ -1,4 +1,4 @@
-"""The streaming DataFrame of a live query: packed entries, buckets in the state store, what these give."""
+"""The streaming DataFrame of a live query: packed entries, buckets in the state store, what these return."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ class _StateStore:
         found = self._text.get()
         return None if found is None else found[0]
 
-    def keep(self, text: str) -> None:
+    def save(self, text: str) -> None:
         self._text.update((text,))
 
     def read(self, name: str, number: int) -> bytes:

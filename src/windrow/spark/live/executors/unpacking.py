@@ -27,7 +27,7 @@ _ANNOUNCED_NOW = Times(EARLIER + 1, NEVER)
 
 @dataclass(frozen=True)
 class Shape:
-    """How changes are shown.
+    """How changes are displayed.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class Shape:
     is_packed: bool
 
     def of(self, rows: pa.Table) -> pa.Table:
-        """What is shown of rows with `ENTER` and `LEAVE`."""
+        """What is displayed of rows with `ENTER` and `LEAVE`."""
         found = changes(rows, _ANNOUNCED_NOW)
         columns = [*(found.column(name) for name in self.chosen), found.column(AT), found.column(DIFF)]
         found = pa.Table.from_arrays(columns, names=[*columns_of(self.names), AT, DIFF])
@@ -65,7 +65,7 @@ class Shape:
         return enveloped(found, self.names, self.scale, self.form)
 
     def schema(self, result: StructType) -> StructType:
-        """The names and types of what is shown, where those of the query's columns are these."""
+        """The names and types of what is displayed, where those of the query's columns are these."""
         kinds = {name: arrow_type(field.dataType) for name, field in zip(self.chosen, result, strict=True)}
         times = [(name, pa.int64()) for name in (ENTER, LEAVE)]
         made = self.of(pa.schema([*kinds.items(), *times]).empty_table())
@@ -79,7 +79,7 @@ class Shape:
 
 @dataclass(frozen=True)
 class Unchanged:
-    """Rows that are shown as they are."""
+    """Rows that are displayed as they are."""
 
     is_packed = True
 

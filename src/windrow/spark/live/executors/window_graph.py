@@ -21,8 +21,8 @@ from windrow.spark.live.executors.windowed import BucketWindows, OverWindows
 from windrow.spark.live.input.entry_columns import STREAM, inside
 from windrow.spark.live.micro_batches.windowed_columns import WindowedColumns
 from windrow.spark.live.operators.envelopes import IN_MEMORY
-from windrow.spark.live.operators.flow import computed_elsewhere
 from windrow.spark.live.operators.incremental import in_memory
+from windrow.spark.live.operators.incremental_plan import computed_elsewhere
 from windrow.spark.live.operators.window_flow import WindowFlow
 from windrow.spark.live.reading.windowed_query import WindowedQuery
 from windrow.spark.logs.session_streams import ROWTIME
@@ -50,14 +50,14 @@ class WindowGraph(Graph):
 
     @cached_property
     def _keys(self) -> tuple[Key, ...]:
-        return _keys(self.windowed) if self._flow is None else self._keys_of_flow
+        return _keys(self.windowed) if self._operators is None else self._keys_of_operators
 
     @cached_property
     def why_not(self) -> str | None:
         """What of the query cannot be run so; None for nothing."""
         if self.windowed.parts:
             return "CHANGELOG OF"
-        if self.windowed.passes_on and self._flow is not None:
+        if self.windowed.passes_on and self._operators is not None:
             return "rows as they come, beside a table"
         if any(side.made is not None for side in self.windowed.sides):
             return "streams that queries make, or that are recorded"
@@ -67,37 +67,41 @@ class WindowGraph(Graph):
             return "DIFFERENCE USING"
         if self.windowed.kind == "RSTREAM" and not self.windowed.passes_on:
             return "all rows at each instant"
-        if self.windowed.flows is not None and self.windowed.flows.tables:
+        if self.windowed.over_windows is not None and self.windowed.over_windows.tables:
             return "a table beside windows"  # its rows would have to be those of the first start
-        return None if self._flow is None else computed_elsewhere(self._flow.program, takes_tables=True)
+        return (
+            None
+            if self._operators is None
+            else computed_elsewhere(self._operators.program, takes_tables=True)
+        )
 
     @cached_property
-    def _flow(self) -> WindowFlow | None:
+    def _operators(self) -> WindowFlow | None:
         """The operators of a plan that is no single :class:`WindowOperator`."""
-        query = self.windowed.flows
+        query = self.windowed.over_windows
         return None if query is None else WindowFlow(self._gateway, query, Path("of-a-plan-alone"))
 
     @cached_property
     def _over(self) -> OverWindows | None:
-        if self._flow is None:
+        if self._operators is None:
             return None
         keys = self._windows
-        reads = tuple(tuple(sorted(self._flow.read(key))) for key in keys)
-        return OverWindows(self._flow.program, tuple(map(self._flow.leaf, keys)), reads)
+        reads = tuple(tuple(sorted(self._operators.read(key))) for key in keys)
+        return OverWindows(self._operators.program, tuple(map(self._operators.leaf, keys)), reads)
 
     @property
     def _windows(self) -> list[str]:
         """The keys of the windows of such a plan, in the order of the sides."""
-        query = self.windowed.flows
+        query = self.windowed.over_windows
         return [] if query is None else [window.key for window in query.windows]
 
     @cached_property
-    def _keys_of_flow(self) -> tuple[Key, ...]:
+    def _keys_of_operators(self) -> tuple[Key, ...]:
         """By which columns rows are divided for such a plan; none where there are none for all windows.
 
         Rows of a partition that is counted are together.
         """
-        operators, over = self._flow, self._over
+        operators, over = self._operators, self._over
         assert operators is not None
         assert over is not None
         leaves, missing = dict[int, pa.Schema](), dict[int, pa.Schema]()
@@ -156,10 +160,10 @@ class WindowGraph(Graph):
 
     @cached_property
     def _shape(self) -> Shape:
-        """How changes are shown; without a form where an envelope is made of them by Spark."""
+        """How changes are displayed; without a form where an envelope is made of them by Spark."""
         windowed, columns = self.windowed, columns_of(self.windowed.names)
         chosen = windowed.operator.chosen if windowed.after is None else columns
-        chosen = chosen if self._flow is None else self._flow.columns
+        chosen = chosen if self._operators is None else self._operators.columns
         emitted = windowed.kind or (self.envelope if self.envelope in IN_MEMORY else None)
         is_net, is_packed = windowed.is_net or windowed.passes_on, windowed.after is None
         return Shape(tuple(windowed.names), tuple(chosen), self.plan.scale, emitted, is_net, is_packed)

@@ -28,7 +28,7 @@ from windrow.kernels.zset.relation import ENTER, LEAVE, NEVER
 from windrow.spark.live.executors.bucket_account import BucketAccount
 from windrow.spark.live.executors.bucket_state import BucketWindow, Carry, Moment, Store, not_here
 from windrow.spark.live.executors.bucket_task import BucketTask
-from windrow.spark.live.operators.flow import unstable
+from windrow.spark.live.operators.incremental_plan import unstable
 from windrow.streams.entries import FOREVER
 
 __all__ = ["EARLIER", "BucketWindows", "OverWindows", "Windowed"]
@@ -234,11 +234,11 @@ class Windowed:
         pairs = zip(self.task.sides, self.windows, strict=True)
         return sum(one.state.waiting.num_rows for side, one in pairs if side.is_first)
 
-    def keep(self, store: Store, number: int) -> dict[str, Any]:
+    def save(self, store: Store, number: int) -> dict[str, Any]:
         """Store what is new after a micro-batch."""
         if self.groups is not None and self.frontier is not None:
             self._carry(store, self.groups, self.frontier, number)
-        chunks = [one.keep(store, number) for one in self.windows]
+        chunks = [one.save(store, number) for one in self.windows]
         carried = None if self.carried is None else asdict(self.carried)
         return {"frontier": self.frontier, "origin": self.origin, "chunks": chunks, "carried": carried}
 

@@ -22,10 +22,10 @@ from windrow.spark.analysis.keyed_rows import travelling_schema
 from windrow.spark.analysis.plan_tree import choice_of, optimized_tree
 from windrow.spark.arrow import contains
 from windrow.spark.clauses.batch import explained
-from windrow.spark.collected import frame_of_few
+from windrow.spark.collected import frame_of_collected
 from windrow.spark.gateway import Gateway
-from windrow.spark.live.operators.clause_operator import stage_of
-from windrow.spark.live.operators.flow import Flow, computed_elsewhere
+from windrow.spark.live.operators.clause_operator import fragment_of
+from windrow.spark.live.operators.incremental_plan import IncrementalPlan, computed_elsewhere
 from windrow.spark.live.plans.clause_plan import ClausePlan
 from windrow.spark.logs.session_streams import Stream
 
@@ -47,7 +47,7 @@ def why_not_one_clause(plan: ClausePlan) -> str | None:
     (name,), (clause,) = plan.read, plan.clauses
     if plan.catalog.streams[name].live is None or clause.follows:
         return "a view"
-    if clause.is_spark_in_steps:
+    if clause.is_spark_per_batch:
         return "conditions that Spark evaluates over several rows"
     if clause.collated:
         return "keys with a collation"
@@ -80,12 +80,12 @@ class AroundClause:
     # -- before the clause -----------------------------------------------------------------------------
 
     @cached_property
-    def before(self) -> Flow:
+    def before(self) -> IncrementalPlan:
         """What computes the columns of the clause, of rows of the stream at its only leaf."""
-        flow = Flow(self._gateway(), Path("of-a-plan-alone"))
-        _, rows = flow.leaf(self.columns)
-        flow.output(self._keyed(flow.gateway, rows))
-        return flow
+        operators = IncrementalPlan(self._gateway(), Path("of-a-plan-alone"))
+        _, rows = operators.leaf(self.columns)
+        operators.output(self._keyed(operators.gateway, rows))
+        return operators
 
     @cached_property
     def why_by_spark(self) -> str | None:
@@ -112,15 +112,15 @@ class AroundClause:
 
     def _by_spark(self, rows: pa.Table) -> pa.Table:
         gateway = self._gateway()
-        came = frame_of_few(self._spark, rows.select(self.columns.names), self.columns)
+        came = frame_of_collected(self._spark, rows.select(self.columns.names), self.columns)
         keyed = self._keyed(gateway, came)
         with gateway.translated():
             return keyed.toArrow()
 
     def _keyed(self, gateway: Gateway, rows: DataFrame) -> DataFrame:
         """The columns of the clause of these rows of the stream."""
-        stage = stage_of(gateway, self.clause.bound, self._rows(gateway, rows))
-        return stage.keyed(stage.wide())
+        fragment = fragment_of(gateway, self.clause.bound, self._rows(gateway, rows))
+        return fragment.keyed(fragment.wide())
 
     def _rows(self, gateway: Gateway, rows: DataFrame) -> DataFrame:
         """The rows of the clause, of these of the stream."""
@@ -130,9 +130,9 @@ class AroundClause:
 
     # -- after it --------------------------------------------------------------------------------------
 
-    def after(self, given: DataFrame) -> DataFrame:
+    def after(self, rows: DataFrame) -> DataFrame:
         """What the query emits where its clause emits these rows."""
-        return self._after(self._gateway(), given)
+        return self._after(self._gateway(), rows)
 
     @cached_property
     def chosen(self) -> Choice | None:
@@ -146,10 +146,10 @@ class AroundClause:
             return None
         return _choice(gateway, whole, result)
 
-    def _after(self, gateway: Gateway, given: DataFrame) -> DataFrame:
+    def _after(self, gateway: Gateway, rows: DataFrame) -> DataFrame:
         clause = self.clause
-        stage = stage_of(gateway, clause.bound, self._rows(gateway, self._some(self.columns)))
-        gateway.frames[clause.clause.key] = stage.finished(given, clause.result)
+        fragment = fragment_of(gateway, clause.bound, self._rows(gateway, self._some(self.columns)))
+        gateway.frames[clause.clause.key] = fragment.finished(rows, clause.result)
         with explained([clause.bound]):
             return gateway.sql(self._plan.statement.text)
 
@@ -180,14 +180,14 @@ def chosen_of(rows: pa.Table, choice: Choice) -> pa.Table:
     return pa.Table.from_arrays(columns, names=list(choice))
 
 
-def _choice(gateway: Gateway, frame: DataFrame, given: StructType) -> Choice | None:
+def _choice(gateway: Gateway, frame: DataFrame, below: StructType) -> Choice | None:
     """What a frame takes of rows that it is made of, if it does nothing but choose."""
     plan = optimized_tree(gateway, frame)
     choice = None if plan is None else choice_of(plan)
     if choice is None or choice.below.name != "LogicalRDD":
         return None
-    found = [(given.names[place], _field(given[place].dataType, field)) for place, field in choice.columns]
-    kinds = [_kind(given, *origin) for origin in found]
+    found = [(below.names[place], _field(below[place].dataType, field)) for place, field in choice.columns]
+    kinds = [_kind(below, *origin) for origin in found]
     if kinds != [field.dataType for field in frame.schema]:
         return None
     return dict(zip(frame.columns, found, strict=True))

@@ -1,4 +1,4 @@
-"""What clauses and their sources keep between micro-batches: in memory, and in chunks of the checkpoint.
+"""What clauses and their sources retain between micro-batches: in memory, and in chunks of the checkpoint.
 
     rows of sources ─▶ buffered until the frontier ─▶ due ─▶ clauses ─▶ rows that they still need
 
@@ -17,14 +17,14 @@ from pyspark.sql import DataFrame
 
 from windrow.algebra.time_scale import TimeScale
 from windrow.kernels.advance import Ended
-from windrow.kernels.advance.kept_rows import GONE, Bools, KeptRows, Places
-from windrow.spark.collected import frame_of_few
+from windrow.kernels.advance.retained_rows import GONE, Bools, KeptRows, Places
+from windrow.spark.collected import frame_of_collected
 from windrow.spark.live.checkpoints.checkpoint import Checkpoint, CommittedBatch
+from windrow.spark.live.micro_batches.host import BUFFERED, by_kind
 from windrow.spark.live.micro_batches.in_memory import Come, numbered, waiting_schema
-from windrow.spark.live.micro_batches.steps import BUFFERED, by_kind
 from windrow.spark.live.plans.live_plan import RowtimePlan
 from windrow.spark.live.reports.state_table import RetainedRowsOf, retained_in, retained_of
-from windrow.spark.logs.clause_view import Kept
+from windrow.spark.logs.clause_view import RetainedSchema
 from windrow.spark.logs.micro_batch import InstantSpan, RetainedRows, upwards
 from windrow.spark.logs.session_streams import ROWTIME, Stream
 
@@ -33,14 +33,14 @@ __all__ = ["Buffered", "ClauseState", "first_before", "rows_before"]
 
 @dataclass(frozen=True, eq=False)
 class Buffered:
-    """Rows of sources in a step.
+    """Rows of sources in a micro-batch.
 
     Attributes
     ----------
     sources, scale
         The streams, and what the query counts rowtimes in.
     number
-        Of the step.
+        Of the micro-batch.
     came, waits
         Those that came in it, and those that wait for the frontier.
     """
@@ -90,11 +90,11 @@ def first_before(until: int, scale: TimeScale, rows: Iterable[tuple[pa.Table, Ti
 def rows_before(until: int) -> Callable[[pa.Table], Bools]:
     """Says of rows which have a rowtime before an instant."""
 
-    def holds(rows: pa.Table) -> Bools:
+    def is_true_at(rows: pa.Table) -> Bools:
         is_before: Bools = rows.column(ROWTIME).to_numpy() < until
         return is_before
 
-    return holds
+    return is_true_at
 
 
 class ClauseState:
@@ -106,8 +106,8 @@ class ClauseState:
         Those of the query.
     sources
         The streams whose rows come to clauses.
-    kept
-        What clauses keep, by name.
+    retained
+        What clauses retain, by name.
     key
         Columns of the only source by which its buffered rows are found.
 
@@ -122,79 +122,92 @@ class ClauseState:
         plan: RowtimePlan,
         checkpoint: Checkpoint,
         sources: Mapping[str, Stream],
-        kept: Mapping[str, Kept],
+        retained: Mapping[str, RetainedSchema],
         key: tuple[str, ...] = (),
     ) -> None:
         self._plan, self._spark, self._checkpoint = plan, plan.gateway.spark, checkpoint
         self.sources = sources
-        waits = {f"{BUFFERED}{name}": Kept(waiting_schema(stream), key) for name, stream in sources.items()}
-        self._kinds = {**kept, **waits}
+        waits = {
+            f"{BUFFERED}{name}": RetainedSchema(waiting_schema(stream), key)
+            for name, stream in sources.items()
+        }
+        self._kinds = {**retained, **waits}
         self._known: tuple[int, dict[str, RetainedRows]] = (-1, {})
 
-    # -- after a step ----------------------------------------------------------------------------------
+    # -- after a micro-batch -----------------------------------------------------------------------
 
-    def names(self, step: CommittedBatch) -> list[str]:
-        """Under which names a step kept rows."""
-        return [*step.rows, *(name for name in step.chunks if name in self._kinds)]
+    def names(self, committed: CommittedBatch) -> list[str]:
+        """Under which names a micro-batch retained rows."""
+        return [*committed.rows, *(name for name in committed.chunks if name in self._kinds)]
 
-    def rows(self, step: CommittedBatch, name: str) -> RetainedRows | None:
-        """The rows that a step kept under a name; None without."""
-        if self._known[0] != step.number:
-            self._known = step.number, {}
+    def rows(self, committed: CommittedBatch, name: str) -> RetainedRows | None:
+        """The rows that a micro-batch retained under a name; None without."""
+        if self._known[0] != committed.number:
+            self._known = committed.number, {}
         known = self._known[1]
         if name not in known:
             kind = self._kinds.get(name)
-            if kind is not None and (name in step.rows or name in step.chunks):
-                known[name] = self.in_memory(name, self._read(step, name, kind))
-            elif (frame := self._checkpoint.rows(step, name)) is not None:
+            if kind is not None and (name in committed.rows or name in committed.chunks):
+                known[name] = self.in_memory(name, self._read(committed, name, kind))
+            elif (frame := self._checkpoint.rows(committed, name)) is not None:
                 known[name] = RetainedRows.of(frame)
         return known.get(name)
 
-    def _read(self, step: CommittedBatch, name: str, kind: Kept) -> KeptRows:
+    def _read(self, committed: CommittedBatch, name: str, kind: RetainedSchema) -> KeptRows:
         rows, gone = (
-            {int(chunk): self._checkpoint.read_chunk(one, int(chunk)) for chunk in step.chunks.get(one, {})}
+            {
+                int(chunk): self._checkpoint.read_chunk(one, int(chunk))
+                for chunk in committed.chunks.get(one, {})
+            }
             for one in (name, f"{name}{GONE}")
         )
         found = KeptRows.read(kind.key, rows, gone)
-        table = self._checkpoint.table(step, name)  # of a step that tasks evaluated, or as it was before
-        return found if table is None else found.with_rows(table, step.number + 1)
+        # of a micro-batch that tasks evaluated, or as it was before
+        table = self._checkpoint.table(committed, name)
+        return found if table is None else found.with_rows(table, committed.number + 1)
 
-    def kept(self, step: CommittedBatch, name: str) -> KeptRows:
+    def retained(self, committed: CommittedBatch, name: str) -> KeptRows:
         """The same in memory."""
-        rows = self.rows(step, name)
-        return KeptRows(self._kinds[name].key) if rows is None or rows.kept is None else rows.kept
+        rows = self.rows(committed, name)
+        return KeptRows(self._kinds[name].key) if rows is None or rows.retained is None else rows.retained
 
-    def counts(self, step: CommittedBatch) -> dict[str, int]:
-        """How many rows a step kept under each name."""
+    def counts(self, committed: CommittedBatch) -> dict[str, int]:
+        """How many rows a micro-batch retained under each name."""
         return {
-            name: self._checkpoint.count(step, name) if name in step.rows else len(self.kept(step, name))
-            for name in self.names(step)
+            name: self._checkpoint.count(committed, name)
+            if name in committed.rows
+            else len(self.retained(committed, name))
+            for name in self.names(committed)
         }
 
-    def told(self, step: CommittedBatch) -> tuple[dict[str, RetainedRowsOf], dict[str, RetainedRowsOf]]:
-        """What a step kept, as :func:`windrow.spark.live.reports.state_table.state_of` takes it."""
+    def reported(
+        self, committed: CommittedBatch
+    ) -> tuple[dict[str, RetainedRowsOf], dict[str, RetainedRowsOf]]:
+        """What a micro-batch retained, as :func:`windrow.spark.live.reports.state_table.state_of` takes
+        it.
+        """
 
         def count(name: str, scale: TimeScale, columns: Sequence[str]) -> RetainedRowsOf:
-            if name in step.rows:
-                return retained_in(self._checkpoint.path(step.number) / name, scale, columns)
-            size = sum(self._checkpoint.chunk_bytes(step, kind) for kind in (name, f"{name}{GONE}"))
-            return retained_of(self.kept(step, name).tables(*columns), size, scale, columns)
+            if name in committed.rows:
+                return retained_in(self._checkpoint.path(committed.number) / name, scale, columns)
+            size = sum(self._checkpoint.chunk_bytes(committed, kind) for kind in (name, f"{name}{GONE}"))
+            return retained_of(self.retained(committed, name).tables(*columns), size, scale, columns)
 
-        return by_kind(self._plan, self.names(step), count)
+        return by_kind(self._plan, self.names(committed), count)
 
-    # -- a step ----------------------------------------------------------------------------------------
+    # -- a micro-batch -----------------------------------------------------------------------------
 
-    def came(self, come: Come, step: CommittedBatch) -> Buffered:
-        """The rows of the sources: those that came since a step, and those that it buffered."""
-        number = step.number + 1
+    def came(self, come: Come, committed: CommittedBatch) -> Buffered:
+        """The rows of the sources: those that came since a micro-batch, and those that it buffered."""
+        number = committed.number + 1
         came = {name: numbered(one, come.found[name].rows, number) for name, one in self.sources.items()}
-        waits = {name: self.kept(step, f"{BUFFERED}{name}") for name in self.sources}
+        waits = {name: self.retained(committed, f"{BUFFERED}{name}") for name in self.sources}
         return Buffered(self.sources, self._plan.scale, number, came, waits)
 
-    def unchanged(self, step: CommittedBatch) -> dict[str, RetainedRows]:
-        """What clauses keep where they are not advanced."""
-        names = [name for name in self.names(step) if not name.startswith(BUFFERED)]
-        return {name: rows for name in names if (rows := self.rows(step, name)) is not None}
+    def unchanged(self, committed: CommittedBatch) -> dict[str, RetainedRows]:
+        """What clauses retain where they are not advanced."""
+        names = [name for name in self.names(committed) if not name.startswith(BUFFERED)]
+        return {name: rows for name in names if (rows := self.rows(committed, name)) is not None}
 
     def span(
         self,
@@ -205,16 +218,16 @@ class ClauseState:
         cached: list[DataFrame],
         ended: Mapping[str, Ended | None],
     ) -> InstantSpan:
-        """The step of clauses to which these rows come.
+        """The micro-batch of clauses to which these rows come.
 
         Parameters
         ----------
         instants
-            The instant that the step before got to, that of this one, and the first of the logs.
+            The instant that the micro-batch before reached, that of this one, and the first of the logs.
         marks, cached
             Changed by what is evaluated.
         ended
-            As of :meth:`windrow.spark.live.operators.ended_partitions.Endings.ended`.
+            As of :meth:`windrow.spark.live.operators.ended_partitions.ClosedPartitions.ended`.
         """
         over = {key: found for key, found in ended.items() if found is not None}
         arrived = {name: self._stream(name, rows) for name, rows in due.items()}
@@ -223,24 +236,26 @@ class ClauseState:
 
     def _stream(self, name: str, rows: pa.Table) -> Stream:
         stream = self.sources[name]
-        return replace(stream, frame=frame_of_few(self._spark, rows, waiting_schema(stream)))
+        return replace(stream, frame=frame_of_collected(self._spark, rows, waiting_schema(stream)))
 
-    def in_memory(self, name: str, kept: KeptRows) -> RetainedRows:
-        """Rows that are to be kept under a name."""
-        return RetainedRows.in_memory(self._spark, kept, self._kinds[name].schema)
+    def in_memory(self, name: str, retained: KeptRows) -> RetainedRows:
+        """Rows that are to be retained under a name."""
+        return RetainedRows.in_memory(self._spark, retained, self._kinds[name].schema)
 
     def write(
-        self, keep: Mapping[str, RetainedRows], buffered: Buffered
+        self, to_retain: Mapping[str, RetainedRows], buffered: Buffered
     ) -> tuple[dict[str, dict[str, int]], dict[str, RetainedRows]]:
-        """Write the new chunks of what a step keeps: all chunks, and what is to be committed beside them."""
+        """Write the new chunks of what a micro-batch retains: all chunks, and what is to be committed beside
+        them.
+        """
         number, known = buffered.number, dict[str, RetainedRows]()
         chunks: dict[str, dict[str, int]] = {}
-        in_memory = {name: rows.kept for name, rows in keep.items() if rows.kept is not None}
+        in_memory = {name: rows.retained for name, rows in to_retain.items() if rows.retained is not None}
         in_memory |= {f"{BUFFERED}{name}": rows for name, rows in buffered.waits.items()}
         for name, rows in in_memory.items():
-            kept = rows.merged(number)
-            known[name] = self.in_memory(name, kept)
-            for kind, counts, new in kept.stored(name, number):
+            retained = rows.merged(number)
+            known[name] = self.in_memory(name, retained)
+            for kind, counts, new in retained.stored(name, number):
                 chunks[kind] = self._checkpoint.write_chunks(kind, counts, new)
         self._known = number, known
-        return chunks, {name: rows for name, rows in keep.items() if rows.kept is None}
+        return chunks, {name: rows for name, rows in to_retain.items() if rows.retained is None}

@@ -1,8 +1,8 @@
 """The micro-batches of clauses over live streams, and of CQL of which a part has no operator, on the driver.
 
 due rows ─▶ columns ─▶ advance ─▶ SELECT    of one clause over one stream, whose SQL Arrow computes
-due rows ─▶ cascade                         else: each clause in turn, with Spark's SQL between them
-due rows ─▶ cascade ─▶ changes              CQL: Spark computes them from the rows that windows need
+due rows ─▶ upstream                        else: each clause in turn, with Spark's SQL between them
+due rows ─▶ upstream─▶ changes              CQL: Spark computes them from the rows that windows need
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from windrow.kernels.advance.kept_rows import Bools, KeptRows, Marks, Places
+from windrow.kernels.advance.retained_rows import Bools, KeptRows, Marks, Places
 from windrow.spark.analysis.keyed_rows import travelling_schema
-from windrow.spark.collected import frame_of_few
+from windrow.spark.collected import frame_of_collected
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
 from windrow.spark.live.micro_batches.around_clause import AroundClause, chosen_of, is_one_clause
 from windrow.spark.live.micro_batches.clause_state import Buffered, ClauseState, first_before
+from windrow.spark.live.micro_batches.host import BUFFERED
 from windrow.spark.live.micro_batches.in_memory import Come, InMemorySteps
-from windrow.spark.live.micro_batches.steps import BUFFERED
-from windrow.spark.live.operators.ended_partitions import Endings
-from windrow.spark.live.plans.cascade import TOLD
+from windrow.spark.live.operators.ended_partitions import ClosedPartitions
 from windrow.spark.live.plans.clause_plan import ClausePlan
 from windrow.spark.live.plans.live_plan import ContinuousPlan, RowtimePlan
+from windrow.spark.live.plans.upstream import EMITTED
 from windrow.spark.live.reports.state_table import QueryState, state_of
 from windrow.spark.live.sinks.into_stream import IntoStream
 from windrow.spark.live.sinks.sink import Sink
@@ -41,24 +41,24 @@ __all__ = ["ClauseSteps"]
 
 
 class ClauseSteps(InMemorySteps):
-    """As :class:`windrow.spark.live.micro_batches.steps.Steps`, which says what it takes."""
+    """As :class:`windrow.spark.live.micro_batches.host.MicroBatches`, which says what it takes."""
 
     def __init__(
         self, plan: RowtimePlan, sink: Sink | IntoStream, folder: Path, envelope: str, on_late: str
     ) -> None:
         super().__init__(plan, sink, folder, envelope, on_late)
         self._query = plan
-        self._alone = _Alone.of(plan, self._endings)
+        self._alone = _Alone.of(plan, self._closed)
         sources = {name: stream for _, name, stream in self.streams()}
         key = () if self._alone is None else self._alone.key
-        self._state = ClauseState(plan, self._checkpoint, sources, plan.kept(), key)
+        self._state = ClauseState(plan, self._checkpoint, sources, plan.retained(), key)
 
     @property
     def _result(self) -> StructType:
         assert isinstance(self._query, ClausePlan)
         return self._query.outer.schema
 
-    def _step(self, batch: DataFrame, number: int, before: CommittedBatch) -> None:
+    def _advance(self, batch: DataFrame, number: int, before: CommittedBatch) -> None:
         cached: list[DataFrame] = []
         try:
             self._take(self._come(batch, before), number, before, cached)
@@ -68,57 +68,57 @@ class ClauseSteps(InMemorySteps):
 
     def _take(self, come: Come, number: int, before: CommittedBatch, cached: list[DataFrame]) -> None:
         found, alone, plan = come.found, self._alone, self._query
-        self._tell_late({name: self._late(name, one.late) for name, one in found.items()}, number)
+        self._set_late_aside({name: self._late(name, one.late) for name, one in found.items()}, number)
         positions = come.positions
-        closes = self._endings.take(number, before.number, before.positions, positions)
+        closes = self._closed.take(number, before.number, before.positions, positions)
         until, origin, marks = self._frontier(positions), before.origin, dict(before.marks)
         moved = until is not None and (before.frontier is None or until > before.frontier)
         moved = moved or (plan.passes_on and until is not None and come.count > 0)
         reached = None if until is None else plan.taken_before(until)
         buffered = self._state.came(come, before)
-        keep = {} if plan.passes_on else self._state.unchanged(before)
+        to_retain = {} if plan.passes_on else self._state.unchanged(before)
         if moved and reached is not None and origin is None:
             origin = first_before(reached, self._scale, buffered.rows())
         moved = moved and origin is not None
-        reaches, given = reached if moved else before.frontier, 0
+        reaches, emitted = reached if moved else before.frontier, 0
         if alone is not None:
             over, closed = alone.closed(buffered, before.number)
             goes = moved or closes or bool(closed[0].any() or closed[1])
             due, buffered = buffered.taken(reaches if goes else None, closed)
             if goes:
-                kept = self._state.kept(before, alone.name)
-                output, kept = alone.advanced(due, buffered, kept, over, reaches, before.frontier)
-                keep[alone.name] = self._state.in_memory(alone.name, kept)
-                given = self._give_output(alone.plan, output, before, number, marks)
-            alone.is_after(number, before.number, is_settled=goes)
+                retained = self._state.retained(before, alone.name)
+                output, retained = alone.advanced(due, buffered, retained, over, reaches, before.frontier)
+                to_retain[alone.name] = self._state.in_memory(alone.name, retained)
+                emitted = self._write_output(alone.plan, output, before, number, marks)
+            alone.is_after(number, before.number, is_final=goes)
         else:
             goes = (moved or closes) and reaches is not None and origin is not None
             due, buffered = buffered.taken(reaches if goes else None)
             if goes and reaches is not None and origin is not None:
-                ended = {key: self._endings.ended(key, buffered.waiting) for key in plan.ends}
+                ended = {key: self._closed.ended(key, buffered.waiting) for key in plan.ends}
                 instants = before.frontier, reaches, origin
                 span = self._state.span(due, before, instants, marks, cached, ended)
-                if plan.passes_on:  # its windows hold nothing, and rows at the frontier may still come
+                if plan.passes_on:  # its windows have nothing, and rows at the frontier may still come
                     span = replace(span, before=lambda _: None)
-                    marks[TOLD] = until if until is not None else reaches
-                given = self._evaluated(span, before, number, marks)
-                keep |= {} if plan.passes_on else span.keep
+                    marks[EMITTED] = until if until is not None else reaches
+                emitted = self._evaluated(span, before, number, marks)
+                to_retain |= {} if plan.passes_on else span.to_retain
         used = sum(rows.num_rows for rows in due.values())
-        counts = self._counts(come, before, used, given)
+        counts = self._counts(come, before, used, emitted)
         frontier = before.frontier if origin is None or until is None else until
-        chunks, rows = self._state.write(keep, buffered)
-        step = CommittedBatch(number, positions, frontier, origin, {}, counts, chunks, marks)
-        self._report(self._checkpoint.commit(step, rows), come.count, given)
+        chunks, rows = self._state.write(to_retain, buffered)
+        committed = CommittedBatch(number, positions, frontier, origin, {}, counts, chunks, marks)
+        self._report(self._checkpoint.commit(committed, rows), come.count, emitted)
 
     def _evaluated(
         self, span: InstantSpan, before: CommittedBatch, number: int, marks: dict[str, int]
     ) -> int:
-        """Give what is evaluated over a span to the sink."""
+        """Write what is evaluated over a span to the sink."""
         plan, sink = self._query, self._sink
         gateway = Gateway(self._spark, plan.gateway.parameters)
         if isinstance(plan, ClausePlan):
             part = plan.output(gateway, span)
-            return self._give_output(plan, _Output(part.rows, lambda: part.until), before, number, marks)
+            return self._write_output(plan, _Output(part.rows, lambda: part.until), before, number, marks)
         assert isinstance(plan, ContinuousPlan)
         result = plan.run(gateway, span)
         if result is None:
@@ -126,12 +126,12 @@ class ClauseSteps(InMemorySteps):
         with gateway.translated():
             if isinstance(sink, IntoStream):
                 assert isinstance(result, Stream)
-                return sink.insert(result, marks.get(TOLD, span.until), before.counts.get("rows_given", 0))
+                return sink.insert(result, marks.get(EMITTED, span.until), before.counts.get("rows_given", 0))
             if isinstance(result, TimeVarying):
                 return sink.write(changelog(result, self._envelope), number) or 0
             return sink.write(result.df() if isinstance(result, Stream) else result, number) or 0
 
-    def _give_output(
+    def _write_output(
         self,
         plan: ClausePlan,
         output: _Output,
@@ -139,13 +139,15 @@ class ClauseSteps(InMemorySteps):
         number: int,
         marks: dict[str, int],
     ) -> int:
-        """Give the rows of a step to the sink; where it is a stream, with what no later step gives."""
+        """Write the rows of a micro-batch to the sink; where it is a stream, with what no later micro-batch
+        emits.
+        """
         sink, rows, columns = self._sink, output.rows, plan.columns
         with self._gateway.translated():
             if isinstance(sink, IntoStream):
                 least = output.find_least()
                 if least is not None:
-                    marks[TOLD] = least
+                    marks[EMITTED] = least
                 stream = plan.as_stream(self._framed(rows), tuple(columns))
                 return sink.insert(stream, least, before.counts.get("rows_given", 0))
             into = self._table_sink(columns)
@@ -154,33 +156,33 @@ class ClauseSteps(InMemorySteps):
             return sink.write(self._framed(rows), number) or 0
 
     def _framed(self, rows: pa.Table | DataFrame) -> DataFrame:
-        return frame_of_few(self._spark, rows, self._result) if isinstance(rows, pa.Table) else rows
+        return frame_of_collected(self._spark, rows, self._result) if isinstance(rows, pa.Table) else rows
 
     # -- what is retained --------------------------------------------------------------------------------
 
-    def _report(self, step: CommittedBatch, came: int, given: int) -> None:
-        counts = self._state.counts(step)
+    def _report(self, committed: CommittedBatch, came: int, emitted: int) -> None:
+        counts = self._state.counts(committed)
         buffered = sum(count for name, count in counts.items() if name.startswith(BUFFERED))
-        kept = sum(count for name, count in counts.items() if name.startswith("window"))
+        retained = sum(count for name, count in counts.items() if name.startswith("window"))
         self.progress = {
-            "batch": step.number,
+            "batch": committed.number,
             "came": came,
-            "given": given,
-            "frontier": step.marks.get(TOLD, step.frontier),
-            **self._counted(step, buffered),
-            "rows_in_windows": kept,
-            "state_bytes": self._checkpoint.size(step),
+            "given": emitted,
+            "frontier": committed.marks.get(EMITTED, committed.frontier),
+            **self._counted(committed, buffered),
+            "rows_in_windows": retained,
+            "state_bytes": self._checkpoint.size(committed),
         }
 
     def state(self) -> QueryState:
-        """What is kept after the last step."""
-        step = self._checkpoint.last()
-        return state_of(self._plan, step, *self._state.told(step))
+        """What is retained after the last micro-batch."""
+        committed = self._checkpoint.last()
+        return state_of(self._plan, committed, *self._state.reported(committed))
 
 
 @dataclass(frozen=True)
 class _Output:
-    """What a step gives, and what finds the instant before which no later one gives anything."""
+    """What a micro-batch emits, and what finds the instant before which no later one gives anything."""
 
     rows: pa.Table | DataFrame
     find_least: Callable[[], int | None]
@@ -199,56 +201,56 @@ class _Alone:
         The columns of the stream that are its partitions' keys; none if they are computed.
     """
 
-    def __init__(self, plan: ClausePlan, endings: Endings) -> None:
-        self.plan, self._around, self._endings = plan, AroundClause(plan), endings
+    def __init__(self, plan: ClausePlan, closed: ClosedPartitions) -> None:
+        self.plan, self._around, self._closed = plan, AroundClause(plan), closed
         self._spark = plan.gateway.spark
         self._clause = self._around.clause
-        self._settled: int | None = None
+        self._final: int | None = None
         self._partition = self._clause.kernel.growing.partition
         self.name = f"window{self._clause.clause.key}"
         keys = [one.columns for one in self._clause.keys]
         self.key = tuple(keys[0][name] for name in self._partition) if len(keys) == 1 else ()
 
     @staticmethod
-    def of(plan: RowtimePlan, endings: Endings) -> _Alone | None:
+    def of(plan: RowtimePlan, closed: ClosedPartitions) -> _Alone | None:
         """The only clause of a query; None of others."""
-        return _Alone(plan, endings) if isinstance(plan, ClausePlan) and is_one_clause(plan) else None
+        return _Alone(plan, closed) if isinstance(plan, ClausePlan) and is_one_clause(plan) else None
 
-    def is_after(self, number: int, last: int, *, is_settled: bool) -> None:
-        """Note a step, and whether after it nothing is kept of the partitions that have ended."""
-        self._settled = number if is_settled or self._settled == last else None
+    def is_after(self, number: int, last: int, *, is_final: bool) -> None:
+        """Note a micro-batch, and whether after it nothing is retained of the partitions that have ended."""
+        self._final = number if is_final or self._final == last else None
 
     def closed(self, buffered: Buffered, last: int) -> tuple[Marks | None, tuple[Bools, Places]]:
-        """The hashes of the keys that are closed since the last step, None if rows have to be looked for, and
-        the rows of partitions that have ended, as :meth:`Buffered.taken` takes them.
+        """The hashes of the keys that are closed since the last micro-batch, None if rows have to be looked
+        for, and the rows of partitions that have ended, as :meth:`Buffered.taken` takes them.
         """
         key, (came,), (waits,) = self._clause.clause.key, buffered.came.values(), buffered.waits.values()
-        over = self._endings.closed_now(key, self._partition) if self._settled == last else None
-        holds = partial(self._endings.closed, key)
-        return over, (holds(came), waits.where(holds, None if over is None else waits.having(over)))
+        over = self._closed.closed_now(key, self._partition) if self._final == last else None
+        is_true_at = partial(self._closed.closed, key)
+        return over, (is_true_at(came), waits.where(is_true_at, None if over is None else waits.having(over)))
 
     def advanced(
         self,
         due: Mapping[str, pa.Table],
         buffered: Buffered,
-        kept: KeptRows,
+        retained: KeptRows,
         over: Marks | None,
         until: int | None,
         since: int | None,
     ) -> tuple[_Output, KeptRows]:
-        """What the query gives when these rows are due, and what its clause keeps."""
+        """What the query returns when these rows are due, and what its clause retains."""
         around, clause, kernel = self._around, self._clause, self._clause.kernel
 
         def waiting(name: str, columns: tuple[str, ...]) -> pa.Table:
             # those of partitions that were closed now wait no more
             return buffered.waiting(name, columns) if over is None else due[name].slice(0, 0).select(columns)
 
-        ended = self._endings.ended(clause.clause.key, waiting)
+        ended = self._closed.ended(clause.clause.key, waiting)
         moves = until != since and kernel.moves_by_time(until)
         keyed = around.keyed(due[around.name])
-        told, kept = clause.advanced(kept, keyed, until, buffered.number, ended, over, moves=moves)
+        output, retained = clause.advanced(retained, keyed, until, buffered.number, ended, over, moves=moves)
         if around.chosen is not None:
-            rows: pa.Table | DataFrame = chosen_of(told, around.chosen)
+            rows: pa.Table | DataFrame = chosen_of(output, around.chosen)
         else:
-            rows = around.after(frame_of_few(self._spark, told, travelling_schema(clause.result)))
-        return _Output(rows, partial(clause.least, kept, until)), kept
+            rows = around.after(frame_of_collected(self._spark, output, travelling_schema(clause.result)))
+        return _Output(rows, partial(clause.least, retained, until)), retained

@@ -20,11 +20,11 @@ from windrow.spark.live.checkpoints.checkpoint import Checkpoint, CommittedBatch
 from windrow.spark.live.input.entry_columns import inside
 from windrow.spark.live.micro_batches.clause_state import ClauseState, first_before
 from windrow.spark.live.micro_batches.direct_input import Reading
+from windrow.spark.live.micro_batches.host import BUFFERED
 from windrow.spark.live.micro_batches.in_memory import Come
-from windrow.spark.live.micro_batches.steps import BUFFERED
-from windrow.spark.live.operators.ended_partitions import Endings
-from windrow.spark.live.plans.cascade import Cascade
+from windrow.spark.live.operators.ended_partitions import ClosedPartitions
 from windrow.spark.live.plans.live_plan import ContinuousPlan
+from windrow.spark.live.plans.upstream import Upstream
 from windrow.spark.logs.micro_batch import InstantSpan, RetainedRows
 from windrow.spark.logs.session_streams import ROWTIME, Stream
 from windrow.syntax.sqltext import quoted
@@ -51,7 +51,7 @@ class Arrived:
         The first instant of the streams, where it is known apart from `rows`.
     waiting
         How many rows wait for clauses.
-    chunks, keep, marks
+    chunks, to_retain, marks
         What is to be committed beside the windows.
     """
 
@@ -60,12 +60,12 @@ class Arrived:
     origin: int | None = None
     waiting: int = 0
     chunks: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    keep: Mapping[str, RetainedRows] = field(default_factory=dict)
+    to_retain: Mapping[str, RetainedRows] = field(default_factory=dict)
     marks: Mapping[str, int] = field(default_factory=dict)
 
 
 class ClausesBehind:
-    """What the clauses that a query's windows read give, and what they keep.
+    """What the clauses that windows of a query read emit, and what they retain.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ class ClausesBehind:
         The streams that its windows read.
     streams
         All live streams behind it, by name.
-    checkpoint, endings
+    checkpoint, closed
         Those of the query.
     reading
         What the windows read of the rows of a stream.
@@ -85,9 +85,9 @@ class ClausesBehind:
     names
         The clauses that the windows read.
     state
-        What clauses and their sources keep.
+        What clauses and their sources retain.
     cached
-        What is cached for the step.
+        What is cached for the micro-batch.
     """
 
     def __init__(
@@ -96,26 +96,26 @@ class ClausesBehind:
         read: Collection[str],
         streams: Mapping[str, Stream],
         checkpoint: Checkpoint,
-        endings: Endings,
+        closed: ClosedPartitions,
         reading: Reading,
     ) -> None:
-        self._plan, self._endings, self._reading = plan, endings, reading
+        self._plan, self._closed, self._reading = plan, closed, reading
         sequences = plan.catalog.sequences
         self.names = sorted(sequences.keys() & read)
         behind = frozenset[str]().union(*(sequences[name].streams for name in self.names))
         sources = {name: stream for name, stream in streams.items() if name in behind}
-        kept = {own: kind for name in self.names for own, kind in sequences[name].kept().items()}
-        self.state = ClauseState(plan, checkpoint, sources, kept)
+        retained = {own: kind for name in self.names for own, kind in sequences[name].retained().items()}
+        self.state = ClauseState(plan, checkpoint, sources, retained)
         self.cached: list[DataFrame] = []
 
     def drop_cached(self) -> None:
-        """Drop what clauses cached for a step, however it ended."""
+        """Drop what clauses cached for a micro-batch, however it ended."""
         while self.cached:
             self.cached.pop().unpersist()
 
-    def waiting(self, step: CommittedBatch) -> int:
-        """How many rows of sources wait after a step."""
-        return sum(len(self.state.kept(step, f"{BUFFERED}{name}")) for name in self.state.sources)
+    def waiting(self, committed: CommittedBatch) -> int:
+        """How many rows of sources wait after a micro-batch."""
+        return sum(len(self.state.retained(committed, f"{BUFFERED}{name}")) for name in self.state.sources)
 
     def arrived(
         self,
@@ -126,7 +126,7 @@ class ClausesBehind:
         *,
         closes: bool,
     ) -> Arrived:
-        """What comes to the windows: the rows of streams, and what the clauses give before their frontier.
+        """What comes to the windows: the rows of streams, and what the clauses emit before their frontier.
 
         Parameters
         ----------
@@ -135,11 +135,11 @@ class ClausesBehind:
         until
             The frontier of the streams.
         closes
-            Whether the step closes keys of clauses.
+            Whether the micro-batch closes keys of clauses.
         """
         reached, origin, marks = before.marks.get(_SOURCES), before.origin, dict(before.marks)
         rows = {name: one.rows for name, one in come.found.items() if name not in self.state.sources}
-        buffered, keep = self.state.came(come, before), self.state.unchanged(before)
+        buffered, to_retain = self.state.came(come, before), self.state.unchanged(before)
         moved = until is not None and (reached is None or until > reached)
         if moved and until is not None and origin is None:
             scale, streams = self._plan.scale, self._plan.catalog.streams
@@ -148,30 +148,32 @@ class ClausesBehind:
             origin = first_before(until, scale, [*buffered.rows(), *others])
         goes = (moved or closes) and until is not None and origin is not None
         due, buffered = buffered.taken(until if goes else None)
-        bound, given = before.frontier, dict.fromkeys(self.names, _NOTHING)
+        bound, arriving = before.frontier, dict.fromkeys(self.names, _NOTHING)
         if goes and until is not None and origin is not None:
             sequences = self._plan.catalog.sequences
             keys = [key for name in self.names for key in sequences[name].ends()]
-            ended = {key: self._endings.ended(key, buffered.waiting) for key in keys}
+            ended = {key: self._closed.ended(key, buffered.waiting) for key in keys}
             instants = reached, until, origin
             span = self.state.span(due, before, instants, marks, self.cached, ended)
-            given, bound = self._given(span)
-            keep |= span.keep
+            arriving, bound = self._arriving(span)
+            to_retain |= span.to_retain
             marks[_SOURCES] = until
-        chunks, keep = self.state.write(keep, buffered)
+        chunks, to_retain = self.state.write(to_retain, buffered)
         rows |= {name: come.found[name].rows for name in self.state.sources}
         waits = sum(map(len, buffered.waits.values()))
-        return Arrived({**rows, **given}, bound, origin, waits, chunks, keep, marks)
+        return Arrived({**rows, **arriving}, bound, origin, waits, chunks, to_retain, marks)
 
-    def _given(self, span: InstantSpan) -> tuple[dict[str, pa.Table], int]:
-        """What the clauses give in a step, as windows read it, and before which instant no later one does."""
+    def _arriving(self, span: InstantSpan) -> tuple[dict[str, pa.Table], int]:
+        """What the clauses emit in a micro-batch, as windows read it, and before which instant no later one
+        does.
+        """
         plan, scale = self._plan, self._plan.scale
         gateway = Gateway(plan.gateway.spark, plan.gateway.parameters)
-        cascade = Cascade(gateway, plan.catalog, plan.execution, span, scale, plan.reader.tokens)
-        coming = {name: cascade.coming(name) for name in self.names}
+        upstream = Upstream(gateway, plan.catalog, plan.execution, span, scale, plan.reader.tokens)
+        coming = {name: upstream.coming(name) for name in self.names}
         with gateway.translated():
-            given = {name: self._read(name, one.rows).toArrow() for name, one in coming.items()}
-        return given, min(one.until(scale) for one in coming.values())
+            arriving = {name: self._read(name, one.rows).toArrow() for name, one in coming.items()}
+        return arriving, min(one.until(scale) for one in coming.values())
 
     def _read(self, name: str, rows: DataFrame) -> DataFrame:
         """What the windows read of the rows of a clause."""

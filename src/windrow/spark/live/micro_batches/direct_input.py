@@ -16,7 +16,7 @@ from windrow.kernels.incremental import Times
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.input.entry_columns import inside
 from windrow.spark.live.input.file_batches import FileBatch, file_batch, ticks_of
-from windrow.spark.live.operators.flow import Flow
+from windrow.spark.live.operators.incremental_plan import IncrementalPlan
 from windrow.spark.logs.live_source import BOUND, PLACE, PRODUCER, PTIME, FileColumns
 from windrow.spark.logs.session_streams import ROWTIME, Stream
 from windrow.spark.scan.file_scan import may_read
@@ -36,13 +36,13 @@ class _Source:
     Attributes
     ----------
     at, name, stream
-        As :meth:`windrow.spark.live.micro_batches.steps.Steps.streams` has them.
+        As :meth:`windrow.spark.live.micro_batches.host.MicroBatches.streams` has them.
     files
         Its columns in the files.
     leaf
-        Of the flow: the entries as they are read.
+        Of the program: the entries as they are read.
     columns
-        The columns that are read: their names in memory, and in the output of the flow.
+        The columns that are read: their names in memory, and in the output of the program.
     """
 
     at: int
@@ -94,8 +94,8 @@ class Taken:
 class DirectInput:
     """Reads the micro-batches of a query over streams of files; made by :meth:`of`."""
 
-    def __init__(self, gateway: Gateway, flow: Flow, sources: Sequence[_Source]) -> None:
-        self._gateway, self._flow, self._sources = gateway, flow, sources
+    def __init__(self, gateway: Gateway, operators: IncrementalPlan, sources: Sequence[_Source]) -> None:
+        self._gateway, self._operators, self._sources = gateway, operators, sources
 
     @classmethod
     def of(
@@ -106,28 +106,28 @@ class DirectInput:
         Parameters
         ----------
         gateway
-            One of its own: its operators run in a flow.
+            One of its own: its operators run in memory.
         folder
             For files of a micro-batch.
         """
         if gateway.is_connect or not may_read(gateway):
             return None
-        flow, sources = Flow(gateway, folder), []
+        operators, sources = IncrementalPlan(gateway, folder), []
         for at, name, stream in streams:
             files = None if stream.live is None else stream.live.files
             if files is None or not files.is_plain or stream.live is None or stream.live.idle is not None:
                 return None
-            leaf, frame = flow.leaf(_schema(at, stream, files))
+            leaf, frame = operators.leaf(_schema(at, stream, files))
             # where all entries are rows there is none of which nothing may be computed
             is_row = F.lit(True) if files.bound is None else F.col(inside(at, ROWTIME)).isNotNull()
             chosen, columns = reading(frame, at, name, is_row)
             said = [inside(at, own) for own in _said(files)]
             wanted = dict.fromkeys([*columns.values(), *said, PLACE])
-            fragment = flow.output(chosen.select(*map(quoted, wanted)))
+            fragment = operators.output(chosen.select(*map(quoted, wanted)))
             if fragment.chosen is None and fragment.computed is None:
                 return None
             sources.append(_Source(at, name, stream, files, leaf, columns))
-        return cls(gateway, flow, sources)
+        return cls(gateway, operators, sources)
 
     def take(self) -> Taken | None:
         """The micro-batch that Spark calls for; None where Spark has to read it."""
@@ -140,7 +140,7 @@ class DirectInput:
             if entries is None:
                 return None
             entries_of[source.leaf] = entries
-        made = self._flow.step(entries_of, Times(None, 0))
+        made = self._operators.advance(entries_of, Times(None, 0))
         entries = {
             source.name: _named(source, rows, batch.now)
             for source, rows in zip(self._sources, made, strict=True)
@@ -148,8 +148,8 @@ class DirectInput:
         return Taken(batch.now, entries, batch, self._sources)
 
     def _entries(self, batch: FileBatch, place: int, source: _Source) -> pa.Table | None:
-        """The entries of a stream as the flow reads them."""
-        at, files, read = source.at, source.files, self._flow.read(source.leaf)
+        """The entries of a stream as the program reads them."""
+        at, files, read = source.at, source.files, self._operators.read(source.leaf)
         chosen = {inside(at, own): own for own in source.stream.columns if inside(at, own) in read}
         of_time = [name for name in (files.rowtime, files.bound, files.producer) if name is not None]
         rows = batch.rows(place, files, dict.fromkeys([*chosen.values(), *of_time]))
@@ -181,7 +181,7 @@ def _schema(at: int, stream: Stream, files: FileColumns) -> StructType:
 
 
 def _named(source: _Source, rows: pa.Table, now: int) -> pa.Table:
-    """The output of the flow for a stream, in order of arrival, under the names in memory."""
+    """The output of the program for a stream, in order of arrival, under the names in memory."""
     places = rows.column(PLACE).to_numpy()
     if (np.diff(places) < 0).any():
         rows = rows.sort_by(PLACE)

@@ -138,7 +138,7 @@ class EmittedRows:
         """Whether no change is made of rows any more."""
         if self.plan.has_sessions:
             return self._is_final(name, state, marks, frontier)
-        rows, groupings = state.retained.rows, self.plan.endings(name)
+        rows, groupings = state.retained.rows, self.plan.closings(name)
         closed = [self._is_closed(grouping, punctuation, rows, frontier) for grouping in groupings]
         if not any(each is not None for each in closed):
             return self._in_time(name, groupings, state, marks, frontier)
@@ -184,7 +184,7 @@ class EmittedRows:
         key = name, *map(tuple, groupings)
 
         def passed(ticks: npt.NDArray[np.int64]) -> Bools:
-            return self.conditions.holds(key, kind, condition, of_ticks(ticks, type_), mark)
+            return self.conditions.is_true_at(key, kind, condition, of_ticks(ticks, type_), mark)
 
         # up to the first that is not: local times fall when a clock is set back
         if not passed(ticks.min(keepdims=True)).all():

@@ -27,7 +27,7 @@ from windrow.errors import AnalysisError
 from windrow.kernels.incremental import InputState, UnmatchedError
 from windrow.plan.event_time import ClosedKeys
 from windrow.spark.arrow import pattern_schema
-from windrow.spark.collected import frame_of_few
+from windrow.spark.collected import frame_of_collected
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.checkpoints.carried_state import Carried
 from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
@@ -37,7 +37,7 @@ from windrow.spark.live.input.ticks import TickFiles
 from windrow.spark.live.micro_batches.emit_rows import ROWS, EmittedRows, entering, with_rows
 from windrow.spark.live.micro_batches.in_memory import Come, InMemorySteps
 from windrow.spark.live.micro_batches.late_for_groups import JudgedEntries, judged, judging
-from windrow.spark.live.operators.flow import unstable
+from windrow.spark.live.operators.incremental_plan import unstable
 from windrow.spark.live.operators.watermark_conditions import WatermarkConditions
 from windrow.spark.live.plans.emit_by_spark import EmittedBySpark
 from windrow.spark.live.plans.emit_evaluation import EmitEvaluation
@@ -88,14 +88,14 @@ class _Known:
     """The state after a micro-batch, in memory and in a file, which has that of all rows before it."""
 
     number: int
-    flow: EmitEvaluation
+    evaluation: EmitEvaluation
     rows: Mapping[str, InputState]
     taken: int
     carried: Carried | None = None
 
 
 class EmittedSteps(InMemorySteps):
-    """Runs micro-batches of EMIT; the parameters are those of :class:`~.steps.Steps`."""
+    """Runs micro-batches of EMIT; the parameters are those of :class:`~.host.MicroBatches`."""
 
     _timed = True
     _reads_all = False
@@ -116,7 +116,7 @@ class EmittedSteps(InMemorySteps):
         )
 
     def _read_by_operators(self, name: str) -> list[str]:
-        return self._first_flow.read(name)
+        return self._first_evaluation.read(name)
 
     # -- ticks -----------------------------------------------------------------------------------------
 
@@ -151,14 +151,16 @@ class EmittedSteps(InMemorySteps):
         return self._query.query.emitted(self._envelope).schema
 
     @cached_property
-    def _first_flow(self) -> EmitEvaluation:
+    def _first_evaluation(self) -> EmitEvaluation:
         """What evaluates the query, without state: its operators, or Spark if a part of it has none."""
         gateway = Gateway(self._spark, self._plan.gateway.parameters)
         folder = self._checkpoint.folder.resolve() / ".flow"
-        flow = EmittedFlow(gateway, self._query, self._envelope, folder)
-        return flow if flow.why_not is None else EmittedBySpark(gateway, self._query, self._envelope)
+        evaluation = EmittedFlow(gateway, self._query, self._envelope, folder)
+        return (
+            evaluation if evaluation.why_not is None else EmittedBySpark(gateway, self._query, self._envelope)
+        )
 
-    def _step(self, batch: DataFrame, number: int, before: CommittedBatch) -> None:
+    def _advance(self, batch: DataFrame, number: int, before: CommittedBatch) -> None:
         try:
             self._take(self._come(batch, before), number, before)
         except UnmatchedError as error:
@@ -188,18 +190,20 @@ class EmittedSteps(InMemorySteps):
         until = None if origin is None else self._until(positions, now)
         judged = self._judged(before, {name: one.below for name, one in incoming.found.items()}, marks, until)
         refused = {name: self._late(name, one.late) for name, one in incoming.found.items()}
-        self._tell_late({name: self._all_late(name, late, judged) for name, late in refused.items()}, number)
+        self._set_late_aside(
+            {name: self._all_late(name, late, judged) for name, late in refused.items()}, number
+        )
         known, self._known_last = self._known_before(before), None  # if this fails, it is read again
         rows = {
             name: with_rows(state, incoming.found[name].rows, number) for name, state in known.rows.items()
         }
         if punctuations:
-            known.flow.add_punctuation({name: one.punctuations for name, one in incoming.found.items()})
+            known.evaluation.add_punctuation({name: one.punctuations for name, one in incoming.found.items()})
         emitted, used, frontier = 0, -judged.count, before.frontier
         if until is not None and origin is not None and (frontier is None or until > frontier):
             used += sum(int(entering(state.retained, frontier, until).sum()) for state in rows.values())
-            self._refuse_late(known.flow, marks, (frontier, until))
-            changed = self._changes_by(known.flow, rows, marks, (frontier, until), origin)
+            self._refuse_late(known.evaluation, marks, (frontier, until))
+            changed = self._changes_by(known.evaluation, rows, marks, (frontier, until), origin)
             if isinstance(self._sink, IntoStream):
                 emitted = self._insert(self._frame_of(changed), marks, until, before)
             else:
@@ -209,21 +213,21 @@ class EmittedSteps(InMemorySteps):
             known, rows, marks, frontier, number, has_punctuation=any(punctuations.values())
         )
         rows = self._rows.left(
-            rows, marks, known.flow.punctuation, frontier, None if carried is None else carried.at
+            rows, marks, known.evaluation.punctuation, frontier, None if carried is None else carried.at
         )
         arrived = np.concatenate([state.retained.enter[state.retained.alive] for state in rows.values()])
-        needed = [] if origin is None else [known.flow.judged_from(origin, frontier or 0)]
+        needed = [] if origin is None else [known.evaluation.judged_from(origin, frontier or 0)]
         needed += [int(arrived.min())] if len(arrived) else []
         oldest = min((at for at in needed if at is not None), default=None)
         waiting = int((arrived > (frontier or 0)).sum())
         counted = incoming.entries, incoming.count, used, judged.count, emitted, waiting, oldest
-        done = _Done(number, now, *counted, None if frontier is None else known.flow.due(frontier))
+        done = _Done(number, now, *counted, None if frontier is None else known.evaluation.due(frontier))
         committed = self._after(before, done, positions, marks, punctuations, (origin, frontier))
         rows, committed = self._committed(rows, committed, self._buffered_below(judged), carried)
         taken = known.taken + incoming.count
         # rows that are not needed stay in operators until these are built anew, as after a restart
-        if taken <= 2 * len(arrived) + _SPARE or known.flow.retained <= _SPARE or carried is not None:
-            self._known_last = _Known(number, known.flow, rows, taken, carried)
+        if taken <= 2 * len(arrived) + _SPARE or known.evaluation.retained <= _SPARE or carried is not None:
+            self._known_last = _Known(number, known.evaluation, rows, taken, carried)
         self._report(committed, incoming.count, emitted)
 
     @cached_property
@@ -238,10 +242,10 @@ class EmittedSteps(InMemorySteps):
         by_time = [
             any(isinstance(each, ClosedKeys) for each in part)
             for name, _ in streams
-            for part in self._query.endings(name)
+            for part in self._query.closings(name)
         ]
         is_declared = any(live is not None and live.domain for _, live in streams)
-        return not is_declared and (not all(by_time) or self._first_flow.forgets)
+        return not is_declared and (not all(by_time) or self._first_evaluation.forgets)
 
     def _carried(
         self,
@@ -263,16 +267,16 @@ class EmittedSteps(InMemorySteps):
             or self._query.needs_all
             or (self._state_may_replace_rows and not has_punctuation)
         )
-        flow = known.flow
-        if frontier is None or not may_be or not isinstance(flow, EmittedFlow):
+        evaluation = known.evaluation
+        if frontier is None or not may_be or not isinstance(evaluation, EmittedFlow):
             return last
         since = None if last is None else last.at
         came = sum(int(entering(state.retained, since, frontier).sum()) for state in rows.values())
         if not Carried.is_due(last, came):
             return last
-        if flow.forgets:
-            flow.forget(marks, frontier - self._query.delay)
-        return Carried.written(self._checkpoint, number, frontier, flow.retained, flow.state)
+        if evaluation.forgets:
+            evaluation.forget(marks, frontier - self._query.delay)
+        return Carried.written(self._checkpoint, number, frontier, evaluation.retained, evaluation.state)
 
     def _committed(
         self,
@@ -297,22 +301,22 @@ class EmittedSteps(InMemorySteps):
         if self._known_last is not None and self._known_last.number == before.number:
             return self._known_last
         rows = {name: self._rows.after(before, name) for _, name, _ in self.streams()}
-        flow = self._first_flow.emptied()
-        flow.add_punctuation(before.punctuations)
+        evaluation = self._first_evaluation.emptied()
+        evaluation.add_punctuation(before.punctuations)
         carried = Carried.of(before)
         if carried is not None:
-            assert isinstance(flow, EmittedFlow)
-            flow.restore(carried.read(self._checkpoint))
+            assert isinstance(evaluation, EmittedFlow)
+            evaluation.restore(carried.read(self._checkpoint))
         since = None if carried is None else carried.at
         if before.frontier is not None and before.frontier != since:
             assert before.origin is not None
-            self._changes_by(flow, rows, before.moves, (since, before.frontier), before.origin)
+            self._changes_by(evaluation, rows, before.moves, (since, before.frontier), before.origin)
         taken = sum(len(state.retained) for state in rows.values())
-        return _Known(before.number, flow, rows, taken, carried)
+        return _Known(before.number, evaluation, rows, taken, carried)
 
     def _changes_by(
         self,
-        flow: EmitEvaluation,
+        evaluation: EmitEvaluation,
         rows: Mapping[str, InputState],
         marks: Mapping[str, Marks],
         span: tuple[int | None, int],
@@ -320,22 +324,22 @@ class EmittedSteps(InMemorySteps):
     ) -> pa.Table | DataFrame:
         """The changes after one processing time, up to another."""
         since, until = span
-        first = None if flow.reads_all_rows else since
+        first = None if evaluation.reads_all_rows else since
         came = {}
         for name, state in rows.items():
             comes = pa.array(entering(state.retained, first, until))
             came[name] = state.retained.rows.filter(comes).combine_chunks()
         with self._gateway.translated():
-            return flow.step(came, marks, since, until, origin)
+            return evaluation.advance(came, marks, since, until, origin)
 
     def _refuse_late(
-        self, flow: EmitEvaluation, marks: Mapping[str, Marks], span: tuple[int | None, int]
+        self, evaluation: EmitEvaluation, marks: Mapping[str, Marks], span: tuple[int | None, int]
     ) -> None:
         """Fail of a row that is late for a group, in a recorded stream that is to fail of it."""
         streams = self._query.query.streams
         below = {
             name: rows
-            for name, rows in flow.recorded(*span).items()
+            for name, rows in evaluation.recorded(*span).items()
             if streams[name].on_late == "fail" and judging(self._query, name)
         }
         if judged(self._query, self._conditions, below, marks, span[1]).count:
@@ -359,7 +363,7 @@ class EmittedSteps(InMemorySteps):
         schema, inner = self._changes_schema, StructType()
         for at, field in enumerate(schema):
             inner = inner.add(f"o{at}", field.dataType)
-        return frame_of_few(self._spark, changed.rename_columns(inner.names), inner).toDF(*schema.names)
+        return frame_of_collected(self._spark, changed.rename_columns(inner.names), inner).toDF(*schema.names)
 
     # -- rows that are late for a group ----------------------------------------------------------------
 
@@ -397,7 +401,7 @@ class EmittedSteps(InMemorySteps):
         """Those that wait still."""
         return {
             f"{_BELOW}{name}": RetainedRows.of(
-                frame_of_few(self._spark, rows, self._schema_apart(name, ARRIVED, BEFORE))
+                frame_of_collected(self._spark, rows, self._schema_apart(name, ARRIVED, BEFORE))
             )
             for name, rows in apart.waiting.items()
         }

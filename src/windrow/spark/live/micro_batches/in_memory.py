@@ -27,7 +27,7 @@ from windrow.spark.live.input.arrivals import VIOLATED, Arrivals, arrivals
 from windrow.spark.live.input.entry_columns import STREAM, TICKS, inside
 from windrow.spark.live.input.file_order import ORIGIN, in_order, is_of_one_file
 from windrow.spark.live.micro_batches.direct_input import DirectInput
-from windrow.spark.live.micro_batches.steps import Steps
+from windrow.spark.live.micro_batches.host import MicroBatches
 from windrow.spark.live.sinks.sink import TableSink, takes_tables
 from windrow.spark.logs.live_source import BOUND, LOGGED, PLACE, PRODUCER, PTIME, LiveSource
 from windrow.spark.logs.session_streams import ARRIVED, REASON, ROWTIME, Stream
@@ -87,8 +87,8 @@ class Narrow:
     columns: Mapping[str, Mapping[str, str]]
 
 
-class InMemorySteps(Steps):
-    """As :class:`windrow.spark.live.micro_batches.steps.Steps`, which says what it takes."""
+class InMemorySteps(MicroBatches):
+    """As :class:`windrow.spark.live.micro_batches.host.MicroBatches`, which says what it takes."""
 
     _timed = False
     """As :func:`windrow.spark.live.input.arrivals.arrivals` has it."""
@@ -102,7 +102,7 @@ class InMemorySteps(Steps):
     @property
     @abstractmethod
     def _result(self) -> StructType:
-        """The columns that the query gives."""
+        """The columns that the query returns."""
 
     _reads_all = True
     """Whether whole rows are read, wherever they come from through Spark."""
@@ -119,7 +119,7 @@ class InMemorySteps(Steps):
 
     def _narrow(self, batch: DataFrame) -> Narrow | None:
         """What is read of a micro-batch; None for all of it."""
-        if self._reads_all or self.keeps_malformed:  # what is wrong is told by all columns
+        if self._reads_all or self.retains_malformed:  # what is wrong is told by all columns
             return None
         frame, columns = self._own(batch), {}
         for at, name, _ in self.streams():
@@ -130,7 +130,7 @@ class InMemorySteps(Steps):
     @cached_property
     def _direct(self) -> DirectInput | None:
         """What reads micro-batches without Spark."""
-        if self.keeps_malformed:
+        if self.retains_malformed:
             return None
         gateway = Gateway(self._spark, self._plan.gateway.parameters)
         folder = self._checkpoint.folder.resolve() / ".input"
@@ -201,8 +201,8 @@ class InMemorySteps(Steps):
         return Come(found, count, now, firsts)
 
     def _come_narrow(self, narrow: Narrow, before: CommittedBatch) -> Come | None:
-        """The same of what is read; None if whole rows are asked for."""
-        given = {*narrow.frame.columns} - {*self._constant()}
+        """The same of what is read; None if whole rows are requested."""
+        present = {*narrow.frame.columns} - {*self._constant()}
         by = {
             at: {name: inside(at, name) for name in (ROWTIME, PRODUCER, PTIME, BOUND, *LOGGED)}
             for at, _, _ in self.streams()
@@ -215,7 +215,7 @@ class InMemorySteps(Steps):
             *(own for names in by.values() for own in names.values()),
         ]
         read = [own for names in narrow.columns.values() for own in names.values()]
-        wanted = dict.fromkeys(name for name in (*ours, *read) if name in given)
+        wanted = dict.fromkeys(name for name in (*ours, *read) if name in present)
         try:
             entries = self._in_order(narrow.frame.select(*map(quoted, wanted)))
         except WindrowError:  # maybe of a row that is late: of others it comes again
@@ -235,7 +235,7 @@ class InMemorySteps(Steps):
         return Come(found, entries.num_rows, now, self._first_times(entries, now))
 
     def _asks_whole(self, one: Arrivals) -> bool:
-        """Whether whole rows are asked for: of those that are late, or may be."""
+        """Whether whole rows are requested: of those that are late, or may be."""
         return one.late is not None or (self._judges and one.below is not None)
 
     def _first_times(self, entries: pa.Table, now: int) -> dict[str, int]:
@@ -310,14 +310,14 @@ class InMemorySteps(Steps):
                 table = table.append_column(name, pa.repeat(constant, table.num_rows))
         return table.append_column(PLACE, pa.array(np.arange(table.num_rows)))
 
-    def _counts(self, come: Come, before: CommittedBatch, used: int, given: int) -> dict[str, int]:
-        """What is counted of all micro-batches, where this one used and gave so many rows."""
+    def _counts(self, come: Come, before: CommittedBatch, used: int, emitted: int) -> dict[str, int]:
+        """What is counted of all micro-batches, where this one used and emitted so many rows."""
         return {
             "now": come.now,
             "entries": come.entries,
             **self._came_and_late(before, come.positions, come.count),
             "rows_used": before.counts.get("rows_used", 0) + used,
-            "rows_given": before.counts.get("rows_given", 0) + given,
+            "rows_given": before.counts.get("rows_given", 0) + emitted,
         }
 
     def _table_sink(self, names: Sequence[str]) -> TableSink | None:
@@ -340,8 +340,8 @@ def waiting_schema(stream: Stream) -> StructType:
 def numbered(stream: Stream, rows: pa.Table, number: int) -> pa.Table:
     """The rows of a stream that came in a micro-batch, with what orders those of one rowtime."""
     if not _live(stream).identity:
-        step, place = stream.ties
-        rows = rows.append_column(step, pa.array(np.full(rows.num_rows, number, np.int64)))
+        micro_batch, place = stream.ties
+        rows = rows.append_column(micro_batch, pa.array(np.full(rows.num_rows, number, np.int64)))
         rows = rows.append_column(place, pa.array(np.arange(rows.num_rows, dtype=np.int64)))
     return rows.select([*stream.columns, ROWTIME, *stream.ties])
 

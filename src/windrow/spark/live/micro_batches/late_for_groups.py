@@ -32,7 +32,7 @@ __all__ = ["Holds", "JudgedEntries", "judged", "judging", "late_by"]
 Ints = npt.NDArray[np.int64]
 
 Holds = Callable[[pa.Array, Ints], npt.NDArray[np.bool_]]
-"""For which rowtimes a condition holds, with the watermark of each."""
+"""For which rowtimes a condition is true, with the watermark of each."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,12 +98,12 @@ def _violated(
     stream, judges = plan.catalog.streams[name], list[tuple[pa.Array, list[Holds]]]()
     kind = stream.frame.schema[stream.rowtime or ""]
     for each in judging(plan, name):
-        holds = [
-            partial(conditions.holds, (name, one), kind, partial(plan.below, one.row, one.least, name))
+        is_true_at = [
+            partial(conditions.is_true_at, (name, one), kind, partial(plan.below, one.row, one.least, name))
             for one in plan.query.timed.judgings
             if one.origin == each.place
         ]
-        judges.append((plan.marks_before(each, rows, marks), list(holds)))
+        judges.append((plan.marks_before(each, rows, marks), list(is_true_at)))
     return late_by(rows, in_memory(StructType([kind])).field(0).type, judges)
 
 
@@ -130,7 +130,7 @@ def late_by(rows: pa.Table, kind: pa.DataType, judges: Sequence[tuple[pa.Array, 
     for before, conditions in judges:
         places = np.flatnonzero(np.asarray(pc.is_valid(before)))
         at = np.asarray(before.take(pa.array(places)))
-        for holds in conditions if len(places) else ():
-            is_late = holds(of_ticks(ticks[places], kind), at)
+        for is_true_at in conditions if len(places) else ():
+            is_late = is_true_at(of_ticks(ticks[places], kind), at)
             found[places[is_late]] = np.maximum(found[places[is_late]], at[is_late])
     return found

@@ -18,7 +18,7 @@ from windrow.algebra.watermarks import WatermarkHistory as Marks
 from windrow.kernels.packing.numbering import numbered as numbered_by
 from windrow.kernels.zset.time_windows import of_ticks, runs, ticks_of
 from windrow.plan.event_time import ClosedKeys
-from windrow.spark.collected import frame_of_few
+from windrow.spark.collected import frame_of_collected
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.operators.watermark_conditions import WatermarkConditions
 from windrow.spark.live.plans.emit_queries import EmittedPlan, KnownWatermarks
@@ -41,7 +41,7 @@ def numbered(gateway: Gateway, rows: pa.Table, schema: StructType) -> DataFrame:
     """Rows with `NUMBER`, their place."""
     table = rows.append_column(NUMBER, pa.array(range(rows.num_rows), pa.int64()))
     kinds = StructType([*schema.fields, StructField(NUMBER, LongType())])
-    return frame_of_few(gateway.spark, table, kinds)
+    return frame_of_collected(gateway.spark, table, kinds)
 
 
 def may_be_final(
@@ -127,7 +127,7 @@ def final_at_once(
             return None
         kind = StructField("end", plan.catalog.streams[name].frame.schema[window.time].dataType)
         below = partial(plan.below, each.greatest, each.least, name, column="end")
-        ask = partial(conditions.holds, (name, each), kind, below, mark=mark)
+        ask = partial(conditions.is_true_at, (name, each), kind, below, mark=mark)
         ended_by[each] = ended(window, rows, ask)
     of_each = [np.logical_or.reduce([ended_by[alike(each)] for each in grouping]) for grouping in groupings]
     over: Bools = np.logical_and.reduce(of_each)

@@ -17,7 +17,7 @@ from pyspark.sql.types import CalendarIntervalType, LongType
 
 from windrow.algebra.rewriting.expand import Expander
 from windrow.errors import ExecutionError, WindrowError
-from windrow.spark.collected import few, frame_of_few
+from windrow.spark.collected import collected, frame_of_collected
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.input.malformed import WHY
 from windrow.spark.live.plans.emit_queries import EmittedPlan
@@ -84,7 +84,7 @@ class Uncomputable:
         found: list[OfRows] = []
         for text in _texts(self._plan):
             tokens = spelled(tokenize(text), 0, len(tokenize(text))).tokens
-            expander = Expander(tokens, catalog.streams, {**catalog.gathered, **catalog.texts})
+            expander = Expander(tokens, catalog.streams, {**catalog.expanded, **catalog.texts})
             whole = tokenize(expander.text(0, len(tokens)).render())
             found += of_each_row(whole, columns, live, self, PLACE)
         return list(dict.fromkeys(found))
@@ -186,9 +186,9 @@ class Uncomputable:
 
     def _halved(self, part: OfRows, rows: DataFrame, error: WindrowError) -> dict[int, str]:
         """Those that fail alone, found by halves of rows that fail together."""
-        retained = few(rows)
+        retained = collected(rows)
         if retained is not None:
-            rows = frame_of_few(self._gateway.spark, retained, rows.schema)
+            rows = frame_of_collected(self._gateway.spark, retained, rows.schema)
         places = np.sort(rows.select(PLACE).toArrow().column(PLACE).to_numpy())
 
         def between(low: int, stop: int) -> DataFrame:

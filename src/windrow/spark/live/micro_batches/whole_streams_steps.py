@@ -17,7 +17,7 @@ from windrow.kernels.punctuated.operator_graph import FlowCarry
 from windrow.kernels.stored import from_stored, stored
 from windrow.punctuations import EVERYTHING, Pattern
 from windrow.punctuations.pattern import put_together
-from windrow.spark.collected import frame_of_few
+from windrow.spark.collected import frame_of_collected
 from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
 from windrow.spark.live.input.arrivals import VIOLATED
 from windrow.spark.live.micro_batches.in_memory import InMemorySteps
@@ -74,7 +74,7 @@ class _State:
 
 
 class WholeStreamsSteps(InMemorySteps):
-    """Runs the micro-batches of SELECT STREAM; the parameters are those of :class:`~.steps.Steps`.
+    """Runs the micro-batches of SELECT STREAM; the parameters are those of :class:`~.host.MicroBatches`.
 
     A micro-batch writes its input to a file. Now and then it writes the state of all operators instead; a
     restart reads that, and processes the input since. So a micro-batch writes about as much as it reads.
@@ -101,12 +101,12 @@ class WholeStreamsSteps(InMemorySteps):
         found = state_of(self._plan, committed, {}, {})
         operators = [
             StateRow("operator", node.name, rows=sum(rows))
-            for node, rows in zip(self._blocking.flow.nodes, counts, strict=False)
+            for node, rows in zip(self._blocking.graph.nodes, counts, strict=False)
             if not isinstance(node.operator, Project | RowMap)
         ]
         return QueryState((*found.rows, *operators))
 
-    def _step(self, batch: DataFrame, number: int, before: CommittedBatch) -> None:
+    def _advance(self, batch: DataFrame, number: int, before: CommittedBatch) -> None:
         incoming = self._come(batch, before)
         counts = dict(before.counts)
         state = self._state(before)
@@ -120,8 +120,8 @@ class WholeStreamsSteps(InMemorySteps):
             seen = (before.counts.get(_SEEN + name), counts.get(_SEEN + name))
             punctuations = self._punctuations(name, stream, (before.positions.get(name), one.position), seen)
             fed[name] = Fed(_columns(name, stream, rows), punctuations)
-        self._tell_late(late, number)
-        emitted, state.carry = self._blocking.flow.advance(state.carry, fed)
+        self._set_late_aside(late, number)
+        emitted, state.carry = self._blocking.graph.advance(state.carry, fed)
         count = self._put(emitted, number, before.counts.get("rows_given", 0))
         positions = incoming.positions
         frontier = self._frontier(positions)
@@ -208,7 +208,7 @@ class WholeStreamsSteps(InMemorySteps):
             carry = from_stored(self._checkpoint.read_chunk(_CARRY, chunk))
         for chunk in came:
             fed = from_stored(self._checkpoint.read_chunk(_CAME, chunk))
-            _, carry = self._blocking.flow.advance(carry, fed)
+            _, carry = self._blocking.graph.advance(carry, fed)
         return _State(carry, base, came)
 
     def _store(self, state: _State, fed: Mapping[str, Fed], number: int) -> None:
@@ -232,7 +232,7 @@ class WholeStreamsSteps(InMemorySteps):
         into = self._table_sink(names)
         if into is not None:
             return into.write_table(rows.rename_columns(names), number)
-        frame = frame_of_few(self._spark, rows, self._result)
+        frame = frame_of_collected(self._spark, rows, self._result)
         with self._gateway.translated():
             if isinstance(sink, IntoStream):
                 return self._insert(sink, frame, emitted.punctuations, before)
@@ -257,7 +257,7 @@ class WholeStreamsSteps(InMemorySteps):
 
 
 def _columns(name: str, stream: Stream, rows: pa.Table) -> pa.Table:
-    """The rows with the columns of the flow's input."""
+    """The rows with the columns of the program's input."""
     schema = _schema(name, stream)
     return rows.select(list(stream.columns)).rename_columns(schema.names).cast(schema)
 

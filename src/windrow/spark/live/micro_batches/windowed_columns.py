@@ -45,10 +45,10 @@ class WindowedColumns:
         assert side.computed is not None
         text, names = side.computed
         stream = self.catalog.streams[side.stream] if side.made is None else side.made.stream
-        given = [
+        renamed = [
             F.col(quoted(columns[own])).alias(name) for own, name in zip(stream.columns, names, strict=True)
         ]
-        made = self.gateway.sql(text, {ROWS: frame.select("*", *given, mine.alias(MINE))})
+        made = self.gateway.sql(text, {ROWS: frame.select("*", *renamed, mine.alias(MINE))})
         return made.drop(*names, MINE).withColumnsRenamed(
             {inner: own for inner, own in self.retained(side).items() if inner not in side.columns}
         )

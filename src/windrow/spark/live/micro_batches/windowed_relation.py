@@ -35,7 +35,7 @@ from windrow.kernels.sorting import SortKey, sorted_partitions
 from windrow.kernels.zset.relation import AT, DIFF, ENTER, LEAVE
 from windrow.plan.columns import ROWS
 from windrow.spark.arrow import is_orderable
-from windrow.spark.collected import frame_of_few
+from windrow.spark.collected import frame_of_collected
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.checkpoints.stored_tables import stored_table
 from windrow.spark.live.operators.envelopes import copies
@@ -95,15 +95,15 @@ class WindowedRelation:
         for inner in (*self._inner.values(), *self._parts):
             inner.begin(states, frontier, origin)
         self._standing, self._has_begun = Standing(), frontier is not None
-        if self._windowed.flows is None or self._windowed.passes_on:
+        if self._windowed.over_windows is None or self._windowed.passes_on:
             return
-        self._flow.empty()
+        self._operators.empty()
         if frontier is None or origin is None:
             return
         times = Times(None, frontier)
         rows = self._flowed(states, times, origin)
         if self._windowed.kind == "RSTREAM":
-            found = self._shown(changes(rows, times), self._flow.columns)
+            found = self._chosen(changes(rows, times), self._operators.columns)
             self._standing.advance(found, np.zeros(0, np.int64))
 
     def advance(
@@ -138,9 +138,9 @@ class WindowedRelation:
         return states, found
 
     def passed(self, rows: Mapping[str, pa.Table], times: Times) -> pa.Table:
-        """The changes where rows are given as they come, made of those of each window."""
+        """The changes where rows are emitted as they come, made of those of each window."""
         windowed = self._windowed
-        if windowed.flows is None:
+        if windowed.over_windows is None:
             ((side, found),) = zip(windowed.sides, rows.values(), strict=True)
             if side.window_input.passes is not None:  # rows of which it is NULL do not pass
                 found = found.filter(found.column(side.window_input.passes))
@@ -148,14 +148,14 @@ class WindowedRelation:
             at = found.column(ROWTIME)
         else:
             moves = {}
-            for side, window in zip(windowed.sides, windowed.flows.windows, strict=True):
+            for side, window in zip(windowed.sides, windowed.over_windows.windows, strict=True):
                 own = rows[side.name]
                 at = own.column(ROWTIME)
-                read = own.select(sorted(self._flow.read(window.key)))
+                read = own.select(sorted(self._operators.read(window.key)))
                 moves[window.key] = read.append_column(ENTER, at).append_column(LEAVE, pc.add(at, 1))
             with self._gateway.translated():
-                found = self._flow.step(moves, times, times.until)
-            columns, at = [found.column(name) for name in self._flow.columns], found.column(ENTER)
+                found = self._operators.advance(moves, times, times.until)
+            columns, at = [found.column(name) for name in self._operators.columns], found.column(ENTER)
         count = pa.array(np.ones(len(at), np.int64))
         return pa.Table.from_arrays([*columns, at, count], names=[*columns_of(windowed.names), AT, DIFF])
 
@@ -171,7 +171,7 @@ class WindowedRelation:
             kinds = zip(columns, part.query.result, strict=True)
             schema = StructType([StructField(name, field.dataType) for name, field in kinds])
             schema = schema.add(AT, LongType()).add(DIFF, LongType())
-            frame = frame_of_few(self._gateway.spark, found, schema)
+            frame = frame_of_collected(self._gateway.spark, found, schema)
             frames[part.key] = as_delta(frame, columns, part.query.names, scale, part.columns)
         return states, self._gateway.sql(text, frames)
 
@@ -198,8 +198,8 @@ class WindowedRelation:
         return min((first for first in firsts if first is not None), default=None)
 
     @cached_property
-    def _flow(self) -> WindowFlow:
-        query = self._windowed.flows
+    def _operators(self) -> WindowFlow:
+        query = self._windowed.over_windows
         assert query is not None
         gateway = Gateway(self._gateway.spark, self._gateway.parameters)
         texts = (
@@ -219,13 +219,13 @@ class WindowedRelation:
 
     def _flowed(self, states: Mapping[str, InputState], times: Times, origin: int) -> pa.Table:
         """What changes by the rows that enter or leave the windows in a micro-batch."""
-        assert self._windowed.flows is not None
+        assert self._windowed.over_windows is not None
         moves = {}
-        for side, window in zip(self._windowed.sides, self._windowed.flows.windows, strict=True):
-            read = sorted(self._flow.read(window.key))
+        for side, window in zip(self._windowed.sides, self._windowed.over_windows.windows, strict=True):
+            read = sorted(self._operators.read(window.key))
             moves[window.key] = rows_of(states[side.name].retained, times, read)
         with self._gateway.translated():
-            return self._flow.step(moves, times, origin)
+            return self._operators.advance(moves, times, origin)
 
     def rows_of_operator(
         self, states: Mapping[str, InputState], times: Times, groups: Operated | None
@@ -238,19 +238,19 @@ class WindowedRelation:
         self, states: Mapping[str, InputState], times: Times, origin: int, groups: Operated | None
     ) -> pa.Table:
         windowed = self._windowed
-        if windowed.flows is not None:
-            rows, chosen = self._flowed(states, times, origin), self._flow.columns
+        if windowed.over_windows is not None:
+            rows, chosen = self._flowed(states, times, origin), self._operators.columns
         else:
             rows, chosen = self.rows_of_operator(states, times, groups), windowed.operator.chosen
         if windowed.after is not None:
             schema = StructType([*windowed.groups.fields]).add(ENTER, LongType()).add(LEAVE, LongType())
-            frame = frame_of_few(self._gateway.spark, rows.rename_columns(schema.names), schema)
+            frame = frame_of_collected(self._gateway.spark, rows.rename_columns(schema.names), schema)
             made = self._gateway.sql(windowed.after, {ROWS: frame})
             made = made.toDF(*columns_of(windowed.names), ENTER, LEAVE)
             with self._gateway.translated():
                 rows = made.toArrow()
             chosen = columns_of(windowed.names)
-        found = self._shown(changes(rows, times), chosen)
+        found = self._chosen(changes(rows, times), chosen)
         if windowed.kind == "RSTREAM":
             if windowed.is_of_one_instant:
                 return found
@@ -259,7 +259,7 @@ class WindowedRelation:
         found = found if windowed.is_net and not windowed.using else netted(found)
         return exceeding(found, windowed.using, windowed.sign) if windowed.using else found
 
-    def _shown(self, found: pa.Table, chosen: Sequence[str]) -> pa.Table:
+    def _chosen(self, found: pa.Table, chosen: Sequence[str]) -> pa.Table:
         """Changes with the columns of the query in their order, under internal names."""
         columns = [*(found.column(name) for name in chosen), found.column(AT), found.column(DIFF)]
         return pa.Table.from_arrays(columns, names=[*columns_of(self._windowed.names), AT, DIFF])

@@ -26,7 +26,7 @@ from windrow.kernels.incremental import (
     Operated,
     Times,
 )
-from windrow.spark.collected import frame_of_few
+from windrow.spark.collected import frame_of_collected
 from windrow.spark.live.checkpoints.carried_state import Carried
 from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
 from windrow.spark.live.input.entry_columns import inside
@@ -34,7 +34,7 @@ from windrow.spark.live.micro_batches.clauses_behind import Arrived, ClausesBehi
 from windrow.spark.live.micro_batches.in_memory import InMemorySteps
 from windrow.spark.live.micro_batches.windowed_columns import WindowedColumns
 from windrow.spark.live.micro_batches.windowed_relation import WindowedRelation
-from windrow.spark.live.operators.ended_partitions import Endings
+from windrow.spark.live.operators.ended_partitions import ClosedPartitions
 from windrow.spark.live.operators.envelopes import IN_MEMORY, copies, enveloped, inserted
 from windrow.spark.live.plans.live_plan import ContinuousPlan, RowtimePlan
 from windrow.spark.live.reading.closed_keys import without_closed_keys
@@ -54,40 +54,43 @@ _PASSED = "passed"
 
 
 class WindowedSteps(InMemorySteps):
-    """As :class:`windrow.spark.live.micro_batches.steps.Steps`, which says what it takes."""
+    """As :class:`windrow.spark.live.micro_batches.host.MicroBatches`, which says what it takes."""
 
     def __init__(
         self,
         plan: RowtimePlan,
-        stage: WindowedQuery,
+        windowed: WindowedQuery,
         sink: Sink | IntoStream,
         folder: Path,
         envelope: str,
         on_late: str,
     ) -> None:
         super().__init__(plan, sink, folder, envelope, on_late)
-        self._stage, self._forgets = stage, plan.forgets
-        self._endings, self._may_settle = Endings(plan.ends), False
+        self._windowed, self._forgets = windowed, plan.forgets
+        self._closed, self._may_be_final = ClosedPartitions(plan.ends), False
         self._known: tuple[int, dict[str, InputState]] | None = None
         self._goes_on: Operated | None = None
         self._carried: Carried | None = None
         self._relation = WindowedRelation(
-            self._gateway, stage, self._checkpoint.folder.resolve(), lambda side, rows: self._rows(side, rows)
+            self._gateway,
+            windowed,
+            self._checkpoint.folder.resolve(),
+            lambda side, rows: self._rows(side, rows),
         )
         self._behind: ClausesBehind | None = None
         if isinstance(plan, ContinuousPlan) and plan.follows:
             streams = {name: stream for _, name, stream in self.streams()}
             read = {side.stream for side in self._sides}
             self._behind = ClausesBehind(
-                plan, read, streams, self._checkpoint, self._endings, self._read_by_windows
+                plan, read, streams, self._checkpoint, self._closed, self._read_by_windows
             )
 
     @property
     def _sides(self) -> list[WindowedSide]:
         """The windows of live streams, and of the output of clauses."""
-        return [side for side in self._stage.windows if side.made is None]
+        return [side for side in self._windowed.windows if side.made is None]
 
-    def _step(self, batch: DataFrame, number: int, before: CommittedBatch) -> None:
+    def _advance(self, batch: DataFrame, number: int, before: CommittedBatch) -> None:
         try:
             self._take(batch, number, before)
         finally:
@@ -97,7 +100,7 @@ class WindowedSteps(InMemorySteps):
     def _take(self, batch: DataFrame, number: int, before: CommittedBatch) -> None:
         come = self._come(batch, before)
         found = come.found
-        self._tell_late({name: self._late(name, one.late) for name, one in found.items()}, number)
+        self._set_late_aside({name: self._late(name, one.late) for name, one in found.items()}, number)
         positions = come.positions
         is_known = self._known is not None and self._known[0] == before.number
         states = self._states(before)
@@ -105,12 +108,12 @@ class WindowedSteps(InMemorySteps):
             self._carried = Carried.of(before)
             # of keys that are to be over, rows are retained, as punctuations tell of rows
             is_by_key = self._carried is not None or not self._forgets
-            self._goes_on = self._stage.operator.running_groups() if is_by_key else None
+            self._goes_on = self._windowed.operator.running_groups() if is_by_key else None
             if self._goes_on is not None:
                 self._go_on_again(self._goes_on, states, before)
             self._relation.begin(states, before.frontier, before.origin)
-        self._known = None  # what goes on changes now: a step that fails begins again from the files
-        closes = self._endings.take(number, before.number, before.positions, positions)
+        self._known = None  # what goes on changes now: a micro-batch that fails begins again from the files
+        closes = self._closed.take(number, before.number, before.positions, positions)
         behind, came_in = self._behind, sum(one.rows.num_rows for one in found.values())
         waited = self._waiting(states) + came_in + (0 if behind is None else behind.waiting(before))
         until = self._frontier(positions)
@@ -120,7 +123,7 @@ class WindowedSteps(InMemorySteps):
             waiting = [one.waiting for one in states.values()]
             arrived = behind.arrived(come, waiting, until, before, closes=closes)
         came = {side.name: self._rows(side, arrived.rows[side.stream]) for side in self._sides}
-        until, given = arrived.until, 0
+        until, emitted = arrived.until, 0
         origin = before.origin if arrived.origin is None else arrived.origin
         reached = None if until is None else self._plan.taken_before(until)
         if reached is not None and origin is None:
@@ -130,73 +133,81 @@ class WindowedSteps(InMemorySteps):
             origin = min((first for first in firsts if first is not None and first < reached), default=None)
         frontier, marks = before.frontier, {**before.marks, **arrived.marks}
         moved = until is not None and (frontier is None or until > frontier)
-        moved = moved or (self._stage.passes_on and any(rows.num_rows for rows in came.values()))
+        moved = moved or (self._windowed.passes_on and any(rows.num_rows for rows in came.values()))
         if moved and until is not None and reached is not None and origin is not None and origin < reached:
             times = Times(frontier, reached)
-            states, told = self._advanced(states, came, number, times, origin)
-            given = self._handed_over(told, number, until, before.counts.get("rows_given", 0))
+            states, output = self._advanced(states, came, number, times, origin)
+            emitted = self._handed_over(output, number, until, before.counts.get("rows_given", 0))
             frontier = until
-            if self._stage.passes_on:
+            if self._windowed.passes_on:
                 marks[_PASSED] = reached
         else:
             states = _with(states, came, number)
         used = waited - self._waiting(states) - arrived.waiting
-        if (closes or self._may_settle) and self._stage.sides and self._stage.flows is None:
-            states, self._may_settle = without_closed_keys(self._stage, states, self._endings)
-        counts = self._counts(come, before, used, given)
+        if (closes or self._may_be_final) and self._windowed.sides and self._windowed.over_windows is None:
+            states, self._may_be_final = without_closed_keys(self._windowed, states, self._closed)
+        counts = self._counts(come, before, used, emitted)
         if self._goes_on is not None and frontier is not None:
             states = self._carried_over(self._goes_on, states, frontier, number)
-        kept, chunks = {}, dict(arrived.chunks)
+        retained, chunks = {}, dict(arrived.chunks)
         for name, state in states.items():
-            kept[name], new = state.merged(number)
-            chunks[name] = self._checkpoint.write_chunks(name, kept[name].chunks, new)
-        step = CommittedBatch(number, positions, frontier, origin, {}, counts, chunks, marks=marks)
-        step = step if self._carried is None else self._carried.named(step)
-        step = self._checkpoint.commit(step, arrived.keep)
-        self._known = number, kept
-        behind_after = {} if behind is None else behind.state.counts(step)
+            retained[name], new = state.merged(number)
+            chunks[name] = self._checkpoint.write_chunks(name, retained[name].chunks, new)
+        committed = CommittedBatch(number, positions, frontier, origin, {}, counts, chunks, marks=marks)
+        committed = committed if self._carried is None else self._carried.named(committed)
+        committed = self._checkpoint.commit(committed, arrived.to_retain)
+        self._known = number, retained
+        behind_after = {} if behind is None else behind.state.counts(committed)
         self.progress = {
             "batch": number,
             "came": come.count,
-            "given": given,
+            "given": emitted,
             "frontier": frontier,
-            **self._counted(step, self._waiting(kept) + arrived.waiting),
-            "rows_in_windows": sum(int(state.retained.alive.sum()) for state in kept.values())
+            **self._counted(committed, self._waiting(retained) + arrived.waiting),
+            "rows_in_windows": sum(int(state.retained.alive.sum()) for state in retained.values())
             + sum(count for name, count in behind_after.items() if name.startswith("window"))
             + (0 if self._carried is None else self._carried.rows),
-            "state_bytes": self._checkpoint.size(step),
+            "state_bytes": self._checkpoint.size(committed),
         }
 
     @property
     def _result(self) -> StructType:
-        return self._stage.result
+        return self._windowed.result
 
     def state(self) -> QueryState:
-        """What is kept after the last step."""
-        step = self._checkpoint.last()
-        states = self._states(step)
+        """What is retained after the last micro-batch."""
+        committed = self._checkpoint.last()
+        states = self._states(committed)
         if self._behind is not None:
-            sources, clauses = self._behind.state.told(step)
-            return state_of(self._plan, step, sources, {**clauses, **self._in_windows(step, states)})
+            sources, clauses = self._behind.state.reported(committed)
+            return state_of(
+                self._plan, committed, sources, {**clauses, **self._in_windows(committed, states)}
+            )
         waiting = {side.stream: states[side.name].waiting.column(ROWTIME) for side in self._sides}
-        kept = {name: RetainedRowsOf.of(rowtimes, None) for name, rowtimes in waiting.items()}
-        return state_of(self._plan, step, kept, self._in_windows(step, states), on_one_scale=True)
+        retained = {name: RetainedRowsOf.of(rowtimes, None) for name, rowtimes in waiting.items()}
+        return state_of(
+            self._plan, committed, retained, self._in_windows(committed, states), on_one_scale=True
+        )
 
     def _in_windows(
-        self, step: CommittedBatch, states: Mapping[str, InputState]
+        self, committed: CommittedBatch, states: Mapping[str, InputState]
     ) -> dict[str, RetainedRowsOf]:
-        """The rows that windows hold after a step."""
+        """The rows that windows have after a micro-batch."""
         windows = {}
-        for side in self._stage.windows:
+        for side in self._windowed.windows:
             retained = states[side.name].retained
             rowtimes = retained.rows.column(ROWTIME).filter(pa.array(retained.alive))
-            windows[side.name] = RetainedRowsOf.of(rowtimes, self._checkpoint.chunk_bytes(step, side.name))
+            windows[side.name] = RetainedRowsOf.of(
+                rowtimes, self._checkpoint.chunk_bytes(committed, side.name)
+            )
         return windows
 
     # -- what comes in -------------------------------------------------------------------------------
 
     def _rows(self, side: WindowedSide, rows: pa.Table) -> pa.Table:
-        """What is kept of rows: columns, what is computed of them, and rowtimes on the query's time scale."""
+        """What is retained of rows: columns, what is computed of them, and rowtimes on the query's time
+        scale.
+        """
         if not rows.num_rows:
             return side.schema.empty_table()
         stream = self._plan.catalog.streams[side.stream] if side.made is None else side.made.stream
@@ -215,7 +226,7 @@ class WindowedSteps(InMemorySteps):
         if later:  # whole rows came, of which nothing has been computed
             schema = StructType([field for field in stream.frame.schema if field.name in stream.columns])
             named = {name: inside(0, name) for name in schema.names}
-            frame = frame_of_few(self._spark, rows.select(schema.names), schema).toDF(*named.values())
+            frame = frame_of_collected(self._spark, rows.select(schema.names), schema).toDF(*named.values())
             computed = self._columns.computed(side, frame, named, F.lit(True)).select(
                 *map(quoted, later.values())
             )
@@ -229,7 +240,7 @@ class WindowedSteps(InMemorySteps):
 
     @cached_property
     def _columns(self) -> WindowedColumns:
-        return WindowedColumns(self._gateway, self._plan.catalog, self._stage)
+        return WindowedColumns(self._gateway, self._plan.catalog, self._windowed)
 
     _reads_all = False
 
@@ -249,11 +260,11 @@ class WindowedSteps(InMemorySteps):
         return frame, {own: shown for columns in sides.values() for own, shown in columns.items()}
 
     def _states(self, before: CommittedBatch) -> dict[str, InputState]:
-        """What the last step left."""
+        """What the last micro-batch left."""
         if self._known is not None and self._known[0] == before.number:
             return dict(self._known[1])
         states = {}
-        for side in self._stage.windows:
+        for side in self._windowed.windows:
             chunks = {int(chunk): rows for chunk, rows in before.chunks.get(side.name, {}).items()}
             tables = (self._checkpoint.read_chunk(side.name, chunk) for chunk in chunks)
             passed = before.marks.get(_PASSED, before.frontier)  # none of those that wrote no mark
@@ -263,7 +274,7 @@ class WindowedSteps(InMemorySteps):
     def _go_on_again(
         self, groups: Operated, states: Mapping[str, InputState], before: CommittedBatch
     ) -> None:
-        """Let groups be what they were after a step: as they were written, and with the rows since."""
+        """Let groups be what they were after a micro-batch: as they were written, and with the rows since."""
         if self._carried is not None:
             groups.restore(self._carried.read(self._checkpoint))
         since = None if self._carried is None else self._carried.at
@@ -273,7 +284,7 @@ class WindowedSteps(InMemorySteps):
     def _carried_over(
         self, groups: Operated, states: Mapping[str, InputState], frontier: int, number: int
     ) -> dict[str, InputState]:
-        """What is held after a step; without the rows of groups that are written now."""
+        """What is retained after a micro-batch; without the rows of groups that are written now."""
         ((name, state),) = states.items()
         if not Carried.is_due(self._carried, len(state.retained)):
             return dict(states)
@@ -295,20 +306,24 @@ class WindowedSteps(InMemorySteps):
         times: Times,
         origin: int,
     ) -> tuple[dict[str, InputState], pa.Table | DataFrame]:
-        """What is held after a step, and what it gives: changes, or rows that are made of them."""
-        if self._stage.passes_on:
+        """What is retained after a micro-batch, and what it returns: changes, or rows that are made of
+        them.
+        """
+        if self._windowed.passes_on:
             return self._passed_on(states, came, number, times)
         whole = _with(states, came, number)
-        if self._stage.parts:
+        if self._windowed.parts:
             return self._relation.over_changelogs(whole, number, times, origin, self._scale)
         return self._relation.advance(whole, number, times, origin, self._goes_on)
 
     def _passed_on(
         self, states: Mapping[str, InputState], came: Mapping[str, pa.Table], number: int, times: Times
     ) -> tuple[dict[str, InputState], pa.Table]:
-        """What is held after a step, and what changes in it, where rows are given as they come."""
+        """What is retained after a micro-batch, and what changes in it, where rows are emitted as they
+        come.
+        """
         states, gone = dict(states), {}
-        for side in self._stage.sides:
+        for side in self._windowed.sides:
             chunk, window = number * PER_MICRO_BATCH, side.window_input
             states[side.name], gone[side.name] = states[side.name].passing(
                 window, came[side.name], chunk, times.until
@@ -317,38 +332,38 @@ class WindowedSteps(InMemorySteps):
 
     # -- what goes out -------------------------------------------------------------------------------
 
-    def _handed_over(self, told: pa.Table | DataFrame, number: int, until: int, before: int) -> int:
-        """Give what a step gives to the sink, which was given so many rows before."""
+    def _handed_over(self, output: pa.Table | DataFrame, number: int, until: int, before: int) -> int:
+        """Write what a micro-batch emits to the sink, which has taken so many rows before."""
         if isinstance(self._sink, IntoStream):
-            assert isinstance(told, pa.Table)
-            return self._insert(self._sink, told, until, before)
-        if isinstance(told, pa.Table):
-            return self._put(self._sink, told, number)
+            assert isinstance(output, pa.Table)
+            return self._insert(self._sink, output, until, before)
+        if isinstance(output, pa.Table):
+            return self._put(self._sink, output, number)
         with self._gateway.translated():
-            return self._sink.write(told, number) or 0
+            return self._sink.write(output, number) or 0
 
-    def _insert(self, sink: IntoStream, told: pa.Table, until: int, before: int) -> int:
-        """Give rows to a named stream."""
-        stage = self._stage
-        rows = copies(told, stage.sign)
-        fields = list(zip(columns_of(stage.names), stage.result, strict=True))
+    def _insert(self, sink: IntoStream, output: pa.Table, until: int, before: int) -> int:
+        """Write rows to a named stream."""
+        windowed = self._windowed
+        rows = copies(output, windowed.sign)
+        fields = list(zip(columns_of(windowed.names), windowed.result, strict=True))
         schema = StructType([StructField(name, field.dataType) for name, field in fields])
         schema = schema.add(ROWTIME, LongType())
-        frame = frame_of_few(self._spark, rows.rename_columns(schema.names), schema)
-        shown = frame.toDF(*stage.names, ROWTIME)
+        frame = frame_of_collected(self._spark, rows.rename_columns(schema.names), schema)
+        shown = frame.toDF(*windowed.names, ROWTIME)
         with self._gateway.translated():
-            return sink.insert(Stream(shown, stage.names, self._scale), until, before)
+            return sink.insert(Stream(shown, windowed.names, self._scale), until, before)
 
-    def _put(self, sink: Sink, told: pa.Table, number: int) -> int:
-        """Give changes to the sink."""
-        stage, scale = self._stage, self._scale
-        if stage.kind is None and self._envelope not in IN_MEMORY:
-            frame = self._frame(told, told.column_names)
-            return sink.write(as_cql(frame, columns_of(stage.names), scale), number) or 0
-        if stage.kind is None:
-            table = enveloped(told, stage.names, scale, self._envelope)
+    def _put(self, sink: Sink, output: pa.Table, number: int) -> int:
+        """Write changes to the sink."""
+        windowed, scale = self._windowed, self._scale
+        if windowed.kind is None and self._envelope not in IN_MEMORY:
+            frame = self._frame(output, output.column_names)
+            return sink.write(as_cql(frame, columns_of(windowed.names), scale), number) or 0
+        if windowed.kind is None:
+            table = enveloped(output, windowed.names, scale, self._envelope)
         else:
-            table = inserted(told, stage.names, scale, stage.sign)
+            table = inserted(output, windowed.names, scale, windowed.sign)
         into = self._table_sink(table.column_names)
         if into is not None:
             return into.write_table(table, number)
@@ -356,14 +371,14 @@ class WindowedSteps(InMemorySteps):
 
     def _frame(self, table: pa.Table, names: list[str]) -> DataFrame:
         """A table of ours as a DataFrame: the query's columns have the query's types."""
-        own = {f"c{number}": field.dataType for number, field in enumerate(self._stage.result)}
+        own = {f"c{number}": field.dataType for number, field in enumerate(self._windowed.result)}
         first = 0 if table.column_names[0] in own else None
         if first is None:  # as an envelope shows them
-            count = len(self._stage.names)
+            count = len(self._windowed.names)
             first = next(
                 at
                 for at in range(table.num_columns)
-                if table.column_names[at : at + count] == list(self._stage.names)
+                if table.column_names[at : at + count] == list(self._windowed.names)
             )
         schema = StructType()
         for at, field in enumerate(table.schema):
@@ -374,12 +389,12 @@ class WindowedSteps(InMemorySteps):
                 else from_arrow_type(field.type, prefer_timestamp_ntz=True)
             )
             schema = schema.add(f"o{at}", kind)
-        return frame_of_few(self._spark, table.rename_columns(schema.names), schema).toDF(*names)
+        return frame_of_collected(self._spark, table.rename_columns(schema.names), schema).toDF(*names)
 
 
 def _with(
     states: Mapping[str, InputState], came: Mapping[str, pa.Table], number: int
 ) -> dict[str, InputState]:
-    """What is held, with the rows that came."""
+    """What is retained, with the rows that came."""
     chunk = number * PER_MICRO_BATCH
     return {**states, **{name: states[name].with_arrivals(rows, chunk) for name, rows in came.items()}}

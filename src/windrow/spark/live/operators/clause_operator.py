@@ -35,7 +35,7 @@ from windrow.kernels.advance import (
     moves_by_time,
 )
 from windrow.kernels.advance.affected import first_open, requested_in, step_of
-from windrow.kernels.advance.kept_rows import Bools, KeptRows, Marks
+from windrow.kernels.advance.retained_rows import Bools, KeptRows, Marks
 from windrow.kernels.patterns.pattern_plan import Answers, MatchPlan, Navigation
 from windrow.kernels.sorting import SortKey
 from windrow.kernels.window_plan import WindowPlan
@@ -46,7 +46,7 @@ from windrow.spark.analysis.keyed_rows import arrow_of, travelling_schema
 from windrow.spark.clauses.batch import Bound, BoundWindow, WindowStage, bind_clause
 from windrow.spark.clauses.join_plan import POSITION
 from windrow.spark.clauses.matching import BoundMatch, MatchStage, MatchTypes, unchanged_columns
-from windrow.spark.collected import frame_of_few
+from windrow.spark.collected import frame_of_collected
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.operators.pairs_by_spark import Pairs
 from windrow.spark.live.operators.rising_columns import rises, says_missing
@@ -54,7 +54,7 @@ from windrow.spark.logs.clause_view import Feed
 from windrow.spark.logs.micro_batch import InstantSpan, PartOutput, RetainedRows
 from windrow.streams import FOREVER
 
-__all__ = ["ClauseKernel", "LiveClause", "bind_live", "stage_of"]
+__all__ = ["ClauseKernel", "LiveClause", "bind_live", "fragment_of"]
 
 _NO_ROWTIME = "a row has NULL as its rowtime"
 _WITHOUT_ONE = "leave such rows out with WHERE"
@@ -97,11 +97,11 @@ class ClauseKernel:
         return moves_by_time(self.growing.plan, self.reached(until))
 
     def with_answers(self, answers: Answers) -> ClauseKernel:
-        """The same of a step for which this is what Spark finds of conditions in DEFINE."""
+        """The same of a micro-batch for which this is what Spark finds of conditions in DEFINE."""
         assert isinstance(self.growing.plan, MatchPlan)
         return replace(self, growing=replace(self.growing, plan=replace(self.growing.plan, answers=answers)))
 
-    def step(
+    def advance(
         self,
         retained: KeptRows,
         came: pa.Table,
@@ -136,12 +136,12 @@ class LiveClause:
         The column of the rows' rowtimes.
     follows
         Whether rows come from another clause, so that they may come before the frontier has reached them.
-    shown, rowtimes
-        The columns that it returns, and those that hold rowtimes: of windows that of the label row, of
+    displayed, rowtimes
+        The columns that it returns, and those that have rowtimes: of windows that of the label row, of
         matches that of every row of the match. Fields of row variables are called `s.ts`.
     pairs
         What Spark finds in each micro-batch, where the kernel does not have a condition of a window.
-    asked
+    requested
         The types of the columns that conditions of a pattern read which Spark evaluates in each micro-batch;
         None where there are no such conditions.
     collated
@@ -149,8 +149,8 @@ class LiveClause:
     keys
         Of the columns of its partitions' keys, and each stream from which rows come: the columns of that;
         none if one of them is computed, or rows come from elsewhere.
-    feeds
-        The same of the columns that it returns, those of `shown`; none if its partitions do not end.
+    lineage
+        The same of the columns that it returns, those of `displayed`; none if its partitions do not end.
     """
 
     clause: Window | Match
@@ -161,27 +161,27 @@ class LiveClause:
     waiting: StructType
     rowtime: str
     follows: bool
-    shown: StructType
+    displayed: StructType
     rowtimes: frozenset[str]
     pairs: Pairs | None
-    asked: Mapping[str, DataType] | None
+    requested: Mapping[str, DataType] | None
     collated: frozenset[str]
     keys: tuple[Feed, ...]
-    feeds: tuple[Feed, ...]
+    lineage: tuple[Feed, ...]
 
     @property
     def hoisted(self) -> list[str]:
-        """What is kept of each row: of another clause, the rows mean nothing."""
+        """What is retained of each row: of another clause, the rows mean nothing."""
         return [f"{item.name} = {item.text.render()}" for item in self.bound.draft.hoisted]
 
     @property
-    def is_spark_in_steps(self) -> bool:
+    def is_spark_per_batch(self) -> bool:
         """Whether Spark evaluates conditions over retained and new rows in each micro-batch."""
-        return self.pairs is not None or self.asked is not None
+        return self.pairs is not None or self.requested is not None
 
     # -- a micro-batch --------------------------------------------------------------------------------------
 
-    def step(
+    def advance(
         self,
         gateway: Gateway,
         rows: DataFrame,
@@ -205,18 +205,18 @@ class LiveClause:
         ended
             The partitions of which no more rows will come.
         """
-        stage = stage_of(gateway, self.bound, rows)
+        fragment = fragment_of(gateway, self.bound, rows)
         before = span.before(name)
-        keyed = stage.keyed(stage.wide(), None if before is None else before.frame)
+        keyed = fragment.keyed(fragment.wide(), None if before is None else before.frame)
         with gateway.translated():
-            emitted, retained, report = self._advanced_by(gateway, stage, keyed, span, until, name, ended)
-        span.keep[name] = retained
-        return PartOutput(stage.finished(emitted, self.result), report)
+            emitted, retained, report = self._advanced_by(gateway, fragment, keyed, span, until, name, ended)
+        span.to_retain[name] = retained
+        return PartOutput(fragment.finished(emitted, self.result), report)
 
     def _advanced_by(
         self,
         gateway: Gateway,
-        stage: WindowStage | MatchStage,
+        fragment: WindowStage | MatchStage,
         keyed: DataFrame,
         span: InstantSpan,
         until: int,
@@ -235,24 +235,24 @@ class LiveClause:
 
         if self.follows:
             came, waits = _kept(span, _waiting(name), ()).due(came, is_due, number)
-            span.keep[_waiting(name)] = RetainedRows.in_memory(spark, waits, self.waiting)
+            span.to_retain[_waiting(name)] = RetainedRows.in_memory(spark, waits, self.waiting)
         if self.pairs is None:
             moves = kernel.moves_by_time(until)
 
             def search(asking: Growing) -> pa.Table:
                 return requested_in(asking, retained, came, kernel.reached(until), ended, moves=moves)
 
-            clause = self._answered(stage, search)
+            clause = self._answered(fragment, search)
             emitted, retained = clause.advanced(retained, came, until, number, ended, moves=moves)
         else:
-            rows, before = frame_of_few(spark, came, self.waiting), span.before(name)
+            rows, before = frame_of_collected(spark, came, self.waiting), span.before(name)
             found = self.pairs.found(gateway, None if before is None else before.frame, rows).toArrow()
             is_new = pc.is_null(found.column(AT))
             old, came = found.filter(pc.invert(is_new)), found.filter(is_new).drop_columns(CARRIED.names)
             emitted, left = self._advanced_anew(old, came, until, ended)
             retained = retained.without(retained.all()).with_rows(left, number)
         return (
-            frame_of_few(spark, emitted, travelling_schema(self.result)),
+            frame_of_collected(spark, emitted, travelling_schema(self.result)),
             RetainedRows.in_memory(spark, retained, self.schema),
             lambda: until if (least := self.least(retained, until)) is None else least,
         )
@@ -268,16 +268,18 @@ class LiveClause:
         *,
         moves: bool,
     ) -> tuple[pa.Table, KeptRows]:
-        """As :meth:`ClauseKernel.step`, with errors at their places in the text."""
+        """As :meth:`ClauseKernel.advance`, with errors at their places in the text."""
         try:
-            return self.kernel.step(retained, came, until, number, ended, over, moves=moves)
+            return self.kernel.advance(retained, came, until, number, ended, over, moves=moves)
         except WindrowError as error:
             raise error.located(self.clause.sql) from None
 
     def _advanced_anew(
         self, retained: pa.Table, came: pa.Table, until: int, ended: Ended | None
     ) -> tuple[pa.Table, pa.Table]:
-        """What a step of all partitions emits, and what it keeps, where rows have columns of that step."""
+        """What a micro-batch of all partitions emits, and what it retains, where rows have columns of that
+        micro-batch.
+        """
         growing = self.kernel.growing
         try:
             emitted, left = advance(growing, retained, came, self.kernel.reached(until), ended)
@@ -286,24 +288,28 @@ class LiveClause:
         return pa.Table.from_batches(emitted, growing.plan.result), left
 
     def least(self, retained: KeptRows, until: int | None) -> int | None:
-        """The instant before which no later step gives a row, where these rows are kept."""
+        """The instant before which no later micro-batch emits a row, where these rows are retained."""
         first = first_open(retained, self.rowtime)
         if first is None or until is None:
             return until
         return int(min(until, _ticks(pa.array([first]), self.kernel.scale)[0].as_py()))
 
-    def _answered(self, stage: WindowStage | MatchStage, search: Callable[[Growing], pa.Table]) -> LiveClause:
-        """The clause with what Spark finds of its conditions in a step, where `search` finds what for."""
-        if self.asked is None:
+    def _answered(
+        self, fragment: WindowStage | MatchStage, search: Callable[[Growing], pa.Table]
+    ) -> LiveClause:
+        """The clause with what Spark finds of its conditions in a micro-batch, where `search` finds what
+        for.
+        """
+        if self.requested is None:
             return self
         growing = self.kernel.growing
-        assert isinstance(stage, MatchStage)
+        assert isinstance(fragment, MatchStage)
         assert isinstance(growing.plan, MatchPlan)
 
         def searched(asking: MatchPlan, _: StructType) -> pa.Table:
             return search(replace(growing, plan=asking))
 
-        answers = stage.answers_of(growing.plan, self.asked, searched)
+        answers = fragment.answers_of(growing.plan, self.requested, searched)
         return replace(self, kernel=self.kernel.with_answers(answers))
 
     def _no_rowtime(self) -> InputError:
@@ -338,7 +344,7 @@ def bind_live(
     if isinstance(bound, BoundWindow) and by_pairs:
         draft, fields = carry_fields(bound.draft, bound.analyzer)
         bound = BoundWindow(bound.window, draft, bound.analyzer)
-    fragment = stage_of(gateway, bound, rows)
+    fragment = fragment_of(gateway, bound, rows)
     wide = fragment.wide()
     collated = fragment.collated(wide)
     refuse(collated)
@@ -402,7 +408,7 @@ def _sources(
     return found
 
 
-def stage_of(gateway: Gateway, bound: Bound, rows: DataFrame) -> WindowStage | MatchStage:
+def fragment_of(gateway: Gateway, bound: Bound, rows: DataFrame) -> WindowStage | MatchStage:
     """What computes the columns of the clause over these rows."""
     if isinstance(bound, BoundMatch):
         return MatchStage(
@@ -429,7 +435,7 @@ def _unchanged_columns(fragment: WindowStage | MatchStage, result: StructType) -
 
 
 def _of_matches(plan: MatchPlan, rowtimes: Collection[str]) -> set[str]:
-    """The columns that the kernel gives which hold the rowtime of a row of the match."""
+    """The columns that the kernel returns which have the rowtime of a row of the match."""
     found = {name for name, column in plan.outputs if column in rowtimes}
     for measure in plan.measures:
         if isinstance(measure, Navigation) and not measure.shift and measure.column in rowtimes:
@@ -460,7 +466,7 @@ def _at(until: int, kind: DataType, scale: TimeScale) -> pa.Array | None:
 
 
 def _kept(span: InstantSpan, name: str, key: tuple[str, ...]) -> KeptRows:
-    """What the step before kept under a name, in memory."""
+    """What the micro-batch before retained under a name, in memory."""
     before = span.before(name)
     return KeptRows(key) if before is None else before.into_memory(key, span.number)
 

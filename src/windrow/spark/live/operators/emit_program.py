@@ -32,7 +32,7 @@ from windrow.kernels.zset.relation import AT, DIFF, ENTER, LEAVE, NEVER
 from windrow.kernels.zset.time_windows import ticks_of
 from windrow.punctuations.lines import line_of
 from windrow.punctuations.regions import Lines, Region
-from windrow.spark.live.operators.envelopes import copies_of, enveloped, shown
+from windrow.spark.live.operators.envelopes import as_instants, copies_of, enveloped
 from windrow.spark.logs.arrived import PTIMES, before_end
 from windrow.spark.logs.session_streams import ARRIVED, ROWTIME
 from windrow.spark.relations.time_varying_relation import columns_of
@@ -257,7 +257,7 @@ class EmitRun:
         self.operators.forget(is_over)
         if self.program.over:
             self._versions.forget(is_over(self.program.over))
-        if self.program.complete is None:  # else they are asked for again
+        if self.program.complete is None:  # else they are requested again
             self._known_marks.clear()
 
     @property
@@ -381,7 +381,7 @@ class EmitRun:
         columns = [
             *(changed.column(column) for _, column in program.visible),
             undo,
-            shown(changed.column(AT), PTIMES),
+            as_instants(changed.column(AT), PTIMES),
         ]
         return pa.Table.from_arrays(
             [*columns, changed.column(_VERSION)], names=[*names, "undo", "ptime", "ver"]

@@ -23,10 +23,10 @@ from windrow.spark.live.operators.new_punctuation import new_patterns, schema_of
 from windrow.spark.logs.clause_view import Ends
 from windrow.streams import Position
 
-__all__ = ["Endings", "key_hashes", "may_end"]
+__all__ = ["ClosedPartitions", "key_hashes", "may_end"]
 
 
-class Endings:
+class ClosedPartitions:
     """What is closed for each clause of a query. It changes with each micro-batch.
 
     It is made anew out of what a checkpoint knows of the streams, so nothing of it is retained there.

@@ -31,11 +31,11 @@ def enveloped(changes: pa.Table, names: Sequence[str], scale: TimeScale, envelop
     """
     if envelope == "diff":
         rows = changes.drop_columns([AT, DIFF]).columns
-        columns = [*rows, changes.column(DIFF), shown(changes.column(AT), scale)]
+        columns = [*rows, changes.column(DIFF), as_instants(changes.column(AT), scale)]
         return pa.Table.from_arrays(columns, names=[*names, "_diff", "_at"])
     changes = copies_of(changes)
     rows = changes.drop_columns([AT, DIFF]).columns
-    at = shown(changes.column(AT), scale)
+    at = as_instants(changes.column(AT), scale)
     if envelope == "delta":
         kind = _words(changes, "delete", "insert")
         ours = ["_change_type", "_commit_version", "_commit_timestamp"]
@@ -48,7 +48,7 @@ def inserted(changes: pa.Table, names: Sequence[str], scale: TimeScale, sign: in
     changes = _copies(changes, np.maximum(changes.column(DIFF).to_numpy() * sign, 0))
     name = "rowtime" if "rowtime" not in {known.lower() for known in names} else "_rowtime"
     rows = changes.drop_columns([AT, DIFF]).columns
-    return pa.Table.from_arrays([shown(changes.column(AT), scale), *rows], names=[name, *names])
+    return pa.Table.from_arrays([as_instants(changes.column(AT), scale), *rows], names=[name, *names])
 
 
 def copies_of(changes: pa.Table) -> pa.Table:
@@ -61,7 +61,7 @@ def copies(changes: pa.Table, sign: int) -> pa.Table:
     return _copies(changes, np.maximum(changes.column(DIFF).to_numpy() * sign, 0)).drop_columns([DIFF])
 
 
-def shown(at: pa.ChunkedArray, scale: TimeScale) -> pa.ChunkedArray:
+def as_instants(at: pa.ChunkedArray, scale: TimeScale) -> pa.ChunkedArray:
     """Instants in the type of the streams' rowtimes."""
     if scale.kind == "bigint":
         return at

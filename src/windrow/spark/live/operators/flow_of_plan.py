@@ -21,22 +21,22 @@ from pyspark.sql.types import (
 
 from windrow.kernels.punctuated import Group, Join, Over, Project, Session, SetOperator, Sort
 from windrow.kernels.punctuated.following import Follower
-from windrow.kernels.punctuated.operator_graph import Flow, Node, Operator, Place
+from windrow.kernels.punctuated.operator_graph import Node, Operator, OperatorGraph, Place
 from windrow.plan import nodes as plan
 from windrow.plan.columns import ROWS, Expression, Scope, schema_of
 from windrow.plan.reader.read_over import AT
 from windrow.plan.reasons import Reason
-from windrow.spark.collected import frame_of_few
+from windrow.spark.collected import frame_of_collected
 from windrow.spark.gateway import Gateway, is_ansi
 from windrow.spark.live.operators.operators_of_plan import has_line, why_no_operator
 from windrow.spark.live.operators.row_maps import Followed, Moved, RowMap, arrow_schema
 from windrow.spark.relations.aggregates_of_plan import kernel_aggregates
 from windrow.syntax.sqltext import SqlText
 
-__all__ = ["flow_of"]
+__all__ = ["graph_of"]
 
 
-def flow_of(gateway: Gateway, root: plan.Node) -> tuple[Flow, Mapping[str, SqlText]] | Reason:
+def graph_of(gateway: Gateway, root: plan.Node) -> tuple[OperatorGraph, Mapping[str, SqlText]] | Reason:
     """The operators of a plan, and the queries of its tables by the names of these inputs.
 
     Or what no operator does, and where it stands.
@@ -49,7 +49,7 @@ def flow_of(gateway: Gateway, root: plan.Node) -> tuple[Flow, Mapping[str, SqlTe
     lowering = _Lowering(gateway, _merged(nodes))
     for node in nodes:
         lowering.add(node)
-    return Flow(tuple(lowering.nodes)), lowering.tables
+    return OperatorGraph(tuple(lowering.nodes)), lowering.tables
 
 
 def _merged(nodes: Sequence[plan.Node]) -> set[int]:
@@ -93,7 +93,7 @@ class WindowColumns:
         gateway = Gateway(self.gateway.spark, self.gateway.parameters)
         kinds = StructType([*self.given.fields]).add(AT, LongType())
         # in one partition, where rows with equal keys stay in their order from micro-batch to micro-batch
-        frame = frame_of_few(gateway.spark, numbered, kinds).coalesce(1)
+        frame = frame_of_collected(gateway.spark, numbered, kinds).coalesce(1)
         made = gateway.sql(self.text, {ROWS: frame})
         made = made.toDF(*(f"c{at}" for at in range(len(made.columns))))
         with gateway.translated():

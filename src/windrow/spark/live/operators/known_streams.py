@@ -21,7 +21,7 @@ class KnownStreams:
     catalog
         The session's.
     over_windows
-        Whether windows in brackets are read: of live windows and matches too, and in views that vary.
+        Whether windows in brackets are read: of live windows and matches too, and in time-varying views.
     made
         The columns of streams that queries make, by the keys of their windows.
     """
@@ -45,7 +45,7 @@ class KnownStreams:
         return StructType([stream.frame.schema[column] for column in stream.columns])
 
     def fields_of(self, item: Input) -> None:
-        """None: what varies is a stream."""
+        """None: what changes over time is a stream."""
 
     def view(self, name: str) -> CatalogDefinition | None:
         """The view of this name."""

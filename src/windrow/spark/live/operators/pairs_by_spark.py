@@ -3,9 +3,9 @@
     retained rows ─┐
     new rows ──┴▶ numbered on from those before ─▶ joined with themselves ─▶ positions ─▶ advance
 
-A micro-batch has in each partition all rows that a window which is not yet given may have, so the boundaries
-that are found among these are those of the whole partition: the first row that satisfies a condition stays
-it. What a condition says of a row whose neighbour has yet to come, the kernel does not ask.
+A micro-batch has in each partition all rows that a window which is not yet emitted may have, so the
+boundaries that are found among these are those of the whole partition: the first row that satisfies a
+condition stays it. What a condition says of a row whose neighbour has yet to come, the kernel does not ask.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Pairs:
         gateway
             Of the micro-batch.
         retained
-            The rows that the micro-batch before kept; None before the first.
+            The rows that the micro-batch before retained; None before the first.
         came
             The rows that came since.
         """

@@ -17,7 +17,7 @@ from windrow.punctuations import Closing, lines_of
 from windrow.punctuations.lines import Place, Span
 from windrow.punctuations.regions import NULL, Lines, Region
 from windrow.spark.arrow import arrow_type
-from windrow.spark.collected import frame_of_few
+from windrow.spark.collected import frame_of_collected
 from windrow.spark.gateway import Gateway
 from windrow.syntax.sqltext import SqlText
 
@@ -68,7 +68,7 @@ class RowMapCarry:
 
     @property
     def retained(self) -> tuple[int, ...]:
-        """How many rows are kept."""
+        """How many rows are retained."""
         return (0,)
 
 
@@ -108,15 +108,15 @@ class RowMap:
     followed: tuple[Followed, ...] = ()
     widened: tuple[tuple[str, str], ...] = ()
 
-    def advance(self, carry: RowMapCarry | None, step: Delta) -> tuple[Delta, RowMapCarry]:
-        """Take a step; the carry that is given is used up."""
-        lines = lines_of(step.rows.schema)
+    def advance(self, carry: RowMapCarry | None, change: Delta) -> tuple[Delta, RowMapCarry]:
+        """Take a micro-batch; the carry that is given is used up."""
+        lines = lines_of(change.rows.schema)
         if carry is None:
             closing = {one.column: Closing(lines, [one.column]) for one in self.moved if one.column in lines}
             output = lines_of(arrow_schema(self.result))
             following = Following(lines, output, self.plain, [one.follower for one in self.followed])
             carry = RowMapCarry(None, closing, Announced(output), following if self.followed else None)
-        nothing = Delta(step.rows.slice(0, 0), step.punctuations)
+        nothing = Delta(change.rows.slice(0, 0), change.punctuations)
         delta, carry.project = Project(self.plain).advance(carry.project, nothing)
         regions = [region for pattern in delta.punctuations for region in pattern.regions()]
         for name, column in self.widened:
@@ -125,10 +125,10 @@ class RowMap:
                 for region in regions
                 if column in region
             ]
-        if step.punctuations:
-            regions += self._risen(carry, step)
-        if step.punctuations and carry.following is not None:
-            schema, texts = step.rows.schema, {one.follower: one.text for one in self.followed}
+        if change.punctuations:
+            regions += self._risen(carry, change)
+        if change.punctuations and carry.following is not None:
+            schema, texts = change.rows.schema, {one.follower: one.text for one in self.followed}
 
             def values(one: Follower, places: Sequence[Place]) -> dict[Place, Place]:
                 column = lines[one.column].array(places)
@@ -136,17 +136,17 @@ class RowMap:
                     texts[one], self._of_column(one.column, column, schema), carry.announced, one
                 )
 
-            regions += carry.following.add(step.punctuations, values)
-        return Delta(self._made(step.rows), carry.announced.news(regions)), carry
+            regions += carry.following.add(change.punctuations, values)
+        return Delta(self._made(change.rows), carry.announced.news(regions)), carry
 
-    def _risen(self, carry: RowMapCarry, step: Delta) -> list[Region]:
+    def _risen(self, carry: RowMapCarry, delta: Delta) -> list[Region]:
         """What the columns that rise with others have passed."""
         found: list[Region] = []
         out = carry.announced.lines
         for column, closing in carry.closing.items():
             before = _reached(closing)
             had_null = closing.closed.covers({column: NULL})
-            closing.add(step.punctuations)
+            closing.add(delta.punctuations)
             reached = _reached(closing)
             own = [one for one in self.moved if one.column == column and one.name in out]
             if closing.closed.covers({column: NULL}) and not had_null:
@@ -156,7 +156,7 @@ class RowMap:
             if reached == closing.lines[column].end:  # no value is to come of any that rises with it
                 found += [{one.name: (out[one.name].first, out[one.name].end)} for one in own]
                 continue
-            row = self._one_row(column, closing.lines[column].value(reached), step.rows.schema)
+            row = self._one_row(column, closing.lines[column].value(reached), delta.rows.schema)
             for one in own:
                 value = self._run(one.text, row).column(0)
                 line = out[one.name]
@@ -202,20 +202,20 @@ class RowMap:
 
     def _run(self, text: SqlText, rows: pa.Table) -> pa.Table:
         gateway = Gateway(self.gateway.spark, self.gateway.parameters)
-        frame = frame_of_few(gateway.spark, rows.select(self.given.names), self.given)
+        frame = frame_of_collected(gateway.spark, rows.select(self.given.names), self.given)
         made = gateway.sql(text, {self.key: frame})
         made = made.toDF(*(f"c{at}" for at in range(len(made.columns))))
         with gateway.translated():
             return made.toArrow()
 
 
-def _widened(box: Region, name: str, column: str, lines: Lines) -> Region:
+def _widened(region: Region, name: str, column: str, lines: Lines) -> Region:
     """What a box over integers says of wider ones: no more of these will come than of those."""
-    own, wide, span = lines[column], lines[name], box[column]
+    own, wide, span = lines[column], lines[name], region[column]
     if span is not NULL:
         first = wide.first if span[0] == own.first else span[0]
         span = first, wide.end if span[1] == own.end else span[1]
-    return {**{other: values for other, values in box.items() if other != column}, name: span}
+    return {**{other: values for other, values in region.items() if other != column}, name: span}
 
 
 def _reached(closing: Closing) -> Place:

@@ -12,9 +12,9 @@ from pyspark.sql import Column
 from pyspark.sql.types import LongType, StructField, StructType
 
 from windrow.kernels.incremental import Run, Times
-from windrow.spark.collected import frame_of_few
+from windrow.spark.collected import frame_of_collected
 from windrow.spark.gateway import Gateway
-from windrow.spark.live.operators.flow import Flow
+from windrow.spark.live.operators.incremental_plan import IncrementalPlan
 from windrow.spark.logs.live_source import PLACE
 
 __all__ = ["MARK", "WatermarkConditions", "where_true"]
@@ -31,16 +31,16 @@ class WatermarkConditions:
     Parameters
     ----------
     gateway
-        Makes one for each condition: its operators run in a flow.
+        Makes one for each condition: its operators run in memory.
     folder
         For files of a micro-batch.
     """
 
     def __init__(self, gateway: Callable[[], Gateway], folder: Path) -> None:
         self._gateway, self._folder = gateway, folder
-        self._flows: dict[Hashable, Flow] = {}
+        self._planned: dict[Hashable, IncrementalPlan] = {}
 
-    def holds(
+    def is_true_at(
         self,
         key: Hashable,
         kind: StructField,
@@ -48,7 +48,7 @@ class WatermarkConditions:
         values: pa.Array,
         mark: int | npt.NDArray[np.int64],
     ) -> Bools:
-        """For which values a condition holds.
+        """For which values a condition is true.
 
         Parameters
         ----------
@@ -68,22 +68,24 @@ class WatermarkConditions:
             return where_true(planned.run, kind.name, values, mark)
         gateway, schema = self._gateway(), _schema(kind)
         rows = _rows(schema.names, values, mark)
-        frame = frame_of_few(gateway.spark, rows, schema).where(condition(MARK)).select(PLACE)
+        frame = frame_of_collected(gateway.spark, rows, schema).where(condition(MARK)).select(PLACE)
         with gateway.translated():
             return _places(frame.toArrow(), len(values))
 
-    def planned(self, key: Hashable, kind: StructField, condition: Callable[[str], Column]) -> Flow:
+    def planned(
+        self, key: Hashable, kind: StructField, condition: Callable[[str], Column]
+    ) -> IncrementalPlan:
         """The condition planned: it finds the places of values, at its only leaf, for :func:`where_true`."""
-        if key not in self._flows:
-            operators = Flow(self._gateway(), self._folder / f".condition-{len(self._flows)}")
+        if key not in self._planned:
+            operators = IncrementalPlan(self._gateway(), self._folder / f".condition-{len(self._planned)}")
             _, frame = operators.leaf(_schema(kind))
             operators.output(frame.where(condition(MARK)).select(PLACE))
-            self._flows[key] = operators
-        return self._flows[key]
+            self._planned[key] = operators
+        return self._planned[key]
 
 
 def where_true(run: Run, name: str, values: pa.Array, mark: int | npt.NDArray[np.int64]) -> Bools:
-    """For which values of a column a condition holds that has been planned, with a watermark in ticks."""
+    """For which values of a column a condition is true that has been planned, with a watermark in ticks."""
     (true,) = run.advance({0: _rows([name, MARK, PLACE], values, mark)}, Times(None, 0))
     return _places(true, len(values))
 

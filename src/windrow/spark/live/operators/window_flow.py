@@ -17,9 +17,9 @@ from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.plan.nodes import Node, Scan, StreamWindow, walk
 from windrow.plan.reader import NotPlannedError
 from windrow.spark.gateway import Gateway
-from windrow.spark.live.operators.flow import Flow, unstable
+from windrow.spark.live.operators.incremental_plan import IncrementalPlan, unstable
 from windrow.spark.logs.session_streams import Stream
-from windrow.spark.relations.relation_of_plan import relation_of_plan, why_not_in_steps
+from windrow.spark.relations.relation_of_plan import relation_of_plan, why_not_incremental
 from windrow.spark.relations.time_varying_relation import TimeVarying, columns_of
 from windrow.syntax.sqltext import SqlText
 
@@ -87,7 +87,7 @@ class WindowFlow:
         tables: Mapping[str, DataFrame] = MappingProxyType({}),
     ) -> None:
         gateway.plan_only = True
-        self._flow, self._leaves = Flow(gateway, folder), dict[str, int]()
+        self._operators, self._leaves = IncrementalPlan(gateway, folder), dict[str, int]()
         self.columns: list[str] = []
         self.why_not = self._planned(gateway, query, tables)
         if self.why_not is None:
@@ -100,11 +100,11 @@ class WindowFlow:
             schema = schema.add(inside, stream.frame.schema[name].dataType)
         never_leaves = window.window.is_unbounded and window.window.rows is None
         times = schema.add(ENTER, LongType()).add(LEAVE, LongType())
-        self._leaves[window.key], rows = self._flow.leaf(times, appends=never_leaves)
+        self._leaves[window.key], rows = self._operators.leaf(times, appends=never_leaves)
         return TimeVarying.of(rows, query.scale, [stream]).renamed(tuple(stream.columns))
 
     def _planned(self, gateway: Gateway, query: WindowQuery, tables: Mapping[str, DataFrame]) -> str | None:
-        if (why := why_not_in_steps(query.plan)) is not None:
+        if (why := why_not_incremental(query.plan)) is not None:
             return str(why)
         inputs = {window.key: self._window(query, window) for window in query.windows}
         try:
@@ -112,13 +112,13 @@ class WindowFlow:
         except NotPlannedError as reason:
             return str(reason)
         self.columns = list(found.columns)
-        self._flow.output(found.frame)
-        return self._flow.why_not
+        self._operators.output(found.frame)
+        return self._operators.why_not
 
     @property
     def program(self) -> Program:
         """Its operators, with what is computed between them, whose leaves are those of the windows."""
-        return self._flow.program
+        return self._operators.program
 
     def leaf(self, key: str) -> int:
         """Where the rows of a window come, by its key."""
@@ -126,13 +126,13 @@ class WindowFlow:
 
     def empty(self) -> None:
         """Drop all state."""
-        self._flow.run.empty()
+        self._operators.run.empty()
 
     def read(self, key: str) -> frozenset[str]:
         """The names inside of the columns of a window that are read."""
-        return self._flow.read(self._leaves[key]) - {ENTER, LEAVE}
+        return self._operators.read(self._leaves[key]) - {ENTER, LEAVE}
 
-    def step(self, moves: Mapping[str, pa.Table], times: Times, origin: int) -> pa.Table:
+    def advance(self, moves: Mapping[str, pa.Table], times: Times, origin: int) -> pa.Table:
         """What enters and leaves the relation in a micro-batch: its columns, `ENTER` and `LEAVE`.
 
         Parameters
@@ -150,7 +150,7 @@ class WindowFlow:
         """
         leaves = {self._leaves[key]: rows for key, rows in moves.items()}
         try:
-            (rows,) = self._flow.step(leaves, times, origin if times.since is None else None)
+            (rows,) = self._operators.advance(leaves, times, origin if times.since is None else None)
         except UnmatchedError as error:
             raise unstable(error) from None
         return rows

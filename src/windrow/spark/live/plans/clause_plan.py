@@ -3,7 +3,7 @@
 A micro-batch takes the rows before the frontier, as every live query does, and emits the windows and matches
 that are final (:mod:`windrow.spark.live.operators.clause_operator`). SQL around a clause looks at each row by
 itself, so it is evaluated over the output of the micro-batch. A clause over another one, or over a view,
-follows it (:mod:`.cascade`).
+follows it (:mod:`.upstream`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from windrow.algebra.time_scale import TimeScale
 from windrow.algebra.window_node import Window
 from windrow.errors import AnalysisError, NotSupportedError, WindrowError
 from windrow.errors import Span as Place
-from windrow.kernels.advance import holds
+from windrow.kernels.advance import retained_by
 from windrow.spark.analysis.own_aggregates import own_aggregates
 from windrow.spark.arrow import is_orderable
 from windrow.spark.catalog import Catalog
@@ -42,12 +42,12 @@ from windrow.spark.gateway import Gateway
 from windrow.spark.live.operators.clause_operator import LiveClause, bind_live
 from windrow.spark.live.operators.ended_partitions import may_end
 from windrow.spark.live.operators.expected_punctuation import bounded
-from windrow.spark.live.plans.cascade import Cascade
 from windrow.spark.live.plans.live_plan import RowtimePlan, texts_of
 from windrow.spark.live.plans.runner import live_streams, sequences_of, views_of
+from windrow.spark.live.plans.upstream import Upstream
 from windrow.spark.live.reading.beside import LiveRelationNode, beside
 from windrow.spark.live.reading.origins import origin_of
-from windrow.spark.logs.clause_view import ClauseSource, Ends, Feed, Kept, Unbounded
+from windrow.spark.logs.clause_view import ClauseSource, Ends, Feed, RetainedSchema, Unbounded
 from windrow.spark.logs.micro_batch import Coming, InstantSpan, MicroBatch, PartOutput
 from windrow.spark.logs.session_streams import ROWTIME, Stream
 from windrow.syntax.nodes import Range
@@ -118,7 +118,7 @@ class _Bound:
     clauses: tuple[LiveClause, ...]
     outer: DataFrame
     rowtimes: frozenset[str]
-    feeds: tuple[Feed, ...]
+    lineage: tuple[Feed, ...]
 
 
 @dataclass(frozen=True)
@@ -197,17 +197,17 @@ class ClausePlan(RowtimePlan):
 
     @property
     def outer(self) -> DataFrame:
-        """What the query gives, over no rows."""
+        """What the query returns, over no rows."""
         return self.bound.outer
 
     @property
     def columns(self) -> list[str]:
-        """Those that it gives."""
+        """Those that it returns."""
         return self.outer.columns
 
     @property
     def rowtime(self) -> str | None:
-        """The first column that holds the rowtime of a label row, or of a row of a match."""
+        """The first column that has the rowtime of a label row, or of a row of a match."""
         return next((name for name in self.columns if name in self.bound.rowtimes), None)
 
     def moved(self, place: int) -> None:
@@ -230,7 +230,7 @@ class ClausePlan(RowtimePlan):
         return texts_of(self.catalog, frozenset(names))
 
     def windows(self, path: str = "", prefix: str = "") -> dict[str, str]:
-        """What is kept for its clauses, and those of the views that it reads."""
+        """What is retained for its clauses, and those of the views that it reads."""
         found: dict[str, str] = {}
         for name in self.read & self.catalog.sequences.keys():
             found |= self.catalog.sequences[name].windows()
@@ -239,23 +239,23 @@ class ClausePlan(RowtimePlan):
             found |= {name: f"{prefix}{what}", f"{name}.waiting": f"{prefix}{what}, waiting"}
         return found
 
-    def kept(self, path: str = "") -> dict[str, Kept]:
+    def retained(self, path: str = "") -> dict[str, RetainedSchema]:
         """The rows of its clauses, and of those that it follows, which may be in the driver's memory."""
-        found: dict[str, Kept] = {}
+        found: dict[str, RetainedSchema] = {}
         for name in self.read:
             definition = self.catalog.definitions.get(name)
             behind = [name] if definition is None else sequences_of(self.catalog, definition.query)
             for view in self.catalog.sequences.keys() & behind:
-                found |= self.catalog.sequences[view].kept()
+                found |= self.catalog.sequences[view].retained()
         for clause in self.clauses:
             name = f"window{path}{clause.clause.key}"
-            found[name] = Kept(clause.schema, clause.kernel.growing.partition)
-            found[f"{name}.waiting"] = Kept(clause.waiting, ())
+            found[name] = RetainedSchema(clause.schema, clause.kernel.growing.partition)
+            found[f"{name}.waiting"] = RetainedSchema(clause.waiting, ())
         return found
 
     @property
     def rowtimes(self) -> tuple[str, ...]:
-        """The columns of kept rows that hold rowtimes, and not only what a clock shows at them."""
+        """The columns of retained rows that have rowtimes, and not only what a clock shows at them."""
         own = self.scale.kind == "timestamp_ntz"
         rising = [item for one in self.clauses for item in one.kernel.rising.items()]
         found = [name for name, kind in rising if own or not isinstance(kind, TimestampNTZType)]
@@ -270,11 +270,11 @@ class ClausePlan(RowtimePlan):
         return [*found, *(one for one in grows if one is not None)]
 
     def grows(self, clause: LiveClause) -> Unbounded | None:
-        """What a clause keeps for ever, and what would bound it; None if it is bounded."""
+        """What a clause retains for ever, and what would bound it; None if it is bounded."""
         ends = self.ends.get(clause.clause.key, ())
         is_over = bool(ends) and all(bounded(self.catalog, one.name).within(one.columns) for one in ends)
         kernel = clause.kernel
-        kind = holds(kernel.growing.plan, kernel.frontier(0))
+        kind = retained_by(kernel.growing.plan, kernel.frontier(0))
         if is_over or kind == "time" or (kind == "rows" and not kernel.growing.partition):
             return None
         keeps = "the last rows of every partition" if kind == "rows" else "the rows of what stays open"
@@ -284,7 +284,7 @@ class ClausePlan(RowtimePlan):
         return Unbounded(_written(clause), keeps, needs)
 
     def fingerprint(self) -> dict[str, Any]:
-        """What tells it from other queries, and what its kept rows hold."""
+        """What tells it from other queries, and what its retained rows hold."""
         columns = [column for clause in self.clauses for column in clause.hoisted]
         return {**super().fingerprint(), "columns": columns}
 
@@ -332,18 +332,18 @@ class ClausePlan(RowtimePlan):
                     self._refuse_ranks(one, collated)
 
             made = bind_live(
-                gateway, clause, rows, self.scale, refuse, come.rowtimes, come.feeds, follows=follows
+                gateway, clause, rows, self.scale, refuse, come.rowtimes, come.lineage, follows=follows
             )
             clauses.append(made)
-            gateway.frames[clause.key] = gateway.spark.createDataFrame([], made.shown)
-            feeds = made.feeds if may_end(self._ends_of(made.keys)) else ()
-            relations = {**relations, clause.key: LiveRelationNode(made.shown, made.rowtimes, feeds)}
+            gateway.frames[clause.key] = gateway.spark.createDataFrame([], made.displayed)
+            lineage = made.lineage if may_end(self._ends_of(made.keys)) else ()
+            relations = {**relations, clause.key: LiveRelationNode(made.displayed, made.rowtimes, lineage)}
         with explained([one.bound for one in clauses]):
             outer = gateway.sql(self.statement.text)
         place = clauses[-1].clause.span if clauses else None
-        given = beside(gateway, self.statement.text, relations)
-        given.refuse_gathering(self.tokens, self.span, place)
-        return _Bound(tuple(clauses), outer, given.rowtimes, given.feeds)
+        found = beside(gateway, self.statement.text, relations)
+        found.refuse_gathering(self.tokens, self.span, place)
+        return _Bound(tuple(clauses), outer, found.rowtimes, found.lineage)
 
     def _relation(self, gateway: Gateway, name: str) -> LiveRelationNode:
         """A relation that is read, and where its rows come from."""
@@ -352,7 +352,7 @@ class ClausePlan(RowtimePlan):
         stream = self.catalog.streams[name]
         columns = StructType([stream.frame.schema[column] for column in stream.columns])
         rowtimes = frozenset([] if stream.rowtime is None else [stream.rowtime])
-        return LiveRelationNode(columns, rowtimes, self.catalog.sequences[name].feeds)
+        return LiveRelationNode(columns, rowtimes, self.catalog.sequences[name].lineage)
 
     def _waits(self, key: str) -> bool:
         """Whether rows of a relation may come that a clause over it has to wait with."""
@@ -361,37 +361,37 @@ class ClausePlan(RowtimePlan):
             return bool(sequences_of(self.catalog, definition.query))
         return key not in self.read or key in self.catalog.sequences
 
-    # -- a step --------------------------------------------------------------------------------------
+    # -- a micro-batch --------------------------------------------------------------------------------------
 
     def output(self, gateway: Gateway, span: InstantSpan) -> PartOutput:
-        """The rows of what is final in a step, and the instant before which none will follow."""
-        cascade = Cascade(gateway, self.catalog, self.execution, span, self.scale, self.tokens)
-        return self.given(cascade, "")
+        """The rows of what is final in a micro-batch, and the instant before which none will follow."""
+        upstream = Upstream(gateway, self.catalog, self.execution, span, self.scale, self.tokens)
+        return self.evaluated(upstream, "")
 
-    def given(self, batch: MicroBatch, path: str) -> PartOutput:
-        """What is final in a step of a query; rows are kept under names after a path."""
+    def evaluated(self, batch: MicroBatch, path: str) -> PartOutput:
+        """What is final in a micro-batch of a query; rows are retained under names after a path."""
         gateway = Gateway(self.gateway.spark, self.gateway.parameters)
-        given: dict[str, PartOutput] = {}
+        outputs: dict[str, PartOutput] = {}
         for name in self.read:
             one = batch.coming(name)
-            given[name] = one.output
+            outputs[name] = one.output
             gateway.frames[name] = one.rows.select(*map(quoted, one.stream.columns))
         for clause in self.clauses:
             key = clause.clause.key
             with explained([one.bound for one in self.clauses]):
                 rows = gateway.sql(clause.clause.rows)
-            inputs = [given[each] for each in clause.clause.rows.relations()]
+            inputs = [outputs[each] for each in clause.clause.rows.relations()]
             until = min(one.until for one in inputs)
             ended = batch.span.ended.get(f"{path}{key}")
-            given[key] = clause.step(gateway, rows, batch.span, until, f"window{path}{key}", ended)
-            gateway.frames[key] = given[key].rows
+            outputs[key] = clause.advance(gateway, rows, batch.span, until, f"window{path}{key}", ended)
+            gateway.frames[key] = outputs[key].rows
         with explained([one.bound for one in self.clauses]):
             rows = gateway.sql(self.statement.text)
-        ends = [given[key] for key in self.statement.text.relations()]
+        ends = [outputs[key] for key in self.statement.text.relations()]
         return PartOutput(rows, lambda: min(one.until for one in ends))
 
     def as_stream(self, rows: DataFrame | None, names: tuple[str, ...]) -> Stream:
-        """The rows that the query gives, None for none, as a stream whose columns have these names."""
+        """The rows that the query returns, None for none, as a stream whose columns have these names."""
         if rows is None:
             rows = self.gateway.spark.createDataFrame([], self.outer.schema)
         rowtime = names[self.outer.columns.index(self.rowtime or "")]
@@ -407,7 +407,7 @@ class ClausePlan(RowtimePlan):
         return Stream(frame, names, scale, tuple(ties), rowtime=rowtime)
 
     def recorded(self) -> DataFrame | None:
-        """What the query gives over what was recorded; None of streams that only stream."""
+        """What the query returns over what was recorded; None of streams that only stream."""
         if self.is_endless:
             return None
         gateway = Gateway(self.gateway.spark, self.gateway.parameters)
@@ -456,7 +456,9 @@ class ClausePlan(RowtimePlan):
         )
 
     def _refuse_streams_inside(self, clause: Window | Match) -> None:
-        """Refuse subqueries over live streams in conditions and measures, of which a step has no rows."""
+        """Refuse subqueries over live streams in conditions and measures, of which a micro-batch has no
+        rows.
+        """
         found: list[tuple[SqlText, Place | None]] = []
         if isinstance(clause, Match):
             ranges = [item.range for item in (*clause.defines, *clause.measures)]
@@ -537,18 +539,18 @@ class SequenceView:
         return self.plan.is_endless
 
     @property
-    def feeds(self) -> tuple[Feed, ...]:
+    def lineage(self) -> tuple[Feed, ...]:
         """The live streams whose columns it passes on."""
         names = dict(zip(self.names, self.plan.columns, strict=True))
-        return tuple(feed.only(names) for feed in self.plan.bound.feeds)
+        return tuple(feed.only(names) for feed in self.plan.bound.lineage)
 
     def windows(self) -> dict[str, str]:
-        """What is kept for its clauses, and those of the views that it reads."""
+        """What is retained for its clauses, and those of the views that it reads."""
         return self.plan.windows(f".{self.name.lower()}", f"{self.label}: ")
 
-    def kept(self) -> dict[str, Kept]:
+    def retained(self) -> dict[str, RetainedSchema]:
         """The rows of its clauses, and of those that it follows, which may be in the driver's memory."""
-        return self.plan.kept(f".{self.name.lower()}")
+        return self.plan.retained(f".{self.name.lower()}")
 
     def ends(self) -> dict[str, Ends]:
         """What ends the partitions of its clauses, and of those that it follows, by their keys."""
@@ -559,13 +561,13 @@ class SequenceView:
         return self.plan.unbounded()
 
     def coming(self, batch: MicroBatch) -> Coming:
-        """What it gives in a micro-batch."""
-        given = self.plan.given(batch, f".{self.name.lower()}")
-        stream = self.plan.as_stream(given.rows, self.names)
-        return Coming(stream, replace(given, rows=stream.frame))
+        """What it returns in a micro-batch."""
+        output = self.plan.evaluated(batch, f".{self.name.lower()}")
+        stream = self.plan.as_stream(output.rows, self.names)
+        return Coming(stream, replace(output, rows=stream.frame))
 
     def recorded(self) -> Stream:
-        """The stream of what it gives over what was recorded."""
+        """The stream of what it returns over what was recorded."""
         made = self.plan.as_stream(self.plan.recorded(), self.names)
         known = self.plan.catalog.streams
         return replace(made, name=self.name, sources=tuple(known[name] for name in sorted(self.read)))

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import LongType, StructType
 
 from windrow.algebra.watermarks import WatermarkHistory as Marks
-from windrow.spark.collected import frame_of_few
+from windrow.spark.collected import frame_of_collected
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.plans.emit_evaluation import EmitEvaluation
 from windrow.spark.live.plans.emit_queries import EmittedPlan, KnownWatermarks
@@ -55,14 +55,14 @@ class EmittedBySpark(EmitEvaluation):
 
     def due(self, until: int) -> int | None:
         """When the next changes are emitted after a processing time, if no entry arrives; None for never."""
-        del until  # it was asked for with the changes
+        del until  # it was requested with the changes
         return self._due
 
     def read(self, name: str) -> list[str]:
         """All columns of a stream."""
         return list(self._query.streams[name].columns)
 
-    def step(
+    def advance(
         self,
         came: Mapping[str, pa.Table],
         marks: Mapping[str, Marks],
@@ -90,4 +90,4 @@ class EmittedBySpark(EmitEvaluation):
             schema = schema.add(stream.frame.schema[column])
         for column in (ROWTIME, ARRIVED, BEFORE):
             schema = schema.add(column, LongType())
-        return frame_of_few(self._gateway.spark, rows.select(schema.names), schema)
+        return frame_of_collected(self._gateway.spark, rows.select(schema.names), schema)

@@ -92,7 +92,7 @@ class EmitEvaluation(ABC):
         """The columns of a stream that are read."""
 
     @abstractmethod
-    def step(
+    def advance(
         self,
         came: Mapping[str, pa.Table],
         marks: Mapping[str, Marks],

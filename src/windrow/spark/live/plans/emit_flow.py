@@ -23,12 +23,12 @@ from windrow.plan.reader import NotPlannedError
 from windrow.spark.arrow import contains
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.operators.emit_program import MARK, EmitProgram, EmitRun, EmitSource, Promising
-from windrow.spark.live.operators.flow import Flow
+from windrow.spark.live.operators.incremental_plan import IncrementalPlan
 from windrow.spark.live.plans.emit_evaluation import EmitEvaluation
 from windrow.spark.live.plans.emit_queries import EmittedPlan
 from windrow.spark.live.plans.live_plan import LivePlan
 from windrow.spark.logs.clause_view import Unbounded
-from windrow.spark.relations.relation_of_plan import why_not_in_steps
+from windrow.spark.relations.relation_of_plan import why_not_incremental
 from windrow.syntax.sqltext import quoted
 
 __all__ = ["EmittedFlow", "unbounded_by_tasks", "why_by_tasks"]
@@ -77,10 +77,10 @@ class EmittedFlow(EmitEvaluation):
     def _planned(self, gateway: Gateway, folder: Path) -> str | None:
         """What of the plan needs tasks; otherwise make its operators."""
         query = self._query
-        if (why := why_not_in_steps(query.timed.plan)) is not None:
+        if (why := why_not_incremental(query.timed.plan)) is not None:
             return str(why)
         gateway.plan_only = True
-        self._flow = Flow(gateway, folder)
+        self._operators = IncrementalPlan(gateway, folder)
         self._leaves = {each.name: self._source(each) for each in query.timed.occurrences}
         frames = {name: frame for name, (_, frame) in self._leaves.items()}
         try:
@@ -91,9 +91,9 @@ class EmittedFlow(EmitEvaluation):
         kinds = StructType([found.frame.schema[name] for name in found.columns])
         if (kind := _not_emitted(kinds)) is not None:
             return kind
-        self._flow.output(found.frame)
-        if self._flow.why_not is not None:
-            return self._flow.why_not
+        self._operators.output(found.frame)
+        if self._operators.why_not is not None:
+            return self._operators.why_not
         self._closing_columns = query.closing_columns(kinds, self._inside) if query.how.watermark else []
         return None
 
@@ -133,7 +133,7 @@ class EmittedFlow(EmitEvaluation):
     def read(self, name: str) -> list[str]:
         """The columns of a stream that are read."""
         leaves = [self._leaves[each.name][0] for each in self._query.timed.occurrences if each.stream == name]
-        found = frozenset[str]().union(*map(self._flow.read, leaves))
+        found = frozenset[str]().union(*map(self._operators.read, leaves))
         return [column for column in self._query.streams[name].columns if column in found]
 
     # -- the plan --------------------------------------------------------------------------------------
@@ -144,7 +144,7 @@ class EmittedFlow(EmitEvaluation):
         kinds = StructType([stream.frame.schema[name] for name in stream.columns])
         if each.watermark_of:
             kinds = kinds.add(MARK, LongType())
-        number, rows = self._flow.leaf(kinds.add(ENTER, LongType()).add(LEAVE, LongType()), appends=True)
+        number, rows = self._operators.leaf(kinds.add(ENTER, LongType()).add(LEAVE, LongType()), appends=True)
         if each.is_numbered:
             rows = rows.withColumn(each.number, F.lit(0).cast("bigint"))
         if not each.watermark_of:
@@ -159,13 +159,13 @@ class EmittedFlow(EmitEvaluation):
         """What tasks are sent of the query."""
         query, timed, found = self._query, self._query.timed, self._found
         groups = self._groups
-        over = self._endings(timed.until)
-        forgets = self._flow.run.forgets and (not groups or bool(over)) and self._has_one_scale
-        complete = self._endings(timed.complete) if query.how.watermark else None
-        every = [*(complete or ()), *((*over, *self._flow.program.endings) if forgets else ())]
+        over = self._closings(timed.until)
+        forgets = self._operators.run.forgets and (not groups or bool(over)) and self._has_one_scale
+        complete = self._closings(timed.complete) if query.how.watermark else None
+        every = [*(complete or ()), *((*over, *self._operators.program.endings) if forgets else ())]
         maps = tuple(dict.fromkeys((each.mapped, each.kind) for each in every))
         return EmitProgram(
-            self._flow.program,
+            self._operators.program,
             tuple(map(self._emit_source, timed.occurrences)),
             {name: query.streams[name].scale for name in query.streams},
             timed.streams,
@@ -192,7 +192,7 @@ class EmittedFlow(EmitEvaluation):
     def _emit_source(self, each: Occurrence) -> EmitSource:
         lateness = (self._query.how.lateness or {}).get(each.stream, 0)
         leaf, _ = self._leaves[each.name]
-        read = self._flow.read(leaf)
+        read = self._operators.read(leaf)
         reads = tuple(column for column in self._query.streams[each.stream].columns if column in read)
         return EmitSource(each.stream, leaf, reads, each.watermark_of, lateness)
 
@@ -209,22 +209,22 @@ class EmittedFlow(EmitEvaluation):
 
     @cached_property
     def _run(self) -> EmitRun:
-        return EmitRun(self.program, self._flow.run, self._mapped)
+        return EmitRun(self.program, self._operators.run, self._mapped)
 
     @cached_property
-    def mapping(self) -> Flow:
+    def mapping(self) -> IncrementalPlan:
         """Maps the changes of a watermark, which come at its only leaf."""
         gateway = Gateway(self._query.gateway.spark, self._query.gateway.parameters)
-        flow = Flow(gateway, self._flow.folder.with_name(".mapping"))
-        _, frame = flow.leaf(StructType().add("at", LongType()).add("mark", LongType()))
-        flow.output(frame.selectExpr("at", "mark", *self._query.mapping(self.program.maps)))
-        return flow
+        operators = IncrementalPlan(gateway, self._operators.folder.with_name(".mapping"))
+        _, frame = operators.leaf(StructType().add("at", LongType()).add("mark", LongType()))
+        operators.output(frame.selectExpr("at", "mark", *self._query.mapping(self.program.maps)))
+        return operators
 
     def _mapped(self, marks: pa.Table) -> pa.Table:
-        (found,) = self.mapping.step({0: marks}, Times(None, 0))
+        (found,) = self.mapping.advance({0: marks}, Times(None, 0))
         return found
 
-    def _endings(self, by: Sequence[Completeness]) -> tuple[Ending, ...]:
+    def _closings(self, by: Sequence[Completeness]) -> tuple[Ending, ...]:
         """Conditions on columns of the query, as conditions on columns of the program."""
         kinds, inside = self._found.frame.schema, self._inside
         columns = [(each, inside[each.column.lower()]) for each in by]
@@ -246,7 +246,7 @@ class EmittedFlow(EmitEvaluation):
 
     # -- micro-batches ---------------------------------------------------------------------------------
 
-    def step(
+    def advance(
         self,
         came: Mapping[str, pa.Table],
         marks: Mapping[str, Marks],

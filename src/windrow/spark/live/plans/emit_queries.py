@@ -21,7 +21,7 @@ from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.plan.columns import Completeness
 from windrow.plan.event_time import HIDDEN, Closed, ClosedBy, ClosedKeys, Occurrence
 from windrow.plan.passing import ids_of
-from windrow.spark.collected import few, frame_of_few
+from windrow.spark.collected import collected, frame_of_collected
 from windrow.spark.errors import raising
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.operators.emit_program import mark_before
@@ -201,11 +201,11 @@ class EmittedPlan(LivePlan):
             found.append(Unbounded("the query", f"{self.keeps}, of {name}", needs))
         return found
 
-    def _is_expected(self, ending: ClosedBy) -> bool:
+    def _is_expected(self, closing: ClosedBy) -> bool:
         """Whether streams declare the punctuation that closes these keys."""
-        return isinstance(ending, Closed) and all(
+        return isinstance(closing, Closed) and all(
             bounded(self.catalog, self.places[at]).within([column for column, _ in pairs])
-            for at, pairs in ending.by
+            for at, pairs in closing.by
             if self.places[at] in self.streams
         )
 
@@ -357,9 +357,9 @@ class EmittedPlan(LivePlan):
         query = self.query_over(gateway, known, (origin, until))
         rows, due = query.emitted_rows, None
         if query.how.delay is not None:
-            table = few(rows.frame)
+            table = collected(rows.frame)
             if table is not None:
-                rows = replace(rows, frame=frame_of_few(gateway.spark, table, rows.frame.schema))
+                rows = replace(rows, frame=frame_of_collected(gateway.spark, table, rows.frame.schema))
             due = _next(rows.frame, until) if table is None else _next_of(table, until)
         first = None if since is None else since + 1
         return Evaluated(query.emitted(envelope, since=first, emitted_rows=rows), due)
@@ -423,8 +423,8 @@ class EmittedPlan(LivePlan):
     def reads_punctuations(self) -> bool:
         """Whether punctuation matters to the query."""
         timed = self.query.timed
-        endings = [each for grouping in (*timed.closes, timed.closed) for each in grouping]
-        return bool(timed.lineage) or any(isinstance(each, Closed) for each in endings)
+        closings = [each for grouping in (*timed.closes, timed.closed) for each in grouping]
+        return bool(timed.lineage) or any(isinstance(each, Closed) for each in closings)
 
     @property
     def emits_at_once(self) -> bool:
@@ -436,7 +436,7 @@ class EmittedPlan(LivePlan):
         """Whether other rows decide until when a row is needed."""
         return bool(self.query.timed.sessions) and self.query.timed.unbounded is None
 
-    def endings(self, name: str) -> list[list[ClosedBy]]:
+    def closings(self, name: str) -> list[list[ClosedBy]]:
         """The conditions by which rows of a stream are no longer needed: one of each list.
 
         For queries without sessions.

@@ -22,8 +22,8 @@ from windrow.plan.nodes import Distinct, Project
 from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.operators.expected_punctuation import bounded
-from windrow.spark.live.plans.cascade import Cascade
 from windrow.spark.live.plans.runner import LiveRunner, live_windows, reads, sequences_of, views_of
+from windrow.spark.live.plans.upstream import Upstream
 from windrow.spark.live.reading.beside import Beside
 from windrow.spark.live.reading.closed_keys import bounding_ends, ends_of_windows
 from windrow.spark.live.reading.moved_rowtime import MovedRowtime, UnknownRowtimeError, moved_rowtime
@@ -31,7 +31,7 @@ from windrow.spark.live.reading.origins import comes_at_rowtime, passes_on, read
 from windrow.spark.live.reading.windowed_queries import windowed_query
 from windrow.spark.live.reading.windowed_query import WindowedQuery
 from windrow.spark.live.reading.windows_of_query import QueryWindow, windows_of
-from windrow.spark.logs.clause_view import ClauseSource, Ends, Kept, Unbounded
+from windrow.spark.logs.clause_view import ClauseSource, Ends, RetainedSchema, Unbounded
 from windrow.spark.logs.micro_batch import InstantSpan
 from windrow.spark.logs.session_streams import ROWTIME
 from windrow.spark.recorded.continuous_queries import Result
@@ -301,7 +301,7 @@ class ReaderPlan(LivePlan):
 class RowtimePlan(LivePlan):
     """A query whose micro-batches go from one instant of rowtime to the next."""
 
-    def kept(self) -> dict[str, Kept]:
+    def retained(self) -> dict[str, RetainedSchema]:
         """The rows of clauses, also of those that it follows, by the names under which they are retained."""
         return {}
 
@@ -341,7 +341,7 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
 
     @property
     def is_relation(self) -> bool:
-        """Whether it varies."""
+        """Whether it changes over time."""
         return not isinstance(self.query, StreamQuery) and self.query.is_temporal
 
     def refuse_no_stream(self) -> None:
@@ -492,14 +492,14 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
     def run(self, gateway: Gateway, span: InstantSpan) -> Result | None:
         """The output of a micro-batch."""
         tokens = self.reader.tokens
-        cascade = Cascade(gateway, self.catalog, self.execution, span, self.scale, tokens)
-        return cascade.result(self.query, self.reader)[0]
+        upstream = Upstream(gateway, self.catalog, self.execution, span, self.scale, tokens)
+        return upstream.result(self.query, self.reader)[0]
 
-    def kept(self) -> dict[str, Kept]:
+    def retained(self) -> dict[str, RetainedSchema]:
         """The rows of the clauses that it follows."""
-        found: dict[str, Kept] = {}
+        found: dict[str, RetainedSchema] = {}
         for name in sequences_of(self.catalog, self.query):
-            found |= self.catalog.sequences[name].kept()
+            found |= self.catalog.sequences[name].retained()
         return found
 
     def views(self) -> dict[str, str]:

@@ -35,14 +35,14 @@ __all__ = ["LiveRunner", "live_streams", "live_windows", "reads", "sequences_of"
 
 
 class LiveRunner(Runner):
-    """Runs a query over what a step knows.
+    """Runs a query over what a micro-batch knows.
 
     Parameters
     ----------
     gateway, catalog, reader, execution
         As of :class:`windrow.spark.recorded.continuous_queries.Runner`.
     span
-        The step.
+        The micro-batch.
     path
         The views in which the query stands.
     """
@@ -78,11 +78,11 @@ class LiveRunner(Runner):
         return common_scale(*self._scales_and_lengths(query))
 
     def relation(self, query: Query, scale: TimeScale) -> TimeVarying:
-        """The relation, of which the changes of the step are told."""
+        """The relation, of which the changes of the micro-batch are told."""
         return replace(super().relation(query, scale), since=self.span.since)
 
     def named(self, item: NamedRelation, scale: TimeScale) -> TimeVarying:
-        """A view, or a clause over windows, evaluated in the same step."""
+        """A view, or a clause over windows, evaluated in the same micro-batch."""
         name = item.name.lower()
         clause = self.catalog.clauses.get(name)
         if clause is not None:
@@ -98,14 +98,16 @@ class LiveRunner(Runner):
         return inner.relation(definition.query, scale).renamed(definition.names)
 
     def answer(self, query: Query, relations: Mapping[str, DataFrame]) -> DataFrame:
-        """The rows of a query at an instant; of those of a clause, what the clause gives."""
+        """The rows of a query at an instant; of those of a clause, what the clause returns."""
         rows = super().answer(query, relations)
         clause = self.clause
         is_of_clause = clause is not None and query is clause.query
         return clause_at_instant(self.gateway, clause.clause, rows)[0] if clause and is_of_clause else rows
 
     def arriving(self, name: str, scale: TimeScale) -> Stream:
-        """The rows of a stream that the step takes, with rowtimes in ticks of the query's time scale."""
+        """The rows of a stream that the micro-batch takes, with rowtimes in ticks of the query's time
+        scale.
+        """
         if name.lower() in self.span.arrived:
             stream = self.span.arrived[name.lower()].on(scale)
             return replace(stream, frame=stream.frame.where(F.col(ROWTIME) < self.span.until))
@@ -123,7 +125,7 @@ class LiveRunner(Runner):
         )
 
     def windowed(self, stream: Stream, item: WindowedStream, sizes: Sizes) -> TimeVarying:
-        """The window over the rows that it still needs and those that the step takes."""
+        """The window over the rows that it still needs and those that the micro-batch takes."""
         name = f"window{self.path}{item.key}"
         span = self.span
         hidden = (ROWTIME, *stream.ties)
@@ -137,11 +139,11 @@ class LiveRunner(Runner):
         else:
             there = made.frame.where(F.col(LEAVE) >= span.until)
             needed = there.select(*made.columns).toDF(*made.names)
-        span.keep[name] = RetainedRows.of(needed)
+        span.to_retain[name] = RetainedRows.of(needed)
         return self._clipped(made, len(stream.columns))
 
     def _clipped(self, made: TimeVarying, count: int) -> TimeVarying:
-        """What the step knows of a window: the first `count` columns, in its time."""
+        """What the micro-batch knows of a window: the first `count` columns, in its time."""
         span = self.span
         enter, leave = F.col(ENTER), F.col(LEAVE)
         frame = made.frame.where(enter < span.until)
@@ -159,7 +161,7 @@ class LiveRunner(Runner):
         )
 
     def table(self, query: Query) -> DataFrame:
-        """What a query of changelogs alone gives of the changes of the step."""
+        """What a query of changelogs alone returns of the changes of the micro-batch."""
         changes = super().changelog
         return self.gateway.sql(
             query.text, {item.key: changes(item) for item in query.inputs if isinstance(item, ChangelogOf)}

@@ -53,7 +53,7 @@ class WholeStreamsPlan(ReaderPlan):
 
     @property
     def columns(self) -> list[str]:
-        """Those that it gives."""
+        """Those that it returns."""
         return list(self.names)
 
     @cached_property
@@ -88,7 +88,7 @@ class WholeStreamsPlan(ReaderPlan):
         return {**super().fingerprint(), **by, "state": "plan, of rows that are there"}
 
     def refuse_no_stream(self) -> None:
-        """Refuse nothing: which column holds rowtimes, the stream says into which the rows go."""
+        """Refuse nothing: which column has rowtimes, the stream says into which the rows go."""
 
     def refuse_into(self, stream: NamedStream, columns: tuple[str, ...]) -> None:
         """Refuse a stream whose rowtime no column of the query is for.
@@ -107,11 +107,11 @@ class WholeStreamsPlan(ReaderPlan):
                 span=self.span,
                 hint="select it: a key of groups, MAX(ts), window_end; or start the query into a table",
             )
-        given = self.blocking.result[columns.index(rowtime)].dataType.simpleString()
+        selected = self.blocking.result[columns.index(rowtime)].dataType.simpleString()
         wanted = in_spark(stream)[rowtime].dataType.simpleString()
-        if given != wanted:
+        if selected != wanted:
             raise AnalysisError(
-                f"the column for {rowtime} is of type {given.upper()}, and the rowtime {wanted.upper()}",
+                f"the column for {rowtime} is of type {selected.upper()}, and the rowtime {wanted.upper()}",
                 condition="MIXED_ROWTIMES",
                 sql=self.written or self.text,
                 span=self.span,

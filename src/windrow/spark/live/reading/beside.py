@@ -41,13 +41,13 @@ class LiveRelationNode:
         Its columns.
     rowtimes
         Those of its columns that have the rowtime; fields of structs are called `row.field`.
-    feeds
+    lineage
         The live streams behind it; none where they are not known.
     """
 
     schema: StructType
     rowtimes: frozenset[str] = frozenset()
-    feeds: tuple[Feed, ...] = ()
+    lineage: tuple[Feed, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class Beside:
 
     @cached_property
     def rowtimes(self) -> frozenset[str]:
-        """The columns that hold the rowtime of each row."""
+        """The columns that have the rowtime of each row."""
         return frozenset(
             name
             for name, several in self.columns.items()
@@ -107,15 +107,15 @@ class Beside:
         return self.plan is not None and any(self._mixed(one) for one in walk(self.plan))
 
     @property
-    def feeds(self) -> tuple[Feed, ...]:
+    def lineage(self) -> tuple[Feed, ...]:
         """The live streams whose columns it passes on; none if they are not known."""
         found: list[Feed] = []
         for branch in zip(*self.columns.values(), strict=True):
-            feeds = self.relations[branch[0][0]].feeds
-            if not feeds:
+            lineage = self.relations[branch[0][0]].lineage
+            if not lineage:
                 return ()
             names = dict(zip(self.columns, (own for _, own in branch), strict=True))
-            found += [feed.only(names) for feed in feeds]
+            found += [feed.only(names) for feed in lineage]
         return tuple(found)
 
     def refuse_gathering(
@@ -250,7 +250,7 @@ def of_query(
     relations: Mapping[str, LiveRelationNode],
     others: Mapping[str, StructType] | None = None,
 ) -> Beside:
-    """A query of a statement over live relations, and over what else varies, by its key there."""
+    """A query of a statement over live relations, and over what else changes over time, by its key there."""
     inner = query.query if isinstance(query, StreamQuery) else query
     readers = QueryReader(reader, SparkAnalyser(gateway), _Known(relations, others or {}))
     try:
@@ -265,7 +265,7 @@ def of_query(
 
 @dataclass(frozen=True)
 class _Known:
-    """Live relations by their names in lower case, and what else varies by its key."""
+    """Live relations by their names in lower case, and what else changes over time by its key."""
 
     relations: Mapping[str, LiveRelationNode]
     others: Mapping[str, StructType]

@@ -7,10 +7,10 @@ from windrow.spark.gateway import Gateway
 from windrow.spark.live.reading.beside import of_query
 from windrow.spark.recorded.continuous_queries import Runner
 
-__all__ = ["refuse_gathered_changes"]
+__all__ = ["refuse_expanded_changes"]
 
 
-def refuse_gathered_changes(gateway: Gateway, runner: Runner, query: Query, reader: Reader) -> None:
+def refuse_expanded_changes(gateway: Gateway, runner: Runner, query: Query, reader: Reader) -> None:
     """Refuse a query of changelogs alone that puts changes together.
 
     Raises

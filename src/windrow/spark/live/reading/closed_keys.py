@@ -11,7 +11,7 @@ from windrow.kernels.advance import Ended
 from windrow.kernels.incremental.closed_rows import closed_alone, closed_pairs
 from windrow.kernels.incremental.input_state import InputState
 from windrow.spark.catalog import Catalog
-from windrow.spark.live.operators.ended_partitions import Endings
+from windrow.spark.live.operators.ended_partitions import ClosedPartitions
 from windrow.spark.live.reading.windowed_query import WindowedQuery, WindowedSide
 from windrow.spark.logs.clause_view import ClauseSource, Ends
 
@@ -23,7 +23,7 @@ _GROUPS = "groups"
 def ends_of_windows(windowed: WindowedQuery, catalog: Catalog) -> dict[str, Ends]:
     """What ends the partitions of its windows, its groups, and the keys with which rows are joined."""
     found: dict[str, Ends] = {}
-    if windowed.flows is not None or windowed.parts:  # of which operators nothing is asked
+    if windowed.over_windows is not None or windowed.parts:  # of which operators nothing is asked
         return found
     if any(side.window.row_slide > 1 for side in windowed.sides):  # a group of rows goes as a whole
         return found
@@ -75,9 +75,9 @@ def bounding_ends(windowed: WindowedQuery, ends: Mapping[str, Ends], name: str) 
 
 
 def without_closed_keys(
-    windowed: WindowedQuery, states: Mapping[str, InputState], endings: Endings
+    windowed: WindowedQuery, states: Mapping[str, InputState], endings: ClosedPartitions
 ) -> tuple[dict[str, InputState], bool]:
-    """What is still held, and whether more may go without further promises."""
+    """What is still retained, and whether more may go without further promises."""
     waits = False
 
     def ended(key: str, side: WindowedSide) -> Ended | None:

@@ -47,7 +47,7 @@ class MovedRowtime:
     falls: bool = False
 
     def of(self, inner: MovedRowtime) -> MovedRowtime:
-        """The same of what another expression gives."""
+        """The same of what another expression returns."""
         before = SqlText.of(self.before, "(", inner.before)
         return MovedRowtime(
             self.gateway, before, SqlText.of(inner.after, ")", self.after), self.falls != inner.falls
@@ -108,7 +108,7 @@ def moved_rowtime(gateway: Gateway, read: Beside, place: int) -> MovedRowtime | 
 
 
 def _where_made(node: Node, column: str) -> Project | None:
-    """What gives a column; None where it comes from a relation, or only a list as a whole gives it."""
+    """What returns a column; None where it comes from a relation, or only a list as a whole gives it."""
     while not isinstance(node, Project):
         if isinstance(node, SetOperation):
             raise UnknownRowtimeError("it is not the rowtime in each part of the UNION ALL")

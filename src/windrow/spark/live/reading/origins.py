@@ -39,7 +39,7 @@ def origin_of(gateway: Gateway, catalog: Catalog, name: str) -> LiveRelationNode
     names = dict(zip(definition.names, shown, strict=True))
     rowtime = next((name for name, own in names.items() if own in read.rowtimes), None)
     rowtimes = frozenset([] if rowtime is None else [rowtime])
-    return LiveRelationNode(columns, rowtimes, tuple(feed.only(names) for feed in read.feeds))
+    return LiveRelationNode(columns, rowtimes, tuple(feed.only(names) for feed in read.lineage))
 
 
 def read_live(gateway: Gateway, catalog: Catalog, query: Continuous, reader: Reader) -> Beside:

@@ -4,7 +4,7 @@ A maximal expression over the columns of one relation in FROM, without aggregate
 computed of each row behind those conditions of WHERE that are of the row alone. The relation is a stream, a
 query that only chooses and computes, or a row variable in a predicate of WINDOW BY or MATCH_RECOGNIZE, which
 is computed of all rows. What stands behind a choice of CASE or the like in which other rows have a part is no
-such expression, nor is what these clauses give of rows that they choose: it may never be computed. What is
+such expression, nor is what these clauses return of rows that they choose: it may never be computed. What is
 not read here is in docs/limits.md.
 """
 
@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from windrow.algebra.names import piece_of
-from windrow.syntax.blocks import find_blocks, is_set_operator, level_around
 from windrow.syntax.expression_nodes import Call, Expression, Literal, Name, OperationNode, names_in
 from windrow.syntax.expressions import parse_expression
 from windrow.syntax.nodes import BlockText, Range, Role
@@ -31,6 +30,7 @@ from windrow.syntax.queries import (
     parse_query,
     parse_select,
 )
+from windrow.syntax.query_parts import find_window_queries, is_set_operator, level_around
 from windrow.syntax.select_list import alias_of, without_alias
 from windrow.syntax.sqltext import RelationText, SqlText, quoted
 from windrow.syntax.streams.emit_clause import parse_emission
@@ -49,7 +49,7 @@ _NOT_TRYING = ("try_sum", "try_avg")  # an argument that fails fails them
 
 @dataclass(frozen=True)
 class ComputedOfRow:
-    """An expression, computed of rows for which all of these conditions hold, in this order."""
+    """An expression, computed of rows for which all of these conditions are true, in this order."""
 
     text: str
     conditions: tuple[str, ...] = ()
@@ -100,7 +100,7 @@ def of_each_row(
     streams
         The columns of streams by their names in lower case.
     live
-        The streams whose rows are asked for, by their names in the text, in lower case.
+        The streams whose rows are requested, by their names in the text, in lower case.
     place
         A column beside those of a stream, by which rows are known.
     """
@@ -139,7 +139,7 @@ class _RowExpressions:
     found: list[ComputedOfRow] = field(default_factory=list)
 
     def conditions(self, several: Iterable[Expression], *, alone: bool = False) -> list[str]:
-        """Those of conditions that all must hold and are of the row alone, in their order.
+        """Those of conditions that all must be true and are of the row alone, in their order.
 
         What of the others is of the row alone is computed behind them, or, with `alone`, of every row.
         """
@@ -204,7 +204,7 @@ class _Text:
     ) -> None:
         self.tokens, self.streams, self.live, self.asked, self.place = tokens, streams, live, context, place
         self.matches = find_matches(tokens)
-        self.blocks = {query.range[0]: query for query in find_blocks(tokens)}
+        self.blocks = {query.range[0]: query for query in find_window_queries(tokens)}
         self.known: dict[tuple[str, str], bool] = {}
 
     def found(self) -> Iterator[OfRows]:
@@ -245,10 +245,10 @@ class _Text:
             self.known[key] = self.asked.takes(made.stream, rows, text)
         return self.known[key]
 
-    # -- blocks ----------------------------------------------------------------------------------------
+    # -- SELECTs ----------------------------------------------------------------------------------------
 
     def _has_match(self, at: int) -> bool:
-        """Whether the FROM of a block has matches, whose columns are not those of rows."""
+        """Whether the FROM of a SELECT has matches, whose columns are not those of rows."""
         _, stop = level_around(self.tokens, at)
         parent = self.tokens.parent[at]
         ends = (each for each in self.tokens.level(at, stop) if is_set_operator(self.tokens, each))
@@ -259,7 +259,7 @@ class _Text:
         )
 
     def _shape(self, at: int) -> tuple[Select, int]:
-        """The block of a SELECT, and the token after it."""
+        """The SELECT, and the token after it."""
         tokens = self.tokens
         _, stop = level_around(tokens, at)
         if tokens.parent[at] < 0:
@@ -273,7 +273,7 @@ class _Text:
         return shape, stop
 
     def _select(self, select: Select) -> Iterator[OfRows]:
-        """A block of SQL."""
+        """A SELECT of SQL."""
         items = [self._item(one) for one in select.source]
         aliases = {alias_of(self.tokens, item) for item in select.items}
         having = [] if select.having is None else self._conjuncts(select.having)
@@ -297,7 +297,7 @@ class _Text:
         return [self._parsed(one) for one in conjuncts(self.tokens, *part)]
 
     def _choosing(self, select: Select) -> list[Expression]:
-        """The conditions by which a block chooses rows."""
+        """The conditions by which a SELECT chooses rows."""
         parts = [one.on for one in select.source if one.on is not None and one.join == "inner"]
         parts += [] if select.where is None else [select.where]
         return [one for part in parts for one in self._conjuncts(part)]
@@ -409,14 +409,14 @@ class _Text:
 
     # -- WINDOW BY -------------------------------------------------------------------------------------
 
-    def _windows(self, block: BlockText) -> Iterator[OfRows]:
-        """A block with windows: its rows by the names of FROM, then by its row variables."""
-        tokens, clause = self.tokens, block.clause
-        select = parse_select(tokens, block.select, *block.source)
+    def _windows(self, query: BlockText) -> Iterator[OfRows]:
+        """A SELECT with windows: its rows by the names of FROM, then by its row variables."""
+        tokens, clause = self.tokens, query.clause
+        select = parse_select(tokens, query.select, *query.source)
         items = [self._item(one) for one in select.source]
-        values = [] if block.group_by is None else tokens.split(*block.group_by)
-        values += [] if block.let is None else [(at + 2, end) for at, end in tokens.split(*block.let)]
-        if block.group_by is None:
+        values = [] if query.group_by is None else tokens.split(*query.group_by)
+        values += [] if query.let is None else [(at + 2, end) for at, end in tokens.split(*query.let)]
+        if query.group_by is None:
             values += [*clause.partition_by, *(key.expression for key in clause.order_by)]
         chosen: list[str] = []
         for item in items:
@@ -428,7 +428,7 @@ class _Text:
             if expressions.whole is not None:
                 yield expressions.whole
         item = items[0]
-        if len(items) > 1 or item.made is None or block.group_by is not None:
+        if len(items) > 1 or item.made is None or query.group_by is not None:
             return
         star = "*" if item.alias is None else f"{quoted(item.alias)}.*"
         where = f" WHERE {' AND '.join(f'({one})' for one in chosen)}" if chosen else ""

@@ -34,13 +34,13 @@ def unbounded(query: Blocking, streams: Mapping[str, Bounded]) -> list[Unbounded
     }
     known |= {key: Bounded(frozenset([frozenset()])) for key in query.tables}  # all of it is there
     found: list[Unbounded] = []
-    for number, node in enumerate(query.flow.nodes):
+    for number, node in enumerate(query.graph.nodes):
         known[number] = _after(query, node, [known[place] for place in node.inputs], found)
     return found
 
 
 def _after(query: Blocking, node: Node, inputs: list[Bounded], found: list[Unbounded]) -> Bounded:
-    """How what an operator gives is bounded; notes what it retains for ever."""
+    """How what an operator returns is bounded; notes what it retains for ever."""
 
     def grows(state: str, *columns: Collection[str]) -> None:
         found.append(Unbounded(node.name, state, _needs(query, columns)))

@@ -1,8 +1,8 @@
 """SELECT STREAM over whole streams: their plans, as operators over punctuated streams.
 
 A window bounds state by time. Without one, groups, joins, DISTINCT, set operators and ORDER BY wait for
-punctuation: a :class:`~windrow.kernels.punctuated.operator_graph.Flow`. Spark computes the expressions over
-single rows (:mod:`windrow.spark.live.operators.row_maps`), kernels the rest.
+punctuation: an :class:`~windrow.kernels.punctuated.operator_graph.OperatorGraph`. Spark computes the
+expressions over single rows (:mod:`windrow.spark.live.operators.row_maps`), kernels the rest.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from windrow.algebra.aggregates import calls_aggregate
 from windrow.algebra.continuous import Query, Reader, WindowedStream
 from windrow.errors import NotSupportedError
 from windrow.kernels.punctuated import Project, Sort
-from windrow.kernels.punctuated.operator_graph import Flow, Node
+from windrow.kernels.punctuated.operator_graph import Node, OperatorGraph
 from windrow.kernels.sorting import SortKey
 from windrow.plan.columns import schema_of
 from windrow.plan.lineage import Lineage, lineage
@@ -28,7 +28,7 @@ from windrow.plan.rules import BY_KEYS, applied
 from windrow.spark.analysis.schemas import SparkAnalyser
 from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
-from windrow.spark.live.operators.flow_of_plan import flow_of
+from windrow.spark.live.operators.flow_of_plan import graph_of
 from windrow.spark.live.operators.known_streams import KnownStreams
 from windrow.spark.live.operators.row_maps import RowMap
 from windrow.syntax.ordering import order_at
@@ -47,7 +47,7 @@ class Blocking:
     ----------
     plan
         The query.
-    flow
+    graph
         Its operators; their inputs are streams by their names, and tables by keys.
     tables
         The queries of tables that stand beside the streams.
@@ -56,7 +56,7 @@ class Blocking:
     """
 
     plan: PlanNode
-    flow: Flow
+    graph: OperatorGraph
     tables: Mapping[str, SqlText]
     lineage: Lineage
 
@@ -67,7 +67,7 @@ class Blocking:
 
     @property
     def result(self) -> StructType:
-        """The columns as the flow has them."""
+        """The columns as the program has them."""
         return schema_of(self.plan.columns)
 
     @property
@@ -81,7 +81,7 @@ class Blocking:
     @property
     def only_orders(self) -> bool:
         """Whether all that it retains rows for is ORDER BY."""
-        return all(isinstance(node.operator, Project | RowMap | Sort) for node in self.flow.nodes)
+        return all(isinstance(node.operator, Project | RowMap | Sort) for node in self.graph.nodes)
 
 
 def is_bare(item: object) -> bool:
@@ -156,7 +156,7 @@ def blocking(
         plan = applied(queries.whole(*query.tokens, names), BY_KEYS)
     except (NotPlannedError, UnknownShapeError) as found:
         raise _unsupported(reader, query, reason_of(found)) from None
-    made = flow_of(gateway, plan)
+    made = graph_of(gateway, plan)
     if isinstance(made, Reason):
         raise _unsupported(reader, query, made)
     return Blocking(plan, *made, lineage(plan))
@@ -176,5 +176,5 @@ def in_order_of(query: Blocking, column: int) -> Blocking:
     """The query whose rows come in the order of a column, and those that have none in the end."""
     by = query.plan.columns[column]
     sort = Sort((SortKey(by.id, nulls_first=False),))
-    node = Node(f"in order of {by.name}", sort, (len(query.flow.nodes) - 1,))
-    return replace(query, flow=Flow((*query.flow.nodes, node)))
+    node = Node(f"in order of {by.name}", sort, (len(query.graph.nodes) - 1,))
+    return replace(query, graph=OperatorGraph((*query.graph.nodes, node)))

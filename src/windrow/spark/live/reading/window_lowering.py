@@ -211,7 +211,7 @@ class WindowLowering:
             names,
             self.output,
             is_net=False,
-            flows=query,
+            over_windows=query,
             is_stateless=not retains,
         )
 

@@ -127,12 +127,12 @@ class WindowedQuery:
         these are the keys and aggregates that the operator outputs.
     groups
         The columns that `after` reads, but for `ENTER` and `LEAVE`.
-    flows
+    over_windows
         Any other plan, whose operators take what enters and leaves the sides; None for those above.
     using
         The columns of the output by which ISTREAM and DSTREAM tell rows apart, where these are not all.
     is_stateless
-        Whether the operators of `flows` retain nothing, as each row is looked at by itself.
+        Whether the operators of `over_windows` retain nothing, as each row is looked at by itself.
     text, parts
         Of a query over changelogs: its text, which Spark runs over those of a micro-batch. Then it has no
         windows of its own.
@@ -148,7 +148,7 @@ class WindowedQuery:
     shows: frozenset[str] = frozenset()
     after: SqlText | None = None
     groups: StructType = field(default_factory=StructType)
-    flows: WindowQuery | None = None
+    over_windows: WindowQuery | None = None
     using: tuple[str, ...] = ()
     is_stateless: bool = False
     text: SqlText | None = None
@@ -174,7 +174,7 @@ class WindowedQuery:
     @property
     def is_of_one_instant(self) -> bool:
         """Whether it has each row of streams at its rowtime alone."""
-        alone = len(self.sides) == 1 and self.operator.aggregates is None and self.flows is None
+        alone = len(self.sides) == 1 and self.operator.aggregates is None and self.over_windows is None
         windows = [side.window for side in self.sides]
         are_now = all(one.length == 1 and one.slide is None and one.rows is None for one in windows)
         return self.kind == "RSTREAM" and are_now and (alone or self.is_stateless)

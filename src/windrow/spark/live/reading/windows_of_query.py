@@ -101,7 +101,7 @@ def clause_path(item: NamedRelation) -> str:
 
 
 def _passing(catalog: Catalog, item: WindowedStream) -> CatalogDefinition | None:
-    """The view that a stream without a window is, if it gives rows of others as they come."""
+    """The view that a stream without a window is, if it returns rows of others as they come."""
     view = catalog.definitions.get(str(item.source).lower()) if item.is_bare else None
     if view is None or not isinstance(view.query, StreamQuery) or view.query.kind != "RSTREAM":
         return None

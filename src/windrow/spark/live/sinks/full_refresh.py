@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from windrow.errors import InputError
 from windrow.kernels.incremental import netted
 from windrow.kernels.zset.relation import AT, DIFF
-from windrow.spark.collected import FEW, few, is_plain
+from windrow.spark.collected import MOST_COLLECTED, collected, is_plain
 from windrow.spark.live.sinks.sink import Around, InFolder, Sink, uri, written_to
 from windrow.spark.relations.time_varying_relation import columns_of
 from windrow.streams.durable_files import flush
@@ -79,12 +79,12 @@ class FullTable(Around):
             ``CHECKPOINT_INCOMPLETE``: the table before the micro-batch is missing.
         """
         changes = rows.toDF(*columns_of(self.names), DIFF, AT).drop(AT)
-        table = few(changes)
+        table = collected(changes)
         before = self._before(number)
         if before is not None and table is not None and not table.num_rows:
             return 0
         pending = self.folder / f".{uuid.uuid4().hex}.pending"
-        is_small = table is not None and (before is None or _count(before) <= FEW)
+        is_small = table is not None and (before is None or _count(before) <= MOST_COLLECTED)
         if table is not None and is_small and is_plain(changes.schema):
             self._apply_in_memory(table, before, pending)
         else:

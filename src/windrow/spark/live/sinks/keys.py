@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from windrow.algebra.aggregates import calls_aggregate
 from windrow.errors import AnalysisError, no_column
 from windrow.spark.live.plans.live_plan import LivePlan
-from windrow.syntax.blocks import with_items
 from windrow.syntax.expression_nodes import Name
 from windrow.syntax.expressions import parse_expression
 from windrow.syntax.nodes import Range
 from windrow.syntax.queries import FromItem, OrderedBlock, Select, Shape, UnknownShapeError, parse_query
+from windrow.syntax.query_parts import with_items
 from windrow.syntax.select_list import without_alias
 from windrow.syntax.tokens import TokenKind, TokenList, tokenize
 

@@ -13,7 +13,7 @@ from windrow.errors import AnalysisError, InputError
 from windrow.kernels.incremental import upserts
 from windrow.kernels.zset.relation import AT, DIFF
 from windrow.spark.arrow import is_orderable
-from windrow.spark.collected import frame_of_few
+from windrow.spark.collected import frame_of_collected
 from windrow.spark.live.sinks.sink import Around, Sink
 from windrow.spark.relations.time_varying_relation import columns_of
 
@@ -81,7 +81,7 @@ class Upserts(Around):
         )
         schema = StructType().add("_op", StringType()).add("_at", changes.schema[AT].dataType)
         schema = StructType([*schema, *(changes.schema[name] for name in columns)])
-        frame = frame_of_few(rows.sparkSession, table, schema).toDF("_op", "_at", *self.names)
+        frame = frame_of_collected(rows.sparkSession, table, schema).toDF("_op", "_at", *self.names)
         return self.inner.write(frame, number)
 
     def _twice(self, row: pa.Table) -> InputError:

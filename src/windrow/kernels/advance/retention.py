@@ -12,19 +12,19 @@ from windrow.kernels.patterns.pattern_plan import MatchPlan, PatternFrame
 from windrow.kernels.patterns.program import END, JUMP, MATCH, SPLIT, PatternProgram
 from windrow.kernels.window_plan import Search, WindowPlan
 
-__all__ = ["Holds", "holds", "keeping"]
+__all__ = ["RetainedBy", "retained_by", "retention"]
 
-Holds: TypeAlias = Literal["time", "rows", "all"]
+RetainedBy: TypeAlias = Literal["time", "rows", "all"]
 
 _AT_END = "when the stream is closed"
 
 
-def keeping(plan: WindowPlan | MatchPlan, frontier: Frontier) -> tuple[str, str]:
+def retention(plan: WindowPlan | MatchPlan, frontier: Frontier) -> tuple[str, str]:
     """When windows or matches are emitted, and which rows are retained, as far as the frontier says."""
     return _matches(plan, frontier) if isinstance(plan, MatchPlan) else _windows(plan, frontier)
 
 
-def holds(plan: WindowPlan | MatchPlan, frontier: Frontier) -> Holds:
+def retained_by(plan: WindowPlan | MatchPlan, frontier: Frontier) -> RetainedBy:
     """What bounds the rows retained of a partition: the frontier, so that nothing is retained for ever; a
     number of rows; or nothing.
     """

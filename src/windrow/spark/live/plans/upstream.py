@@ -23,23 +23,24 @@ from windrow.spark.logs.session_streams import ROWTIME, Stream
 from windrow.spark.recorded.continuous_queries import Result
 from windrow.syntax.tokens import TokenList
 
-__all__ = ["TOLD", "Cascade"]
+__all__ = ["EMITTED", "Upstream"]
 
-TOLD = "told"
-"""The mark of a query that gives or follows windows: no later step gives anything before this instant."""
+EMITTED = "told"
+"""The mark of a query that emits or follows windows: no later micro-batch emits anything before this
+instant."""
 
 _UNTIL = "until"
 
 
-class Cascade:
-    """Evaluates, each once, the streams that a step needs.
+class Upstream:
+    """Evaluates, each once, the streams that a micro-batch needs.
 
     Parameters
     ----------
     gateway, catalog, execution
         As of :class:`windrow.spark.recorded.continuous_queries.Runner`.
     span
-        The step, in ticks of `scale`.
+        The micro-batch, in ticks of `scale`.
     scale, tokens
         Of the query.
     """
@@ -58,16 +59,16 @@ class Cascade:
         self._coming: dict[str, Coming] = {}
 
     def coming(self, name: str) -> Coming:
-        """What a stream gives that it has not given before."""
+        """What a stream emits that it has not emitted before."""
         name = name.lower()
         if name not in self._coming:
             self._coming[name] = self._evaluated(name)
         return self._coming[name]
 
     def result(self, query: Continuous, reader: Reader, path: str = "") -> tuple[Result | None, int]:
-        """What a continuous query gives, and up to which instant, in ticks of its time scale.
+        """What a continuous query returns, and up to which instant, in ticks of its time scale.
 
-        None where that is no later than the step before got.
+        None where that is no later than the micro-batch before reached.
         """
         span, sequences = self.span, sequences_of(self.catalog, query)
         runner = LiveRunner(self.gateway, self.catalog, reader, self.execution, span, path)
@@ -87,9 +88,9 @@ class Cascade:
             rows = one.rows if retained is None else retained.frame.unionByName(one.rows)
             reached = upwards(until, scale, one.stream.scale)
             waits = rows.where(F.col(ROWTIME) >= reached) if moves else rows
-            span.keep[key] = RetainedRows.of(waits)
+            span.to_retain[key] = RetainedRows.of(waits)
             arrived[name] = replace(one.stream, frame=rows)
-        span.marks[f"{TOLD}{path}"] = until
+        span.marks[f"{EMITTED}{path}"] = until
         if not moves:
             return None, until
         span.marks[mark] = until
@@ -118,7 +119,7 @@ class Cascade:
         return Coming(made, PartOutput(made.frame, lambda: until))
 
     def _on(self, scale: TimeScale) -> InstantSpan:
-        """The step on a clock of which the query's is the same or a finer one."""
+        """The micro-batch on a clock of which the query's is the same or a finer one."""
         span, own = self.span, self.scale
         since = None if span.since is None else upwards(span.since, own, scale)
         origin = span.origin * own.nanoseconds // scale.nanoseconds

@@ -19,7 +19,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from windrow.algebra.time_scale import TimeScale
 from windrow.errors import AnalysisError, WindrowError
-from windrow.spark.collected import few, frame_of_few
+from windrow.spark.collected import collected, frame_of_collected
 from windrow.spark.gateway import Gateway
 from windrow.spark.jvm.plans import in_session
 from windrow.spark.live.checkpoints.checkpoint import Checkpoint, CommittedBatch
@@ -29,7 +29,7 @@ from windrow.spark.live.input.entry_columns import STREAM, entries_of, in_one, i
 from windrow.spark.live.input.file_order import placed
 from windrow.spark.live.input.malformed import MALFORMED_SCHEMA, malformed_rows, sound_rows, uncomputable_rows
 from windrow.spark.live.micro_batches.uncomputable import Uncomputable, is_of_a_value
-from windrow.spark.live.operators.ended_partitions import Endings
+from windrow.spark.live.operators.ended_partitions import ClosedPartitions
 from windrow.spark.live.plans.live_plan import LivePlan
 from windrow.spark.live.reports.account import Account
 from windrow.spark.live.reports.failures import failure
@@ -45,7 +45,7 @@ from windrow.streams import FOREVER, Position
 from windrow.streams.entries import REASONS
 from windrow.syntax.sqltext import quoted
 
-__all__ = ["ASIDE", "BUFFERED", "Steps", "by_kind", "late_shown"]
+__all__ = ["ASIDE", "BUFFERED", "MicroBatches", "by_kind", "late_columns"]
 
 LATE_SCHEMA = StructType(
     [
@@ -69,11 +69,12 @@ _OF_SEVERAL = "write try_sum, try_divide, try_cast and the like in the query, wh
 """Of what no row has alone, or is not read as computed of each row."""
 
 
-class Steps(ABC):
+class MicroBatches(ABC):
     """Takes micro-batches one after the other.
 
     A micro-batch that was taken wholly is not taken again. One that was interrupted is: it starts from what
-    the last step kept, so it returns the same rows, and the sink takes them in place of those given before.
+    the last micro-batch retained, so it returns the same rows, and the sink takes them in place of those
+    emitted before.
 
     Parameters
     ----------
@@ -89,7 +90,7 @@ class Steps(ABC):
     Attributes
     ----------
     progress
-        What the last step did.
+        What the last micro-batch did.
     late
         Where late rows go.
     """
@@ -98,7 +99,7 @@ class Steps(ABC):
     """What Spark is told when the query starts."""
 
     _form: str | None = None
-    """How the state is kept, where that is not what the plan says."""
+    """How the state is retained, where that is not what the plan says."""
 
     def __init__(
         self, plan: LivePlan, sink: Sink | IntoStream, folder: Path, envelope: str, on_late: str
@@ -106,7 +107,7 @@ class Steps(ABC):
         self._plan, self._sink, self._envelope, self._on_late = plan, sink, envelope, on_late
         self._spark = plan.gateway.spark
         self._scale = plan.scale
-        self._endings = Endings(plan.ends if _takes_any_order(sink) else {})
+        self._closed = ClosedPartitions(plan.ends if _takes_any_order(sink) else {})
         fingerprint = {
             **plan.fingerprint(),
             "mode": sink.mode,
@@ -138,7 +139,7 @@ class Steps(ABC):
 
     @property
     def last(self) -> int:
-        """The number of the last step, -1 before the first."""
+        """The number of the last micro-batch, -1 before the first."""
         return self._checkpoint.last().number
 
     @property
@@ -148,7 +149,7 @@ class Steps(ABC):
 
     @property
     def positions(self) -> Mapping[str, Position]:
-        """How far each stream has been read after the last step."""
+        """How far each stream has been read after the last micro-batch."""
         return self._checkpoint.last().positions
 
     def close(self) -> None:
@@ -160,7 +161,7 @@ class Steps(ABC):
 
     @abstractmethod
     def state(self) -> QueryState:
-        """What is kept after the last step."""
+        """What is retained after the last micro-batch."""
 
     def aside_table(self, name: str) -> pa.Table:
         """The same in memory."""
@@ -170,7 +171,7 @@ class Steps(ABC):
         return whole.select(wanted.names).cast(wanted)
 
     def aside(self, name: str) -> DataFrame:
-        """The rows of a side output up to the last step."""
+        """The rows of a side output up to the last micro-batch."""
         columns = ASIDE[name]
         paths = self.side_files(name)
         if not paths:
@@ -178,7 +179,7 @@ class Steps(ABC):
         return self._spark.read.schema(columns).parquet(*map(uri, paths))
 
     def side_files(self, name: str) -> list[Path]:
-        """The files that have the rows of a side output up to the last step, each once."""
+        """The files that have the rows of a side output up to the last micro-batch, each once."""
         return self._checkpoint.sides[name].paths(self._listed(name))
 
     def set_aside(self, name: str, most: int) -> tuple[SetAside, ...]:
@@ -190,7 +191,7 @@ class Steps(ABC):
         return self._checkpoint.last().sides.get(name, Listing())
 
     def latest(self, count: int) -> pa.Table | None:
-        """The last rows that were given, where they can be read back."""
+        """The last rows that were emitted, where they can be read back."""
         return latest_of(self._sink, count)
 
     def streams(self) -> list[tuple[int, str, Stream]]:
@@ -230,7 +231,7 @@ class Steps(ABC):
 
     def take(self, batch: DataFrame, number: int) -> None:
         """Take a micro-batch, if it has not been taken wholly."""
-        if not self.keeps_malformed:
+        if not self.retains_malformed:
             self._take_sound(batch, None, number)
             return
         with self._checkpoint.stored(placed(batch), number) as whole:
@@ -254,12 +255,12 @@ class Steps(ABC):
         if malformed is not None:
             self._set_malformed_aside(malformed, number)
         try:
-            self._step(sound, number, before)
+            self._advance(sound, number, before)
         except Exception as error:
-            told = failure(error)
-            if told is None or not is_of_a_value(told):
+            raised = failure(error)
+            if raised is None or not is_of_a_value(raised):
                 raise
-            raise self._with_hint(told, sound) from error.__cause__
+            raise self._with_hint(raised, sound) from error.__cause__
         self._wrong_clocks.look(self.streams(), self._checkpoint.last())
         malformed_in_all = sum(pq.read_metadata(path).num_rows for path in self.side_files("malformed"))
         came, used, buffered, late = (
@@ -272,7 +273,7 @@ class Steps(ABC):
         """How many entries a micro-batch has."""
         return batch.count()
 
-    keeps_malformed = False
+    retains_malformed = False
     """Whether malformed entries go to a side output of their own."""
 
     @cached_property
@@ -292,7 +293,7 @@ class Steps(ABC):
         """The error that a value cannot be computed, with what to do."""
         hint = _OF_SEVERAL if error.sqlstate.startswith("22") else None
         try:
-            if not self.keeps_malformed and self._uncomputable.fails(self._rows_of_streams(placed(batch))):
+            if not self.retains_malformed and self._uncomputable.fails(self._rows_of_streams(placed(batch))):
                 hint = _KEEP
         except (WindrowError, PySparkException):  # the query has failed, and says why in any case
             return error
@@ -300,13 +301,13 @@ class Steps(ABC):
         return error
 
     def _set_malformed_aside(self, rows: DataFrame, number: int) -> None:
-        table = few(rows)
+        table = collected(rows)
         if table is None or table.num_rows:
-            told = rows if table is None else frame_of_few(self._spark, table, MALFORMED_SCHEMA)
-            self._checkpoint.sides["malformed"].write(told, number)
+            malformed = rows if table is None else frame_of_collected(self._spark, table, MALFORMED_SCHEMA)
+            self._checkpoint.sides["malformed"].write(malformed, number)
 
     @abstractmethod
-    def _step(self, batch: DataFrame, number: int, before: CommittedBatch) -> None:
+    def _advance(self, batch: DataFrame, number: int, before: CommittedBatch) -> None:
         """Take the entries that are not malformed after a commit, and commit."""
 
     def _frontier(self, positions: Mapping[str, Position]) -> int | None:
@@ -325,7 +326,7 @@ class Steps(ABC):
         if late is None:
             return None
         schema = self._schema_apart(name, VIOLATED).add(REASON, StringType())
-        return frame_of_few(self._spark, late.select(schema.names), schema)
+        return frame_of_collected(self._spark, late.select(schema.names), schema)
 
     def _schema_apart(self, name: str, *ticks: str) -> StructType:
         """The columns of a stream's rows that are kept apart: all of its own, and what is known of them."""
@@ -336,8 +337,8 @@ class Steps(ABC):
             schema = schema.add(own, LongType())
         return schema
 
-    def _tell_late(self, late: Mapping[str, DataFrame | None], number: int) -> None:
-        told: DataFrame | None = None
+    def _set_late_aside(self, late: Mapping[str, DataFrame | None], number: int) -> None:
+        found: DataFrame | None = None
         for name, rows in late.items():
             if rows is None:
                 continue
@@ -346,10 +347,10 @@ class Steps(ABC):
             if fails or self._on_late == "fail":
                 raise _late_row(name, rows)
             batch = F.lit(number).cast("bigint").alias("batch")
-            one = late_shown(name, stream, rows).select("*", batch).select(*LATE_SCHEMA.names)
-            told = one if told is None else told.unionByName(one)
-        if told is not None:
-            self.late.write(told, number)
+            one = late_columns(name, stream, rows).select("*", batch).select(*LATE_SCHEMA.names)
+            found = one if found is None else found.unionByName(one)
+        if found is not None:
+            self.late.write(found, number)
 
     @staticmethod
     def _came_and_late(
@@ -360,9 +361,9 @@ class Steps(ABC):
         return {"rows_in": before.counts.get("rows_in", 0) + came, "rows_late": refused}
 
     @staticmethod
-    def _counted(step: CommittedBatch, buffered: int) -> dict[str, int]:
-        """The account after a step, in which so many rows wait, and what else of rows is counted."""
-        counts = step.counts
+    def _counted(committed: CommittedBatch, buffered: int) -> dict[str, int]:
+        """The account after a micro-batch, in which so many rows wait, and what else of rows is counted."""
+        counts = committed.counts
         account = Account(counts["rows_in"], counts["rows_used"], buffered, counts["rows_late"])
         return {
             **{name: count for name, count in counts.items() if name.startswith("rows_")},
@@ -396,26 +397,26 @@ def _late_row(name: str, rows: DataFrame) -> AnalysisError:
     """The error that some rows of a stream are late."""
     first = rows.select(REASON).first()
     assert first is not None
-    told = {
+    reasons = {
         "punctuation": "it matches a pattern that its producer has promised",
         "future": "its rowtime is too far ahead of its processing time",
         "future bound": "it carries a bound that is too far ahead of its processing time",
     }
     return AnalysisError(
         f"a row of stream {name} is late: "
-        + told.get(first[REASON], "its rowtime is below the bound that held when it came"),
+        + reasons.get(first[REASON], "its rowtime is below the bound that held when it came"),
         condition="LATE_ROW",
         hint="on_late='keep' keeps late rows apart",
     )
 
 
 def _takes_any_order(sink: Sink | IntoStream) -> bool:
-    """Whether rows may be given before others with an earlier rowtime."""
+    """Whether rows may be emitted before others with an earlier rowtime."""
     return not isinstance(sink, IntoStream) or sink.stream.definition.ordering.lag is None
 
 
-def late_shown(name: str, stream: Stream, rows: DataFrame) -> DataFrame:
-    """Late rows of a stream as they are shown: `LATE_SCHEMA` without the micro-batch.
+def late_columns(name: str, stream: Stream, rows: DataFrame) -> DataFrame:
+    """Late rows of a stream as they are displayed: `LATE_SCHEMA` without the micro-batch.
 
     Parameters
     ----------

@@ -36,26 +36,26 @@ from windrow.spark.live.operators.lookups import LookUp, SmallTable, small_table
 from windrow.spark.runtime.interpreter import map_in_arrow
 from windrow.spark.tasks.exchange import in_worker
 
-__all__ = ["Flow", "computed_elsewhere", "unstable"]
+__all__ = ["IncrementalPlan", "computed_elsewhere", "unstable"]
 
 _ROWS_PER_BATCH = 1 << 15
 
 
 @dataclass
-class Flow:
-    """The plan of a query, and what its operators hold.
+class IncrementalPlan:
+    """The plan of a query, and the state of its operators.
 
     Parameters
     ----------
     gateway
-        What makes the plan. It is told to leave its operators to the flow.
+        What makes the plan. It leaves its operators to this plan.
     folder
         For the files of leaves, which the tasks read.
 
     Attributes
     ----------
     why_not
-        What of the plan cannot be run so, once that is known; None while all can. Then the flow has no steps.
+        What of the plan cannot be run so, once that is known; None while all can. Then nothing advances it.
     """
 
     gateway: Gateway
@@ -107,14 +107,14 @@ class Flow:
         return frame
 
     def beginning(self) -> DataFrame:
-        """A leaf of one row, which comes in the first step."""
+        """A leaf of one row, which comes in the first micro-batch."""
         if self._beginning is None:
             times = StructType().add(ENTER, LongType()).add(LEAVE, LongType())
             self._beginning = self.leaf(times, appends=True)
         return self._beginning[1]
 
     def output(self, frame: DataFrame) -> Fragment:
-        """A result of the flow."""
+        """A result of the program."""
         fragment = self._fragment(frame)
         self._outputs.append(fragment)
         return fragment
@@ -165,7 +165,7 @@ class Flow:
         return frozenset(name for name, own in zip(names, output, strict=True) if own in found)
 
     def _choice(self, plan: Planned, schema: StructType) -> tuple[str, ...] | None:
-        """The columns of its one leaf that a plan gives, where it does no more."""
+        """The columns of its one leaf that a plan returns, where it does no more."""
         choice = choice_of(plan)
         if choice is None or choice.below.function not in self._functions:
             return None
@@ -250,16 +250,18 @@ class Flow:
         emitted = [column for column in node.result if column.name in retained]
         return replace(node, sides=sides, result=pa.schema(emitted))
 
-    # -- steps -----------------------------------------------------------------------------------------
+    # -- micro-batches -----------------------------------------------------------------------------
 
     @cached_property
     def run(self) -> Run:
-        """The program with what its operators hold; Spark computes what is not computed in memory."""
+        """The program with what its operators retain; Spark computes what is not computed in memory."""
         return Run(self.program, self._by_spark)
 
-    def step(self, given: Mapping[int, pa.Table], times: Times, origin: int | None = None) -> list[pa.Table]:
-        """What changes in each output, as :meth:`windrow.kernels.incremental.Run.step` has it."""
-        return self.run.advance(given, times, origin)
+    def advance(
+        self, entries: Mapping[int, pa.Table], times: Times, origin: int | None = None
+    ) -> list[pa.Table]:
+        """What changes in each output, as :meth:`windrow.kernels.incremental.Run.advance` has it."""
+        return self.run.advance(entries, times, origin)
 
     def _by_spark(self, fragment: Fragment, read: Mapping[int, pa.Table]) -> pa.Table:
         """What Spark makes of the rows of leaves, or says is wrong with them."""
@@ -296,8 +298,8 @@ def computed_elsewhere(program: Program, *, takes_tables: bool) -> str | None:
     """
     for fragment in program.fragments:
         for one in fragment.parts or (fragment,):
-            steps = [] if one.computed is None else one.computed.operations
-            if not takes_tables and any(isinstance(micro_batch, LookUp) for micro_batch in steps):
+            operations = [] if one.computed is None else one.computed.operations
+            if not takes_tables and any(isinstance(operation, LookUp) for operation in operations):
                 return "a join with a table"
         if not fragment.is_in_memory:
             larger = ", or a table above spark.sql.autoBroadcastJoinThreshold" if takes_tables else ""
@@ -332,7 +334,7 @@ def _reader(path: str, tasks: int):  # type: ignore[no-untyped-def]
 
 
 def _has_all(plan: Planned, schema: pa.Schema) -> bool:
-    """Whether a projection gives each of the columns under a number of its own."""
+    """Whether a projection returns each of the columns under a number of its own."""
     return len({column.number for column in plan.trees("projectList")}) == len(schema)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from windrow.errors import ParseError, WindrowError
-from windrow.syntax.blocks import find_blocks, grouping_keys, split_statements
 from windrow.syntax.nodes import BlockText
+from windrow.syntax.query_parts import find_window_queries, grouping_keys, split_statements
 from windrow.syntax.tokens import TokenList, tokenize
 
 CLAUSE = "WINDOW BY w AS (TYPE SLIDING ORDER BY t START AS s END AS e)"
@@ -15,7 +15,7 @@ CLAUSE = "WINDOW BY w AS (TYPE SLIDING ORDER BY t START AS s END AS e)"
 def blocks(sql: str) -> list[dict[str, str]]:
     """The parts of every block as text, those that are empty left out; ⊞ stands for a clause."""
     tokens = tokenize(sql.replace("⊞", CLAUSE))
-    return [_shown(tokens, block) for block in find_blocks(tokens)]
+    return [_shown(tokens, block) for block in find_window_queries(tokens)]
 
 
 def block(sql: str) -> dict[str, str]:
@@ -28,7 +28,7 @@ def ctes(sql: str) -> list[list[str]]:
     tokens = tokenize(sql.replace("⊞", CLAUSE))
     return [
         [f"{cte.name}: {tokens.text(*cte.body).replace(CLAUSE, '⊞')}" for cte in found.ctes]
-        for found in find_blocks(tokens)
+        for found in find_window_queries(tokens)
     ]
 
 
@@ -218,7 +218,7 @@ def test_a_recursive_list_says_so_and_its_depth_is_not_its_body():
         f"WITH RECURSIVE a (n) MAX RECURSION LEVEL 10 AS (SELECT 1 UNION ALL SELECT n + 1 FROM a)"
         f" SELECT * FROM a {CLAUSE}"
     )
-    (cte,) = find_blocks(tokens)[0].ctes
+    (cte,) = find_window_queries(tokens)[0].ctes
     assert cte.recursive
     assert tokens.text(*cte.body) == "SELECT 1 UNION ALL SELECT n + 1 FROM a"
     assert tokens.text(*cte.item).startswith("a (n) MAX RECURSION LEVEL 10 AS (")

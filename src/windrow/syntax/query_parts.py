@@ -1,4 +1,4 @@
-"""Finds, in a statement, the query blocks that have a WINDOW BY clause.
+"""Finds, in a statement, the SELECTs that have a WINDOW BY clause.
 
 Only the shape of the text is read here: brackets, the words that begin a clause at one level of
 brackets, and WITH lists. What stands between them stays a range of tokens.
@@ -15,17 +15,17 @@ from windrow.syntax.tokens import TokenKind, TokenList
 from windrow.syntax.window_by import parse_window_by
 
 __all__ = [
-    "TAIL", "begins_named_windows", "begins_window_by", "clause_words", "find_blocks", "is_set_operator",
-    "level_around", "split_statements", "visible_ctes", "with_items",
+    "TAIL", "begins_named_windows", "begins_window_by", "clause_words", "find_window_queries",
+    "is_set_operator", "level_around", "split_statements", "visible_ctes", "with_items",
 ]  # fmt: skip
 
 _SET_OPERATORS = {"UNION", "EXCEPT", "INTERSECT", "MINUS"}
 TAIL = {"ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "LIMIT", "OFFSET", "QUALIFY"}
-"""Words that begin what stands after the windows of a block."""
+"""Words that begin what stands after the windows of a SELECT."""
 
 
-def find_blocks(tokens: TokenList) -> list[BlockText]:
-    """Every block with WINDOW BY, in the order of their clauses in the text.
+def find_window_queries(tokens: TokenList) -> list[BlockText]:
+    """Every SELECT with WINDOW BY, in the order of their clauses in the text.
 
     Raises
     ------
@@ -34,7 +34,7 @@ def find_blocks(tokens: TokenList) -> list[BlockText]:
     AnalysisError
         ``MISSING_WINDOW_SPECIFICATION`` for OVER w, ``INVALID_USAGE_OF_STAR_OR_REGEX`` for w.*.
     """
-    return [_block(tokens, index) for index in range(len(tokens)) if begins_window_by(tokens, index)]
+    return [_query_of(tokens, index) for index in range(len(tokens)) if begins_window_by(tokens, index)]
 
 
 def split_statements(tokens: TokenList) -> list[Range]:
@@ -91,7 +91,7 @@ def _meant_select(tokens: TokenList, index: int) -> str | None:
     return did_you_mean(tokens.word(index), ["SELECT"], is_word=True)
 
 
-def _block(tokens: TokenList, window: int) -> BlockText:
+def _query_of(tokens: TokenList, window: int) -> BlockText:
     level_start, level_stop = level_around(tokens, window)
     level = [
         index
@@ -189,7 +189,7 @@ def is_set_operator(tokens: TokenList, index: int) -> bool:
 
 
 def clause_words(tokens: TokenList, level: list[int]) -> dict[str, int]:
-    """The first of each word that begins a part of a block up to its windows."""
+    """The first of each word that begins a part of a SELECT up to its windows."""
     marks: dict[str, int] = {}
     for index in level:
         word = tokens.word(index)
@@ -364,7 +364,7 @@ def grouping_keys(tokens: TokenList, start: int, stop: int, *, inside: bool = Fa
 
 
 def visible_ctes(tokens: TokenList, position: int) -> tuple[Cte, ...]:
-    """The named queries that a block at `position` sees, from the outermost level inwards."""
+    """The named queries that a SELECT at `position` sees, from the outermost level inwards."""
     inside = {tokens.parent[position]: position}  # of each level of brackets what has the position
     at = position
     while tokens.parent[at] >= 0:

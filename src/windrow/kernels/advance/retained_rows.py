@@ -35,7 +35,7 @@ _CHUNK, _PLACE = "chunk", "place"
 
 @dataclass(frozen=True, eq=False)
 class _Chunk:
-    """Rows of one file, the hashes of their keys, and which of them are kept still."""
+    """Rows of one file, the hashes of their keys, and which of them are retained still."""
 
     rows: pa.Table
     marks: Marks
@@ -47,7 +47,7 @@ class _Chunk:
 
     @staticmethod
     def one(chunks: Collection[_Chunk]) -> _Chunk:
-        """What is kept of several."""
+        """What is retained of several."""
         whole = [chunk.alive.all() for chunk in chunks]
         if len(chunks) == 1 and all(whole):
             return next(iter(chunks))
@@ -63,7 +63,7 @@ class _Chunk:
 
     @property
     def count(self) -> int:
-        """How many rows are kept."""
+        """How many rows are retained."""
         return int(np.count_nonzero(self.alive))
 
     def without(self, places: Ints) -> _Chunk:
@@ -126,16 +126,16 @@ class KeptRows:
         }
         return {number: places for number, places in found.items() if len(places)}
 
-    def where(self, holds: Callable[[pa.Table], Bools], places: Places | None = None) -> Places:
+    def where(self, satisfied: Callable[[pa.Table], Bools], places: Places | None = None) -> Places:
         """The rows, of those at some places or of all, for which it holds."""
         found = {}
         for number in self.chunks if places is None else places:
             chunk = self.chunks[number]
             if places is None:
-                found[number] = np.flatnonzero(holds(chunk.rows) & chunk.alive)
+                found[number] = np.flatnonzero(satisfied(chunk.rows) & chunk.alive)
             else:
                 at = places[number]
-                found[number] = at[holds(chunk.rows.take(pa.array(at)))]
+                found[number] = at[satisfied(chunk.rows.take(pa.array(at)))]
         return {number: places for number, places in found.items() if len(places)}
 
     def rows(self, places: Places) -> pa.Table | None:
@@ -159,7 +159,7 @@ class KeptRows:
     def due(
         self,
         came: pa.Table,
-        holds: Callable[[pa.Table], Bools] | None,
+        satisfied: Callable[[pa.Table], Bools] | None,
         number: int,
         closed: tuple[Bools, Places] | None = None,
     ) -> tuple[pa.Table, KeptRows]:
@@ -169,7 +169,7 @@ class KeptRows:
         ----------
         came
             The rows that came.
-        holds
+        satisfied
             None for no row.
         number
             Of the micro-batch.
@@ -178,9 +178,9 @@ class KeptRows:
             retained.
         """
         is_due, places = (np.zeros(came.num_rows, bool), {}) if closed is None else closed
-        if holds is not None:
-            is_due = is_due | holds(came)
-            places = union(places, self.where(holds))
+        if satisfied is not None:
+            is_due = is_due | satisfied(came)
+            places = union(places, self.where(satisfied))
         waited, due = self.rows(places), came.filter(pa.array(is_due))
         due = due if waited is None else pa.concat_tables([waited.cast(due.schema), due])
         return due, self.without(places).with_rows(came.filter(pa.array(~is_due)), number)
@@ -195,7 +195,7 @@ class KeptRows:
         return replace(self, chunks=chunks, lost=lost)
 
     def with_rows(self, rows: pa.Table, number: int) -> KeptRows:
-        """With more rows, those that the step of this number puts in."""
+        """With more rows, those that the micro-batch of this number puts in."""
         if not rows.num_rows:
             return self
         like = next((chunk.rows.schema for chunk in self.chunks.values()), None)
@@ -206,7 +206,7 @@ class KeptRows:
         return replace(self, chunks={**self.chunks, number * PER_MICRO_BATCH + own: chunk})
 
     def merged(self, number: int) -> KeptRows:
-        """As they are to be kept after the step of this number."""
+        """As they are to be retained after the micro-batch of this number."""
         chunks = _merged(self.chunks, number)
         gone = dict(self.gone)
         for chunk in self.chunks.keys() - chunks.keys():
@@ -233,7 +233,9 @@ class KeptRows:
             yield kind, {at: len(chunk) for at, chunk in chunks.items()}, new
 
     def written(self, number: int) -> tuple[dict[int, pa.Table], dict[int, pa.Table]]:
-        """The chunks that the step of this number made: of rows, and of places of rows that are gone."""
+        """The chunks that the micro-batch of this number made: of rows, and of places of rows that are
+        gone.
+        """
         rows, gone = (
             {at: chunk.rows for at, chunk in chunks.items() if _is_of(number, at)}
             for chunks in (self.chunks, self.gone)
@@ -252,7 +254,7 @@ def union(one: Places, other: Places) -> Places:
 
 
 def _merged(chunks: Mapping[int, _Chunk], number: int) -> dict[int, _Chunk]:
-    """The chunks as a step leaves them: those that it made, or has to make anew, as one; merged."""
+    """The chunks as a micro-batch leaves them: those that it made, or has to make anew, as one; merged."""
     anew = {at: chunk for at, chunk in chunks.items() if _is_of(number, at) or _is_thin(chunk)}
     left = {at: chunk for at, chunk in chunks.items() if at not in anew}
     if any(chunk.count for chunk in anew.values()):
@@ -266,7 +268,7 @@ def _merged(chunks: Mapping[int, _Chunk], number: int) -> dict[int, _Chunk]:
 
 
 def _is_of(number: int, chunk: int) -> bool:
-    """Whether the step of a number made a chunk."""
+    """Whether the micro-batch of a number made a chunk."""
     return chunk // PER_MICRO_BATCH == number
 
 
