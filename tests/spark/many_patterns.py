@@ -5,7 +5,9 @@ with 1 where any differs. Spark would plan for a second for each. So a random qu
 :mod:`tests.spark.random_matches` is planned once, over many partitions, and of each partition rows and
 pattern are random: in place of Spark's tasks the kernel runs here, partition by partition, and so does the
 reference, which tries all ways to match one after the other. All else is as always: Spark computes columns,
-answers what conditions ask for, and evaluates the measures.
+answers what conditions ask for, and evaluates the measures. What the reference would ask Spark list by list
+is asked together, as long as anything new comes up: conditions whose answers are not known yet are taken to
+hold, and not to hold, in turns. Patterns that the reference would be busy with for minutes are left out.
 """
 
 from __future__ import annotations
@@ -15,10 +17,11 @@ import random
 import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import count as count_up
-from itertools import islice, pairwise
+from itertools import cycle, islice, pairwise
 from typing import Any
 from unittest.mock import patch
 
@@ -42,11 +45,13 @@ from windrow.kernels.reference import match_recognize as reference
 from windrow.kernels.sorting import sorted_partitions
 from windrow.kernels.tasks.fragment import Fragment
 from windrow.spark.clauses import match_reference, matching
+from windrow.spark.clauses.answers import Answers
 from windrow.spark.collected import frame_of_collected
 
 PARTITIONS = 200
 """Of a query, each with a pattern of its own."""
-MOST_ROWS, MOST_LEAVES = 6, 6
+MOST_ROWS, MOST_LEAVES, MOST_WAYS = 6, 6, 5_000
+"""Of a pattern; the third is of :func:`ways` to match so many rows, which one in ten patterns exceeds."""
 _ALL = "PATTERN (A | B | C)"
 _KEY = "\0__p0"
 
@@ -83,6 +88,9 @@ class Tried:
         of: dict[int, list[Any]] = defaultdict(list)
         for row in rows:
             of[row[_KEY]].append(row)
+        asked_together(
+            {number: (part, replace(clause, tree=self.trees[number])) for number, part in of.items()}
+        )
         found = []
         for number, part in of.items():
             own = replace(clause, tree=self.trees[number])
@@ -107,6 +115,51 @@ class Tried:
             return error.condition
         known = {number: sorted(rows) for number, rows in answer.items()}
         return known | {number: [condition] for number, condition in self.errors[who].items()}
+
+
+class _Unknown(Exception):
+    """A condition asks for what Spark has not answered yet."""
+
+
+def asked_together(partitions: Mapping[int, tuple[Sequence[Any], reference.Clause]]) -> None:
+    """Have Spark answer what the reference asks of any partition, many questions at a time.
+
+    Where Spark fails to answer some, the reference asks the rest itself: it may need none of those.
+    """
+    asked: dict[Answers, dict[str, Any]] = defaultdict(dict)
+    guesses = cycle([True, False])
+
+    def known(answers: Answers, question: Any) -> Any:
+        if repr(question) in answers.known:
+            return answers.known[repr(question)]
+        asked[answers][repr(question)] = question
+        raise _Unknown
+
+    def guessed(condition: Callable[[reference.Seen], Any], guess: bool) -> Callable[[reference.Seen], Any]:
+        def holds(seen: reference.Seen) -> Any:
+            try:
+                return condition(seen)
+            except _Unknown:
+                return guess
+
+        return holds
+
+    left = dict(partitions)
+    while left:
+        guess = next(guesses)
+        for number, (part, clause) in list(left.items()):
+            before = sum(map(len, asked.values()))
+            conditions = {label: guessed(one, guess) for label, one in clause.conditions.items()}
+            with patch.object(Answers, "of", known), suppress(ExecutionError):
+                reference.match_recognize(part, replace(clause, conditions=conditions))
+            if sum(map(len, asked.values())) == before:
+                del left[number]
+        for answers, questions in asked.items():
+            try:
+                answers.add(list(questions.values()))
+            except WindrowError:
+                return
+        asked.clear()
 
 
 def tried(
@@ -169,6 +222,46 @@ def random_tree(chance: random.Random, leaves: int) -> Tree:
     return tree
 
 
+def ways(tree: Tree, rows: int = MOST_ROWS, done: int = 0) -> tuple[list[int], int]:
+    """By the number of rows taken in how many ways a pattern can match, and about how many steps that takes.
+
+    Every row may be of every variable. Of a repetition `done` iterations are behind.
+    """
+    ends, steps = [0] * (rows + 1), 1
+
+    def after(taken: int, times: int, found: tuple[list[int], int]) -> None:
+        nonlocal steps
+        steps += times * found[1]
+        for more, count in enumerate(found[0]):
+            ends[taken + more] += times * count
+
+    match tree:
+        case Label():
+            ends[1:2] = [1] * min(rows, 1)
+        case InOrder(parts=(first, *rest)):
+            begun, steps = ways(first, rows)
+            for taken, times in enumerate(begun):
+                if times:
+                    after(taken, times, ways(InOrder(tuple(rest)), rows - taken))
+        case Choice(parts=parts):
+            for part in parts:
+                after(0, 1, ways(part, rows))
+        case Repeat(low=low, high=high):
+            if done >= low:
+                ends[0] = 1
+            if high is None or done < high:
+                begun, own = ways(tree.part, rows)
+                steps += own
+                for taken, times in enumerate(begun):
+                    if times and not taken and done + 1 >= low:
+                        ends[0] += times
+                    elif times:
+                        after(taken, times, ways(tree, rows - taken, done + 1))
+        case _:
+            ends[0] = 1
+    return ends, steps
+
+
 def _parts(tree: Tree) -> Iterator[Tree]:
     yield tree
     for part in tree.parts if isinstance(tree, InOrder | Choice) else ():
@@ -178,7 +271,9 @@ def _parts(tree: Tree) -> Iterator[Tree]:
 
 
 def _may_have(sql: str, tree: Tree) -> bool:
-    """Whether a query may have a pattern."""
+    """Whether a query may have a pattern, and the reference is done with it soon."""
+    if ways(tree)[1] > MOST_WAYS:
+        return False
     if "UNMATCHED" in sql and any(isinstance(part, Label) and part.excluded for part in _parts(tree)):
         return False
     return " OVER w" not in sql or not any(isinstance(part, Edge) for part in _parts(tree))

@@ -94,8 +94,15 @@ def test_a_relation_of_another_clock_is_told_apart(session):
         relation.changelog("one-sql", key="k")
 
 
-def test_changes_of_groups_without_an_order_are_not_numbered(session):
-    query = "SELECT n FROM (SELECT map(k, v) AS m, COUNT(*) AS n FROM s GROUP BY map(k, v)) EMIT STREAM"
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT n FROM (SELECT map(k, v) AS m, COUNT(*) AS n FROM s GROUP BY map(k, v)) EMIT STREAM",
+        "SELECT COUNT(*) AS n FROM s GROUP BY v, map(k, v), k EMIT STREAM",
+        "SELECT map(k, v) AS m, COUNT(*) AS n FROM s GROUP BY k, m EMIT STREAM",
+    ],
+)
+def test_changes_of_groups_without_an_order_are_not_numbered(session, query):
     for refused in (
         lambda: session.check(query),
         lambda: session.sql(query),

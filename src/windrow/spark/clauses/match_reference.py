@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -38,6 +38,7 @@ from windrow.kernels.reference.window_by import OrderKey
 from windrow.rules.match_draft import ARGUMENT, MATCH_NUMBER, AggregateLeaf, calls_of_spark
 from windrow.rules.types import INTEGERS
 from windrow.spark.arrow import contains
+from windrow.spark.clauses.answers import Answers
 from windrow.spark.clauses.matching import BoundMatch, result_types, selected
 from windrow.spark.clauses.spark_aggregates import aggregate_lists
 from windrow.spark.clauses.subquery_reference import apart, plain
@@ -50,6 +51,8 @@ __all__ = ["MatchReference", "with_parameters"]
 Value = Callable[[Any], Any]
 _FIRST, _LAST = "__first", "__last"
 """The keys of a match's first row and of the row that is tried, beside the columns of the first."""
+_ASKED = "__asked"
+"""The place of a list among those that Spark aggregates together."""
 
 
 class MatchReference:
@@ -212,22 +215,24 @@ class MatchReference:
     def by_spark(self, leaf: AggregateLeaf, listed: Callable[[Seen], Any]) -> Callable[[Seen], Any]:
         """An aggregate that Spark evaluates anew, over a list."""
         kind = self.analyzer.aggregate(leaf, self.analyzer.scope(self.draft.arguments))
-        schema = StructType([StructField(leaf.name, kind), StructField(MATCH_NUMBER, LongType())])
-        known: dict[str, Any] = {}
+        fields = [StructField(leaf.name, kind), StructField(MATCH_NUMBER, LongType())]
+        schema = StructType([*fields, StructField(_ASKED, LongType())])
 
-        def value(seen: Seen) -> Any:
-            row = (listed(seen), seen.number)
-            if repr(row) not in known:
-                frame = self.gateway.spark.createDataFrame([row], schema)
-                calls = calls_of_spark([leaf])
-                found = aggregate_lists(
-                    calls, self.match.prefix, frame, self.analyzer.run, steady=self.gateway.is_steady
-                )
-                with self.gateway.translated():
-                    known[repr(row)] = plain(found.select(leaf.name).collect()[0][0])
-            return known[repr(row)]
+        def asked(rows: Sequence[tuple[Any, int]]) -> list[Any]:
+            numbered = [(*row, place) for place, row in enumerate(rows)]
+            found = aggregate_lists(
+                calls_of_spark([leaf]),
+                self.match.prefix,
+                self.gateway.spark.createDataFrame(numbered, schema),
+                self.analyzer.run,
+                steady=self.gateway.is_steady,
+            )
+            with self.gateway.translated():
+                values = {row[0]: plain(row[1]) for row in found.select(_ASKED, leaf.name).collect()}
+            return [values[place] for place in range(len(rows))]
 
-        return value
+        answers = Answers(asked)
+        return lambda seen: answers.of((listed(seen), seen.number))
 
     def argument(self, leaf: Navigated) -> Value:
         """The argument over a row."""

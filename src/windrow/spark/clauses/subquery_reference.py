@@ -54,14 +54,18 @@ class _Subquery:
         around: Mapping[str, DataType],
     ) -> None:
         mentioned = {tokens[at].name.lower() for at in range(*query) if tokens[at].is_name}
-        self.around = {name: kind for name, kind in around.items() if name.lower() in mentioned}
+        self.around = {
+            name: _read(kind, tokens, query, name)
+            for name, kind in around.items()
+            if name.lower() in mentioned
+        }
         self.gateway, self.prefix = gateway, prefix
         self.text = SqlText.of(*_with_relations(tokens, query, gateway))
         self.known: dict[str, list[Any]] = {}
 
     def rows(self, env: Mapping[str, Any]) -> list[Any]:
         """The values of its one column."""
-        values = {name: plain(env[name]) for name in self.around}
+        values = {name: _of_type(plain(env[name]), kind) for name, kind in self.around.items()}
         key = repr(values)
         if key not in self.known:
             schema = StructType([StructField(name, kind) for name, kind in self.around.items()])
@@ -90,6 +94,24 @@ class _Subquery:
                 condition="SCALAR_SUBQUERY_TOO_MANY_ROWS",
             )
         return rows[0] if rows else None
+
+
+def _read(kind: DataType, tokens: TokenList, query: tuple[int, int], name: str) -> DataType:
+    """The fields of a row that a query reads; the type itself where it reads all, or it is no row's."""
+    places = [at for at in range(*query) if tokens[at].is_name and tokens[at].name.lower() == name.lower()]
+    if not isinstance(kind, StructType) or not all(
+        tokens.is_symbol(at + 1, ".") and tokens[at + 2].is_name for at in places
+    ):
+        return kind
+    read = {tokens[at + 2].name.lower() for at in places}
+    return StructType([field for field in kind.fields if field.name.lower() in read])
+
+
+def _of_type(value: Any, kind: DataType) -> Any:
+    """What a value has of the fields of a row."""
+    if isinstance(kind, StructType) and value is not None:
+        return {name: value[name] for name in kind.names}
+    return value
 
 
 def _with_relations(

@@ -15,7 +15,7 @@ from windrow.errors import NotSupportedError, Span
 from windrow.plan.columns import Column, Scope
 from windrow.plan.event_time import EventTimes, EventTimeSource, Timed
 from windrow.plan.event_time.refusals import unsupported
-from windrow.plan.nodes import Aggregate, Node, walk
+from windrow.plan.nodes import Aggregate, Node, Project, walk
 from windrow.plan.reader import NotPlannedError, QueryReader, reason_of
 from windrow.plan.reasons import Reason
 from windrow.plan.rules import TIMED, applied
@@ -26,6 +26,7 @@ from windrow.spark.logs.session_streams import Stream
 from windrow.spark.recorded.local_time import zoned_types
 from windrow.spark.relations.table_functions_in_from import Functions, TableFunctions
 from windrow.syntax.cql_clauses import alias_after
+from windrow.syntax.nodes import Range
 from windrow.syntax.queries import UnknownShapeError
 from windrow.syntax.sqltext import RelationText, SqlText, quoted
 from windrow.syntax.streams.table_functions import call_at
@@ -97,14 +98,18 @@ class PlanReading:
 
     def place_of_unordered_key(self, plan: Node) -> Span | None:
         """Where the first key of groups without an order stands in the last text; None if none is written."""
+        written: dict[str, Range] = {}
         for node in walk(plan):
-            if not isinstance(node, Aggregate):
-                continue
-            written = {column.id: expression.at for column, expression in node.input.outputs}
-            for key, source in node.keys:
-                at = written.get(source)
-                if at is not None and not is_orderable(key.type):
-                    return self.tokens.span(*at)
+            if isinstance(node, Aggregate):
+                for key, source in node.keys:
+                    if source in written and not is_orderable(key.type):
+                        return self.tokens.span(*written[source])
+            elif isinstance(node, Project):
+                written |= {column.id: one.at for column, one in node.outputs if one.at is not None}
+        # of groups that Spark evaluates, the result has the keys
+        for column in plan.columns:
+            if column.id in written and not is_orderable(column.type):
+                return self.tokens.span(*written[column.id])
         return None
 
     def unsupported(self, reason: Reason) -> NotSupportedError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from windrow.errors import NotSupportedError, ParseError
+from windrow.errors import AnalysisError, NotSupportedError, ParseError
 from windrow.syntax.nodes import Cte, Range
 from windrow.syntax.patterns.match_clause import parse_pattern_window
 from windrow.syntax.patterns.match_nodes import MatchClause
@@ -173,6 +173,8 @@ def _query_of(tokens: TokenList, select: int, opened: list[int]) -> PatternBlock
     }
     windows, others = _windows(tokens, items, defined)
     named = {window.name.lower(): window for window in windows}
+    for defined_at, _ in others:
+        _refuse_copy(tokens, defined_at + 2, named)
     inline = {
         at: PatternWindow("", (at, tokens.partner[at] + 1), parse_pattern_window(tokens, at, defined))
         for at in opened
@@ -269,6 +271,8 @@ def _calls(
                 window, stop = inline[follows], tokens.partner[follows] + 1
             elif follows < len(tokens) and tokens[follows].is_name:
                 window, stop = named.get(tokens[follows].name.lower()), follows + 1
+            elif tokens.is_symbol(follows, "("):
+                _refuse_copy(tokens, follows, named)
         if window is not None:
             start = _start_of_call(tokens, at)
             is_measure = start == at - 1 and tokens[start].is_name
@@ -277,6 +281,20 @@ def _calls(
             )
             at = stop - 1
         at += 1
+
+
+def _refuse_copy(tokens: TokenList, at: int, named: dict[str, PatternWindow]) -> None:
+    """Refuse a window that begins with one with a pattern, by its name: ``OVER (w)``, ``v AS (w)``."""
+    at += tokens.is_symbol(at, "(")
+    if at < len(tokens) and tokens[at].is_name and tokens[at].name.lower() in named:
+        raise AnalysisError(
+            f"window {tokens[at].text} has a pattern, so no other window can be made of it",
+            condition="INVALID_PATTERN_FRAME",
+            sqlstate="42601",
+            sql=tokens.sql,
+            span=tokens[at].span,
+            hint=f"write OVER {tokens[at].text}, without parentheses and without another name",
+        )
 
 
 def _start_of_call(tokens: TokenList, over: int) -> int:

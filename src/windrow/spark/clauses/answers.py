@@ -1,0 +1,34 @@
+"""What the reference interpreter asks Spark: each question once, one by one or many together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+__all__ = ["Answers"]
+
+
+class Answers:
+    """The answers to questions of one kind.
+
+    Parameters
+    ----------
+    ask
+        Answers questions, in their order.
+    """
+
+    def __init__(self, ask: Callable[[Sequence[Any]], Sequence[Any]]) -> None:
+        self._ask = ask
+        self.known: dict[str, Any] = {}
+        """By what `repr` makes of a question."""
+
+    def of(self, question: Any) -> Any:
+        """The answer to a question."""
+        if repr(question) not in self.known:
+            self.add([question])
+        return self.known[repr(question)]
+
+    def add(self, questions: Sequence[Any]) -> None:
+        """Ask questions together."""
+        answers = self._ask(questions)
+        self.known |= {repr(one): answer for one, answer in zip(questions, answers, strict=True)}
