@@ -514,6 +514,8 @@ def _widened(expression: Expression, to: Range) -> Expression:
             return Name(parts, to)
         case Literal():
             return Literal(to)
+        case OperationNode(operator="NOT", operands=(operand,), range=whole) if operand.range == whole:
+            return OperationNode("NOT", (_widened(operand, to),), to)  # of NOT IN and its like
         case OperationNode(operator=operator, operands=operands):
             return OperationNode(operator, operands, to)
         case Call(function=function, arguments=arguments):

@@ -100,19 +100,26 @@ def _sayings(
     """Returns what a key says: its relation counts where keys are columns of that name of several
     relations.
     """
-    relations = _that_may_be_left_out(tokens, query)
+    relations, merged = _that_may_be_left_out(tokens, query), _merged(tokens, query.source)
     full = {written(tokens, key, set()) for key in keys}
     paths = [one[1:] for one in full if len(one) > 2 and not one[0] and one[1] in relations]
     names = [path[1:] for path in paths]
 
     def said(key: Range) -> tuple[str, ...]:
         found = written(tokens, key, relations)
-        return written(tokens, key, set()) if names.count(found[1:]) > 1 else found
+        is_of_relation = names.count(found[1:]) > 1 or (len(found) > 1 and found[1] in merged)
+        return written(tokens, key, set()) if is_of_relation else found
 
     return said
 
 
 def _that_may_be_left_out(tokens: TokenList, query: BlockText) -> set[str]:
-    """The relations of FROM with which a column is the same as without: none beside a column of several."""
-    merges = any(tokens.word(at) in ("USING", "NATURAL") for at in tokens.level(*query.source))
+    """The relations of FROM with which a column is the same as without: none beside NATURAL."""
+    merges = any(tokens.word(at) == "NATURAL" for at in range(*query.source))
     return set() if merges else set(relations_of(tokens, query.source))
+
+
+def _merged(tokens: TokenList, source: Range) -> set[str]:
+    """The columns of USING, in lower case: without a relation they are not the same as with one."""
+    lists = [at + 1 for at in range(*source) if tokens.word(at) == "USING" and tokens.is_symbol(at + 1, "(")]
+    return {tokens[at].name.lower() for first in lists for at in range(first + 1, tokens.partner[first])}
