@@ -28,7 +28,7 @@ from windrow.streams.chain import BLANK, START, FileDraft, Link, Place, is_whole
 from windrow.streams.definition import Definition
 from windrow.streams.durable_files import claim, flush, rewrite, writing, written
 from windrow.streams.entries import GENERATION, PRODUCER, PTIME
-from windrow.streams.retention import base_number
+from windrow.streams.log_retention import base_number
 
 __all__ = ["Log"]
 

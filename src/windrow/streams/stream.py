@@ -36,8 +36,17 @@ from windrow.streams.entries import PTIME, EntryKind
 from windrow.streams.leases import Lease, expired, follow_up, latest, lost
 from windrow.streams.log import Log
 from windrow.streams.log_position import Batch, Position, follow
+from windrow.streams.log_retention import (
+    PARTS,
+    Reader,
+    drop_bases,
+    forget,
+    note,
+    note_base,
+    readers,
+    stored_base,
+)
 from windrow.streams.producer import LEASE_SECONDS, LateRows, Producer, control_entry, with_generation
-from windrow.streams.retention import PARTS, Reader, drop_bases, forget, note, note_base, readers, stored_base
 from windrow.tracebacks import briefly
 
 __all__ = ["NamedStream"]
