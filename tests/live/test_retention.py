@@ -94,6 +94,31 @@ def test_what_a_query_needs_and_was_forgotten_ends_it(session, tmp_path):
         query.process_all_available()
 
 
+def test_a_query_may_read_a_stream_of_which_it_can_note_nothing(session, tmp_path):
+    relation, stream, sink = session.sql(PER_KEY), session._catalog.named["s"].stream, Memory()
+    with stream.producer("p") as p:
+        p.insert([{"ts": minute(at), "k": "a", "v": 1} for at in (1, 2)])
+    (stream.folder / "readers").write_text("no folder, as one that may only be read")
+    with pytest.warns(RuntimeWarning, match="is not told how far the query has read"):
+        query = relation.start(sink, checkpoint=tmp_path / "checkpoint", envelope="op")
+    query.process_all_available()
+    query.stop()
+    assert entered(sink) == [1]
+
+
+def test_a_query_writes_a_damaged_note_anew(session, tmp_path):
+    relation, stream = session.sql(PER_KEY), session._catalog.named["s"].stream
+    with stream.producer("p") as p:
+        p.insert({"ts": minute(1), "k": "a", "v": 1})
+        relation.start(Memory(), checkpoint=tmp_path / "checkpoint").stop()
+        (path,) = (stream.folder / "readers").iterdir()
+        path.write_text("{")
+        with pytest.raises(WindrowError, match=r"\[TORN_FILE\]"):
+            stream.trim(older_than=0)
+        relation.start(Memory(), checkpoint=tmp_path / "checkpoint").stop()
+        assert [reader.number for reader in stream.readers()] == [0]
+
+
 def test_a_session_has_what_is_left_where_it_had_not_read_what_is_deleted(session):
     stream = session._catalog.named["s"].stream
     counted = "SELECT COUNT(*) AS n FROM s"

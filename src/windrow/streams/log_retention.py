@@ -31,11 +31,14 @@ __all__ = [
     "forget",
     "note",
     "note_base",
+    "reader_of",
     "readers",
     "stored_base",
 ]
 
 _BASES, _READERS = "bases", "readers"
+_DAMAGED = (OSError, ValueError, TypeError)
+"""The errors of a file that is not there or does not say what it should."""
 PARTS = (_BASES, _READERS)
 """The folders beside the log, which streams that were never trimmed or read live do not have."""
 
@@ -172,16 +175,28 @@ def readers(stream: Path) -> list[Reader]:
     found = []
     for path in sorted((stream / _READERS).glob("*.json")):
         try:
-            found.append(Reader(**json.loads(path.read_text(encoding="utf-8"))))
+            found.append(_read(path))
         except FileNotFoundError:
             continue
-        except (OSError, ValueError, TypeError):
+        except _DAMAGED:
             raise InputError(
                 f"{path} does not say how far a live query has read",
                 condition="TORN_FILE",
-                hint="start the query again, which writes the file anew; or delete the file, if it has ended",
+                hint="start that query again, which writes it anew; or delete it, if the query has ended",
             ) from None
     return found
+
+
+def reader_of(stream: Path, name: str) -> Reader | None:
+    """A reader by its name; None if it has noted nothing, or what it noted is damaged."""
+    try:
+        return _read(_reader(stream, name))
+    except _DAMAGED:
+        return None
+
+
+def _read(path: Path) -> Reader:
+    return Reader(**json.loads(path.read_text(encoding="utf-8")))
 
 
 def forget(stream: Path, name: str) -> bool:

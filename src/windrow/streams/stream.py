@@ -43,6 +43,7 @@ from windrow.streams.log_retention import (
     forget,
     note,
     note_base,
+    reader_of,
     readers,
     stored_base,
 )
@@ -426,6 +427,10 @@ class NamedStream:
             ``TORN_FILE``.
         """
         return readers(self.folder)
+
+    def reader(self, name: str) -> Reader | None:
+        """A live query by its name; None if it has noted nothing, or what it noted is damaged."""
+        return reader_of(self.folder, name)
 
     def forget(self, reader: str) -> bool:
         """Wait no more for a live query, by its name in :meth:`readers`; return whether it was there.

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 
+from windrow.errors import ExecutionError
 from windrow.spark.live.plans.live_plan import LivePlan
 from windrow.streams import Position
 
@@ -37,10 +39,10 @@ class ReadLogs:
         self._name, self._checkpoint, self._is_temporary = name, checkpoint, is_temporary
         self._reached: dict[str, int] = {}
         self._earlier: dict[str, int] = {}
-        self._noted = time.monotonic()
+        self._noted, self._has_warned = time.monotonic(), False
         for each, stream in self._streams.items():
-            before = [reader.number for reader in stream.readers() if reader.name == name]
-            self._write(each, before[0] if before else stream.start.number)
+            before = stream.reader(name)
+            self._write(each, stream.start.number if before is None else before.number)
 
     def note(self, positions: Mapping[str, Position]) -> None:
         """Note what the micro-batch before has read, from time to time."""
@@ -63,6 +65,16 @@ class ReadLogs:
             self._write(name, number)
 
     def _write(self, stream: str, number: int) -> None:
-        self._streams[stream].note_reader(
-            self._name, number, self._checkpoint, is_temporary=self._is_temporary
-        )
+        try:
+            self._streams[stream].note_reader(
+                self._name, number, self._checkpoint, is_temporary=self._is_temporary
+            )
+        except ExecutionError as error:  # of a folder that may be read only, or a full disk
+            if not self._has_warned:
+                self._has_warned = True
+                warnings.warn(
+                    f"stream {stream} is not told how far the query has read: {error.message}; where old"
+                    " entries are deleted, the query may lose some, and ends (LOG_TRIMMED)",
+                    RuntimeWarning,
+                    stacklevel=2,
+                )
