@@ -61,6 +61,29 @@ def test_what_is_old_is_deleted_and_the_rest_goes_on(stream):
     assert again.check() == []
 
 
+def test_producers_that_said_nothing_meanwhile_go_on(stream):
+    silent, asleep = stream.producer("silent"), stream.producer("asleep", lease=0.3)
+    silent.insert({"at": 5})
+    asleep.insert({"at": 5})
+    with stream.producer("q") as q:
+        q.insert({"at": 7})
+        asleep._heart.stop()  # so that its lease ends
+        until = time.monotonic() + 30
+        while "asleep" not in stream.expire() and time.monotonic() < until:
+            time.sleep(0.05)
+        q.insert({"at": 8})
+    last = stream.log.last()
+    assert stream.trim(older_than=0) == last
+    assert silent.insert({"at": 4}).rejected == 1  # by its own bound, which it keeps
+    assert silent.insert([{"at": 9}], sequence=1).duplicates == 1
+    assert silent.insert({"at": 9}).admitted == 1
+    assert asleep.insert({"at": 9}).admitted == 1
+    stream.trim(older_than=0)
+    silent.close()
+    asleep.close()
+    assert stream.check() == []
+
+
 def test_only_what_is_older_is_deleted(stream, monkeypatch):
     monkeypatch.setattr(time, "time_ns", lambda: 10**18)
     monkeypatch.setattr(time, "time", lambda: 10.0**9)

@@ -372,6 +372,7 @@ class Producer:
         with self._lock:
             if is_ahead(self._wrote):  # this machine's clock was set back: read the state again
                 self._position, self._wrote, self._is_certain = self.stream.position(), 0, False
+            self._skip_deleted()
             while True:
                 if not self._is_attached:
                     raise UsageError(
@@ -385,6 +386,14 @@ class Producer:
                     self._open(self._lease)
                 with contextlib.suppress(_FencedError):
                     return attempt()
+
+    def _skip_deleted(self) -> None:
+        """Go on with what is left of the log, where it was trimmed since this producer wrote or read last."""
+        base = self.stream.log.base
+        if base > min(self._place.number, self._position.number):
+            start = self.stream.start
+            self._place = max(self._place, start.place, key=lambda place: place.number)
+            self._position = max(self._position, start, key=lambda position: position.number)
 
     def _acquired(self, wait: float = 0.0) -> Lease:
         """Acquire a lease and open the producer under it."""
@@ -498,6 +507,7 @@ class Producer:
                 return
             self._is_attached = False
             self._heart.stop()
+            self._skip_deleted()
             if self._lease.is_held():
                 try:
                     entry = with_generation(

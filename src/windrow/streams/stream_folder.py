@@ -32,6 +32,10 @@ class StreamFolder(Protocol):
     def leases(self) -> Path:
         """The folder of the producers' leases."""
 
+    @property
+    def start(self) -> Position:
+        """The position before the first entry that is left."""
+
     def position(self) -> Position:
         """The position after the last file."""
 
