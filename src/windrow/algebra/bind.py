@@ -9,7 +9,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from windrow.algebra.aggregates import Aggregates, aggregate_ranges, find_aggregates, find_uses
+from windrow.algebra.aggregate_calls import Aggregates, aggregate_ranges, find_aggregates, find_uses
 from windrow.algebra.bind_matches import MatchBinder, stands_in_from
 from windrow.algebra.bound_statement import BoundStatement
 from windrow.algebra.match_node import (
@@ -38,7 +38,7 @@ from windrow.syntax.nodes import (
     WindowClause,
 )
 from windrow.syntax.patterns.match_nodes import MatchRelation
-from windrow.syntax.patterns.match_recognize import find_matches
+from windrow.syntax.patterns.match_relations import find_matches
 from windrow.syntax.patterns.pattern_windows import PatternBlock, find_pattern_windows
 from windrow.syntax.query_parts import find_window_queries, visible_ctes
 from windrow.syntax.sqltext import Piece, RelationText, SqlText, quoted

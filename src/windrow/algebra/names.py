@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from windrow.syntax.patterns.match_recognize import parameter_marks
+from windrow.syntax.patterns.match_relations import parameter_marks
 from windrow.syntax.sqltext import Piece, SqlText
 from windrow.syntax.tokens import TokenList
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from windrow.algebra.aggregates import kernel_function
+from windrow.algebra.aggregate_calls import kernel_function
 from windrow.errors import AnalysisError, NotSupportedError, WindrowError, did_you_mean
 from windrow.syntax.nodes import Range
-from windrow.syntax.ordering import order_item
+from windrow.syntax.order_by import order_item
 from windrow.syntax.patterns.match_nodes import variable_name
 from windrow.syntax.subqueries import opens_query, own_relations
 from windrow.syntax.tokens import TokenKind, TokenList

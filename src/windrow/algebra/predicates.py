@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from windrow.algebra.aggregates import AGGREGATES
+from windrow.algebra.aggregate_calls import AGGREGATES
 from windrow.algebra.rewriting.changing import reads_time, varies_by_run
 from windrow.errors import AnalysisError, NotSupportedError
 from windrow.syntax.nodes import Range, Side, WindowClause

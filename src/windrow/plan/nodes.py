@@ -17,9 +17,9 @@ from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.plan.columns import ROWS, Column, Completeness, Expression, Scope
 from windrow.plan.reasons import Reason
 from windrow.syntax.cql_clauses import StreamWindowClause as Bracket
+from windrow.syntax.expressions.window_calls import OverCall
 from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import Piece, SqlText
-from windrow.syntax.window_calls import OverCall
 
 __all__ = [
     "TIMES",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from windrow.algebra.aggregates import own_call
+from windrow.algebra.aggregate_calls import own_call
 from windrow.algebra.match_node import Match
 from windrow.algebra.names import ROW, visible_field
 from windrow.algebra.navigations import Aggregation, classifiers, match_numbers, references

@@ -13,7 +13,7 @@ from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from windrow.algebra.aggregates import aggregate_over_windows
+from windrow.algebra.aggregate_calls import aggregate_over_windows
 from windrow.algebra.names import POSITIONAL, as_written, visible_field
 from windrow.algebra.predicates import out_of_scope
 from windrow.algebra.window_node import Window

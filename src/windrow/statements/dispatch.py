@@ -55,7 +55,7 @@ from windrow.statements.view_expansion import may_read_expanded, with_expanded
 from windrow.statements.written_results import may_write_result, with_result
 from windrow.syntax.mistakes import unsupported_statement
 from windrow.syntax.nodes import Range
-from windrow.syntax.patterns.match_recognize import find_matches
+from windrow.syntax.patterns.match_relations import find_matches
 from windrow.syntax.patterns.pattern_windows import find_pattern_windows
 from windrow.syntax.query_parts import split_statements
 from windrow.syntax.sqltext import Piece, SqlText, quoted

@@ -63,7 +63,7 @@ from windrow.statements.view_expansion import remember_expanded
 from windrow.syntax.lengths import Length
 from windrow.syntax.mistakes import unsupported_statement
 from windrow.syntax.nodes import Range
-from windrow.syntax.ordering import output_order
+from windrow.syntax.order_by import output_order
 from windrow.syntax.sqltext import Piece, SqlText, quoted
 from windrow.syntax.sqltext import RelationText as SourceRelation
 from windrow.syntax.streams.create_stream import CreateStream, DeclaredColumn, parse_create_stream

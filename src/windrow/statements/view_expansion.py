@@ -10,7 +10,7 @@ from windrow.errors import NotSupportedError
 from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
 from windrow.statements.naming import forget, is_free
-from windrow.syntax.patterns.match_recognize import parameter_marks
+from windrow.syntax.patterns.match_relations import parameter_marks
 from windrow.syntax.sqltext import quoted
 from windrow.syntax.streams.create_view import View
 from windrow.syntax.streams.other_dialects import Spelled

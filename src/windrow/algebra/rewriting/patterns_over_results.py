@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from windrow.algebra.aggregates import calls_aggregate, find_aggregates, find_calls
+from windrow.algebra.aggregate_calls import calls_aggregate, find_aggregates, find_calls
 from windrow.algebra.names import piece_of, verbatim
 from windrow.algebra.qualified import relations_of
 from windrow.algebra.row_comparison import comparisons_of_rows
@@ -26,7 +26,7 @@ from windrow.syntax.select_list import without_alias
 from windrow.syntax.sqltext import Piece, SqlText, quoted
 from windrow.syntax.subqueries import subqueries
 from windrow.syntax.tokens import TokenKind, TokenList
-from windrow.syntax.window_by import parse_window_by
+from windrow.syntax.window_by_clause import parse_window_by
 
 __all__ = ["patterns_around"]
 

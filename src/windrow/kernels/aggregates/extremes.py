@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow.kernels.aggregates.fold import fold
-from windrow.kernels.aggregates.ordering import encode
+from windrow.kernels.aggregates.order_codes import encode
 from windrow.kernels.aggregates.spec import Aggregate, Ints, Partial, Result
 from windrow.kernels.aggregates.windows import skip_nulls
 

@@ -14,11 +14,11 @@ from windrow.plan.reader.query_rows import BlockRows, column_of, filtered
 from windrow.plan.reader.statement_text import NotPlannedError, StatementText
 from windrow.syntax.expression_nodes import Name
 from windrow.syntax.expressions import parse_expression
+from windrow.syntax.expressions.window_calls import OverCall, is_over, window_calls
 from windrow.syntax.nodes import Range
 from windrow.syntax.queries import Select
 from windrow.syntax.select_list import alias_of, without_alias
 from windrow.syntax.sqltext import SqlText
-from windrow.syntax.window_calls import OverCall, is_over, window_calls
 
 __all__ = ["AT", "named_in", "over_of", "with_windows"]
 

@@ -31,7 +31,7 @@ from windrow.plan.reader.subqueries_as_joins import unnested
 from windrow.syntax.expression_nodes import Name
 from windrow.syntax.expressions import parse_expression
 from windrow.syntax.nodes import OrderItem, Range
-from windrow.syntax.ordering import order_at, order_item
+from windrow.syntax.order_by import order_at, order_item
 from windrow.syntax.queries import (
     FromItem,
     OrderedBlock,

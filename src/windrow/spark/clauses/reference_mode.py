@@ -36,7 +36,7 @@ from windrow.spark.clauses.spark_aggregates import aggregate_in_spark
 from windrow.spark.clauses.subquery_reference import plain
 from windrow.spark.gateway import Gateway, is_ansi
 from windrow.syntax.nodes import Role
-from windrow.syntax.patterns.match_recognize import parameter_marks
+from windrow.syntax.patterns.match_relations import parameter_marks
 from windrow.syntax.sqltext import Piece, SqlText
 from windrow.syntax.tokens import tokenize
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pyspark.sql.types import DataType, TimestampNTZType
 
 from windrow.algebra.physical import Hoisted, field_of, is_field
-from windrow.syntax.rising import STEADY
+from windrow.syntax.expressions.rising import STEADY
 
 __all__ = ["rises", "says_missing"]
 

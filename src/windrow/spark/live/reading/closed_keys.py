@@ -8,8 +8,8 @@ from dataclasses import replace
 import pyarrow as pa
 
 from windrow.kernels.advance import Ended
-from windrow.kernels.incremental.closed_rows import closed_alone, closed_pairs
-from windrow.kernels.incremental.input_state import InputState
+from windrow.kernels.incremental.bracket_windows.closed_rows import closed_alone, closed_pairs
+from windrow.kernels.incremental.bracket_windows.input_state import InputState
 from windrow.spark.catalog import Catalog
 from windrow.spark.live.operators.ended_partitions import ClosedPartitions
 from windrow.spark.live.reading.windowed_query import WindowedQuery, WindowedSide

@@ -11,9 +11,9 @@ from typing import Literal as OneOf
 from typing import TypeAlias
 
 from windrow.syntax.expression_nodes import Call, Expression, Literal, OperationNode
-from windrow.syntax.expressions import parse_expression
+from windrow.syntax.expressions.rising import rising
+from windrow.syntax.expressions.skeleton import parse_expression
 from windrow.syntax.nodes import Range
-from windrow.syntax.rising import rising
 from windrow.syntax.tokens import TokenKind, TokenList
 
 __all__ = ["Family", "Going", "going"]
