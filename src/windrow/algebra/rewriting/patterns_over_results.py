@@ -22,7 +22,7 @@ from windrow.syntax.patterns.match_nodes import variable_name
 from windrow.syntax.patterns.pattern_windows import PatternBlock, PatternWindow, find_pattern_windows
 from windrow.syntax.patterns.row_patterns import variables_of
 from windrow.syntax.query_parts import clause_words, grouping_keys
-from windrow.syntax.select_list import without_alias
+from windrow.syntax.select_list import aliased, without_alias
 from windrow.syntax.sqltext import Piece, SqlText, quoted
 from windrow.syntax.subqueries import subqueries
 from windrow.syntax.tokens import TokenKind, TokenList
@@ -403,8 +403,7 @@ class _Around:
         """An item with windows, which has the name that it would have where it stands."""
         text = self.written(item)
         touched = any(_is_in(place, [item]) and not self.in_window(place) for place in self.replaced)
-        has_alias = without_alias(self.tokens, item) != item and self.tokens.word(item[1] - 2) != "OVER"
-        if not touched or has_alias:
+        if not touched or aliased(self.tokens, item):
             return text
         return SqlText.of(text, " AS ", quoted(self.tokens.text(*item)))
 
