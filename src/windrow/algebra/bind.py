@@ -326,7 +326,7 @@ class _Binder:
         return self.with_list(ctes)
 
     def with_list(self, ctes: tuple[Cte, ...]) -> SqlText:
-        """WITH and the queries that can be seen, given from the outermost inwards."""
+        """WITH and the queries that can be seen, from the outermost inwards."""
         seen = {cte.name.lower(): cte for cte in ctes}
         if not seen:
             return SqlText()
@@ -337,7 +337,7 @@ class _Binder:
                 sqlstate="54001",
                 sql=self.tokens.sql,
                 span=self.tokens.span(*ctes[-1].item),
-                hint="give each query of the WITH lists a name of its own",
+                hint="name each query of the WITH lists differently",
             )
         items = []
         for index, cte in enumerate(ctes):

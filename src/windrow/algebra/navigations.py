@@ -447,7 +447,7 @@ class _Finder:
             hint = "FIRST and LAST may stand in PREV and NEXT, as their whole argument: PREV(LAST(a.x, 2), 1)"
             raise self.wrong("NESTED_NAVIGATION", f"{word} stands in {around}", where, hint)
         if self.is_aggregate(at):
-            hint = "give it a measure of its own, and combine the measures in a query around"
+            hint = "add a measure for it, and combine the measures in a query around"
             raise self.wrong("NESTED_AGGREGATE", f"aggregate {word} stands in {around}", where, hint)
         if word in ("CLASSIFIER", "MATCH_NUMBER"):
             self.call(at, where[1])

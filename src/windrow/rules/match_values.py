@@ -39,7 +39,7 @@ class RowValues:
         self.visible = {
             name: kind for name, kind in analyzer.fields.items() if visible_field(name) is not None
         }
-        """The columns of the rows, without those that hold values of the query around."""
+        """The columns of the rows, without those with values of the query around."""
 
     def value(self, argument: Range, variable: str | None) -> str:
         """The field or the argument that has an expression of one row."""

@@ -322,7 +322,7 @@ def _refuse_recursion(gateway: Gateway, tokens: TokenList, view: _Name, query: s
                 sqlstate="42K0H",
                 sql=tokens.sql,
                 span=tokens.span(*view.at),
-                hint="give it another name",
+                hint="rename it",
             )
         inner = _query_of(gateway, name.parts) if depth < _MOST else None
         if inner is not None:

@@ -339,7 +339,7 @@ class _Around:
         return at, end
 
     def is_alias(self, at: int) -> bool:
-        """Whether a name is what AS gives, or that of a window."""
+        """Whether a name is an alias, or that of a window."""
         before = self.tokens.word(at - 1)
         is_path = self.tokens.is_symbol(at + 1, ".")
         in_pattern = self.in_window((at, at + 1))

@@ -30,7 +30,7 @@ _ALL = "__all"
 
 
 def goes_on(operator: Keyed, schema: pa.Schema, *, appends: bool) -> bool:
-    """Whether all aggregates of a stage go on from what they were; equal rows of DISTINCT are groups too."""
+    """Whether all aggregates of an operator are updated from their state, as counts of DISTINCT are."""
     is_distinct = operator.name == "distinct" and {*schema.names} <= {*operator.keys}
     if not (is_distinct or operator.name == "group"):
         return False

@@ -124,7 +124,7 @@ def named_in(statement: StatementText, select: Select, clause: Range, rows: Bloc
         is_same = isinstance(parsed, Name) and parsed.parts[-1].lower() == token.name.lower()
         if token.name.lower() in known and not is_same:
             what = f"HAVING or QUALIFY by {token.name}, a name of SELECT's and of the rows,"
-            raise NotPlannedError(what, (at, at + 1), "give it another name in SELECT")
+            raise NotPlannedError(what, (at, at + 1), "rename it in SELECT")
         source = statement.columns_at.get(item)
         if source is None and isinstance(parsed, Name):
             source = rows.resolved(parsed)

@@ -44,7 +44,7 @@ __all__ = ["build_reference"]
 
 
 def build_reference(gateway: Gateway, bound: Bound) -> DataFrame:
-    """One row per window, or the rows of matches, as :func:`.batch.build_window` gives them."""
+    """One row per window, or the rows of matches, as :func:`.batch.build_window` returns them."""
     if isinstance(bound, BoundMatch):
         return MatchReference(gateway, bound).run()
     return _Reference(gateway, bound).run()

@@ -1,6 +1,6 @@
 """Expressions that go with a part of theirs: they rise or fall where it rises, or differ where it does.
 
-One step at a time: what stands around the part, which has the rest of them.
+One operation at a time: what stands around the part, which has the rest of them.
 """
 
 from __future__ import annotations

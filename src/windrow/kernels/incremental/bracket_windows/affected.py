@@ -29,7 +29,7 @@ def rows_of(retained: TimedRows, times: Times, columns: Sequence[str], passes: s
     Parameters
     ----------
     columns
-        Of the rows, which of them to give.
+        Of the rows, which of them to emit.
     passes
         The column of a condition; rows for which it is not true are not there.
     """

@@ -92,7 +92,7 @@ def _is_among(
     some: Bools,
     wanted: Bools,
 ) -> Bools:
-    """Of the rows that are asked about, whether some rows of another window have their key."""
+    """Of these rows, whether some rows of another window have their key."""
     found = np.zeros(len(retained), bool)
     if not wanted.any() or not some.any():
         return found

@@ -108,7 +108,7 @@ def moved_rowtime(gateway: Gateway, read: Beside, place: int) -> MovedRowtime | 
 
 
 def _where_made(node: Node, column: str) -> Project | None:
-    """What returns a column; None where it comes from a relation, or only a list as a whole gives it."""
+    """What returns a column; None where it comes from a relation, or only a list as a whole returns it."""
     while not isinstance(node, Project):
         if isinstance(node, SetOperation):
             raise UnknownRowtimeError("it is not the rowtime in each part of the UNION ALL")

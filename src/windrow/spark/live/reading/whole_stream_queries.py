@@ -90,7 +90,7 @@ def is_bare(item: object) -> bool:
 
 
 def is_blocking(reader: Reader, query: Query) -> bool:
-    """Whether a query over streams without windows waits for what they promise, or only looks at each row."""
+    """Whether a query over streams without windows waits for punctuation, or only looks at each row."""
     tokens, (start, stop) = reader.tokens, query.tokens
     if not query.inputs or not all(
         isinstance(item, WindowedStream) and item.is_bare for item in query.inputs
