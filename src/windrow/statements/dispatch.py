@@ -18,7 +18,7 @@ from windrow.algebra.rewriting.patterns_before_windows import patterns_below
 from windrow.algebra.rewriting.patterns_over_joins import patterns_over_join
 from windrow.algebra.rewriting.patterns_over_results import patterns_around
 from windrow.algebra.rewriting.pipes import as_nested_queries
-from windrow.errors import ParseError, WindrowError
+from windrow.errors import ParseError
 from windrow.explain.explain_live import explain_live
 from windrow.explain.explained import explain
 from windrow.relation import Relation, as_plan
@@ -48,12 +48,12 @@ from windrow.statements.named_streams import insert
 from windrow.statements.naming import refresh
 from windrow.statements.past_relations import past_relations, with_past
 from windrow.statements.select_stream import with_streams_as_rows
-from windrow.statements.sql_functions import (
+from windrow.statements.session_functions import (
     create_or_drop_function,
     may_call_functions,
     with_functions,
 )
-from windrow.statements.statement_context import StatementContext
+from windrow.statements.statement_context import StatementContext, names_of_script
 from windrow.statements.stored_views import create_stored_view, with_stored_views
 from windrow.statements.stream_statements import has_stream_words, is_continuous, run_continuous
 from windrow.statements.temporal_joins import may_join_versions, with_versions, without_ours
@@ -61,7 +61,7 @@ from windrow.statements.view_expansion import may_read_expanded, with_expanded
 from windrow.statements.written_results import may_write_result, with_result
 from windrow.syntax.mistakes import unsupported_statement
 from windrow.syntax.nodes import Range
-from windrow.syntax.patterns.match_recognize import find_matches
+from windrow.syntax.patterns.match_relations import find_matches
 from windrow.syntax.patterns.pattern_windows import find_pattern_windows
 from windrow.syntax.query_parts import split_statements
 from windrow.syntax.sqltext import Piece, SqlText, quoted
@@ -77,7 +77,7 @@ if TYPE_CHECKING:
 
 __all__ = ["check", "run"]
 
-# a comment may hold anything, so what follows one is read as tokens
+# a comment may contain anything, so what follows one is read as tokens
 _PATTERNS = re.compile(r"\bmatch_recognize\b|\bpattern\s*(?:\(|/\*|--)", re.IGNORECASE)
 _OURS = re.compile(rf"\bwindow(?:\s+by\b|\s*(?:/\*|--))|{_PATTERNS.pattern}", re.IGNORECASE)
 _VIEW = re.compile(r"\bview\b", re.IGNORECASE)
@@ -268,7 +268,7 @@ def _run(
         live.bound  # noqa: B018 - it is analysed here
         return LiveRelation(live, live.outer, explain_live(live))
     own = own_aggregates(gateway, tokens)
-    with _of_script(tokens.word(statement[0]) == "BEGIN"):
+    with names_of_script(tokens.word(statement[0]) == "BEGIN"):
         made = with_names_around(
             gateway,
             tokens,
@@ -313,7 +313,7 @@ def _composed(
     if view is not None:  # Spark would retain its text, in which a table stands that is gone then
         frame = relation_inside(tokens, view, run_query).df
         frame = _create_view(gateway, tokens, (statement[0], view[0]), frame)
-        return Relation(frame, "a view of what a query with EMIT gives", gateway)
+        return Relation(frame, "a view of the result of a query with EMIT", gateway)
     with with_emitted(gateway, catalog, tokens, places, query, run_query) as read:
         if read is None:
             return None
@@ -339,21 +339,6 @@ def _written(
         written = _run(gateway, read, [], execution, catalog)
         written.written_from = query
         return written
-
-
-@contextmanager
-def _of_script(is_script: bool) -> Iterator[None]:
-    """Say of names that are not found that windows in BEGIN … END are made before it runs."""
-    try:
-        yield
-    except WindrowError as error:
-        unknown = ("TABLE_OR_VIEW_NOT_FOUND", "UNRESOLVED_COLUMN", "UNKNOWN_VARIABLE")
-        if is_script and error.condition.startswith(unknown):
-            error.hint = (
-                "windows in BEGIN … END are made before it runs: create what they read before it,"
-                " or run its statements with session.script"
-            )
-        raise
 
 
 def _rowtimes(catalog: Catalog | None) -> dict[str, str]:
@@ -445,7 +430,7 @@ def _matches_rows(text: str) -> bool:
 
 def _plain(gateway: Gateway, text: str, positional: list[Any]) -> Relation:
     """Spark's own SQL, as it is."""
-    if gateway.checks and _QUERY.match(text) is None:  # of a command Spark is asked for the plan
+    if gateway.checks and _QUERY.match(text) is None:  # a command is planned by Spark
         text = f"EXPLAIN {text}"
     whole = SqlText.of(Piece(text, text))
     with gateway.translated(whole):
@@ -529,7 +514,7 @@ def _view_query(tokens: TokenList, statement: Range) -> Range | None:
     Raises
     ------
     NotSupportedError
-        ``UNSUPPORTED_STATEMENT`` for views and functions that Spark would keep as text.
+        ``UNSUPPORTED_STATEMENT`` for views and functions that Spark would store as text.
     """
     start, stop = statement
     words = [tokens.word(index) for index in range(start, min(start + 6, stop))]

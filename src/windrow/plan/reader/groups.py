@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from windrow.algebra.aggregates import calls_aggregate, find_calls
+from windrow.algebra.aggregate_calls import calls_aggregate, find_calls
 from windrow.algebra.window_node import AggregateCall
 from windrow.errors import WindrowError
 from windrow.kernels.aggregates import FUNCTIONS
@@ -14,12 +14,12 @@ from windrow.plan.reader.query_rows import BlockRows, expression, filtered, pass
 from windrow.plan.reader.statement_text import NotPlannedError, StatementText
 from windrow.syntax.expression_nodes import Name
 from windrow.syntax.expressions import parse_expression
+from windrow.syntax.expressions.window_calls import window_calls
 from windrow.syntax.nodes import Range
 from windrow.syntax.queries import Select, is_query
 from windrow.syntax.select_list import alias_of, without_alias
 from windrow.syntax.sqltext import SqlText
 from windrow.syntax.tokens import TokenKind, TokenList
-from windrow.syntax.window_calls import window_calls
 
 __all__ = ["grouped", "groups_by_all", "is_grouped", "key_places", "keys_of"]
 

@@ -23,12 +23,12 @@ from windrow.plan.reader.select import listed, sources_of
 from windrow.plan.reader.sources import input_of
 from windrow.plan.reader.statement_text import NotPlannedError, StatementText, reason_of
 from windrow.plan.reader.subqueries_as_joins import alone, has_subquery, subqueries
+from windrow.syntax.expressions.window_calls import is_over
 from windrow.syntax.nodes import Range
 from windrow.syntax.queries import Select, UnknownShapeError, conjuncts
 from windrow.syntax.select_list import without_alias
 from windrow.syntax.sqltext import Piece, RelationText, SqlText, quoted
 from windrow.syntax.tokens import TokenList
-from windrow.syntax.window_calls import is_over
 
 __all__ = ["asking_pieces", "asks", "framed_pieces", "grouped_pieces", "whole_pieces"]
 

@@ -83,7 +83,7 @@ _SCOPE = "scope"
 
 @dataclass
 class BoundMatch:
-    """A clause, its plan, and what Spark was asked: enough to run it and to explain it."""
+    """A clause, its plan, and Spark's answers: enough to run it and to explain it."""
 
     match: Match
     draft: MatchDraft
@@ -155,7 +155,7 @@ class MatchTypes:
 
     def ambiguous(self, name: str, span: Span) -> AnalysisError:
         """Of a name that several columns of the rows have."""
-        hint = "give one of them another name in a subquery in FROM, or join by USING"
+        hint = "rename one of them in a subquery in FROM, or join by USING"
         return AnalysisError(
             f"the rows have two columns {name}",
             condition="AMBIGUOUS_REFERENCE_TO_FIELDS",
