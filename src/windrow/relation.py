@@ -367,7 +367,7 @@ class Relation(_Frame):
         file
             Not accepted: :func:`windrow.plot.save` writes a picture.
         value
-            The column whose values are drawn; by default the first numeric one that the conditions read.
+            The column of numbers or texts that is drawn; by default the first that the conditions read.
         key
             Of windows and matches: draw only the partition with these values of PARTITION BY. Of a
             time-varying relation: its key columns; by default those that are not numbers.
