@@ -20,7 +20,7 @@ from windrow.rendering import html_table
 from windrow.spark.clauses.batch import Bound
 from windrow.spark.gateway import Gateway
 from windrow.spark.live import LivePlan, LiveQuery, Mode, Target
-from windrow.spark.live.queries import queries_of
+from windrow.spark.live.session_queries import queries_of
 from windrow.spark.logs.session_streams import Stream
 from windrow.spark.relations.time_varying_relation import TimeVarying
 from windrow.spark.runtime.settings import zone_named

@@ -11,7 +11,7 @@ from windrow.kernels.computed.computed_operations import Computed
 from windrow.kernels.computed.computed_values import ComputedRows
 from windrow.kernels.incremental import Fragment, Program
 from windrow.kernels.zset.relation import ENTER
-from windrow.spark.live.executors.programs import keys_of, with_tables
+from windrow.spark.live.executors.graphs.programs import keys_of, with_tables
 from windrow.spark.live.operators.incremental_plan import computed_elsewhere
 from windrow.spark.live.operators.lookups import CollectedTable, LookUp, SmallTable
 
