@@ -54,6 +54,16 @@ def prose_of(source: str) -> str:
     return " ".join(part.replace("_", " ").strip() for part in parts)
 
 
+def prose_of_page(page: str) -> str:
+    """A page without its code and the targets of its links, whose words are names of columns and files.
+
+    >>> prose_of_page("Rows with `on_late='keep'` are [late](live.md).\\n```sql\\nSELECT step\\n```")
+    'Rows with  are [late].\\n'
+    """
+    without = re.sub(r"^```.*?^```$", "", page, flags=re.MULTILINE | re.DOTALL)
+    return re.sub(r"`[^`\n]*`|(?<=\])\([^)]*\)", "", without)
+
+
 def figures() -> Iterator[tuple[str, str]]:
     """What is counted, and how much of it there is."""
     modules = sorted((ROOT / "src" / "windrow").rglob("*.py"))
@@ -87,6 +97,7 @@ def figures() -> Iterator[tuple[str, str]]:
     yield "circles of imports", f"{len(circles(graph_of(modules)))}"
     texts = {
         "pages": "\n".join(page.read_text(encoding="utf-8") for page in pages),
+        "the prose of pages": "\n".join(prose_of_page(page.read_text(encoding="utf-8")) for page in pages),
         "src": "\n".join(prose_of(source) for source in sources.values()),
     }
     yield "words of docs/architecture.md", f"{words_of((ROOT / 'docs' / 'architecture.md').read_text()):,}"
