@@ -319,8 +319,8 @@ STATES = """
 def test_texts_that_a_condition_reads_are_drawn_on_levels_before_other_numbers(session):
     query = STATES.format(state="CASE id % 4 WHEN 0 THEN 'b' WHEN 1 THEN 'a' WHEN 2 THEN 'c' END")
     scene = scene_of(session, query)
-    assert (scene.y.title, scene.y.levels) == ("state", ("a", "b", "c"))
-    assert [row.value for row in scene.sequences[0].rows][:4] == [1, 0, 2, None]
+    assert (scene.y.title, scene.y.levels) == ("state", ("b", "a", "c"))
+    assert [row.value for row in scene.sequences[0].rows][:4] == [0, 1, 2, None]
     assert scene_of(session, query, value="val").y.title == "val"
     assert scene.subtitle == ("START WHEN s.state <> 'b'",)
 

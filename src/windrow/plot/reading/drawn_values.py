@@ -56,12 +56,16 @@ def drawn_column(
 
 
 def levels_of(texts: Iterable[str | None]) -> tuple[str, ...]:
-    """The texts in order, from the bottom to the top; empty where they are too many to be told apart.
+    """The texts as they come, from the bottom to the top; empty where there are too many to draw.
 
-    >>> levels_of(["on", "off", None, "on"])
-    ('off', 'on')
+    >>> levels_of(["sign up", "import", None, "sign up"])
+    ('sign up', 'import')
+    >>> levels_of(["true", "false"])
+    ('false', 'true')
     """
-    found = sorted({text for text in texts if text is not None})
+    found = [text for text in dict.fromkeys(texts) if text is not None]
+    if {*found} <= {"false", "true"}:
+        found.sort()
     return tuple(found) if len(found) <= _LEVELS else ()
 
 

@@ -160,7 +160,7 @@ def read_sequences(
     by_position = x is None or any(
         touch(axis) for axis in ([[own] for own in places] if is_cut else [places])
     )
-    levels = levels_of(item["value"] for item in found) if is_text else ()
+    levels = levels_of(item["value"] for own in of_each.values() for item in own) if is_text else ()
     drawn = {}
     for each, own in of_each.items():
         title = ", ".join(f"{name} = {text}" for name, text in zip(names, own[0]["keys"], strict=True))
