@@ -11,6 +11,7 @@ __all__ = ["WorkerMemory", "resident"]
 
 _INTERVAL = 0.25
 _PROC = Path("/proc")
+_DAEMONS = ("pyspark.daemon", "windrow.spark.runtime.worker_daemon")
 
 
 class WorkerMemory:
@@ -63,7 +64,7 @@ def resident() -> tuple[float, float]:
 
 
 def _workers() -> list[int]:
-    """The processes below this one that run PySpark's daemon, which forks the workers."""
+    """The processes below this one that are a daemon of Spark's Python workers, or forked from one."""
     parents = {int(entry.name): _parent(entry) for entry in _PROC.iterdir() if entry.name.isdigit()}
     return [pid for pid in parents if _is_below(pid, os.getpid(), parents) and _is_pyspark(pid)]
 
@@ -83,7 +84,8 @@ def _parent(entry: Path) -> int:
 
 
 def _is_pyspark(pid: int) -> bool:
-    return "pyspark.daemon" in _read(_PROC / str(pid) / "cmdline")
+    line = _read(_PROC / str(pid) / "cmdline")
+    return any(daemon in line for daemon in _DAEMONS)
 
 
 def _status(pid: int, name: str) -> int:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from windrow.spark.live import Files, Kafka, LiveQuery, Memory, Table
     from windrow.statements.pipeline import Pipeline
     from windrow.without_sql.matches import match_recognize
-    from windrow.without_sql.windows import UNBOUNDED, Boundary, boundary, window_by
+    from windrow.without_sql.window_function import UNBOUNDED, Boundary, boundary, window_by
 
 __version__ = "0.1.0"
 
@@ -58,11 +58,11 @@ _NEED_SPARK = {
     "Relation": "windrow.relation",
     "Session": "windrow.session",
     "Table": "windrow.spark.live",
-    "UNBOUNDED": "windrow.without_sql.windows",
-    "Boundary": "windrow.without_sql.windows",
-    "boundary": "windrow.without_sql.windows",
+    "UNBOUNDED": "windrow.without_sql.window_function",
+    "Boundary": "windrow.without_sql.window_function",
+    "boundary": "windrow.without_sql.window_function",
     "match_recognize": "windrow.without_sql.matches",
-    "window_by": "windrow.without_sql.windows",
+    "window_by": "windrow.without_sql.window_function",
 }
 
 

@@ -199,7 +199,7 @@ class Relation(_Frame):
 
         The result of the query does not include them. They violate a bound or a punctuation, or, in a query
         with EMIT, are late for a group. Their columns are ``stream``, ``row`` (as JSON), ``rowtime``,
-        ``bound``, ``producer`` and ``reason``. The bound is the promise that the row violates, or the
+        ``bound``, ``producer`` and ``reason``. The bound is the one that the row violates, or the
         watermark before the row less the allowed lateness. The reason is ``watermark``, ``bound`` or
         ``punctuation`` for rows below an estimate, below a bound, or that match a punctuation; ``future`` or
         ``future bound`` for rows and bounds too far ahead of their processing time.
@@ -290,7 +290,7 @@ class Relation(_Frame):
             return UsageError(
                 "this query reads a live stream as if it were a table",
                 condition="NOT_LIVE",
-                hint="write SELECT STREAM … FROM s, or give the stream a window: FROM s [RANGE 10 MINUTES]",
+                hint="write SELECT STREAM … FROM s, or add a window to the stream: FROM s [RANGE 10 MINUTES]",
             )
         return UsageError(
             "this relation reads no live or named stream",
@@ -483,8 +483,8 @@ def as_plan(gateway: Gateway, text: str) -> Relation:
 
 
 def no_rows(gateway: Gateway) -> Relation:
-    """What a statement gives that is no query: no rows, and no columns."""
-    return Relation(gateway.spark.sql("SELECT 1 WHERE FALSE").select(), "done when it was given", gateway)
+    """What a statement returns that is no query: no rows, and no columns."""
+    return Relation(gateway.spark.sql("SELECT 1 WHERE FALSE").select(), "done when it was run", gateway)
 
 
 @briefly

@@ -169,7 +169,7 @@ class TimeVaryingRelation(Relation):
 
     @property
     def late(self) -> Relation:
-        """The rows that violate a promise, or are late for a group: see :attr:`Relation.late`."""
+        """Rows below a bound, excluded by punctuation, or late for a group: see :attr:`Relation.late`."""
         with self._gateway.translated():
             streams = self._query.late_for_groups.streams_with_late()
         return _late(self._gateway, streams, streams[0].scale)

@@ -405,7 +405,7 @@ class Session:
             The columns with the processing time, or the position, of each entry of the log, and with its
             producer. Rows of equal rowtime are ordered by them.
         bound
-            The column of bounds, of the rowtime's type. A bound promises that no entry of the same producer
+            The column of bounds, of the rowtime's type. A bound says that no entry of the same producer
             with a later `ptime` is a row with a rowtime below it. An entry with a bound and a rowtime of NULL
             is no row. Or an int: a rowtime, in its unit or ticks, below which no more rows arrive.
         watermark
@@ -413,12 +413,12 @@ class Session:
             the stream. In queries with ``EMIT`` it decides what is complete, and for which groups a row is
             late.
         punctuation
-            The column of punctuations. Each promises that no entry of the same producer with a later `ptime`
+            The column of punctuations. Each says that no entry of the same producer with a later `ptime`
             is a row that matches its pattern. A pattern is JSON, columns with lists of values, NULL and
             ranges, such as ``{"auction": [42]}`` or ``{"hour": [{"in": {">=": 3, "<": 5}}]}``; times are in
             ticks of their type. An entry with a pattern and a rowtime of NULL is no row.
         on_late
-            What happens to rows that violate a promise of their producer: ``"keep"`` puts them into the
+            What happens to rows that violate a bound or punctuation: ``"keep"`` puts them into the
             temporary view `name` + ``_late``, ``"fail"`` fails the query.
         lag
             Of a streaming DataFrame: how far a rowtime may be below the greatest one of its producer. A

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from windrow.algebra.scopes import scopes
-from windrow.syntax.patterns.match_recognize import find_matches
+from windrow.syntax.patterns.match_relations import find_matches
 from windrow.syntax.query_parts import find_window_queries
 from windrow.syntax.tokens import tokenize
 

@@ -70,7 +70,7 @@ def test_a_malformed_record_is_told_with_its_file_and_table(invoke, readings, tm
     tables = ("-t", f"readings={readings}", "-t", f"torn={torn}")
     done = invoke("run", "-c", "SELECT * FROM torn JOIN readings USING (station)", *tables, "-f", form)
     assert done.exit_code == 1
-    said = f"table torn: file {torn} holds a record that is malformed or cut short: B"
+    said = f"table torn: file {torn} has a record that is malformed or cut short: B"
     assert done.stderr.startswith(f"error [MALFORMED_RECORD] {said}\nhint: mend the record")
 
 

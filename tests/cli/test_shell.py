@@ -163,7 +163,7 @@ def test_rows_that_are_late_for_a_group_are_told_beside_their_query(shell, capsy
     counts = "SELECT wend, COUNT(*) AS c FROM TUMBLE(TABLE s, DESCRIPTOR(ts), 10) GROUP BY wend"
     shell.run_lines(f"{made};\n{counts} EMIT AFTER WATERMARK;\n")
     assert capsys.readouterr().err.splitlines() == [
-        "1 late row of s, whose groups were complete; relation.late in Python gives all",
+        "1 late row of s, whose groups were complete; relation.late in Python lists all",
         '  {"ts":15,"n":3}, rowtime 15, bound 20',
     ]
 

@@ -89,7 +89,7 @@ SELECT ts FROM s [RANGE UNBOUNDED] WHERE ts > 5"""
     done = invoke("run", "-c", script, "--format", "csv")
     assert done.stdout.split() == ["ts", "9"]
     assert done.stderr.splitlines() == [
-        "4 late rows of s, below a bound; SELECT * FROM s_late gives all",
+        "4 late rows of s, below a bound; SELECT * FROM s_late lists all",
         *(f'  {{"ts":{ts},"n":{9 - ts}}}, rowtime {ts}, bound 9' for ts in (2, 6, 7)),
         "  and 1 more",
     ]
@@ -103,7 +103,7 @@ def test_rows_that_are_late_for_a_group_are_shown_beside_their_query(invoke, tmp
     made = f"CREATE STREAM s (ROWTIME ts INT UNIT SECONDS, PTIME n INT, WATERMARK upto INT) FROM '{path}'"
     counts = "SELECT wend, COUNT(*) AS c FROM TUMBLE(TABLE s, DESCRIPTOR(ts), 10) GROUP BY wend"
     late = [
-        "3 late rows of s, whose groups were complete; relation.late in Python gives all",
+        "3 late rows of s, whose groups were complete; relation.late in Python lists all",
         '  {"ts":12,"n":5}, rowtime 12, bound 20',
         '  {"ts":15,"n":3}, rowtime 15, bound 20',
         '  {"ts":29,"n":6}, rowtime 29, bound 30',
@@ -132,7 +132,7 @@ INSERT INTO s VALUES ('2020-01-01 09:29:00', 2), ('2100-01-01 00:00:00', 3)"""
         *("inserted,late,rejected,quarantined", "0,0,1,1"),
     ]
     told = [line.partition(", producer session-")[0] for line in done.stderr.splitlines()]
-    assert told[0] == "1 late row of s, below a bound; SELECT * FROM s_late gives all"
+    assert told[0] == "1 late row of s, below a bound; SELECT * FROM s_late lists all"
     assert told[1].startswith('  {"ts":"2020-01-01T09:29:00')
     assert told[1].endswith("rowtime 2020-01-01 09:29:00, bound 2020-01-01 09:30:00")
     assert told[2].startswith("1 quarantined row of s, too far ahead of processing time; SELECT")

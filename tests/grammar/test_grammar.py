@@ -12,7 +12,7 @@ from tests.grammar.notation import read_grammar
 from tests.grammar.sentences import sentences
 from windrow.errors import WindrowError
 from windrow.syntax.cql_clauses import parse_stream_window, parse_to_stream
-from windrow.syntax.patterns.match_recognize import find_matches
+from windrow.syntax.patterns.match_relations import find_matches
 from windrow.syntax.patterns.pattern_windows import find_pattern_windows
 from windrow.syntax.query_parts import find_window_queries
 from windrow.syntax.streams.create_stream import parse_create_stream

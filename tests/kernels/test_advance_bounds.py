@@ -12,16 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.kernels.in_memory import Table, bounds_of, planned
+from tests.kernels.in_steps import NOTHING_KNOWN, frontiers, growing_of, limited, micro_batches_of, timely
 from tests.kernels.random_patterns import outcome, plan_of, table_of
-from tests.kernels.test_advance import (
-    MATCHES,
-    NOTHING_KNOWN,
-    frontiers,
-    growing_of,
-    limited,
-    micro_batches_of,
-    timely,
-)
+from tests.kernels.test_advance import MATCHES
 from tests.kernels.test_window_by_property import AGGREGATES, RESULTS, SETTINGS, clauses, tables
 from windrow.kernels.advance import Frontier, Growing, advance, least_open
 from windrow.kernels.patterns.pattern_plan import STATE, Navigation

@@ -21,7 +21,7 @@ from tests.kernels.test_stages import (
 from windrow.kernels.advance import Ended
 from windrow.kernels.aggregates import Aggregate
 from windrow.kernels.incremental import TimedRows, Times, Window, changes, group, join, rows_of
-from windrow.kernels.incremental.closed_rows import closed_alone, closed_pairs
+from windrow.kernels.incremental.bracket_windows.closed_rows import closed_alone, closed_pairs
 from windrow.punctuations import Cover, lines_of
 
 LINES = lines_of(SCHEMA)

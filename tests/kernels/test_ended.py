@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from tests.kernels.in_memory import Table, planned, unsliced
 from tests.kernels.in_memory import given as rows_given
-from tests.kernels.random_patterns import outcome, partitions, patterns, plan_of, skips, table_of
-from tests.kernels.test_advance import (
+from tests.kernels.in_steps import (
     DEFINED,
     FAILURES,
     NOTHING_KNOWN,
@@ -25,6 +24,7 @@ from tests.kernels.test_advance import (
     micro_batches_of,
     timely,
 )
+from tests.kernels.random_patterns import outcome, partitions, patterns, plan_of, skips, table_of
 from tests.kernels.test_window_by_property import (
     AGGREGATES,
     RESULTS,

@@ -12,6 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tests.kernels.in_stages import exchanged, run
+from tests.kernels.in_steps import limited
 from tests.kernels.random_patterns import (
     CONDITIONS,
     A,
@@ -24,7 +25,6 @@ from tests.kernels.random_patterns import (
     table_of,
     without_numbers,
 )
-from tests.kernels.test_advance import limited
 from windrow.kernels.advance import slices
 from windrow.kernels.advance.slices import is_followed
 from windrow.kernels.hashing import hashes

@@ -13,10 +13,10 @@ from hypothesis import assume, given, reject
 from hypothesis import strategies as st
 from pyspark.sql import functions as F
 
+from tests.live.emit_queries import OVER, WATERMARK
 from tests.live.random_clauses import sequences
 from tests.live.random_logs import COLUMNS, ended, entry, table
 from tests.live.stepping import law
-from tests.live.test_emit_law import OVER, WATERMARK
 from tests.spark.random_queries import CONTINUOUS, EMITTED, written
 from windrow import Session, WindrowError
 from windrow.errors import ExecutionError

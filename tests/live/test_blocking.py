@@ -8,26 +8,13 @@ from collections import Counter
 import pyarrow as pa
 import pytest
 
-from tests.live.stepping import in_micro_batches
-from windrow import Memory, Session, WindrowError
+from tests.live.auctions import bid, entries, live, opened, recorded, rows
+from windrow import Memory, WindrowError
 from windrow.spark.live.hosts import micro_batches_of
 from windrow.spark.live.sinks.into_stream import IntoStream
-from windrow.spark.logs.live_source import NUMBER
-from windrow.spark.logs.storable import in_spark
 from windrow.streams import FOREVER, NamedStream, Ordering
 
 pytestmark = pytest.mark.usefixtures("interpreted")
-
-BIDS = pa.schema([("at", pa.int64()), ("auction", pa.int64()), ("price", pa.int64()), ("who", pa.string())])
-SOLD = pa.schema([("at", pa.int64()), ("auction", pa.int64()), ("item", pa.string())])
-
-
-def opened(spark, folder):
-    """A session with two streams that have no order of their own."""
-    session = Session(spark)
-    for name, columns in (("bids", BIDS), ("sold", SOLD)):
-        session.stream(name, NamedStream.create(folder / name, columns, "at", ordering=Ordering.unordered()))
-    return session
 
 
 @pytest.fixture
@@ -36,10 +23,6 @@ def session(spark, tmp_path):
     yield session
     for name in ("bids", "sold"):
         session.sql(f"DROP STREAM {name}")
-
-
-def bid(at, auction, price, who="ann"):
-    return {"at": at, "auction": auction, "price": price, "who": who}
 
 
 @pytest.fixture(scope="module")
@@ -80,39 +63,6 @@ def auctions(spark, tmp_path_factory):
     for name in ("bids", "sold"):
         session.sql(f"DROP STREAM {name}")
     spark.catalog.dropTempView("people")
-
-
-def entries(spark, session, name, first, last):
-    """The entries of some files of a log, as a micro-batch has them."""
-    stream = session._catalog.named[name].stream
-    stored = stream.definition.stored.append(pa.field(NUMBER, pa.int64()))
-    tables = [stored.empty_table()]
-    for number in range(first + 1, last + 1):
-        table = stream.log.read(number)
-        tables.append(table.append_column(stored.field(NUMBER), pa.repeat(number, table.num_rows)))
-    frame = spark.createDataFrame(pa.concat_tables(tables).combine_chunks(), in_spark(stream))
-    return frame.select(*session._catalog.streams[name].live.columns)
-
-
-def live(spark, session, folder, query, cuts, kills):
-    """What a query gives, step by step, where the logs are cut there; and what it keeps in the end."""
-    lengths = {name: named.stream.log.last() for name, named in session._catalog.named.items()}
-
-    def frames(steps, low, high):
-        return {
-            name: entries(spark, session, name, int(low * lengths[name]), int(high * lengths[name]))
-            for _, name, _ in steps.streams()
-        }
-
-    return in_micro_batches(session.sql(query)._live, folder, cuts, kills, frames)
-
-
-def rows(tables):
-    return [tuple(row.values()) for table in tables for row in table.to_pylist()]
-
-
-def recorded(session, query):
-    return [tuple(row) for row in session.sql(query).collect()]
 
 
 OVER_ALL = [
@@ -170,6 +120,8 @@ def test_subqueries_and_other_joins_live_are_those_of_the_whole_log(spark, aucti
         " AND EXISTS (SELECT 1 FROM sold s WHERE s.auction = b.auction AND s.at > 0)",
         "SELECT STREAM who FROM bids b WHERE price > 3 AND NOT EXISTS"
         " (SELECT 1 FROM sold s WHERE s.auction = b.auction AND s.item = 'pen') ORDER BY at, price",
+        "SELECT STREAM who, COUNT(*) AS n, GROUPING(who) AS g FROM bids GROUP BY who WITH ROLLUP",
+        "SELECT STREAM auction, who, MAX(price) AS p FROM bids GROUP BY auction, CUBE (who)",
         "SELECT STREAM auction FROM bids UNION SELECT auction FROM sold",
         "SELECT STREAM auction FROM bids EXCEPT ALL SELECT auction FROM sold"
         " INTERSECT SELECT auction FROM bids",
@@ -375,7 +327,6 @@ def test_rows_come_in_order_as_far_as_they_may_be_out_of_it(spark, session, tmp_
             " AS i FROM bids b",
             "(SELECT item",
         ),
-        ("SELECT STREAM who, COUNT(*) FROM bids GROUP BY who WITH ROLLUP", "who WITH ROLLUP"),
         ("SELECT STREAM MAX(price) FROM bids GROUP BY who ORDER BY auction + 1", None),
         ("SELECT STREAM DISTINCT who FROM bids LIMIT 3", "LIMIT 3"),
         ("SELECT STREAM DISTINCT who FROM (SELECT who FROM bids OFFSET 3)", "OFFSET 3"),

@@ -7,7 +7,7 @@ import datetime
 import pyarrow as pa
 
 from tests.live import test_blocking as whole
-from tests.live.test_blocking import bid, live, recorded, rows
+from tests.live.auctions import bid, live, recorded, rows
 from windrow import Session
 from windrow.streams import NamedStream
 

@@ -20,8 +20,8 @@ from pyspark.sql.types import IntegerType, LongType
 
 from tests.kernels.in_memory import Table, planned, unsliced
 from tests.kernels.in_memory import given as rows_given
+from tests.kernels.in_steps import DEFINED, frontiers, growing_of, limited, micro_batches_of, timely
 from tests.kernels.random_patterns import patterns, plan_of, table_of
-from tests.kernels.test_advance import DEFINED, frontiers, growing_of, limited, micro_batches_of, timely
 from tests.kernels.test_window_by_property import (
     AGGREGATES,
     NULLS,

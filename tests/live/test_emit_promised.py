@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tests.live.emit_queries import counted, live_log, until
 from tests.live.stepping import law
-from tests.live.test_emit_law import counted, live_log, until
 from tests.live.test_endings import COLUMNS, Live, rows
 from tests.live.test_named import ORDERINGS, call
 from tests.live.test_named import recorded as written

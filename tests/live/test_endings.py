@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.live import stepping
+from tests.live.auctions import entries
 from tests.live.stepping import law
-from tests.live.test_blocking import entries
 from windrow import Memory, Session
 from windrow.errors import InputError
 from windrow.kernels.advance import affected

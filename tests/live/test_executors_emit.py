@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from pyspark.sql import functions as F
 
 from tests.live.buckets import Stored, in_buckets
+from tests.live.emit_queries import BEGIN, EACH, counted, cut, recorded
 from tests.live.random_logs import LAGS, table
 from tests.live.stepping import law
-from tests.live.test_emit_law import BEGIN, EACH, counted, cut, recorded
 from tests.live.test_executors import declared, one_producer
 from windrow import Memory, Session
 from windrow.errors import InputError, NotSupportedError, UsageError, WindrowError

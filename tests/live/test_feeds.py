@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.live.auctions import entries
 from tests.live.stepping import law
-from tests.live.test_blocking import entries
 from tests.live.test_endings import changes
 from windrow import Memory, Session, WindrowError
 from windrow.explain.explain_live import explain_live

@@ -149,42 +149,29 @@ def in_memory(spark, folder, logs, lag, cuts, kills, query, before=(), beside=No
     assert (+changed, -changed) == (+meant, -meant)
 
 
-@law(6)
-@given(
-    log,
-    log,
-    st.sampled_from(LAGS),
-    st.lists(st.floats(0, 1), max_size=4),
-    st.sets(st.integers(0, 4), max_size=2),
-    st.sampled_from(IN_MEMORY),
-    st.sampled_from(BRACKETS),
-    st.sampled_from(BRACKETS),
-)
-@pytest.mark.usefixtures("interpreted")
-def test_steps_in_memory_change_nothing(
-    spark, tmp_path_factory, s, t, lag, cuts, kills, query, window, other
-):
-    query = query.format(window, other)
-    logs = {name: ended(entries) for name, entries in (("s", s), ("t", t)) if f" {name} [" in query}
-    if all(admitted(entries, lag) for entries in logs.values()):  # before its first row a stream has no clock
-        in_memory(spark, tmp_path_factory.mktemp("live"), logs, lag, cuts, kills, query)
+def law_in_memory(queries, before=()):
+    """The law for queries over one or two windows, which run in memory: a test of them all."""
+
+    @law(6)
+    @given(
+        *LOGS,
+        st.sampled_from(queries),
+        st.sampled_from(BRACKETS),
+        st.sampled_from(BRACKETS),
+    )
+    @pytest.mark.usefixtures("interpreted")
+    def agrees(spark, tmp_path_factory, s, t, lag, cuts, kills, query, window, other):
+        query = query.format(window, other)
+        logs = {name: ended(entries) for name, entries in (("s", s), ("t", t)) if f" {name} [" in query}
+        # before its first row a stream has no watermark
+        if all(admitted(entries, lag) for entries in logs.values()):
+            in_memory(spark, tmp_path_factory.mktemp("live"), logs, lag, cuts, kills, query, before)
+
+    return agrees
 
 
-@law(6)
-@given(
-    *LOGS,
-    st.sampled_from(FLOWING),
-    st.sampled_from(BRACKETS),
-    st.sampled_from(BRACKETS),
-)
-@pytest.mark.usefixtures("interpreted")
-def test_any_plan_over_windows_in_memory_changes_nothing(
-    spark, tmp_path_factory, s, t, lag, cuts, kills, query, window, other
-):
-    query = query.format(window, other)
-    logs = {name: ended(entries) for name, entries in (("s", s), ("t", t)) if f" {name} [" in query}
-    if all(admitted(entries, lag) for entries in logs.values()):
-        in_memory(spark, tmp_path_factory.mktemp("live"), logs, lag, cuts, kills, query)
+test_steps_in_memory_change_nothing = law_in_memory(IN_MEMORY)
+test_any_plan_over_windows_in_memory_changes_nothing = law_in_memory(FLOWING)
 
 
 VIEWS = [
@@ -254,23 +241,7 @@ BESIDE_TABLES = [
     "SELECT name FROM names AS x WHERE EXISTS (SELECT 1 FROM s {} AS s WHERE s.k = x.k AND s.v = x.v)",
     "SELECT DSTREAM(name, v) FROM (SELECT n.name, s.v FROM s {} AS s FULL JOIN names n ON s.k = n.k) AS c",
 ]
-
-
-@law(6)
-@given(
-    *LOGS,
-    st.sampled_from(BESIDE_TABLES),
-    st.sampled_from(BRACKETS),
-    st.sampled_from(BRACKETS),
-)
-@pytest.mark.usefixtures("interpreted")
-def test_tables_beside_windows_in_memory_change_nothing(
-    spark, tmp_path_factory, s, t, lag, cuts, kills, query, window, other
-):
-    query = query.format(window, other)
-    logs = {name: ended(entries) for name, entries in (("s", s), ("t", t)) if f" {name} [" in query}
-    if all(admitted(entries, lag) for entries in logs.values()):
-        in_memory(spark, tmp_path_factory.mktemp("live"), logs, lag, cuts, kills, query, [NAMES])
+test_tables_beside_windows_in_memory_change_nothing = law_in_memory(BESIDE_TABLES, before=[NAMES])
 
 
 STREAMS = [
@@ -283,23 +254,7 @@ STREAMS = [
     "DSTREAM(SELECT k, COUNT(*) AS n, MAX(v) AS v FROM s {} GROUP BY k) DIFFERENCE USING (v, k)",
     "ISTREAM(SELECT DISTINCT a.k, b.v FROM s {} AS a, t {} AS b WHERE a.v <= b.v) DIFFERENCE USING (v)",
 ]
-
-
-@law(6)
-@given(
-    *LOGS,
-    st.sampled_from(STREAMS),
-    st.sampled_from(BRACKETS),
-    st.sampled_from(BRACKETS),
-)
-@pytest.mark.usefixtures("interpreted")
-def test_streams_of_relations_in_memory_change_nothing(
-    spark, tmp_path_factory, s, t, lag, cuts, kills, query, window, other
-):
-    query = query.format(window, other)
-    logs = {name: ended(entries) for name, entries in (("s", s), ("t", t)) if f" {name} [" in query}
-    if all(admitted(entries, lag) for entries in logs.values()):
-        in_memory(spark, tmp_path_factory.mktemp("live"), logs, lag, cuts, kills, query)
+test_streams_of_relations_in_memory_change_nothing = law_in_memory(STREAMS)
 
 
 AS_THEY_COME = [

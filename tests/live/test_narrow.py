@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql.types import IntegerType, StructField, StructType
 
+from tests.live.emit_queries import counted, live, recorded
 from tests.live.stepping import rows_of
-from tests.live.test_emit_law import counted, live, recorded
 from windrow import Memory, Session
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.checkpoints.checkpoint import Checkpoint

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 
 from tests.kernels.in_memory import Table, planned
 from tests.kernels.in_memory import given as rows_given
-from tests.kernels.random_patterns import A, B, patterns, plan_of, table_of
-from tests.kernels.test_advance import (
+from tests.kernels.in_steps import (
     DEFINED,
     NOTHING_KNOWN,
     frontiers,
@@ -26,6 +25,7 @@ from tests.kernels.test_advance import (
     micro_batches_of,
     timely,
 )
+from tests.kernels.random_patterns import A, B, patterns, plan_of, table_of
 from tests.kernels.test_ended import bounds_of
 from tests.kernels.test_window_by_property import (
     AGGREGATES,

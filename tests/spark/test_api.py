@@ -195,7 +195,7 @@ def test_relations_give_relations_and_streams_what_can_be_started(spark, df):
         (
             lambda: {"start": boundary("s", when=F.current_timestamp() > F.lit("2026-01-01"))},
             "SYSTEM_CLOCK_IN_PREDICATE",
-            "compare with a time in the rows, or give the time as a parameter",
+            "compare with a time in the rows, or pass the time as a parameter",
         ),
         (lambda: {"partition_by": F.col("k").desc()}, "INVALID_ARGUMENT", None),
         (lambda: {"select": "x.k"}, "UNKNOWN_VARIABLE", "declared are s, w"),

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.live.test_emit_law import cut, recorded_log
+from tests.live.emit_queries import cut, recorded_log
 from tests.spark.random_queries import CONTINUOUS, EMITTED, written
 from windrow import Session
 from windrow.errors import WindrowError

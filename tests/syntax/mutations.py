@@ -28,7 +28,7 @@ from tests import test_docs
 from tests.conformance.casefile import case_files, load
 from tests.grammar.notation import read_grammar
 from tests.grammar.sentences import sentences
-from windrow.algebra.aggregates import aggregate_over_windows
+from windrow.algebra.aggregate_calls import aggregate_over_windows
 from windrow.algebra.bind import bind
 from windrow.algebra.continuous import Reader
 from windrow.algebra.rewriting.expand import Expander
@@ -41,11 +41,11 @@ from windrow.syntax import mistakes
 from windrow.syntax.cql_clauses import parse_stream_window, refuse_alias_before, window_at
 from windrow.syntax.expression_nodes import names_in, parts_of
 from windrow.syntax.expressions import parse_expression
-from windrow.syntax.monotone_expressions import going
+from windrow.syntax.expressions.monotone import going
+from windrow.syntax.expressions.rising import rising
 from windrow.syntax.nodes import Range
 from windrow.syntax.queries import Select, UnknownShapeError, parse_query
 from windrow.syntax.query_parts import split_statements
-from windrow.syntax.rising import rising
 from windrow.syntax.streams.apart import clauses_apart
 from windrow.syntax.streams.as_of import as_of_joins, pasts
 from windrow.syntax.streams.commands import parse_command

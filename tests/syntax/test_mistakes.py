@@ -14,7 +14,7 @@ from windrow.syntax.mistakes import (
     named_like_variable,
     variable_before_clause,
 )
-from windrow.syntax.patterns.match_recognize import find_matches
+from windrow.syntax.patterns.match_relations import find_matches
 from windrow.syntax.tokens import tokenize
 
 INSIDE = "w AS (TYPE SLIDING ORDER BY x START AS s AT sp END)"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from windrow.syntax.monotone_expressions import going
-from windrow.syntax.rising import goes_by_zone, rising
+from windrow.syntax.expressions.monotone import going
+from windrow.syntax.expressions.rising import goes_by_zone, rising
 from windrow.syntax.tokens import tokenize
 
 

@@ -7,7 +7,7 @@ import pytest
 from windrow.errors import AnalysisError, ParseError, WindrowError
 from windrow.syntax.nodes import Side, WindowClause
 from windrow.syntax.tokens import TokenList, tokenize
-from windrow.syntax.window_by import parse_window_by
+from windrow.syntax.window_by_clause import parse_window_by
 
 HEAD = "WINDOW BY w AS ("
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from windrow.syntax.expressions.window_calls import window_calls
 from windrow.syntax.queries import UnknownShapeError
 from windrow.syntax.tokens import tokenize
-from windrow.syntax.window_calls import window_calls
 
 BY = "PARTITION BY a, b.c ORDER BY d DESC, f(e, 1)"
 

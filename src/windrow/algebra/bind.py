@@ -9,7 +9,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from windrow.algebra.aggregates import Aggregates, aggregate_ranges, find_aggregates, find_uses
+from windrow.algebra.aggregate_calls import Aggregates, aggregate_ranges, find_aggregates, find_uses
 from windrow.algebra.bind_matches import MatchBinder, stands_in_from
 from windrow.algebra.bound_statement import BoundStatement
 from windrow.algebra.match_node import (
@@ -38,11 +38,12 @@ from windrow.syntax.nodes import (
     WindowClause,
 )
 from windrow.syntax.patterns.match_nodes import MatchRelation
-from windrow.syntax.patterns.match_recognize import find_matches
+from windrow.syntax.patterns.match_relations import find_matches
 from windrow.syntax.patterns.pattern_windows import PatternBlock, find_pattern_windows
 from windrow.syntax.query_parts import find_window_queries, visible_ctes
+from windrow.syntax.select_list import aliased, without_distinct
 from windrow.syntax.sqltext import Piece, RelationText, SqlText, quoted
-from windrow.syntax.tokens import Token, TokenKind, TokenList
+from windrow.syntax.tokens import TokenList
 
 __all__ = ["bind"]
 
@@ -325,7 +326,7 @@ class _Binder:
         return self.with_list(ctes)
 
     def with_list(self, ctes: tuple[Cte, ...]) -> SqlText:
-        """WITH and the queries that can be seen, given from the outermost inwards."""
+        """WITH and the queries that can be seen, from the outermost inwards."""
         seen = {cte.name.lower(): cte for cte in ctes}
         if not seen:
             return SqlText()
@@ -336,7 +337,7 @@ class _Binder:
                 sqlstate="54001",
                 sql=self.tokens.sql,
                 span=self.tokens.span(*ctes[-1].item),
-                hint="give each query of the WITH lists a name of its own",
+                hint="name each query of the WITH lists differently",
             )
         items = []
         for index, cte in enumerate(ctes):
@@ -432,7 +433,7 @@ class _Binder:
         tokens = self.tokens
         return [
             start
-            for start, stop in tokens.split(*_without_distinct(tokens, select))
+            for start, stop in tokens.split(*without_distinct(tokens, select))
             if tokens.is_symbol(start, "*") and (stop == start + 1 or tokens.word(start + 1) == "EXCEPT")
         ]
 
@@ -450,7 +451,9 @@ class _Binder:
     ) -> tuple[SqlText | None, SqlText]:
         """HAVING and the whole SELECT, both over the relation `key`, of which a star leaves `hidden` out."""
         tokens = self.tokens
-        clause_aliases = _aliases(tokens, query.select)
+        select = without_distinct(tokens, query.select)
+        found = {item: aliased(tokens, item) for item in tokens.split(*select)}
+        clause_aliases = {item: alias for item, alias in found.items() if alias}
         replaced: dict[Range, str] = {at: quoted(call.name) for at, call in aggregates.at.items()}
         replaced |= _identities(compared)
         replaced |= {
@@ -465,9 +468,8 @@ class _Binder:
             else:
                 replaced[star, star + 1] = ", ".join(quoted(name) for name in names)
         items = []
-        select = _without_distinct(tokens, query.select)
         words, named = sorted(replaced), sorted([*aggregates.at, *qualified.named()])
-        for at in tokens.split(*select):
+        for at in found:
             item = self.replace(at, {inside: replaced[inside] for inside in _inside(words, at)})
             if at not in clause_aliases:
                 item = SqlText.of(item, *self.own_name(*at, _inside(named, at)))
@@ -564,32 +566,6 @@ def _mentions(tokens: TokenList, where: Range, name: str) -> bool:
     return any(
         tokens[index].is_name and tokens[index].name.lower() == name.lower() for index in range(*where)
     )
-
-
-def _without_distinct(tokens: TokenList, select: Range) -> Range:
-    start, stop = select
-    return (start + 1 if tokens.word(start) in ("DISTINCT", "ALL") else start), stop
-
-
-def _aliases(tokens: TokenList, select: Range) -> dict[Range, tuple[str, Range]]:
-    """The items of a SELECT list that have a name of their own: item → (name, range of the expression)."""
-    found = {}
-    for start, stop in tokens.split(*_without_distinct(tokens, select)):
-        if stop - start < 2 or not tokens[stop - 1].is_name or tokens.is_symbol(stop - 2, "."):
-            continue
-        before = tokens[stop - 2]
-        if before.word == "AS":
-            found[start, stop] = (tokens[stop - 1].name, (start, stop - 2))
-        elif tokens.word(stop - 1) != "END" and _ends_operand(before):
-            found[start, stop] = (tokens[stop - 1].name, (start, stop - 1))
-    return found
-
-
-def _ends_operand(token: Token) -> bool:
-    """Whether an expression can end with this token, so that a name after it is an alias."""
-    if token.kind is TokenKind.SYMBOL:
-        return token.text in (")", "]")
-    return token.word not in ("AND", "OR", "NOT", "IS", "DISTINCT", "FROM", "LIKE", "BETWEEN", "DIV")
 
 
 def _with_argument_uses(aggregates: Aggregates, uses: tuple[Uses, ...], names: list[str]) -> tuple[Uses, ...]:

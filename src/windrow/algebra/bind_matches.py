@@ -59,7 +59,7 @@ class Texts(Protocol):
         """The SELECTs with WINDOW BY and the relations with MATCH_RECOGNIZE."""
 
     def columns_in(self) -> ColumnsOf | None:
-        """Returns the names of the columns of relations in FROM; None where that is not asked."""
+        """Returns the names of the columns of relations in FROM; None where they are not needed."""
 
     def fragment(
         self, tokens: Range, names: Callable[[Range], dict[Range, str]] | None = None

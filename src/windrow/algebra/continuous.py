@@ -112,7 +112,7 @@ class Query:
 class StreamQuery:
     """ISTREAM, DSTREAM or RSTREAM of a relation; rows differ by the columns `using`, or by all.
 
-    `names` are those that a WITH list gives to its columns.
+    `names` are those of its columns in a WITH list.
     """
 
     kind: str
@@ -544,7 +544,7 @@ def _calls_or_has_fields(tokens: TokenList, index: int) -> bool:
 
 def _not_temporal(tokens: TokenList, span: Span) -> AnalysisError:
     return AnalysisError(
-        "this relation does not vary in time: no window of a stream is in it",
+        "this relation is the same at all instants: it reads no window of a stream",
         condition="NOT_VARYING",
         sql=tokens.sql,
         span=span,
@@ -568,5 +568,5 @@ def _stream_provided(tokens: TokenList, span: Span, what: str) -> AnalysisError:
         condition="STREAM_WHERE_RELATION_IS_NEEDED",
         sql=tokens.sql,
         span=span,
-        hint="give it a window, such as [NOW] or [RANGE UNBOUNDED]",
+        hint="add a window, such as [NOW] or [RANGE UNBOUNDED]",
     )

@@ -1,10 +1,10 @@
-"""Names of the columns that Windrow adds to relations, kept apart from any that a user would choose."""
+"""Names of the columns that Windrow adds to relations, unlike any that a user would choose."""
 
 from __future__ import annotations
 
 import re
 
-from windrow.syntax.patterns.match_recognize import parameter_marks
+from windrow.syntax.patterns.match_relations import parameter_marks
 from windrow.syntax.sqltext import Piece, SqlText
 from windrow.syntax.tokens import TokenList
 
@@ -49,7 +49,7 @@ OUTER = "__outer"
 _OF_AROUND = re.compile(rf"(?:`?(?:{QUALIFIED}\w+|{OUTER})`?\.)?`{QUALIFIED}{OUTER}\d*\.([^`]*)`")
 
 POSITIONAL = "__windrow_"
-"""Prefix of the names that positional parameters are given."""
+"""Prefix of the names of positional parameters."""
 
 PATTERN_CALL = "__over"
 """Prefix of the columns that have what is called over windows with patterns."""

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from windrow.algebra.aggregates import kernel_function
+from windrow.algebra.aggregate_calls import kernel_function
 from windrow.errors import AnalysisError, NotSupportedError, WindrowError, did_you_mean
 from windrow.syntax.nodes import Range
-from windrow.syntax.ordering import order_item
+from windrow.syntax.order_by import order_item
 from windrow.syntax.patterns.match_nodes import variable_name
 from windrow.syntax.subqueries import opens_query, own_relations
 from windrow.syntax.tokens import TokenKind, TokenList
@@ -447,7 +447,7 @@ class _Finder:
             hint = "FIRST and LAST may stand in PREV and NEXT, as their whole argument: PREV(LAST(a.x, 2), 1)"
             raise self.wrong("NESTED_NAVIGATION", f"{word} stands in {around}", where, hint)
         if self.is_aggregate(at):
-            hint = "give it a measure of its own, and combine the measures in a query around"
+            hint = "add a measure for it, and combine the measures in a query around"
             raise self.wrong("NESTED_AGGREGATE", f"aggregate {word} stands in {around}", where, hint)
         if word in ("CLASSIFIER", "MATCH_NUMBER"):
             self.call(at, where[1])

@@ -1,4 +1,4 @@
-"""What the rules make of a window, step by step: a draft of its physical plan.
+"""What the rules make of a window: a draft of its physical plan.
 
 Types are Spark's, as their simple strings (``int``, ``decimal(10,2)``, ``struct<…>``).
 """
@@ -127,7 +127,7 @@ def is_field(item: Hoisted) -> bool:
 
 
 def field_of(item: Hoisted) -> str:
-    """The field that a column over the row itself holds."""
+    """The field that a column over the row itself contains."""
     return item.text.render()[len(_FIELD) + 1 : -1].replace("``", "`")
 
 

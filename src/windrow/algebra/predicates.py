@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from windrow.algebra.aggregates import AGGREGATES
+from windrow.algebra.aggregate_calls import AGGREGATES
 from windrow.algebra.rewriting.changing import reads_time, varies_by_run
 from windrow.errors import AnalysisError, NotSupportedError
 from windrow.syntax.nodes import Range, Side, WindowClause
@@ -100,11 +100,11 @@ def _refuse_at(tokens: TokenList, index: int) -> None:
             span=tokens.span(
                 index, tokens.partner[index + 1] + 1 if tokens.is_symbol(index + 1, "(") else index + 1
             ),
-            hint="compare with a time in the rows, or give the time as a parameter",
+            hint="compare with a time in the rows, or pass the time as a parameter",
         )
     if varies_by_run(tokens, index):
         raise NotSupportedError(
-            f"{token.text} gives another value in each run and cannot decide where a window ends",
+            f"{token.text} has another value in each run and cannot decide where a window ends",
             condition="NONDETERMINISTIC_PREDICATE",
             sql=tokens.sql,
             span=tokens.span(index, tokens.partner[index + 1] + 1),

@@ -1,6 +1,6 @@
 """Columns of a row that are read with the relation of FROM that they are of: ``s.r.k``, ``s.r.*``.
 
-The row holds such a column once more, as a field of its own (:func:`windrow.algebra.names.of_relation`), so
+The row contains such a column once more, as a separate field (:func:`windrow.algebra.names.of_relation`), so
 what ``r.k`` is in FROM Spark says; of ``r.*`` the field is a struct with all columns. A second variable, over
 all fields, stands for the first where it is read.
 """

@@ -74,7 +74,7 @@ class TimeScale:
         return whole if factor == 1 else f"{whole} * {factor}L"
 
     def to_column(self, ticks: str) -> str:
-        """SQL for instants as they are shown."""
+        """SQL for instants as they are displayed."""
         if self.kind == "bigint":
             return ticks
         if self.kind == "date":

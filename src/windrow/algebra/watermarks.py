@@ -15,12 +15,12 @@ WatermarkHistory = list[tuple[int, int]]
 
 
 def of_producers(entries: Iterable[tuple[int, Hashable, int | None]]) -> WatermarkHistory:
-    """The watermark of a log: the least that its producers have promised, of those that have come so far.
+    """The watermark of a log: the least bound of its producers, of those that have come so far.
 
     Parameters
     ----------
     entries
-        (ptime, producer, promised) in any order; None for entries that promise nothing. Entries of one ptime
+        (ptime, producer, promised) in any order; None for entries without a bound. Entries of one ptime
         come at once.
 
     >>> of_producers([(1, "a", 5), (2, "b", None), (3, "b", 4), (4, "b", 9), (4, "a", 6)])
@@ -35,7 +35,7 @@ def of_producers(entries: Iterable[tuple[int, Hashable, int | None]]) -> Waterma
         if number + 1 < len(waiting) and waiting[number + 1][0] == ptime:
             continue
         known = [value for value in bounds.values() if value is not None]
-        # who has come and promised nothing delays the others
+        # a producer without a bound delays the others
         if len(known) == len(bounds) and (not history or min(known) > history[-1][1]):
             history.append((ptime, min(known)))
     return history

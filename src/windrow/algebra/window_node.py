@@ -20,7 +20,7 @@ class WindowFragment:
     """An expression of the user's: its text for Spark and, where it could be taken apart, its tree.
 
     `part` returns the text of a range inside it. `column` replaces all of these where the Python API was
-    given a Column. `instead` are fields of rows that stand for columns of the query around, by where these
+    a Column. `instead` are fields of rows that stand for columns of the query around, by where these
     are written.
     """
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from windrow.algebra.aggregates import kernel_function
+from windrow.algebra.aggregate_calls import kernel_function
 from windrow.algebra.match_node import Match
 from windrow.algebra.names import PATTERN_CALL
 from windrow.algebra.qualified import relations_of

@@ -76,7 +76,7 @@ class Connection:
     units: dict[str, str] = field(default_factory=dict)
 
     def format(self, table: str) -> str | None:
-        """The format that the user gives a table, if any."""
+        """The format that the user named for a table, if any."""
         return self.formats.get(table) or self.formats.get("")
 
     attach: str = "--table"

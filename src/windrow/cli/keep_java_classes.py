@@ -69,7 +69,7 @@ def main() -> None:
 
 
 def _lower_priority() -> None:
-    """Give this process the lowest priority."""
+    """Set this process to the lowest priority."""
     os.nice(_NICEST)
     # on Linux this compares processes of one session only; the priority of the session compares sessions
     if os.getsid(0) == os.getpid():

@@ -63,7 +63,7 @@ def run() -> None:
         # JSON is UTF-8 by its standard, CSV in practice, whatever the locale.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(encoding="utf-8", errors="replace")
-    warnings.showwarning = show_warning  # type: ignore[assignment] # it needs less than it is given
+    warnings.showwarning = show_warning  # type: ignore[assignment] # it needs fewer arguments
     try:
         app()
     except SystemExit as ended:
@@ -85,7 +85,7 @@ def _exit_at_once(code: int) -> None:
 
 
 def _help(*paragraphs: str, examples: tuple[str, ...]) -> str:
-    """A command's help. Typer keeps the line breaks of what follows the first paragraph."""
+    """A command's help. Typer leaves the line breaks of what follows the first paragraph."""
     listed = "\n".join(f"  [cyan]{line}[/]" for line in examples)
     return "\n\n".join([*paragraphs, f"[bold]Examples[/]\n{listed}"])
 

@@ -14,7 +14,7 @@ from windrow.cli.progress import Progress
 from windrow.cli.run import at_its_place
 from windrow.cli.sql_script import ScriptStatement
 from windrow.errors import AnalysisError
-from windrow.syntax.patterns.match_recognize import find_matches
+from windrow.syntax.patterns.match_relations import find_matches
 from windrow.syntax.patterns.pattern_windows import find_pattern_windows
 from windrow.syntax.query_parts import find_window_queries
 from windrow.syntax.tokens import tokenize

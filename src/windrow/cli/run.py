@@ -84,7 +84,7 @@ class Picture:
 class Output:
     """Where rows go: their form, the file of the last query, a limit, and a view of time-varying relations.
 
-    `picture` is the last query's picture; `more` tells users how to see the rest of a table.
+    `picture` is the last query's picture; `more` says how to see the rest of a table.
     """
 
     format: Format

@@ -39,12 +39,12 @@ def lines_of(found: SetAside, query: str | None = None) -> Iterator[str]:
       {"v":1}, rowtime 09:29, bound 09:33
       and 1 more
     >>> next(lines_of(found))
-    '2 late rows of trades, below a bound; SELECT * FROM trades_late gives all'
+    '2 late rows of trades, below a bound; SELECT * FROM trades_late lists all'
     """
     if found.reason == LATE_FOR_GROUP:
-        yield f"{found.count:,} {_why(found)}; relation.late in Python gives all"
+        yield f"{found.count:,} {_why(found)}; relation.late in Python lists all"
     elif query is None:
-        yield f"{found.count:,} {_why(found)}; SELECT * FROM {found.stream}_late gives all"
+        yield f"{found.count:,} {_why(found)}; SELECT * FROM {found.stream}_late lists all"
     else:
         yield f"{query}: {found.count:,} {_why(found)}; {_where(found)}"
     for row in found.first:

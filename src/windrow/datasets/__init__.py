@@ -23,7 +23,7 @@ class Dataset:
     name
         The name by which the command line knows it.
     description
-        One line on what it holds.
+        One line on what it contains.
     make
         Makes the table, the same rows each time.
     """

@@ -93,7 +93,7 @@ def _plan(item: BoundMatch, names: dict[str, str]) -> Lines:
         yield "beside", f"the rows {shifts} of each row, by Spark's lag, for columns that read them"
     for requested in draft.requested:
         yield "asked", f"{requested.number} = {one_line(requested.text, names)}"
-        when = "when the query is given" if item.analyzer.whole else "in each micro-batch"
+        when = "when the query starts" if item.analyzer.whole else "in each micro-batch"
         yield "", f"by Spark, for all values that the search may ask for, {when}"
     for leaf in draft.running:
         yield "running", f"{leaf.name} = {leaf.function} of {leaf.column}, row by row in Python"

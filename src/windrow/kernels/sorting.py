@@ -190,7 +190,7 @@ def _order(words: list[Array]) -> Array | None:
 
 
 def _words(codes: list[_Codes], count: int) -> list[Array]:
-    """Pack the codes side by side into as few int64 words as possible."""
+    """Pack the codes side by side into the least number of int64 words."""
     words: list[Array] = []
     used = _WORD + 1
     for code in codes:

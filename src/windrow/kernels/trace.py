@@ -1,7 +1,7 @@
 """A trace: the rows that an operator retains between micro-batches, found by key and by patterns.
 
 Rows are in runs. A run that is not twice as long as the next is merged with it, up to a million rows; so the
-number of runs is logarithmic, with another for each half million rows, and a row is copied a few times at
+number of runs is logarithmic, with another for each half million rows, and a row is copied several times at
 most. A run is immutable, except for marks on removed rows and numbers beside the rows. It is sorted by a
 column when a pattern first needs that; then the rows that a punctuation closes are found by bisection. So a
 micro-batch costs in proportion to its rows and the rows it finds, not to all retained rows; `looked_at`

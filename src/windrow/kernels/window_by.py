@@ -1,9 +1,9 @@
 """The WINDOW BY kernel: sorted rows in, one row per window out.
 
-The steps are those of ``docs/sql/window-by.md``: select label rows, find each window's start and end
+The order is that of ``docs/sql/window-by.md``: select label rows, find each window's start and end
 (:mod:`windrow.kernels.strategies`), select tumbling windows among them, filter by ONLY, and output the
-variables, aggregates and rows of the remaining windows. Each step handles all windows of all partitions at
-once.
+variables, aggregates and rows of the remaining windows. Each function handles all windows of all partitions
+at once.
 """
 
 from __future__ import annotations

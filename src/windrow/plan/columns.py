@@ -1,4 +1,4 @@
-"""What flows between the nodes of a plan: columns, the names by which a text knows them, and expressions."""
+"""What passes between the nodes of a plan: columns, the names by which a text knows them, and expressions."""
 
 from __future__ import annotations
 

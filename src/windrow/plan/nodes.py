@@ -17,9 +17,9 @@ from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.plan.columns import ROWS, Column, Completeness, Expression, Scope
 from windrow.plan.reasons import Reason
 from windrow.syntax.cql_clauses import StreamWindowClause as Bracket
+from windrow.syntax.expressions.window_calls import OverCall
 from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import Piece, SqlText
-from windrow.syntax.window_calls import OverCall
 
 __all__ = [
     "TIMES",
@@ -60,7 +60,7 @@ class _Node:
 
 
 class _Passing(_Node):
-    """A node that gives rows of its input as they are."""
+    """A node whose output is rows of its input as they are."""
 
     input: Node
 
@@ -526,7 +526,7 @@ class Session(_Node):
     gap, longest
         In ticks: how long nothing comes after the last row of a session, and how long one is at most.
     text
-        The query that gives begin and end of all rows, over these with a column ``__at`` that numbers them.
+        The query of begin and end of all rows, over these with a column ``__at`` that numbers them.
     bounds
         The columns that are added.
     label
@@ -674,7 +674,7 @@ def walk(node: Node) -> list[Node]:
 
 
 def _check(scope: Scope, node: Node) -> None:
-    """Hold that a node has the columns that a scope names."""
+    """Assert that a node has the columns that a scope names."""
     _has(node, (column for part in scope.parts for column in part.columns))
 
 

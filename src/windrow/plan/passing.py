@@ -64,7 +64,7 @@ def _passes(node: Join | Mark | Value | SetOperation) -> bool:
     """Whether what puts two relations together has each row that comes for itself."""
     left, right = comes(node.left), comes(node.right)
     match node:
-        case SetOperation():  # of a table the rows would come in every step
+        case SetOperation():  # of a table the rows would come in every micro-batch
             return node.operator == "union" and node.all and left and right
         case Join(kind="inner"):
             return left != right

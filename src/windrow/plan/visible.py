@@ -1,4 +1,4 @@
-"""Columns that a query leaves out, shown where its plan ends."""
+"""Columns that a query leaves out, put back where its plan ends."""
 
 from __future__ import annotations
 

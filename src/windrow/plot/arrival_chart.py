@@ -110,5 +110,5 @@ def _subtitle(scene: ArrivalScene, rows: int, late: int, has_bounds: bool) -> li
         parts.append(f"the first {len(scene.arrivals):,} of {scene.entry_count:,} entries")
     lines = [" · ".join(parts)]
     if has_bounds:
-        lines.append("a line is what was promised: no row below it follows of the same producer")
+        lines.append("a line is a bound: no row below it follows of the same producer")
     return lines

@@ -9,7 +9,7 @@ __all__ = ["lanes"]
 
 
 def lanes(spans: Sequence[tuple[float, float]], *, shared: bool = True) -> list[int]:
-    """The lane of each span, from 0: as few as there can be, each the first that is free.
+    """The lane of each span, from 0: the least number of lanes, each the first that is free.
 
     Parameters
     ----------

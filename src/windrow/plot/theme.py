@@ -55,7 +55,7 @@ VARIABLES = (
     "#4aa3a2",
     "#7d6a58",
 )
-"""For the variables of a pattern, producers and keys: distinct also to most who see few colours."""
+"""For the variables of a pattern, producers and keys: distinct also to most who see fewer colours."""
 
 _TIMES = {
     "year": "%Y", "quarter": "%b %Y", "month": "%b %Y", "week": "%b %d", "date": "%b %d", "day": "%b %d",

@@ -115,7 +115,7 @@ class Cover:
         return found
 
     def _in_order(self) -> list[Index]:
-        """Index the regions that are not yet indexed; merge small indices, so that they stay few."""
+        """Index the regions that are not yet indexed; merge small indices, so that there are not many."""
         indices = self._indices or []
         if self._waiting:
             indices.append(Index(self._waiting, self.lines))

@@ -193,7 +193,7 @@ class Hoister:
     # -- to the kernel's expressions ---------------------------------------------------------------
 
     def convert(self, expression: Expression, guards: Guards) -> window_plan.PairExpression:
-        """The part as the kernel evaluates it; `guards` hold wherever it is evaluated."""
+        """The part as the kernel evaluates it; `guards` are true wherever it is evaluated."""
         if not self.reads(expression):
             return self.constant(expression)
         if self.single_row(expression) is not None and not self.needs_identity(expression):

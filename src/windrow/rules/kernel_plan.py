@@ -1,4 +1,4 @@
-"""The last step: a finished draft as the plan that the kernel is given."""
+"""The last rule: a finished draft as the kernel's plan."""
 
 from __future__ import annotations
 

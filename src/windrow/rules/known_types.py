@@ -27,7 +27,7 @@ _TIMES = frozenset({"date", "timestamp", "timestamp_ntz", "boolean"})
 def known_types(
     when: WindowFragment, scope: Mapping[str, RowVariable], fields: Mapping[str, str], *, intervals: bool
 ) -> list[str] | None:
-    """The types of a condition and of all its parts, in their order; None if Spark must be asked.
+    """The types of a condition and of all its parts, in their order; None if Spark must analyse it.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def has_plain_names(fields: Mapping[str, str]) -> bool:
 
 
 class _UnknownError(Exception):
-    """Spark must be asked."""
+    """Spark must analyse it."""
 
 
 class _Typing:

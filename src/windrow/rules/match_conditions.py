@@ -193,7 +193,7 @@ class MatchConditions(PairConditions):
     def constant(
         self, expression: expressions.Expression, cast: str | None = None, rank: int | None = None
     ) -> window_plan.PairExpression:
-        """As ever; what a subquery gives, Spark puts beside each row when the rows are read."""
+        """As ever; the result of a subquery Spark puts beside each row when the rows are read."""
         start, stop = expression.range
         if not any(start <= first and last <= stop for first, last in self.queries):
             return super().constant(expression, cast, rank)

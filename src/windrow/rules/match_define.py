@@ -288,7 +288,7 @@ class Definitions:
         return f"get({source_text}, get({places}, {nth}) + {leaf.shift})"
 
     def at_row(self, leaf: Navigated, members: frozenset[int] | None, label: int) -> ConditionSource:
-        """The row that a navigation finds: the one that is tried, or one that a register holds."""
+        """The row that a navigation finds: the one that is tried, or one in a register."""
         if not leaf.from_first and leaf.offset == 0 and (members is None or label in members):
             return self.source("row", leaf.shift)
         register = self.register(Register(members, leaf.from_first, leaf.offset))

@@ -158,7 +158,7 @@ class Measures:
     # -- the columns of the result -----------------------------------------------------------------
 
     def output_columns(self) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]:
-        """The columns of the result before and after the measures, with the columns that hold them."""
+        """The columns of the result before and after the measures, with the columns that contain them."""
         fields, visible = self.analyzer.fields, self.rows.visible
         if self.match.clause.frame is not None:
             return tuple(self.passed_on(list(fields))), ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from windrow.algebra.aggregates import own_call
+from windrow.algebra.aggregate_calls import own_call
 from windrow.algebra.match_node import Match
 from windrow.algebra.names import ROW, visible_field
 from windrow.algebra.navigations import Aggregation, classifiers, match_numbers, references
@@ -39,7 +39,7 @@ class RowValues:
         self.visible = {
             name: kind for name, kind in analyzer.fields.items() if visible_field(name) is not None
         }
-        """The columns of the rows, without those that hold values of the query around."""
+        """The columns of the rows, without those with values of the query around."""
 
     def value(self, argument: Range, variable: str | None) -> str:
         """The field or the argument that has an expression of one row."""

@@ -16,7 +16,7 @@ __all__ = ["Attempt", "PairConditions"]
 
 
 class Attempt:
-    """A context in which a part is typed, or the `reason` why it cannot be kept."""
+    """A context in which a part is typed, or the `reason` why it cannot be."""
 
     def __init__(self, columns: DraftColumns) -> None:
         self.columns, self.reason = columns, ""

@@ -16,7 +16,7 @@ __all__ = ["push_aggregates"]
 
 
 def push_aggregates(draft: PlanDraft, analyzer: Analyzer) -> PlanDraft:
-    """Give each aggregate to the kernel or to Spark."""
+    """Assign each aggregate to the kernel or to Spark."""
     columns = DraftColumns(draft)
     in_kernel: list[tuple[AggregateCall, str | None]] = []
     in_spark: list[AggregateCall] = []

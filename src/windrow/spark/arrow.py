@@ -47,7 +47,7 @@ def arrow_type(kind: DataType) -> pa.DataType | None:
 
 
 def can_travel(kind: DataType) -> bool:
-    """Whether values of this type can be given to Python and back."""
+    """Whether values of this type can go to Python and back."""
     if isinstance(kind, YearMonthIntervalType):
         return True
     return not any(

@@ -1,4 +1,4 @@
-"""Rows that are few enough to be on the driver, where they need no job of Spark's to be read or written."""
+"""Collected rows: small results on the driver, which need no job of Spark's to be read or written."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def collected(frame: DataFrame) -> pa.Table | None:
 
 
 def frame_of_collected(spark: SparkSession, rows: pa.Table, schema: StructType) -> DataFrame:
-    """Those rows as a DataFrame again; of more than a few, tasks make them."""
+    """Those rows as a DataFrame again; of many, tasks make it."""
     if not rows.num_rows:
         return spark.createDataFrame([], schema)
     # in one chunk: Spark returns nothing of some tables that begin with an empty one
@@ -46,7 +46,7 @@ _LOCAL = "spark.sql.execution.arrow.localRelationThreshold"
 
 
 def is_plain(schema: StructType) -> bool:
-    """Whether files and tables in memory hold all columns as Spark would write them."""
+    """Whether all columns are in files and tables in memory as Spark would write them."""
     return all(isinstance(field.dataType, _PLAIN) for field in schema)
 
 

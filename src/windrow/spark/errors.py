@@ -13,7 +13,7 @@ from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from windrow.algebra.aggregates import aggregate_over_windows
+from windrow.algebra.aggregate_calls import aggregate_over_windows
 from windrow.algebra.names import POSITIONAL, as_written, visible_field
 from windrow.algebra.predicates import out_of_scope
 from windrow.algebra.window_node import Window
@@ -80,7 +80,7 @@ _NO_STREAMING_VIEW = "_LEGACY_ERROR_TEMP_1008"  # of STREAM t, which Spark has t
 _NO_ANSWER = "Python worker failed to connect back"
 _BUSY = (
     "the machine did not start Python within the ten seconds that Spark waits: run it again, a live query"
-    " with its checkpoint; give the machine less to do at once"
+    " with its checkpoint; reduce what the machine does at once"
 )
 _CONDITION = re.compile(r"^\[[\w.]+\]\s*")
 
@@ -191,7 +191,7 @@ def _not_streaming(error: PySparkException, text: SqlText, names: dict[str, str]
 def raising(
     condition: str, message: str, hint: str = "", sql: str | None = None, span: Span | None = None
 ) -> Column:
-    """A column of any type whose value, where it is asked for, is an error of ours, at a place in a text."""
+    """A column of any type whose value, where it is computed, is an error of ours, at a place in a text."""
     details = {"message": message, "condition": condition, "sqlstate": "22000", "hint": hint or None}
     place = {"sql": sql, "span": [span.start, span.stop]} if span is not None else {"sql": None, "span": None}
     return F.raise_error(F.lit(MARK + json.dumps(details | place)))
@@ -304,9 +304,9 @@ def _inside_call(sql: str, span: Span) -> bool:
 def _unbound(marker: str) -> tuple[str, str]:
     """Message and hint for a parameter without a value; Spark's name of a ``?`` means nothing to anyone."""
     if marker == "?" or marker.lstrip(":").startswith(POSITIONAL):
-        return "parameter ? has no value", "give a value for each ?: sql(text, value)"
+        return "parameter ? has no value", "pass a value for each ?: sql(text, value)"
     name = marker.lstrip(":")
-    return f"parameter {marker} has no value", f"give it one: sql(text, {name}=…), or --param {name}=…"
+    return f"parameter {marker} has no value", f"pass it one: sql(text, {name}=…), or --param {name}=…"
 
 
 def _message(error: PySparkException) -> str:
@@ -423,14 +423,14 @@ def malformed_record(text: str) -> InputError | None:
     >>> said = "[FAILED_READ_FILE] Encountered error while reading file file:///a.csv.  SQLSTATE: KD001"
     >>> cause = "[MALFORMED_CSV_RECORD] Malformed CSV record: c SQLSTATE: KD000"
     >>> malformed_record(f"{said} Caused by: {cause}").message
-    'file /a.csv holds a record that is malformed or cut short: c'
+    'file /a.csv has a record that is malformed or cut short: c'
     """
     file = re.search(r"while reading file (\S.*?)\.\s+SQLSTATE", text)
     if file is None or "[MALFORMED_" not in text:
         return None
     record = re.search(r"\[MALFORMED_CSV_RECORD\] Malformed CSV record: (.*?)\s*SQLSTATE", text, re.DOTALL)
     return InputError(
-        f"file {local_path(file[1])} holds a record that is malformed or cut short"
+        f"file {local_path(file[1])} has a record that is malformed or cut short"
         + (f": {record[1][:_PRINTED]}" if record else ""),
         condition="MALFORMED_RECORD",
         hint=MEND_RECORD,

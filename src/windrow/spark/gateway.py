@@ -59,7 +59,7 @@ class Operators(Protocol):
 
 
 class Gateway:
-    """A SparkSession, and of the statement that is being run: parameters, windows made, SQL given so far.
+    """A SparkSession, and of the statement that is being run: parameters, windows made, SQL run so far.
 
     With `plan_only` no job is run for the statement, which is then planned without knowing its data; with
     `checks` it leaves nothing behind either. With `prefers_live` what could be computed at once and live is
@@ -181,7 +181,7 @@ class Gateway:
                 raise of_java(error) from None
 
     def spark_plan(self, frame: DataFrame, mode: str) -> str:
-        """Spark's own plan of a DataFrame, as EXPLAIN in this mode gives it."""
+        """Spark's own plan of a DataFrame, as EXPLAIN in this mode prints it."""
         with self.translated():
             return explained(frame, mode).strip()
 

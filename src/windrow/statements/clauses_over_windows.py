@@ -45,7 +45,7 @@ from windrow.statements.stream_reader import reader_of
 from windrow.syntax.cql_clauses import TO_STREAM, begins_relation, window_at
 from windrow.syntax.nodes import BlockText, Cte, Range
 from windrow.syntax.patterns.match_nodes import MatchRelation
-from windrow.syntax.patterns.match_recognize import find_matches
+from windrow.syntax.patterns.match_relations import find_matches
 from windrow.syntax.patterns.pattern_windows import PatternBlock, find_pattern_windows
 from windrow.syntax.query_parts import find_window_queries, with_items
 from windrow.syntax.sqltext import RelationText, SqlText

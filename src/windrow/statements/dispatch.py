@@ -55,7 +55,7 @@ from windrow.statements.view_expansion import may_read_expanded, with_expanded
 from windrow.statements.written_results import may_write_result, with_result
 from windrow.syntax.mistakes import unsupported_statement
 from windrow.syntax.nodes import Range
-from windrow.syntax.patterns.match_recognize import find_matches
+from windrow.syntax.patterns.match_relations import find_matches
 from windrow.syntax.patterns.pattern_windows import find_pattern_windows
 from windrow.syntax.query_parts import split_statements
 from windrow.syntax.sqltext import Piece, SqlText, quoted
@@ -71,7 +71,7 @@ if TYPE_CHECKING:
 
 __all__ = ["check", "run"]
 
-# a comment may hold anything, so what follows one is read as tokens
+# a comment may contain anything, so what follows one is read as tokens
 _PATTERNS = re.compile(r"\bmatch_recognize\b|\bpattern\s*(?:\(|/\*|--)", re.IGNORECASE)
 _OURS = re.compile(rf"\bwindow(?:\s+by\b|\s*(?:/\*|--))|{_PATTERNS.pattern}", re.IGNORECASE)
 _VIEW = re.compile(r"\bview\b", re.IGNORECASE)
@@ -282,7 +282,7 @@ def _composed(
     if view is not None:  # Spark would retain its text, in which a table stands that is gone then
         frame = relation_inside(tokens, view, run_query).df
         frame = _create_view(gateway, tokens, (statement[0], view[0]), frame)
-        return Relation(frame, "a view of what a query with EMIT gives", gateway)
+        return Relation(frame, "a view of the result of a query with EMIT", gateway)
     with with_emitted(gateway, catalog, tokens, places, query, run_query) as read:
         if read is None:
             return None
@@ -393,7 +393,7 @@ def _matches_rows(text: str) -> bool:
 
 def _plain(gateway: Gateway, text: str, positional: list[Any]) -> Relation:
     """Spark's own SQL, as it is."""
-    if gateway.checks and _QUERY.match(text) is None:  # of a command Spark is asked for the plan
+    if gateway.checks and _QUERY.match(text) is None:  # a command is planned by Spark
         text = f"EXPLAIN {text}"
     whole = SqlText.of(Piece(text, text))
     with gateway.translated(whole):
@@ -477,7 +477,7 @@ def _view_query(tokens: TokenList, statement: Range) -> Range | None:
     Raises
     ------
     NotSupportedError
-        ``UNSUPPORTED_STATEMENT`` for views and functions that Spark would keep as text.
+        ``UNSUPPORTED_STATEMENT`` for views and functions that Spark would store as text.
     """
     start, stop = statement
     words = [tokens.word(index) for index in range(start, min(start + 6, stop))]

@@ -97,7 +97,7 @@ def _logs(catalog: Catalog, names: Collection[str]) -> dict[str, Stream]:
 
 
 def remember_view(catalog: Catalog, tokens: TokenList, statement: Range) -> None:
-    """Keep the query of a temporary view that is made of recorded streams, until it is dropped."""
+    """Store the query of a temporary view that is made of recorded streams, until it is dropped."""
     start, stop = statement
     if tokens.word(start) == "DROP" and tokens.word(start + 1) == "VIEW" and tokens[stop - 1].is_name:
         catalog.texts.pop(tokens[stop - 1].name.lower(), None)
@@ -132,7 +132,7 @@ def without_watermark(
     """A statement without EMIT AFTER WATERMARK, where its query changes over time by rowtime, live; None for
     others.
 
-    A live query that changes over time by rowtime tells what it does up to the instant before which no more
+    A live query that changes over time by rowtime emits its changes up to the instant before which no more
     rows come, and so complete. Over what is recorded a query reads all rows, also those above the watermark.
     """
     start = statement[0] + explaining(tokens, statement[0])
@@ -226,7 +226,7 @@ def run_emission(
         )
     if written is not None and written.sources:
         declare(gateway, catalog, written, keys_of(written).values())
-        for key in keys_of(written).values():  # of which Spark is asked for the columns
+        for key in keys_of(written).values():  # whose columns Spark knows
             catalog.streams[key].frame.createOrReplaceTempView(quoted(key))
         with gateway.instead(in_place(written, 0, len(tokens))) as read:
             again = tokenize(read)
@@ -417,7 +417,7 @@ def _refuse_unrecorded(tokens: TokenList, at: int, catalog: Catalog, *, live: bo
 def untimed(tokens: TokenList, at: int, name: str) -> AnalysisError:
     """The error for a stream of which it is not known when its rows came."""
     return AnalysisError(
-        f"stream {name} does not tell when its rows came",
+        f"stream {name} has no processing times",
         condition="MISSING_PTIME",
         sql=tokens.sql,
         span=tokens[at].span,

@@ -125,7 +125,7 @@ def _declared(gateway: Gateway, tokens: TokenList, create: CreateStream) -> _Dec
                 condition="UNSUPPORTED_CLAUSE",
                 sql=tokens.sql,
                 span=tokens.span(*column.tokens),
-                hint="its log records when rows come and from whom; PUNCTUATE promises bounds",
+                hint="its log records when rows come and from whom; PUNCTUATE sets bounds",
             )
     ordering, idle = _promises(gateway, tokens, create, rowtime)
     future, retain = (
@@ -188,7 +188,7 @@ def _refuse_other_promises(
     domain: Sequence[Pattern],
     schemes: Sequence[Scheme],
 ) -> None:
-    """Refuse a stream that is there and promises other things than are declared; nothing may be left out."""
+    """Refuse a stream that is there and differs from its declaration; nothing may be left out."""
     words = {"CHECK"} if region_texts(columns, domain) != found.domain else set()
     if tuple(schemes) != found.schemes:
         words |= {"UNIQUE", "GROWING", "WHEN"}
@@ -327,7 +327,7 @@ def _shown(ordering: Ordering) -> str:
 def punctuate(
     gateway: Gateway, catalog: Catalog, tokens: TokenList, start: int, stop: int
 ) -> Relation | None:
-    """Promise a bound or a pattern of the session's producer; what was done, None for other statements.
+    """Write a bound or a punctuation of the session's producer; what was done, None for other statements.
 
     Raises
     ------
@@ -370,7 +370,7 @@ def punctuate(
 def _said(gateway: Gateway, written: Written) -> Relation:
     """How many bounds or punctuations of a statement are quarantined, which only FUTURE does."""
     frame = gateway.spark.createDataFrame([(int(written.is_quarantined),)], "quarantined BIGINT")
-    return Relation(frame, "done when it was given", gateway)
+    return Relation(frame, "done when it was run", gateway)
 
 
 @dataclass(frozen=True)
@@ -390,7 +390,7 @@ class _StreamRows:
         return [Pattern.of({name: ~own}) for name, own in whole.columns]
 
     def schemes(self, create: CreateStream) -> list[Scheme]:
-        """What rows promise, by UNIQUE, GROWING and WHEN."""
+        """The punctuations of rows, by UNIQUE, GROWING and WHEN."""
         found: list[Scheme] = []
         if create.unique:
             found.append(UniqueKey(self._names(create.unique)))
@@ -539,7 +539,7 @@ def insert(
         counts["quarantined"] = receipt.quarantined
     columns_of_counts = ", ".join(f"{name} BIGINT" for name in counts)
     frame = gateway.spark.createDataFrame([tuple(counts.values())], columns_of_counts)
-    inserted = Relation(frame, "done when it was given", gateway)
+    inserted = Relation(frame, "done when it was run", gateway)
     inserted.written_from = query
     return inserted
 
@@ -589,7 +589,7 @@ def _columns(tokens: TokenList, at: int, named: NamedStreamEntry) -> tuple[int, 
             raise AnalysisError(
                 f"stream {named.name} has no column {name}"
                 if column is None
-                else f"column {name} is given twice",
+                else f"column {name} is listed twice",
                 condition="UNKNOWN_COLUMN" if column is None else "DUPLICATE_COLUMN",
                 sqlstate="42703" if column is None else "42701",
                 sql=tokens.sql,

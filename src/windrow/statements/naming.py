@@ -42,7 +42,7 @@ _HIDDEN = "__windrow"
 
 
 def remember_stream(gateway: Gateway, catalog: Catalog, name: str, stream: Stream) -> None:
-    """Give a stream a name; under it Spark knows the recorded rows as a table."""
+    """Name a stream; under the name Spark knows the recorded rows as a table."""
     forget(gateway, catalog, name)
     _show(gateway, catalog, dataclasses.replace(stream, name=name))
 
@@ -70,7 +70,7 @@ def refuse_taken(gateway: Gateway, catalog: Catalog, tokens: TokenList, create: 
 
 
 def remember_named(gateway: Gateway, catalog: Catalog, name: str, stream: NamedStream) -> None:
-    """Give a named stream a name; under it Spark knows the rows that have been recorded so far."""
+    """Register a named stream; under the name Spark knows the rows that have been recorded so far."""
     named = NamedStreamEntry(gateway.spark, name, stream)
     remember_stream(gateway, catalog, name, named.as_recorded())
     catalog.named[name.lower()] = named
@@ -137,7 +137,7 @@ def show_endless(gateway: Gateway, catalog: Catalog, name: str) -> None:
 
 
 def remember_sequence(gateway: Gateway, catalog: Catalog, view: SequenceView) -> None:
-    """Give a view of windows or matches its name."""
+    """Name a view of windows or matches."""
     forget(gateway, catalog, view.name)
     _show(gateway, catalog, view.recorded())
     catalog.sequences[view.name.lower()] = view

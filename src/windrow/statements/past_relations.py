@@ -59,7 +59,7 @@ def with_past(gateway: Gateway, catalog: Catalog, text: str) -> Iterator[tuple[s
         if alias_after(tokens, past.clause[1], len(tokens)) is None:
             rows += f" AS {quoted(token.name)}"
         edits.instead[past.name] = SqlText.of(Piece(rows, text, token.start, token.stop - token.start))
-    for name in logs:  # of which Spark is asked for the columns
+    for name in logs:  # whose columns Spark knows
         own.streams[name].frame.createOrReplaceTempView(quoted(name))
     try:
         with gateway.instead(edits.text(0, len(tokens))) as read_instead:
@@ -70,7 +70,7 @@ def with_past(gateway: Gateway, catalog: Catalog, text: str) -> Iterator[tuple[s
 
 
 def _rows_of(gateway: Gateway, catalog: Catalog, tokens: TokenList, past: Past) -> tuple[str, set[str]]:
-    """What stands for the name of such a relation, and the names that its logs are given."""
+    """What stands for the name of such a relation, and the names of its logs."""
     name = tokens[past.name].name.lower()
     if name in catalog.streams:
         log = _log(gateway, catalog, tokens, past, name)

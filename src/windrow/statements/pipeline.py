@@ -76,11 +76,11 @@ class Pipeline(Mapping[str, LiveQuery]):
 
     @property
     def progress(self) -> dict[str, dict[str, Any]]:
-        """Of each query what its last step did: see :attr:`LiveQuery.progress`."""
+        """Of each query what its last micro-batch did: see :attr:`LiveQuery.progress`."""
         return {name: query.progress for name, query in self._queries.items()}
 
     def process_all_available(self) -> None:
-        """Wait until all that has arrived is processed, also what queries give to others of them.
+        """Wait until all that has arrived is processed, also what queries pass to others of them.
 
         Raises
         ------
@@ -308,7 +308,7 @@ def _refuse_changed(checkpoint: Path, script: list[str]) -> None:
 
 
 def _keep(checkpoint: Path, script: list[str]) -> None:
-    """Keep what the script is."""
+    """Store the script."""
     path = checkpoint / _SCRIPT
     if path.exists():
         return

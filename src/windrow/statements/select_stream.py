@@ -1,5 +1,6 @@
-"""SELECT STREAM over whole streams: of what is recorded a table, live what the streams' promises let out; and
-inside of queries.
+"""SELECT STREAM over whole streams, and inside of queries.
+
+Over recorded streams it is a table; live it emits the rows that punctuation makes final.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ def refuse_gathering_inside(reader: Reader, query: Continuous) -> None:
     for item in inner.inputs:
         if isinstance(item, WindowedStream) and isinstance(item.source, StreamQuery):
             if is_blocking(reader, item.source.query):
-                hint = "give its streams windows: SELECT STREAM … FROM s [RANGE UNBOUNDED] …"
+                hint = "add windows to its streams: SELECT STREAM … FROM s [RANGE UNBOUNDED] …"
                 raise _expanded_inside(reader, item.source.span, hint)
             refuse_gathering_inside(reader, item.source)
         elif isinstance(item, ChangelogOf):
@@ -101,21 +102,21 @@ def run_blocking(
 ) -> Relation:
     """Run a query over streams without windows that groups, joins, combines or orders their rows.
 
-    Over what is recorded it is the query over all of it: as if everything were promised then.
+    Over what is recorded it is the query over all of it: as if all keys were closed then.
     """
     within = _within(gateway, catalog, query, written)
     rows = {}
     for item in query.inputs:
         assert isinstance(item, WindowedStream)
         if isinstance(item.source, StreamQuery):
-            raise _expanded_inside(reader, item.span, "give it a window: (SELECT STREAM …) [RANGE UNBOUNDED]")
+            raise _expanded_inside(reader, item.span, "add a window: (SELECT STREAM …) [RANGE UNBOUNDED]")
         stream = _recorded(catalog, item.source.lower(), within)
         rows[item.key] = stream.frame.select(*map(quoted, stream.columns))
     try:
         frame = gateway.sql(query.text, rows)
     except WindrowError as error:
         raise error.located(reader.tokens.sql) from error.__cause__
-    text_of_plan = "over what is recorded: all rows, as if everything were promised"
+    text_of_plan = "over what is recorded: all rows, as if all keys were closed"
     if not live:
         return Relation(frame, text_of_plan, gateway)
     text = None if written.written is None else written.written.sql

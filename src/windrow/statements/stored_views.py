@@ -24,7 +24,7 @@ from windrow.statements.composed import RunQuery, located
 from windrow.syntax.cql_clauses import alias_after, begins_relation
 from windrow.syntax.mistakes import unsupported_statement
 from windrow.syntax.nodes import Range
-from windrow.syntax.patterns.match_recognize import parameter_marks
+from windrow.syntax.patterns.match_relations import parameter_marks
 from windrow.syntax.query_parts import visible_ctes
 from windrow.syntax.sqltext import Piece, SqlText, quoted
 from windrow.syntax.streams.table_functions import is_table_argument, refuse_table_in_brackets
@@ -322,7 +322,7 @@ def _refuse_recursion(gateway: Gateway, tokens: TokenList, view: _Name, query: s
                 sqlstate="42K0H",
                 sql=tokens.sql,
                 span=tokens.span(*view.at),
-                hint="give it another name",
+                hint="rename it",
             )
         inner = _query_of(gateway, name.parts) if depth < _MOST else None
         if inner is not None:

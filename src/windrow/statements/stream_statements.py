@@ -63,7 +63,7 @@ from windrow.statements.view_expansion import remember_expanded
 from windrow.syntax.lengths import Length
 from windrow.syntax.mistakes import unsupported_statement
 from windrow.syntax.nodes import Range
-from windrow.syntax.ordering import output_order
+from windrow.syntax.order_by import output_order
 from windrow.syntax.sqltext import Piece, SqlText, quoted
 from windrow.syntax.sqltext import RelationText as SourceRelation
 from windrow.syntax.streams.create_stream import CreateStream, DeclaredColumn, parse_create_stream
@@ -357,7 +357,7 @@ def _length_of(gateway: Gateway, tokens: TokenList, length: Length | None) -> De
 
 
 def _cast(tokens: TokenList, column: DeclaredColumn, known: list[str]) -> SqlText:
-    """A column of the source in the type that it is given; errors of it are at its definition."""
+    """A column of the source in its declared type; errors of it are at its definition."""
     span, name = tokens.span(*column.tokens), quoted(column.name)
     if column.name.lower() not in {each.lower() for each in known}:
         raise no_column("the source has", column.name, known, sql=tokens.sql, span=span)

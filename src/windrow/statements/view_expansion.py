@@ -10,7 +10,7 @@ from windrow.errors import NotSupportedError
 from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
 from windrow.statements.naming import forget, is_free
-from windrow.syntax.patterns.match_recognize import parameter_marks
+from windrow.syntax.patterns.match_relations import parameter_marks
 from windrow.syntax.sqltext import quoted
 from windrow.syntax.streams.create_view import View
 from windrow.syntax.streams.other_dialects import Spelled
@@ -48,7 +48,7 @@ def with_expanded(gateway: Gateway, catalog: Catalog, text: str) -> Iterator[str
 def remember_expanded(
     gateway: Gateway, catalog: Catalog, written: Spelled, view: View, names: Sequence[str]
 ) -> None:
-    """Keep the query of such a view, of which these are the columns.
+    """Store the query of such a view, of which these are the columns.
 
     Raises
     ------
@@ -85,7 +85,7 @@ def remember_expanded(
             condition="UNSUPPORTED_STREAM",
             sql=tokens.sql,
             span=tokens.span(*view.body),
-            hint="give it a name of its own",
+            hint="name it differently",
         )
     forget(gateway, catalog, name)
     catalog.expanded[name] = text
@@ -109,5 +109,5 @@ def _refuse_hidden(tokens: TokenList, catalog: Catalog) -> None:
                 condition="UNSUPPORTED_STREAM",
                 sql=tokens.sql,
                 span=tokens[at].span,
-                hint="give it another name",
+                hint="rename it",
             )

@@ -225,7 +225,7 @@ def _check_names(columns: pa.Schema) -> None:
             )
         if name.lower() in known:
             raise AnalysisError(
-                f"column {name} is listed twice", condition="DUPLICATE_COLUMN", hint="give each its own name"
+                f"column {name} is listed twice", condition="DUPLICATE_COLUMN", hint="name each differently"
             )
         known.add(name.lower())
 

@@ -314,7 +314,7 @@ class Log:
         base = self.base
         if number < base:
             return InputError(
-                f"the log was trimmed: it begins after file {base}, and file {number} is asked for",
+                f"the log was trimmed: it begins after file {base}, and file {number} is needed",
                 condition="LOG_TRIMMED",
                 hint="begin anew: a reader at stream.start, a live query with another checkpoint, a session"
                 " with session.stream(name, folder)",

@@ -345,7 +345,7 @@ class Producer:
                 f"row {row}, has rowtime {formatted(int(ticks[row]))}, and may not be after "
                 f"{formatted(int(decided.violated[row]))}",
                 condition="LATE_ROWS",
-                hint="nothing was inserted; leave them out, or keep them in the log with late='keep'",
+                hint="nothing was inserted; leave them out, or write them to the log with late='keep'",
             )
         late = np.flatnonzero(np.isin(decided.decision[: len(ticks)], (Decision.LATE, Decision.REJECTED)))
         if len(late):
@@ -355,7 +355,7 @@ class Producer:
                 f"row {row}, has rowtime {formatted(int(ticks[row]))}, the bound is "
                 f"{formatted(int(decided.violated[row]))}",
                 condition="LATE_ROWS",
-                hint="nothing was inserted; leave them out, or keep them in the log with late='keep'",
+                hint="nothing was inserted; leave them out, or write them to the log with late='keep'",
             )
 
     # -- the log and the lease -----------------------------------------------------------------------

@@ -223,8 +223,8 @@ class NamedStream:
             Its name, which one process at a time may use. A producer that restarts under its name goes on
             where it stopped.
         late
-            What happens to rows below the producer's bound: ``"keep"`` them in the log, where readers find
-            them as late rows, or refuse the insert with an ``"error"``.
+            What happens to rows below the producer's bound: ``"keep"`` writes them to the log, where readers
+            find them as late rows; ``"error"`` refuses the insert.
         lease
             The number of seconds without a sign of life after which other processes may log it as idle.
         wait
@@ -362,7 +362,7 @@ class NamedStream:
         Raises
         ------
         UsageError
-            ``INVALID_ARGUMENT``: no number of seconds is given, and the stream has none.
+            ``INVALID_ARGUMENT``: there is no number of seconds, and the stream has none.
         WindrowError
             As :meth:`read`; ``TORN_FILE``: a file in ``readers`` is damaged; ``DISK_FULL``,
             ``STREAM_NOT_WRITTEN``.

@@ -1,4 +1,4 @@
-"""One spelling for texts that say the same: what tells whether a restarted query is the one it was."""
+"""One spelling for texts that mean the same: it identifies a restarted query."""
 
 from __future__ import annotations
 

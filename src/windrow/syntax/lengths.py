@@ -159,7 +159,7 @@ class LengthReader:
             found = self._number(least)
             if least is not None and found.number is not None and found.number < least and found.number <= 0:
                 of_window = stands_in_window(tokens, start)
-                hint = "use [NOW] for rows of one instant" if of_window else "give a longer one"
+                hint = "use [NOW] for rows of one instant" if of_window else "write a longer one"
                 raise self.wrong("a length of time must be greater than zero", start, hint)
             return found
         intervals = [at for at in tokens.level(start, stop) if self._interval_end(at) == stop]

@@ -13,7 +13,7 @@ from contextlib import suppress
 from windrow.errors import NotSupportedError, ParseError, Span, WindrowError, did_you_mean
 from windrow.syntax.lengths import LENGTH_UNITS
 from windrow.syntax.nodes import BlockText
-from windrow.syntax.patterns.match_recognize import has_parts
+from windrow.syntax.patterns.match_relations import has_parts
 from windrow.syntax.query_parts import find_window_queries
 from windrow.syntax.tokens import TokenKind, TokenList, tokenize
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from windrow.syntax.cql_clauses import alias_after
 from windrow.syntax.nodes import OrderItem, Range
-from windrow.syntax.ordering import order_item
+from windrow.syntax.order_by import order_item
 from windrow.syntax.query_parts import with_items
 from windrow.syntax.tokens import TokenList
 

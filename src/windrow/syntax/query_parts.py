@@ -12,7 +12,7 @@ from itertools import pairwise
 from windrow.errors import AnalysisError, ParseError, did_you_mean
 from windrow.syntax.nodes import BlockText, Cte, Range
 from windrow.syntax.tokens import TokenKind, TokenList
-from windrow.syntax.window_by import parse_window_by
+from windrow.syntax.window_by_clause import parse_window_by
 
 __all__ = [
     "TAIL", "begins_named_windows", "begins_window_by", "clause_words", "find_window_queries",

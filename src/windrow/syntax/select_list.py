@@ -1,45 +1,55 @@
-"""Items of a SELECT list: their expressions and the names that they are given."""
+"""Items of a SELECT list: their expressions and their aliases."""
 
 from __future__ import annotations
 
 from windrow.syntax.nodes import Range
-from windrow.syntax.tokens import TokenList
+from windrow.syntax.tokens import Token, TokenKind, TokenList
 
-__all__ = ["alias_of", "without_alias"]
+__all__ = ["alias_of", "aliased", "without_alias", "without_distinct"]
 
-_OPERATORS = {
-    "AND",
-    "OR",
-    "NOT",
-    "IS",
-    "LIKE",
-    "ILIKE",
-    "RLIKE",
-    "IN",
-    "BETWEEN",
-    "DIV",
-    "THEN",
-    "ELSE",
-    "WHEN",
-}
+_OPERATORS = {"AND", "OR", "NOT", "IS", "DISTINCT", "FROM", "LIKE", "ILIKE", "RLIKE", "IN", "BETWEEN", "DIV"}
+_BEFORE_NAMES = {"THEN", "ELSE", "WHEN", "OVER", "COLLATE"}
+"""Words of an expression after which a name is no alias: a value, a named window, a collation."""
+
+
+def aliased(tokens: TokenList, item: Range) -> tuple[str, Range] | None:
+    """The alias of an item of SELECT as it is written, and the expression before it; None without an alias.
+
+    >>> from windrow.syntax.tokens import tokenize
+    >>> tokens = tokenize("a + 1 AS b")
+    >>> aliased(tokens, (0, 5))
+    ('b', (0, 3))
+    """
+    start, stop = item
+    if stop - start < 2 or not tokens[stop - 1].is_name or tokens.is_symbol(stop - 2, "."):
+        return None
+    if tokens.word(stop - 2) == "AS":
+        return tokens[stop - 1].name, (start, stop - 2)
+    if tokens.word(stop - 1) == "END" or not _ends_operand(tokens[stop - 2]):
+        return None
+    return tokens[stop - 1].name, (start, stop - 1)
 
 
 def alias_of(tokens: TokenList, item: Range) -> str | None:
-    """The name that an item of SELECT is given, in lower case."""
-    start, stop = item
-    if stop - start == 1 or not tokens[stop - 1].is_name or tokens.is_symbol(stop - 2, "."):
-        return None
-    before = tokens[stop - 2]
-    named = tokens.word(stop - 2) == "AS" or before.is_symbol(")") or before.is_symbol("]")
-    plain = before.kind.name in ("QUOTED", "NUMBER", "STRING") or (
-        before.kind.name == "WORD" and before.word not in _OPERATORS
-    )
-    return tokens[stop - 1].name.lower() if named or plain else None
+    """The alias of an item of SELECT, in lower case."""
+    found = aliased(tokens, item)
+    return found[0].lower() if found else None
 
 
 def without_alias(tokens: TokenList, item: Range) -> Range:
     """The expression of an item of SELECT."""
-    if alias_of(tokens, item) is None or tokens.word(item[1] - 1) == "END":
-        return item
-    start, stop = item
-    return start, stop - (2 if tokens.word(stop - 2) == "AS" else 1)
+    found = aliased(tokens, item)
+    return found[1] if found else item
+
+
+def without_distinct(tokens: TokenList, select: Range) -> Range:
+    """The items of a SELECT list, without the word DISTINCT or ALL before them."""
+    start, stop = select
+    return (start + 1 if tokens.word(start) in ("DISTINCT", "ALL") else start), stop
+
+
+def _ends_operand(token: Token) -> bool:
+    """Whether an expression can end with this token, so that a name after it is an alias."""
+    if token.kind is TokenKind.SYMBOL:
+        return token.text in (")", "]")
+    return token.word not in _OPERATORS | _BEFORE_NAMES

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from windrow.syntax.cql_clauses import parse_stream_window, window_at
 from windrow.syntax.lengths import Length
-from windrow.syntax.patterns.match_recognize import find_matches, match_lengths
+from windrow.syntax.patterns.match_relations import find_matches, match_lengths
 from windrow.syntax.patterns.pattern_windows import find_pattern_windows
 from windrow.syntax.streams.create_stream import parse_create_stream
 from windrow.syntax.streams.emit_clause import clauses_in, parse_emission

@@ -67,7 +67,7 @@ def nested_selects(tokens: TokenList, statement: Range, names: Collection[str]) 
                 condition="STREAM_WHERE_RELATION_IS_NEEDED",
                 sql=tokens.sql,
                 span=tokens.span(at, at + 2),
-                hint="leave STREAM out; beside windows in brackets give the stream one: s [RANGE UNBOUNDED]",
+                hint="leave STREAM out; beside windows in brackets add one: s [RANGE UNBOUNDED]",
             )
     return found
 

@@ -104,7 +104,7 @@ def find_outer_references(
     references = OuterReferences(scope, tuple(rows), tuple(whens), tuple(calls))
     for one in rows:
         if (references.qualifier(one) or one.column) in variables:
-            raise _hidden(tokens, one, "variable of WINDOW BY", "give the variable another name")
+            raise _hidden(tokens, one, "variable of WINDOW BY", "rename the variable")
     return references
 
 

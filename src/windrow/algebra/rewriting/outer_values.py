@@ -377,12 +377,12 @@ def _changing(tokens: TokenList, at: int) -> tuple[str, Span] | None:
     if tokens.is_symbol(at - 1, "."):
         return None
     if varies_by_run(tokens, at):
-        what = f"{tokens[at].text} gives other rows around each time"
+        what = f"{tokens[at].text} returns other rows around each time"
         return what, tokens.span(at, tokens.partner[at + 1] + 1)
     if tokens.word(at) == "TABLESAMPLE":
-        return "TABLESAMPLE gives other rows around each time", tokens[at].span
+        return "TABLESAMPLE returns other rows around each time", tokens[at].span
     if tokens.word(at) in ("LIMIT", "OFFSET") and at + 1 < len(tokens) and not tokens.is_symbol(at + 1, "."):
         level = [one for one in tokens.level(tokens.parent[at] + 1, at) if tokens.word(one) == "ORDER"]
         if not level:
-            return f"{tokens.word(at)} without ORDER BY gives other rows around each time", tokens[at].span
+            return f"{tokens.word(at)} without ORDER BY returns other rows around each time", tokens[at].span
     return None

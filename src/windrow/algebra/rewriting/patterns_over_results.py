@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from windrow.algebra.aggregates import calls_aggregate, find_aggregates, find_calls
+from windrow.algebra.aggregate_calls import calls_aggregate, find_aggregates, find_calls
 from windrow.algebra.names import piece_of, verbatim
 from windrow.algebra.qualified import relations_of
 from windrow.algebra.row_comparison import comparisons_of_rows
@@ -22,11 +22,11 @@ from windrow.syntax.patterns.match_nodes import variable_name
 from windrow.syntax.patterns.pattern_windows import PatternBlock, PatternWindow, find_pattern_windows
 from windrow.syntax.patterns.row_patterns import variables_of
 from windrow.syntax.query_parts import clause_words, grouping_keys
-from windrow.syntax.select_list import without_alias
+from windrow.syntax.select_list import aliased, without_alias
 from windrow.syntax.sqltext import Piece, SqlText, quoted
 from windrow.syntax.subqueries import subqueries
 from windrow.syntax.tokens import TokenKind, TokenList
-from windrow.syntax.window_by import parse_window_by
+from windrow.syntax.window_by_clause import parse_window_by
 
 __all__ = ["patterns_around"]
 
@@ -339,7 +339,7 @@ class _Around:
         return at, end
 
     def is_alias(self, at: int) -> bool:
-        """Whether a name is what AS gives, or that of a window."""
+        """Whether a name is an alias, or that of a window."""
         before = self.tokens.word(at - 1)
         is_path = self.tokens.is_symbol(at + 1, ".")
         in_pattern = self.in_window((at, at + 1))
@@ -403,8 +403,7 @@ class _Around:
         """An item with windows, which has the name that it would have where it stands."""
         text = self.written(item)
         touched = any(_is_in(place, [item]) and not self.in_window(place) for place in self.replaced)
-        has_alias = without_alias(self.tokens, item) != item and self.tokens.word(item[1] - 2) != "OVER"
-        if not touched or has_alias:
+        if not touched or aliased(self.tokens, item):
             return text
         return SqlText.of(text, " AS ", quoted(self.tokens.text(*item)))
 

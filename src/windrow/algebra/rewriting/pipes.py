@@ -18,7 +18,7 @@ from windrow.algebra.names import piece_of
 from windrow.errors import ParseError
 from windrow.syntax.cql_clauses import alias_after
 from windrow.syntax.nodes import Range
-from windrow.syntax.patterns.match_recognize import has_parts
+from windrow.syntax.patterns.match_relations import has_parts
 from windrow.syntax.patterns.pattern_windows import opened_windows
 from windrow.syntax.query_parts import begins_window_by, is_set_operator, level_around, with_items
 from windrow.syntax.sqltext import SqlText

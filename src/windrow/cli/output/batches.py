@@ -44,7 +44,7 @@ class Batches:
     def put(
         self, schema: T.StructType, texts: Sequence[Sequence[str | None]], more: str | None = None
     ) -> None:
-        """Write rows. Below a table, `more` tells users how to see omitted rows, if there are any."""
+        """Write rows. Below a table, `more` says how to see omitted rows, if there are any."""
         if self.form is Format.TABLE:
             numeric = [isinstance(field.dataType, T.NumericType) for field in schema.fields]
             print_table(stdout_console(), schema.names, texts, numeric, more=more, plain=is_plain())

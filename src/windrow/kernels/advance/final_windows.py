@@ -39,7 +39,7 @@ Array = np.ndarray
 def advance_windows(
     plan: WindowPlan, suffix: Suffix, frontier: Frontier | None
 ) -> tuple[list[pa.RecordBatch], Array, Array]:
-    """The results of final windows; the first row of each partition to keep, and which rows are decided."""
+    """The results of final windows; the first row of each partition to retain, and which rows are decided."""
     rows = CountedRows(plan, suffix.table, suffix.bounds, suffix.at)
     if frontier is None:
         windows = _all_left(plan, rows, suffix)
@@ -137,7 +137,7 @@ def _sliding(plan: WindowPlan, may_be: Array, windows: Windows) -> tuple[Windows
 def _tumbling(
     plan: WindowPlan, rows: PairRows, suffix: Suffix, may_be: Array, windows: Windows
 ) -> tuple[Windows, Array]:
-    """The same; one that is not final holds up those after it."""
+    """The same; one that is not final delays those after it."""
     if plan.end is None:
         windows = between_starts(windows)
         final = windows.stop < rows.stop[windows.label]

@@ -1,4 +1,4 @@
-"""What sequences promise of their later output: that no later window or match begins before some row."""
+"""Bounds on the later output of sequences: no later window or match begins before some row."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def least_open(retained: pa.Table, column: str) -> pa.Scalar | None:
     Parameters
     ----------
     retained
-        What :func:`windrow.kernels.advance.advance` keeps.
+        What :func:`windrow.kernels.advance.advance` retains.
     column
         One of its columns that rises along the rows.
     """

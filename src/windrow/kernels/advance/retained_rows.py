@@ -117,7 +117,7 @@ class KeptRows:
         return {number: np.flatnonzero(chunk.alive) for number, chunk in self.chunks.items()}
 
     def having(self, marks: Marks) -> Places:
-        """The rows of which the key has one of these hashes, and perhaps a few more."""
+        """The rows of which the key has one of these hashes, and perhaps more."""
         if not len(marks):
             return {}
         found = {
@@ -127,7 +127,7 @@ class KeptRows:
         return {number: places for number, places in found.items() if len(places)}
 
     def where(self, satisfied: Callable[[pa.Table], Bools], places: Places | None = None) -> Places:
-        """The rows, of those at some places or of all, for which it holds."""
+        """The rows, of those at some places or of all, for which it is true."""
         found = {}
         for number in self.chunks if places is None else places:
             chunk = self.chunks[number]
@@ -163,7 +163,7 @@ class KeptRows:
         number: int,
         closed: tuple[Bools, Places] | None = None,
     ) -> tuple[pa.Table, KeptRows]:
-        """The rows for which it holds, of these and of those that came in a micro-batch, and the others.
+        """The rows for which it is true, of these and of those that came in a micro-batch, and the others.
 
         Parameters
         ----------

@@ -105,7 +105,7 @@ def _matches(plan: MatchPlan, frontier: Frontier) -> tuple[str, str]:
 
 
 def _of_frame(plan: MatchPlan, frame: PatternFrame, frontier: Frontier) -> str:
-    """Which rows windows with patterns keep."""
+    """Which rows windows with patterns retain."""
     longest = None if frame.seek else _longest(plan.program)
     count = min((most for most in (frame.following, longest) if most is not None), default=None)
     if count is not None:

@@ -4,7 +4,7 @@
     each slice: follow ─▶ its rows of the result, and whether it leaves open what was guessed
     all: final_slices ─▶ up to where the guesses were right; from there on, one task follows once more
 
-What a slice leaves open is what a live query would keep after its rows (:mod:`.suffix`). It depends on where
+A slice leaves open what a live query would retain after its rows (:mod:`.suffix`). That depends on where
 the search stands when it comes to the slice. But searches that begin at different rows soon look for matches
 at the same ones: after a while it is the same what came before. So what is left open is found by a search of
 the slice's last rows alone. The slice before says what is open where the slice begins; what the slice then
@@ -74,7 +74,7 @@ class FollowedSlices:
 
 
 def is_followed(plan: MatchPlan) -> bool:
-    """Whether matches do not depend on how many there were before, nor on what Spark was asked for."""
+    """Whether matches do not depend on how many there were before, nor on Spark's answers."""
     return not asks_spark(plan) and not any(register.kind == "number" for register in plan.registers)
 
 
@@ -113,9 +113,9 @@ def final_slices(reached: Mapping[int, Reached], slices: range) -> int:
     Parameters
     ----------
     reached
-        By the cells of slices that have rows.
+        By the numbers of slices that have rows.
     slices
-        The cells of all.
+        The numbers of all.
     """
     count = 0
     for bucket in slices:

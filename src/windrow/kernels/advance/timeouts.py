@@ -34,7 +34,7 @@ _NEXT = "next"
 
 
 def has_timeouts(plan: WindowPlan, frontier: Frontier) -> bool:
-    """Whether END can be known to hold before the next row comes."""
+    """Whether END can be known to be true before the next row comes."""
     if plan.end is None or plan.end.predicate is None:
         return False
     if not plan.ansi and computes_integers(plan.end.predicate):
@@ -54,7 +54,7 @@ def may_time_out(plan: WindowPlan, frontier: Frontier) -> bool:
 
 
 def ends_by_time(plan: WindowPlan, frontier: Frontier) -> bool:
-    """Whether END holds of any row once the frontier is far enough behind it."""
+    """Whether END is true of any row once the frontier is far enough behind it."""
     if plan.end is None or plan.end.predicate is None or not has_timeouts(plan, frontier):
         return False
     return _passes(_apart(plan.end.predicate), frontier)

@@ -32,7 +32,7 @@ from windrow.kernels.aggregates import (
     variance,
 )
 from windrow.kernels.aggregates.gaps import Gaps, across, combined
-from windrow.kernels.aggregates.ordering import is_orderable
+from windrow.kernels.aggregates.order_codes import is_orderable
 from windrow.kernels.aggregates.spec import Aggregate, Evaluate, Ints, Partial, Result
 
 __all__ = ["FUNCTIONS", "Aggregate", "Function", "Gaps", "aggregate", "combined", "state", "supports"]

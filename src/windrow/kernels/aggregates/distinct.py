@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from windrow.kernels.aggregates.ordering import encode
+from windrow.kernels.aggregates.order_codes import encode
 from windrow.kernels.aggregates.spec import Aggregate, Ints
 from windrow.kernels.aggregates.wavelet import count_below
 from windrow.kernels.aggregates.windows import by_range, skip_nulls

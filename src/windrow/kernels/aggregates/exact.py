@@ -39,7 +39,7 @@ class Totals:
     low
         int64, the totals modulo 2**64.
     high
-        int64, the totals divided by 2**64, rounded down, and held at the ends of int64 where that does
+        int64, the totals divided by 2**64, rounded down, and limited to the ends of int64 where that does
         not fit (no decimal is so large). None where every total fits `low` by itself.
     """
 
@@ -104,7 +104,7 @@ def word_limbs(words: Ints, lo: Ints, hi: Ints) -> list[Ints]:
 
 
 def word_totals(words: Ints, lo: Ints, hi: Ints) -> Totals:
-    """Add up 128-bit values, given as rows of (low word, high word), shape ``(rows, 2)``."""
+    """Add up 128-bit values, which are rows of (low word, high word), shape ``(rows, 2)``."""
     if bool((words[:, 1] == words[:, 0] >> 63).all()):
         return integer_totals(words[:, 0], lo, hi)
     return carried(word_limbs(words, lo, hi))

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow.kernels.aggregates.fold import fold
-from windrow.kernels.aggregates.ordering import encode
+from windrow.kernels.aggregates.order_codes import encode
 from windrow.kernels.aggregates.spec import Aggregate, Ints, Partial, Result
 from windrow.kernels.aggregates.windows import skip_nulls
 
@@ -17,7 +17,7 @@ __all__ = ["EXTREME", "extreme"]
 def extreme(spec: Aggregate, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> Result:
     """``min(x)`` and ``max(x)``; NULL if there is no value.
 
-    NaN is greater than every other number. Where a window holds both zeros, ``min`` gives -0.0 and ``max``
+    NaN is greater than every other number. Where a window has both zeros, ``min`` returns -0.0 and ``max``
     0.0; Spark returns whichever comes first, and they are equal in every comparison.
     """
     windows = skip_nulls(column, lo, hi)

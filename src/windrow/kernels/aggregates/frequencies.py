@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from windrow.kernels.aggregates.ordering import encode
+from windrow.kernels.aggregates.order_codes import encode
 from windrow.kernels.aggregates.spec import Aggregate, Ints, Result
 from windrow.kernels.aggregates.windows import by_length, expanded, listed, skip_nulls
 

@@ -2,7 +2,7 @@
 
 What is left out is known by the state of each stretch (:class:`~windrow.kernels.aggregates.spec.Partial`). A
 window that covers some is its rows before the first, what lies from the first to the last, and its rows after
-that: three states to merge. The middle is one of few, made once; states are merged, never subtracted.
+that: three states to merge. There are not many middles, each made once; states are merged, never subtracted.
 """
 
 from __future__ import annotations

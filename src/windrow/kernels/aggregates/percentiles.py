@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from windrow.kernels.aggregates.numbers import as_doubles
-from windrow.kernels.aggregates.ordering import encode
+from windrow.kernels.aggregates.order_codes import encode
 from windrow.kernels.aggregates.spec import Aggregate, Ints
 from windrow.kernels.aggregates.wavelet import kth_smallest
 from windrow.kernels.aggregates.windows import by_range, listed, masked, skip_nulls

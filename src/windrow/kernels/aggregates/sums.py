@@ -4,7 +4,7 @@ Integers, decimals and intervals are added exactly (:mod:`.exact`). Floats are a
 from the window's own rows: with u = 2**-53 and d = ``2 * 16 * ceil(log16(length))``, the depth of
 additions there, the result is within d * u / (1 - d * u) times the sum of the absolute values of the
 exact sum (N. J. Higham, *Accuracy and Stability of Numerical Algorithms*, section 4.2), where adding the rows
-one by one, as Spark does, has d = length - 1. Both hold while no partial sum leaves the doubles.
+one by one, as Spark does, has d = length - 1. Both are true while no partial sum leaves the doubles.
 Where the order of the rows is not to matter, they are added in two doubles: the result is the exact sum,
 rounded, but where nearly all of it cancels.
 """
@@ -157,7 +157,7 @@ def _divide_half_up(dividend: Ints, divisor: Ints) -> Ints:
 
 
 def _divide_wide(totals: exact.Totals, factor: int, count: Ints) -> exact.Totals:
-    """As :func:`_divide_half_up`, the totals times `factor`, of any size; held at the ends of 128 bits."""
+    """As :func:`_divide_half_up`, the totals times `factor`, of any size; limited to the ends of 128 bits."""
     lows, highs = [], []
     for dividend, divisor in zip(totals.integers(), count.tolist(), strict=True):
         nearest = (2 * abs(dividend) * factor + divisor) // (2 * divisor)

@@ -133,7 +133,7 @@ def take(column: pa.ChunkedArray, rows: Ints, null: Bools | None = None) -> Resu
 
 
 def listed(values: Result, length: Ints, type_: pa.DataType, null: Bools | None = None) -> pa.Array:
-    """Cut `values` into consecutive lists of the given lengths, NULL (and without values) where `null`."""
+    """Cut `values` into consecutive lists of these lengths, NULL (and without values) where `null`."""
     flat = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
     if flat.type != type_.value_type:  # times come in the zone of the session
         flat = flat.cast(type_.value_type)

@@ -15,7 +15,7 @@ Ints = npt.NDArray[np.int64]
 def walk(following: Ints, entry: int = 0) -> Ints:
     """The indices reached from `entry`: itself, then ``following[index]`` repeatedly, to the end.
 
-    This takes one Python step for each index reached.
+    This takes one iteration in Python for each index reached.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ def last_reached(following: Ints) -> Ints:
     """For each index the last one that :func:`walk` would return from there.
 
     The indices are cut into about as many ranges as each range has indices. All ranges are processed in
-    parallel, so the number of Python steps is the square root of the number of indices.
+    parallel, so the number of Python iterations is the square root of the number of indices.
     """
     count = len(following)
     width = 1 << ((count.bit_length() + 1) // 2)
@@ -44,7 +44,7 @@ def last_reached(following: Ints) -> Ints:
     beyond = np.iinfo(np.int64).max
     padded = np.full(chunks * width, beyond)
     padded[:count] = np.where(following < count, following, beyond)
-    # by place in the range, then by range, so that a step reads neighbours
+    # by place in the range, then by range, so that an iteration reads neighbours
     start = width * np.arange(chunks)
     target = np.ascontiguousarray(padded.reshape(chunks, width).T) - start
     last = np.empty((width, chunks), np.int64)

@@ -40,7 +40,7 @@ OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 """How numba is to compile a program."""
 
 _HEAD = f"# compiled with {OPTIONS}\nimport numpy as np\n\n\n"
-_LINES = 250  # compiled in a few seconds
+_LINES = 250  # compiled within seconds
 _DEPTH = 60  # Python reads a hundred levels of indentation
 
 _BOOL, _INT64, _FLOAT64 = np.dtype(bool), np.dtype(np.int64), np.dtype(np.float64)
@@ -119,7 +119,7 @@ class _Block:
 
 
 class Translator:
-    """Translates one predicate: a method adds the statements that a part needs and gives its value."""
+    """Translates one predicate: a method adds the statements that a part needs and returns its value."""
 
     def __init__(self, rows: PairRows, sides: Sides, target: str) -> None:
         self.rows, self.sides, self.target = rows, sides, target
@@ -399,7 +399,7 @@ class Translator:
         return _Value(data, known, dtype)
 
     def assign(self, operand: PairExpression, data: str, known: str, dtype: np.dtype) -> None:
-        """Give two variables an operand's value."""
+        """Assign an operand's value to two variables."""
         value = self.value(operand)
         self.per_row.add(f"{data} = {_converted(value, dtype)}")
         self.per_row.add(f"{known} = {value.known or True}")

@@ -135,7 +135,7 @@ def of_calendar(function: Callable[[pa.Array], pa.Array], days: pa.Array) -> pa.
         return of_calendar(function, pa.array([days.as_py()], days.type))[0]
     least, most = pc.min_max(days.cast(pa.int32())).values()
     if least.is_valid and not (YEARS[0] <= least.as_py() and most.as_py() <= YEARS[1]):
-        raise pa.ArrowInvalid("years that calendars tell in different ways")
+        raise pa.ArrowInvalid("years that calendars count in different ways")
     return function(days).cast(pa.int32())
 
 

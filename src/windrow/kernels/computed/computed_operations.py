@@ -1,4 +1,4 @@
-"""What is made of rows, step by step."""
+"""What is computed of rows, one operation after another."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class Computed:
         return rows
 
     def origin(self, name: str) -> str | None:
-        """The column that is given under a name as it is; None for one that is computed, or looked up."""
+        """The column that passes under a name as it is; None for one that is computed, or looked up."""
         number = self.result[self.schema.names.index(name)]
         for operation in reversed(self.operations):
             if isinstance(operation, ComputedColumns):

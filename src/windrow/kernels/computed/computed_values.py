@@ -23,7 +23,7 @@ __all__ = [
 ]
 
 Function = Callable[..., pa.Array]
-"""Of columns; where all that it is given are scalars, it returns one."""
+"""Of columns; where all arguments are scalars, it returns one."""
 
 
 @dataclass
@@ -111,7 +111,7 @@ class Applied:
 
 @dataclass(frozen=True)
 class Once:
-    """A value that is asked for more than once, and computed once."""
+    """A value that is needed more than once, and computed once."""
 
     value: Value
     key: str

@@ -72,7 +72,7 @@ def formatted(shape: TimeShape, time: pa.Array) -> pa.Array:
         return formatted(shape, pa.array([ticks.as_py()], pa.int64()))[0]
     seconds = np.asarray(pc.fill_null(ticks, 0)) // 1_000_000
     if seconds.size and not (seconds.min() >= FORMATTED[0] and seconds.max() <= FORMATTED[1]):
-        raise pa.ArrowInvalid("years that calendars, or ways to write them, tell in different ways")
+        raise pa.ArrowInvalid("years that calendars count, or spell, in different ways")
     pieces = seconds // shape.unit
     if not shape.has_date:
         pieces %= _DAY // shape.unit
@@ -206,7 +206,7 @@ def extracted(pattern: str, group: int) -> Function | None:
     groups = re.split(r"\((?!\?)", pattern)
     if not _is_safe(pattern) or not 0 <= group < len(groups):
         return None
-    # Arrow gives groups with names, and wants no others
+    # Arrow returns groups with names, and accepts no others
     named = f"(?P<found>{'(?:'.join(groups)})"
     if group:
         named = f"{'(?:'.join(groups[:group])}(?P<found>{'(?:'.join(groups[group:])}"

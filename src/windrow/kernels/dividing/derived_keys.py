@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.kernels.computed.computed_operations import Choice, Computed, ComputedColumns, carrying, only
-from windrow.kernels.incremental.program import Fragment, Node
+from windrow.kernels.incremental.operator_program import Fragment, Node
 from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.kernels.zset.time_windows import TimeWindows, ticks_of, with_time
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from windrow.kernels.dividing.derived_keys import DerivedKey, Way
-from windrow.kernels.incremental.program import Fragment, Node, Program
+from windrow.kernels.incremental.operator_program import Fragment, Node, Program
 from windrow.kernels.zset.relation import ENTER, LEAVE
 
 __all__ = ["Division", "divisions", "undivided"]

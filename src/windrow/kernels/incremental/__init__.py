@@ -7,22 +7,22 @@ adds rows, computes the affected keys anew, and drops rows that have left. The o
 
 from __future__ import annotations
 
+from windrow.kernels.incremental.bracket_windows.affected import group, join, rows_of
+from windrow.kernels.incremental.bracket_windows.input_state import InputState
+from windrow.kernels.incremental.bracket_windows.membership import Window, WindowValueError
+from windrow.kernels.incremental.bracket_windows.window_operator import WindowInput, WindowOperator
 from windrow.kernels.incremental.changes import changes, exceeding, netted
 from windrow.kernels.incremental.chunking import PER_MICRO_BATCH, SMALLEST, merging
 from windrow.kernels.incremental.completing import Completing, first_above
 from windrow.kernels.incremental.delaying import Delaying
 from windrow.kernels.incremental.grouping import goes_on
-from windrow.kernels.incremental.input_state import InputState
 from windrow.kernels.incremental.operated import Operated, UnmatchedError
-from windrow.kernels.incremental.operators import group, join, rows_of
-from windrow.kernels.incremental.program import Ending, Fragment, Node, Otherwise, Program, Run
+from windrow.kernels.incremental.operator_program import Ending, Fragment, Node, Otherwise, Program, Run
 from windrow.kernels.incremental.standing import Standing, instants_of
 from windrow.kernels.incremental.stepwise import stepwise
 from windrow.kernels.incremental.timed_rows import TimedRows, Times
 from windrow.kernels.incremental.upserts import Became, upserts
 from windrow.kernels.incremental.versions import Versions
-from windrow.kernels.incremental.window_operator import WindowInput, WindowOperator
-from windrow.kernels.incremental.windows import Window, WindowValueError
 
 __all__ = [
     "PER_MICRO_BATCH",

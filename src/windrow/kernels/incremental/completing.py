@@ -106,7 +106,7 @@ class Completing:
 
 
 def _timed_rows(rows: pa.Table, since: Ints, leave: Ints, times: Times) -> pa.Table:
-    """Those of the rows that are shown or leave in a micro-batch."""
+    """Those of the rows that are emitted or leave in a micro-batch."""
     changed = times.changed(since, leave)
     if not changed.all():
         rows, since, leave = rows.filter(pa.array(changed)), since[changed], leave[changed]

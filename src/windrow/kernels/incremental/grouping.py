@@ -15,9 +15,9 @@ from windrow.kernels.incremental.running import Added, Events, MismatchError, Ru
 from windrow.kernels.incremental.tally import Tally
 from windrow.kernels.incremental.timed_rows import Times
 from windrow.kernels.packing.numbering import numbered
+from windrow.kernels.zset.group_and_time import by_group_and_time
 from windrow.kernels.zset.grouped import merged
 from windrow.kernels.zset.keyed_operator import Keyed
-from windrow.kernels.zset.ordering import by_group_and_time
 from windrow.kernels.zset.relation import ENTER, LEAVE, NEVER, with_one_zero
 
 __all__ = ["RunningGroups", "goes_on"]
@@ -30,7 +30,7 @@ _ALL = "__all"
 
 
 def goes_on(operator: Keyed, schema: pa.Schema, *, appends: bool) -> bool:
-    """Whether all aggregates of a stage go on from what they were; equal rows of DISTINCT are groups too."""
+    """Whether all aggregates of an operator are updated from their state, as counts of DISTINCT are."""
     is_distinct = operator.name == "distinct" and {*schema.names} <= {*operator.keys}
     if not (is_distinct or operator.name == "group"):
         return False

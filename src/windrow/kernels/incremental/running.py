@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow.kernels.aggregates import FUNCTIONS, Aggregate, state
-from windrow.kernels.aggregates.ordering import encode
+from windrow.kernels.aggregates.order_codes import encode
 from windrow.kernels.aggregates.windows import expanded
 from windrow.kernels.hashing import hashes
 from windrow.kernels.incremental.tally import Numbers, Tally

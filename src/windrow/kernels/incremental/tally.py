@@ -131,7 +131,7 @@ class Tally:
         return Counted(places, added, is_new)
 
     def _taken(self, count: int) -> Ints:
-        """So many places, those first that have been given back."""
+        """So many places, those first that have been released."""
         size = len(self._numbers)
         back, self._free = self._free[:count], self._free[count:]
         self._numbers.grow(size + count - len(back))

@@ -148,13 +148,13 @@ class TimedRows:
         return replace(self, needed=changed)
 
     def alike(self, key: tuple[str, ...], some: Bools) -> Bools:
-        """The rows that have a key of `some` of them, and perhaps a few more."""
+        """The rows that have a key of `some` of them, and perhaps more."""
         if not key:
             return np.full(len(self), bool(some.any()))
         return self.having(key, self.marks[key][some])
 
     def having(self, key: tuple[str, ...], marks: Marks) -> Bools:
-        """The rows that have a key with one of these marks, and perhaps a few more."""
+        """The rows that have a key with one of these marks, and perhaps more."""
         if not key:
             return np.full(len(self), bool(len(marks)))
         return among(self.marks[key], marks)

@@ -92,7 +92,7 @@ def joined(tables: list[pa.Table]) -> pa.Table | None:
         return None
     for at, field in enumerate(tables[0].schema):
         if not all(table.schema.field(at).type == field.type for table in tables):
-            # some tasks have few distinct values, others many
+            # some tasks have hardly any distinct values, others many
             plain = field.with_type(_plain(field.type))
             tables = [table.set_column(at, plain, table.column(at).cast(plain.type)) for table in tables]
     return pa.concat_tables(tables).unify_dictionaries().combine_chunks()

@@ -130,7 +130,7 @@ def matches_at_once(
     tree
         A simple pattern.
     satisfied
-        bool, (labels, rows): where the conditions of a label hold.
+        bool, (labels, rows): where the conditions of a label are true.
     bounds
         int64, (partitions + 1,): partition p is rows ``bounds[p] : bounds[p + 1]``.
     skip
@@ -214,7 +214,7 @@ class _Places:
     def solved(self, part: Part, rest: Array, rest_open: Array | None) -> Solved:
         """Where a part and then the rest match, and the places at which the preferred way through it ends.
 
-        The latter is asked for places, and those of them at which they do and the part is on the way.
+        The latter gets places, and returns those of them at which they do and the part is on the way.
         """
         match part:
             case _Run():

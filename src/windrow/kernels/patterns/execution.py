@@ -149,7 +149,7 @@ def requested(
     assert plan.answers is not None
     if plan.answers.of_all:
         plan = search_of_unknown(plan)
-        if so_far is not None:  # no row to come keeps this search from trying those that there are
+        if so_far is not None:  # rows to come do not stop this search from trying those that there are
             so_far = replace(SoFar.whole(bounds), begin=so_far.begin)
     rows = _MatchRows(plan, table, np.asarray(bounds, np.int64))
     with suppress(EnoughError):
@@ -286,7 +286,7 @@ def _matrix(
     edge: tuple[int, int],
     searched: Array | None,
 ) -> Array:
-    """Where conditions on the row and its neighbours hold: (variants, labels, rows), see `machine.run`."""
+    """Where conditions on a row and its neighbours are true: (variants, labels, rows), see `machine.run`."""
     before, after = edge
     matrix = np.ones(((before + 1) * (after + 1), len(plan.labels), rows.table.num_rows), bool)
     every = np.arange(rows.table.num_rows)

@@ -34,7 +34,7 @@ CODES = {
 
 
 EVERY, FULL, ANCHORED, FRAMED, SHARED = 1, 2, 4, 8, 16
-"""What is asked for, as bits: all matches; matches that reach the limit of their first row; matches that
+"""What is searched for, as bits: all matches; matches that reach the limit of their first row; matches that
 begin at the row from which is searched; of each row a match that takes and reads rows up to its limit; that
 what is found from a row, or not, is what those up to it find that have the same limit."""
 
@@ -98,7 +98,7 @@ def run(
     complete
         bool, (partitions,): whether no more rows of a partition will come.
     satisfied
-        bool, (variants, labels, rows): where the conditions of a label that read no register hold. There is
+        bool, (variants, labels, rows): where conditions of a label that read no register are true. There is
         one variant unless rows are `FRAMED`, see `edge`.
     opening
         bool, (rows,): where a match may begin at all.
@@ -111,7 +111,7 @@ def run(
     targets
         bool, (labels,): the variables to skip to.
     mode
-        Which of `EVERY`, `FULL`, `ANCHORED`, `FRAMED` and `SHARED` are asked for.
+        Which of `EVERY`, `FULL`, `ANCHORED`, `FRAMED` and `SHARED` are set.
     limits
         int64, (rows,): where the search from each row ends; beyond the partition's end where that is not
         known yet. Empty: at the partition's end. Where rows are `FRAMED`, a search whose limit is known goes

@@ -2,7 +2,7 @@
 
 Labels are the pattern's variables by number. A condition is an expression of
 :mod:`windrow.kernels.window_plan` whose sides are ``row``, the row that is tried, and ``r0``, ``r1`` …, the
-rows (or labels) that the registers hold.
+rows (or labels) that the registers contain.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def requests_of(expression: PairExpression) -> dict[int, tuple[ColumnRef, ...]]:
 
 @dataclass(frozen=True, slots=True)
 class Register:
-    """What a thread keeps, of the rows of `members`.
+    """What a thread retains, of the rows of `members`.
 
     `kind` is ``row`` or ``label``, of the first or the last row but `offset`; ``count``, how many there
     are; ``rows``, the number of their list, ``labelled rows`` that of their list with their labels;

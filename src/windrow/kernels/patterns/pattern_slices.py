@@ -42,7 +42,7 @@ def matches_halo(plan: MatchPlan) -> Halo | None:
         for measure in plan.measures
         if isinstance(measure, Navigation) and measure.column != CLASSIFIER
     }
-    # one row more on either side tells the edge of a slice from that of the partition
+    # one row more on either side distinguishes the edge of a slice from that of the partition
     before = length + max(1, *(-shift for shift in shifts), 1)
     after = length + max(0, *shifts, 0)
     return Halo(before, after + 1) if before + after < MOST else None

@@ -125,7 +125,7 @@ class _Compiler:
         self.depth = 0
 
     def add(self, op: int, x: int = 0, y: int = 0) -> int:
-        """Add an instruction and give its place."""
+        """Add an instruction and return its place."""
         if len(self.code) == _LONGEST or self.depth > _MOST_MARKS:
             raise AnalysisError(
                 "pattern is too long",

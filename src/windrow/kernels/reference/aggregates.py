@@ -29,7 +29,7 @@ def aggregate(
     parameters: tuple[Any, ...] = (),
     kind: str = "double",
 ) -> Any:
-    """The aggregate `function` over `values`, in the order given.
+    """The aggregate `function` over `values`, in their order.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def aggregate(
     NotSupportedError
         ``REFERENCE_AGGREGATE`` for a function that is not known here.
     ExecutionError
-        ``ARITHMETIC_OVERFLOW`` for an integer sum that 64 bits do not hold.
+        ``ARITHMETIC_OVERFLOW`` for an integer sum beyond 64 bits.
     """
     name = function.lower()
     if name not in AGGREGATES:
@@ -169,7 +169,7 @@ def _variance(values: Values, over: int) -> float:
 
 def _rounded_sum(values: Values) -> float:
     if not all(math.isfinite(value) for value in values):
-        # Infinities of both signs, or a NaN, give NaN whatever the order.
+        # Infinities of both signs, or a NaN, are NaN whatever the order.
         return float(sum(value for value in values if not math.isfinite(value)))
     return _rounded(sum((Fraction(value) for value in values), Fraction()))
 

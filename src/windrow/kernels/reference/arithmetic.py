@@ -202,6 +202,6 @@ def _by_zero(condition: str) -> ExecutionError:
     return ExecutionError(
         "division by zero",
         condition=condition,
-        hint="NULLIF(divisor, 0) gives NULL instead.",
+        hint="NULLIF(divisor, 0) returns NULL instead.",
         sqlstate="22012",
     )

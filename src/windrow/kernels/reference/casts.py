@@ -35,7 +35,7 @@ def cast(value: Any, to: Type, *, ansi: bool = True, safe: bool = False) -> Any:
     to
         The target.
     ansi
-        Raise for a value that the type cannot hold, as Spark's ANSI mode; else NULL, except that an integer
+        Raise for a value outside of the type, as Spark's ANSI mode; else NULL, except that an integer
         out of range wraps and a double out of range saturates.
     safe
         TRY_CAST: NULL for whatever ANSI mode would raise.

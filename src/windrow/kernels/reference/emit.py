@@ -143,14 +143,14 @@ def late_for(
 
 
 def none_follows(known: Mapping[str, Place | None], patterns: Sequence[Pattern]) -> bool:
-    """Whether every row with these values is one that is promised not to come: the definition.
+    """Whether every row with these values is excluded by a punctuation: the definition.
 
     Parameters
     ----------
     known
         The places of values in some columns, None for NULL.
     patterns
-        What has been promised. Of other columns it distinguishes no values but those at the ends of its
+        The punctuations so far. Of other columns it distinguishes no values but those at the ends of its
         ranges.
     """
     closing = [pattern for pattern in patterns if _holds(pattern, known, known)]

@@ -63,7 +63,7 @@ def rounded(value: Any, digits: int = 0) -> Any:
     if isinstance(value, float):
         if not math.isfinite(value):
             return value
-        # Spark rounds the shortest decimal text of the double: 1.005 gives 1.01.
+        # Spark rounds the shortest decimal text of the double: 1.005 becomes 1.01.
         return float(Decimal(repr(value)).quantize(_unit(digits), context=DECIMALS))
     if isinstance(value, Decimal):
         scale = -int(value.as_tuple().exponent)

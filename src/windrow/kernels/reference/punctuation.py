@@ -1,9 +1,9 @@
-"""What operators over punctuated streams may emit, promise and must retain: the definitions, over sets so
+"""What operators over punctuated streams may emit, punctuate and must retain: the definitions, over sets so
 far.
 
 Tucker, Maier, Sheard, Fegaras, "Exploiting punctuation semantics in continuous data streams" (TKDE 2003)
 defines three invariants of an operator: *pass*, the rows that may be output of what has come; *propagate*,
-the punctuations that are true of its output; *keep*, the rows that it must still remember. Here each is a
+the punctuations that are true of its output; *retain*, the rows that it must still remember. Here each is a
 function of all rows and punctuations so far. Which rows a punctuation of the output excludes is decided row
 by row, so that it does not matter how patterns are written down.
 
@@ -65,7 +65,7 @@ class SoFar:
 
 @dataclass(frozen=True)
 class Meaning:
-    """What an operator may have emitted, must retain, and promises of its output.
+    """What an operator may have emitted, must retain, and punctuates.
 
     Attributes
     ----------
@@ -119,7 +119,7 @@ def possible(universe: Universe) -> Iterable[Row]:
 
 
 def closed(so_far: SoFar, known: Row) -> bool:
-    """Whether every possible row with these values in these columns is promised not to come."""
+    """Whether punctuations exclude every possible row with these values in these columns."""
     rest = {name: [known[name]] if name in known else own for name, own in so_far.universe.items()}
     return all(excluded(row, so_far.patterns) for row in possible(rest))
 
@@ -149,14 +149,14 @@ def select(so_far: SoFar, qualifies: Callable[[Row], bool]) -> Meaning:
 
 
 def project(so_far: SoFar, names: Sequence[str]) -> Meaning:
-    """Some columns: all rows; what every row that becomes this one is promised not to do; nothing."""
+    """Some columns: all rows; the punctuations of every row that becomes this one; nothing."""
     return Meaning(
         [tupled(row, names) for row in so_far.rows], (0,), lambda row: closed(so_far, only(row, names))
     )
 
 
 def computed(so_far: SoFar, names: Sequence[str], made: Mapping[str, Callable[[Row], Any]]) -> Meaning:
-    """Expressions: all rows, with what is computed of each; rows that only promised ones become; nothing."""
+    """Expressions: all rows, with what is computed of each; rows that only excluded ones become; nothing."""
 
     def becomes(row: Row) -> Row:
         return {**only(row, names), **{name: value(row) for name, value in made.items()}}
@@ -178,7 +178,7 @@ def distinct(so_far: SoFar) -> Meaning:
 def group(
     so_far: SoFar, names: Sequence[str], aggregated: Callable[[Sequence[Row]], Mapping[str, Any]]
 ) -> Meaning:
-    """GROUP BY: the groups whose every possible member is promised not to come; those; the other groups."""
+    """GROUP BY: the groups whose every possible member is excluded; those; the other groups."""
     members: dict[Tuple, list[Row]] = {} if names else {(): []}
     for row in so_far.rows:
         members.setdefault(tupled(row, names), []).append(row)
@@ -220,7 +220,7 @@ def in_order(keys: Sequence[Key], one: Row, other: Row) -> int:
 def sort(so_far: SoFar, keys: Sequence[Key]) -> Meaning:
     """ORDER BY: the rows of `Initial` in order; that prefix; the rest.
 
-    `Initial` is the part of what is promised of which no possible row that is not promised comes before: the
+    `Initial` is the part of what is excluded of which no possible row that is not excluded comes before: the
     patterns so far, cut where a pattern reaches beyond.
     """
     open_ = [row for row in so_far.possible if not excluded(row, so_far.patterns)]
@@ -247,7 +247,7 @@ def over(
 ) -> Meaning:
     """OVER: rows whose partition is closed, or, where functions look back, is so up to rows of their keys.
 
-    What is promised is true of the output when no row that waits matches it. Kept are the rows that wait,
+    A punctuation is true of the output when no row that waits matches it. Retained are the rows that wait,
     and, of a partition that is open, the last `reach` of the others, or all; or one total of these.
     """
     open_ = [row for row in so_far.possible if not excluded(row, so_far.patterns)]
@@ -287,7 +287,7 @@ def session(so_far: SoFar, names: Sequence[str], time: str, gap: int, longest: i
     """SESSION: the rows of sessions into which no row can come, with their begin and end; the others.
 
     With a longest duration a session has no row that long after its first, and ends then at the latest: what
-    comes there is in the next one. What is promised is true of the output when no row that waits matches it.
+    comes there is in the next one. A punctuation is true of the output when no row that waits matches it.
     No session comes that begins or ends before those that are open or may begin; the least value of the
     universe stands for all before it.
     """
@@ -337,7 +337,7 @@ def join(left: SoFar, right: SoFar, on: Sequence[tuple[str, str]], kind: str) ->
 
     All pairs; rows without a partner when the other side is closed for them. Rows are retained while the
     other side is not closed for them; those of a semi or an anti join are not when they have found a
-    partner, and their other side keeps the keys alone. What one side has promised is true of the output when
+    partner, and their other side has the keys alone. A punctuation of one side is true of the output when
     no retained row of that side matches it, but for rows of NULLs that stand for a row that is missing.
     """
     left_keys, right_keys = [one for one, _ in on], [other for _, other in on]

@@ -79,7 +79,7 @@ def window_by(rows: Sequence[Row], clause: WindowBy) -> list[dict[str, Any]]:
     Parameters
     ----------
     rows
-        What FROM, WHERE and GROUP BY leave, in any order. Rows that tie in ORDER BY keep their order here; a
+        What FROM, WHERE and GROUP BY leave, in any order. Rows that tie in ORDER BY stay in their order; a
         query may rely on none.
     clause
         The clause.

@@ -34,7 +34,7 @@ from windrow.kernels.window_plan import (
 __all__ = ["ascends", "computes_integers", "conjuncts", "direction", "find", "rising_columns", "solve"]
 
 _APART = 64  # windows from one that is bisected to the next
-_ITERATIONS = 256  # compiled steps that take as long as bisection in numpy
+_ITERATIONS = 256  # compiled iterations that take as long as bisection in numpy
 _FAR_FROM_INFINITE = 1e150
 _ITERATIONS_A_WINDOW = 16  # of bisection in numpy
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}

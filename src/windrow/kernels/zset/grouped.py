@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from windrow.kernels.aggregates import Aggregate, aggregate
 from windrow.kernels.aggregates.windows import expanded
 from windrow.kernels.zset.elementary_intervals import Pieces, elementary
-from windrow.kernels.zset.ordering import by_group_and_time
+from windrow.kernels.zset.group_and_time import by_group_and_time
 
 __all__ = ["grouped", "is_compared", "merged", "parts"]
 

@@ -8,7 +8,7 @@ from types import MappingProxyType
 import numpy as np
 import numpy.typing as npt
 
-from windrow.kernels.zset.ordering import by_group_and_time
+from windrow.kernels.zset.group_and_time import by_group_and_time
 from windrow.kernels.zset.relation import NEVER
 
 __all__ = ["COUNTS", "counted"]

@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 from windrow.errors import ExecutionError
 from windrow.kernels.aggregates.windows import expanded
 from windrow.kernels.zset.elementary_intervals import elementary
+from windrow.kernels.zset.group_and_time import by_group_and_time
 from windrow.kernels.zset.grouped import parts
-from windrow.kernels.zset.ordering import by_group_and_time
 
 __all__ = ["TimeWindows", "of_ticks", "overflow", "runs", "sessions", "ticks_of", "with_time"]
 

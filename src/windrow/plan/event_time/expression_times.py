@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from windrow.plan.columns import Expression, Scope, column_named, within
 from windrow.plan.event_time.facts import EventColumn
+from windrow.syntax.expressions.rising import goes_by_zone, rising
 from windrow.syntax.nodes import Range
-from windrow.syntax.rising import goes_by_zone, rising
 from windrow.syntax.tokens import TokenList, tokenize
 
 __all__ = ["event_of"]

@@ -14,7 +14,7 @@ from windrow.syntax.sqltext import SqlText
 __all__ = ["generated"]
 
 _OUTER = {"explode", "posexplode", "inline", "variant_explode"}
-"""Those of which another gives a row of NULLs where they give none."""
+"""Those of which another has a row of NULLs where they have none."""
 _KNOWN = {*_OUTER, *(f"{name}_outer" for name in _OUTER), "stack", "json_tuple"}
 
 

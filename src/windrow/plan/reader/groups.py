@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from windrow.algebra.aggregates import calls_aggregate, find_calls
+from windrow.algebra.aggregate_calls import calls_aggregate, find_calls
 from windrow.algebra.window_node import AggregateCall
 from windrow.kernels.aggregates import FUNCTIONS
 from windrow.plan.columns import ROWS, Column, Expression, Part
@@ -15,13 +15,13 @@ from windrow.plan.reader.statement_text import StatementText, UnreadError
 from windrow.plan.reasons import Reason
 from windrow.syntax.expression_nodes import Name
 from windrow.syntax.expressions import parse_expression
+from windrow.syntax.expressions.window_calls import window_calls
 from windrow.syntax.grouping_sets import grouping_sets
 from windrow.syntax.nodes import Range
 from windrow.syntax.queries import Select, is_query
 from windrow.syntax.select_list import alias_of, without_alias
 from windrow.syntax.sqltext import SqlText
 from windrow.syntax.tokens import TokenKind, TokenList
-from windrow.syntax.window_calls import window_calls
 
 __all__ = ["grouped", "groups_by_all", "is_grouped", "key_places", "keys_of"]
 

@@ -23,13 +23,13 @@ from windrow.plan.reader.sources import input_of
 from windrow.plan.reader.statement_text import NotAnalysed, StatementText
 from windrow.plan.reader.subqueries_as_joins import alone, has_subquery, subqueries
 from windrow.plan.reasons import Reason
+from windrow.syntax.expressions.window_calls import is_over
 from windrow.syntax.grouping_sets import grouping_sets
 from windrow.syntax.nodes import Range
 from windrow.syntax.queries import Select, conjuncts
 from windrow.syntax.select_list import without_alias
 from windrow.syntax.sqltext import Piece, RelationText, SqlText, quoted
 from windrow.syntax.tokens import TokenList
-from windrow.syntax.window_calls import is_over
 
 __all__ = ["asking_pieces", "asks", "framed_pieces", "grouped_pieces", "whole_pieces"]
 

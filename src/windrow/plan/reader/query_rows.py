@@ -122,7 +122,7 @@ def source_of(statement: StatementText, stretch: Range, rows: BlockRows) -> str 
 def expression(
     statement: StatementText, stretch: Range, rows: BlockRows, type_: DataType | None = None
 ) -> Expression:
-    """An expression over the rows; its type is asked of Spark where it is not known."""
+    """An expression over the rows; Spark types it where its type is not known."""
     text = statement.text(stretch)
     if type_ is None:
         type_ = statement.typed(text, rows.scope(statement.prefix(stretch[0])), rows.node.columns)

@@ -14,11 +14,11 @@ from windrow.plan.reader.query_rows import BlockRows, column_of, filtered
 from windrow.plan.reader.statement_text import StatementText, UnreadError
 from windrow.syntax.expression_nodes import Name
 from windrow.syntax.expressions import parse_expression
+from windrow.syntax.expressions.window_calls import OverCall, is_over, window_calls
 from windrow.syntax.nodes import Range
 from windrow.syntax.queries import Select
 from windrow.syntax.select_list import alias_of, without_alias
 from windrow.syntax.sqltext import SqlText
-from windrow.syntax.window_calls import OverCall, is_over, window_calls
 
 __all__ = ["AT", "named_in", "over_of", "with_windows"]
 
@@ -139,7 +139,7 @@ def named_in(statement: StatementText, select: Select, clause: Range, rows: Bloc
         is_same = isinstance(parsed, Name) and parsed.parts[-1].lower() == token.name.lower()
         if token.name.lower() in known and not is_same:
             what = f"HAVING or QUALIFY by {token.name}, a name of SELECT's and of the rows,"
-            raise UnreadError(what, (at, at + 1), "give it another name in SELECT")
+            raise UnreadError(what, (at, at + 1), "rename it in SELECT")
         source = statement.columns_at.get(item)
         if source is None and isinstance(parsed, Name):
             source = rows.resolved(parsed)

@@ -31,7 +31,7 @@ from windrow.plan.reasons import Reason
 from windrow.syntax.expression_nodes import Name
 from windrow.syntax.expressions import parse_expression
 from windrow.syntax.nodes import OrderItem, Range
-from windrow.syntax.ordering import order_at, order_item
+from windrow.syntax.order_by import order_at, order_item
 from windrow.syntax.queries import (
     FromItem,
     OrderedBlock,
@@ -374,12 +374,12 @@ class QueryReader:
     def _sort_key(self, node: Node, item: OrderItem) -> SortKey:
         place = place_of(self.tokens, [column.name for column in node.columns], item)
         if place is None:
-            what = f"ORDER BY {self.statement.written(item.expression)}, which the query does not give,"
+            what = f"ORDER BY {self.statement.written(item.expression)}, which the query does not return,"
             raise UnreadError(what, item.expression, "select it, and order by its name")
         return _key(node.columns[place], item)
 
     def _refuse_renamed(self, select: Select, expression: Range) -> None:
-        """Refuse to compute with a name that SELECT gives to something else than the column that has it."""
+        """Refuse to compute with an alias of SELECT that is the name of another column."""
         tokens, renamed = self.tokens, set()
         aliases = {source.alias.lower() for source in select.source if source.alias}
         for item in select.items:
@@ -393,7 +393,7 @@ class QueryReader:
                 tokens.is_symbol(at + 1, mark) for mark in (".", "(", ":")
             )
             if tokens[at].is_name and tokens[at].name.lower() in renamed and is_bare:
-                what = "ORDER BY of something computed with what SELECT gives a name"
+                what = "ORDER BY of something computed with an alias of SELECT"
                 raise UnreadError(what, expression, "select it, and order by its name")
 
     def _bounds(self, shape: OrderedBlock) -> tuple[int, int | None]:

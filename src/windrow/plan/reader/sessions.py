@@ -12,9 +12,9 @@ from windrow.plan.nodes import Node, Session
 from windrow.plan.reader.query_rows import renamed
 from windrow.plan.reader.read_over import AT
 from windrow.plan.reader.statement_text import StatementText
+from windrow.syntax.expressions.window_calls import window_calls
 from windrow.syntax.queries import Select, Shape, parse_query
 from windrow.syntax.sqltext import RelationText, SqlText, quoted
-from windrow.syntax.window_calls import window_calls
 
 __all__ = ["session_lengths", "sessions"]
 

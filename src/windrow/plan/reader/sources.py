@@ -83,7 +83,7 @@ def from_where(
     for part in deferred:
         rows, rest = decided(reading, select, rows, part)
         where += [] if rest is None else [rest]
-    # as written: a condition may keep the next one from rows for which it fails
+    # as written: a condition may guard the next one against rows for which it fails
     return rows, sorted(where)
 
 
@@ -156,7 +156,7 @@ def _named_query(reading: ReaderState, cte: Cte, source: Range) -> Node:
 
 
 def input_of(reading: ReaderState, item: QueryInput, source: Range) -> Node:
-    """A relation that is given, a stream, with or without a window, or a view."""
+    """A relation, a stream, with or without a window, or a view."""
     known = reading.known.fields_of(item)
     if known is not None:
         fields, is_temporal = known

@@ -13,11 +13,11 @@ from windrow.errors import WindrowError
 from windrow.plan.columns import Column, Scope
 from windrow.plan.reasons import Reason
 from windrow.syntax.cql_clauses import begins_relation
+from windrow.syntax.expressions.window_calls import is_over
 from windrow.syntax.nodes import Cte, Range
 from windrow.syntax.queries import UnknownShapeError
 from windrow.syntax.query_parts import visible_ctes
 from windrow.syntax.sqltext import SqlText
-from windrow.syntax.window_calls import is_over
 
 __all__ = ["Analyser", "NotAnalysed", "StatementText", "Texts", "UnreadError"]
 

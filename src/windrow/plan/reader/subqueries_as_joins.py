@@ -84,7 +84,7 @@ def subqueries(statement: StatementText, part: Range) -> Iterator[Range]:
 def decided(
     reading: ReaderState, select: Select, rows: BlockRows, part: Range
 ) -> tuple[BlockRows, Range | None]:
-    """The rows for which a condition with subqueries holds; or the rows, and the condition that they are
+    """The rows for which a condition with subqueries is true; or the rows, and the condition that they are
     still to satisfy, in whose text columns stand for the subqueries.
     """
     statement = reading.statement
@@ -496,7 +496,7 @@ def _operand(statement: StatementText, start: int, stop: int) -> Range:
 
 
 def _decides(statement: StatementText, stretch: Range, condition: Range) -> bool:
-    """Whether a condition is shown, or decides with no more than AND, OR, NOT and brackets around it.
+    """Whether a condition is selected, or decides with no more than AND, OR, NOT and brackets around it.
 
     Of what is computed with it otherwise, Spark says now that unknown is false, and now that it is not.
     """

@@ -14,7 +14,7 @@ __all__ = ["join_all_pairs", "with_one"]
 
 
 def join_all_pairs(node: Node) -> Node | None:
-    """Give the sides of a join without an equality a constant to be joined by.
+    """Add a constant to the sides of a join without an equality, to be joined by.
 
     It is for operators that join by keys alone::
 

@@ -14,7 +14,7 @@ __all__ = ["push_filters"]
 def push_filters(node: Node) -> Node | None:
     """Move conditions of a filter below the inner join that it stands over.
 
-    Rows that do not pass are then not kept for partners to come::
+    Rows that do not pass are then not retained for partners to come::
 
         WHERE b.price > 1 AND b.v < s.v        WHERE b.v < s.v
         └─ JOIN ON b.k = s.k             →     └─ JOIN ON b.k = s.k

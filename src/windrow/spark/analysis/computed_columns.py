@@ -74,7 +74,7 @@ class ComputedReading:
         self.again = _again(operators)
 
     def of(self, result: pa.Schema) -> Computed:
-        """The steps that compute these columns.
+        """The operations that compute these columns.
 
         Raises
         ------
@@ -92,7 +92,7 @@ class ComputedReading:
         return Computed(columns, operations, self.selected, result)
 
     def operations(self, at: int) -> list[ComputedOperation]:
-        """The steps of the operator at a place."""
+        """The operations of the operator at a place."""
         operator = self.operators[at]
         match operator.name:
             case "Project":
@@ -143,7 +143,7 @@ class _Fields:
     node, scope
         The struct, and the scope in which it is made.
     values
-        Of that step, which gets the fields.
+        Of that operation, which gets the fields.
     """
 
     def __init__(self, node: SparkNode, scope: ColumnScope, values: dict[int, Value]) -> None:

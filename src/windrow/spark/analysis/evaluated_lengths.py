@@ -130,14 +130,14 @@ def _amount(gateway: Gateway, tokens: TokenList, length: Length) -> _Amount:
         value = _Amount(length.number, is_time=False)
     if length.unit is not None:
         if value.is_time:
-            hint = f"leave {length.unit} out, or give a number"
+            hint = f"leave {length.unit} out, or write a number"
             raise _invalid(tokens, length, "an interval has its unit already", hint)
         value = _Amount(value.value * LENGTH_UNITS[length.unit], is_time=True)
     what = "a number of rows" if length.counts_rows else "a length of time"
     least = length.least
     if least is not None and (value.value < 0 or (least > 0 and value.value == 0)):
         problem = "greater than zero" if least else "zero or greater"
-        hint = _rows_from(length) if length.counts_rows else "give a longer one"
+        hint = _rows_from(length) if length.counts_rows else "write a longer one"
         if (
             least
             and not length.counts_rows
@@ -147,7 +147,7 @@ def _amount(gateway: Gateway, tokens: TokenList, length: Length) -> _Amount:
             hint = "use [NOW] for rows of one instant"
         raise _invalid(tokens, length, f"{what} must be {problem}", hint)
     if abs(value.value) > _LONGEST * (1000 if value.is_time else 1):
-        raise _invalid(tokens, length, f"{what} is beyond what is counted in 64 bits", "give a shorter one")
+        raise _invalid(tokens, length, f"{what} is beyond what is counted in 64 bits", "write a shorter one")
     return value
 
 
@@ -200,7 +200,7 @@ def _located(tokens: TokenList, length: Length, error: WindrowError) -> WindrowE
     if error.condition.startswith("UNRESOLVED_COLUMN"):
         problem = "a length is a constant, and reads no column"
     elif error.condition.startswith(_SUBQUERIES):
-        problem = "a length is a constant, and holds no query"
+        problem = "a length is a constant, and contains no query"
     elif error.condition.startswith("INVALID_INLINE_TABLE"):
         problem = "a length is a constant, which is known before there are rows"
     if not problem:
@@ -212,7 +212,7 @@ def _located(tokens: TokenList, length: Length, error: WindrowError) -> WindrowE
         sqlstate="42K08",
         sql=tokens.sql,
         span=span,
-        hint="write the value, or give it as a parameter",
+        hint="write the value, or pass it as a parameter",
     )
 
 
@@ -220,12 +220,12 @@ def _no_length(tokens: TokenList, length: Length, what: str) -> AnalysisError:
     """The error for a value that is no length, or no number of rows."""
     if length.counts_rows:
         return _invalid(tokens, length, f"{what} is no number of rows", _rows_from(length))
-    hint = "give a number, or an interval: of Python, datetime.timedelta(minutes=5)"
+    hint = "pass a number, or an interval: of Python, datetime.timedelta(minutes=5)"
     return _invalid(tokens, length, f"{what} is no length", hint)
 
 
 def _rows_from(length: Length) -> str:
-    return f"give a whole number from {length.least or 0} on"
+    return f"write a whole number from {length.least or 0} on"
 
 
 def _invalid(tokens: TokenList, length: Length, message: str, hint: str) -> AnalysisError:

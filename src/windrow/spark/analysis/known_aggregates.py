@@ -10,7 +10,7 @@ __all__ = ["known_aggregate"]
 
 
 def known_aggregate(function: str | None, argument: DataType) -> DataType | None:
-    """The type of a plain aggregate of a field of this type; None if Spark must be asked.
+    """The type of a plain aggregate of a field of this type; None if only Spark knows it.
 
     >>> from pyspark.sql.types import IntegerType
     >>> known_aggregate("sum", IntegerType()), known_aggregate("avg", IntegerType())

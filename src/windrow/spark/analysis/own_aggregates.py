@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as spark_functions
 
-from windrow.algebra.aggregates import AGGREGATES
+from windrow.algebra.aggregate_calls import AGGREGATES
 from windrow.errors import WindrowError
 from windrow.spark.gateway import Gateway
 from windrow.syntax.sqltext import SqlText, quoted

@@ -146,7 +146,7 @@ def _optimized(frame: DataFrame) -> SparkNode | None:
     nodes = json.loads(json_fields)
     times = [each for each in _literals(nodes) if each["dataType"] == "timestamp"]
     if times:
-        # their texts are in a zone, in which one text may mean two times: Spark is asked for the values
+        # their texts are in a zone, in which one text may mean two times: Spark computes the values
         values = zoned_times(frame)
         if len(values) == len(times):
             for each, value in zip(times, values, strict=True):

@@ -87,7 +87,7 @@ def over(
 
 
 def only(condition: bool) -> None:
-    """Leave an expression to Spark unless something holds."""
+    """Leave an expression to Spark unless something is true."""
     if not condition:
         raise Unread
 

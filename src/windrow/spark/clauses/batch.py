@@ -74,7 +74,7 @@ _UNSTEADY = "NON_DETERMINISTIC_LATERAL_SUBQUERIES"
 
 @dataclass
 class BoundWindow:
-    """A window, its plan, and what Spark was asked: enough to run it and to explain it.
+    """A window, its plan, and Spark's answers: enough to run it and to explain it.
 
     When it is built, `reads` is what EXPLAIN says of who reads its rows, and `native` is there if Spark's
     OVER finds the windows.
@@ -176,7 +176,7 @@ def _refuse_changing_values(gateway: Gateway, window: Window | Match) -> None:
         place = window.around.locate(0, len(window.around.render()))
         if rows_change_by_run(gateway.sql(window.around)):
             raise NotSupportedError(
-                "the query around gives other rows each time, and a clause in a subquery reads them again",
+                "the query around returns other rows each time, and a clause in a subquery reads them again",
                 condition="NONDETERMINISTIC_QUERY",
                 sql=window.sql,
                 span=window.span if place is None else place[1],

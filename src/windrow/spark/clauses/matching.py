@@ -81,7 +81,7 @@ _SCOPE = "scope"
 
 @dataclass
 class BoundMatch:
-    """A clause, its plan, and what Spark was asked: enough to run it and to explain it."""
+    """A clause, its plan, and Spark's answers: enough to run it and to explain it."""
 
     match: Match
     draft: MatchDraft
@@ -146,7 +146,7 @@ class MatchTypes:
                 sqlstate="42000",
                 sql=self.match.sql,
                 span=self.match.clause.word,
-                hint="give one of them another name in a subquery in FROM, or join by USING",
+                hint="rename one of them in a subquery in FROM, or join by USING",
             )
 
     def types_of(

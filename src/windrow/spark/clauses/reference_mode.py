@@ -36,7 +36,7 @@ from windrow.spark.clauses.spark_aggregates import aggregate_in_spark
 from windrow.spark.clauses.subquery_reference import plain
 from windrow.spark.gateway import Gateway, is_ansi
 from windrow.syntax.nodes import Role
-from windrow.syntax.patterns.match_recognize import parameter_marks
+from windrow.syntax.patterns.match_relations import parameter_marks
 from windrow.syntax.sqltext import Piece, SqlText
 from windrow.syntax.tokens import tokenize
 
@@ -44,7 +44,7 @@ __all__ = ["build_reference"]
 
 
 def build_reference(gateway: Gateway, bound: Bound) -> DataFrame:
-    """One row per window, or the rows of matches, as :func:`.batch.build_window` gives them."""
+    """One row per window, or the rows of matches, as :func:`.batch.build_window` returns them."""
     if isinstance(bound, BoundMatch):
         return MatchReference(gateway, bound).run()
     return _Reference(gateway, bound).run()

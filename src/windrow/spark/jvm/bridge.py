@@ -1,4 +1,4 @@
-"""Java's objects, and what fails when they are asked."""
+"""Java's objects, and what fails when they are called."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ __all__ = [
 
 
 BridgeError: TypeAlias = Py4JError
-"""What is asked cannot be had: Java has ended, or this version of Spark lacks it, or what is said below."""
+"""A call cannot be answered: Java has ended, or this version of Spark lacks it, or what is said below."""
 JavaError: TypeAlias = Py4JJavaError
 """Java has thrown what PySpark has no exception for."""
 LostError: TypeAlias = Py4JNetworkError
-"""Java has ended while it was asked. Of Connect, gRPC's errors come as PySpark's exceptions."""
+"""Java has ended during a call. Of Connect, gRPC's errors come as PySpark's exceptions."""
 INTERRUPTED = "py4j.protocol.Py4JJavaError: An error occurred while calling: java.lang.InterruptedException"
 """By an error with this message Spark knows that a function of a micro-batch was interrupted."""
 

@@ -81,7 +81,7 @@ class ColumnCall:
 
 @dataclass(frozen=True)
 class Cast:
-    """A value as of another type, of which the SQL is given."""
+    """A value as of another type, whose SQL this is."""
 
     value: ColumnTree
     kind: str
@@ -144,7 +144,7 @@ def column_tree(column: Column) -> ColumnTree:
 
 
 def alias_of(column: Column) -> str | None:
-    """The name of a Column, if it has been given one."""
+    """The alias of a Column, if it has one."""
     untyped: Any = column
     if of_connect(column):
         names = list(untyped._expr._alias) if type(untyped._expr).__name__ == "ColumnAlias" else []
@@ -271,7 +271,7 @@ def _connect_trees(nodes: Any) -> list[ColumnTree]:
 
 
 def _connect_constant(value: Any, kind: DataType) -> str | None:
-    """A constant of Spark Connect's, which is as Spark holds it: days, microseconds."""
+    """A constant of Spark Connect's, which is as Spark stores it: days, microseconds."""
     if value is None:
         return "NULL"
     match kind:

@@ -34,7 +34,7 @@ _UNKNOWN = float(1 << 62)
 """The size that Spark takes for the largest possible one stands for rows of which it knows none."""
 
 _OF_EACH_ROW = ("Project", "SubqueryAlias", "View")
-"""Operators that give a row for each row."""
+"""Operators with a row for each row."""
 
 
 def explained(frame: DataFrame, mode: str) -> str:
@@ -70,7 +70,7 @@ def bytes_of_sources(frame: DataFrame) -> float:
 
 
 def function_number(frame: DataFrame) -> int:
-    """By which plans tell the function of what `mapInArrow` has given; of a classic session."""
+    """By which plans identify the function of `mapInArrow`'s result; of a classic session."""
     return int(frame._jdf.queryExecution().analyzed().functionExpr().resultId().id())
 
 
@@ -136,7 +136,7 @@ class PlanPart:
     frame
         Its rows.
     numbers
-        By which the plan tells its columns.
+        By which the plan identifies its columns.
     is_constant
         Whether its rows stand in the plan.
     """

@@ -71,7 +71,7 @@ class RunningScan:
 
 @dataclass(frozen=True, eq=False)
 class RunningBatch:
-    """A micro-batch that Spark runs. What is asked is not in all versions: :class:`BridgeError`."""
+    """A micro-batch that Spark runs. Not all versions have what is called: :class:`BridgeError`."""
 
     _execution: Any
 
@@ -98,7 +98,7 @@ def running_batch(spark: SparkSession) -> RunningBatch | None:
     Raises
     ------
     BridgeError
-        This version of Spark does not have what is asked.
+        This version of Spark does not have it.
     """
     if of_connect(spark):
         return None

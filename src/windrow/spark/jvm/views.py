@@ -54,7 +54,7 @@ def _of_connect(spark: SparkSession, name: Sequence[str]) -> StoredView | None:
     try:
         if spark.catalog.getTable(shown).tableType != "VIEW":
             return None
-    except PySparkException:  # nothing has the name, of which the statement itself tells
+    except PySparkException:  # nothing has the name, which the statement itself reports
         return None
     listed = spark.sql(f"SHOW TBLPROPERTIES {shown}").collect()
     described = {

@@ -142,7 +142,7 @@ class LiveQueries(Mapping[str, LiveQuery]):
             raise UsageError(
                 f"a live query {name} runs in this session",
                 condition="QUERY_EXISTS",
-                hint="stop it first, or give this one another name",
+                hint="stop it first, or rename this one",
             )
         query = LiveQuery(plan.started(), taking, name=name, notify=self.listeners.notify, **options)
         self._running[name] = query

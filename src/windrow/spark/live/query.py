@@ -366,7 +366,7 @@ class LiveQuery:
             self._busy.release()
 
     def _stop_with_the_process(self) -> None:
-        """Stop it where nobody has: Java, which ends with the process, tells of threads that still run."""
+        """Stop it where nobody has: Java, which ends with the process, reports threads that still run."""
         with suppress(PySparkException, BridgeError, OSError):  # of Java that has ended
             self.stop()
 
@@ -415,7 +415,7 @@ class LiveQuery:
 
 @dataclass(frozen=True, eq=False)
 class _Left:
-    """What can be asked of a query that has ended, and has no files any more."""
+    """What is known of a query that has ended, and has no files any more."""
 
     aside: Mapping[str, pa.Table]
     state: tuple[StateRow, ...]

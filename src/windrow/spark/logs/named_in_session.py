@@ -145,7 +145,7 @@ class NamedStreamEntry:
 
     @property
     def promised(self) -> frozenset[str]:
-        """The patterns that have been promised so far, by producers or by the stream, but for its domain."""
+        """The punctuations so far, of producers or of the stream, but for its domain."""
         scale = self._position.watermark
         punctuations = frozenset(chain(scale.shared, *scale.patterns.values()))
         return punctuations - {*self.stream.definition.domain}

@@ -153,7 +153,7 @@ class Runner:
         return self._renamed(found, query) if query.names else found
 
     def _renamed(self, stream: Stream, query: StreamQuery) -> Stream:
-        """The stream with the names that a WITH list gives to its columns."""
+        """The stream with the names of its columns in a WITH list."""
         if len(query.names) != len(stream.visible_names):
             first, last = query.names[0][1], query.names[-1][1]
             raise ParseError(

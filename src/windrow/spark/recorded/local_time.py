@@ -8,7 +8,7 @@ from pyspark.sql.types import DataType, TimestampNTZType, TimestampType
 
 from windrow.spark.gateway import Gateway
 from windrow.spark.logs.session_streams import Stream
-from windrow.syntax.rising import STEADY
+from windrow.syntax.expressions.rising import STEADY
 
 __all__ = ["zoned_types"]
 

@@ -150,7 +150,7 @@ class PunctuationTimes:
         ]
 
     def may_close(self, closed: Closed, streams: Mapping[int, str]) -> bool:
-        """Whether the condition can hold: whether all streams have punctuations of these columns."""
+        """Whether the condition can be true: whether all streams have punctuations of these columns."""
         return all(self.of(*part) is not None for part in self.closing_columns(closed, streams))
 
 

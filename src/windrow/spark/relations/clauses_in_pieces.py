@@ -48,7 +48,7 @@ __all__ = ["clause_at_instant", "clause_over_time"]
 Clause = window_node.Window | Match
 
 _TIMES = {ENTER: of_relation(OUTER, "from"), LEAVE: of_relation(OUTER, "until")}
-"""The times of a piece: their columns, and the fields of the rows that hold them."""
+"""The times of a piece: their columns, and the fields of the rows that contain them."""
 
 _NOWHERE = (0, 0)
 
@@ -61,7 +61,7 @@ def clause_over_time(gateway: Gateway, clause: Clause, rows: TimeVarying) -> tup
     clause
         The clause, without a subquery that changes over time.
     rows
-        What `clause.rows` gives: a struct with the row, and the keys.
+        What `clause.rows` returns: a struct with the row, and the keys.
     """
     clause = _in_one_order(clause)
     if isinstance(clause, window_node.Window):

@@ -229,7 +229,7 @@ class _Lowering:
         several = raising(
             "SCALAR_SUBQUERY_TOO_MANY_ROWS",
             "more than one row is returned by a subquery used as an expression",
-            "an aggregate, or ORDER BY … LIMIT 1, gives one",
+            "an aggregate, or ORDER BY … LIMIT 1, returns one",
             written.source,
             Span(written.offset, written.offset + len(written.text)),
         )

@@ -194,7 +194,7 @@ def _source(master: str, text: str, named: str | None) -> _Source:
         if visible and master.startswith("local"):
             raise _not_found(text)
         return _Source(text, (text,), (), {named or _format_by_name(text): text})
-    # The scheme keeps Spark from looking on a cluster's default file system.
+    # The scheme prevents Spark from looking on a cluster's default file system.
     targets = tuple("file://" + re.sub(r"([\\*?\[\]{}])", r"\\\1", str(path)) for path in found)
     if named == "delta" or all((path / "_delta_log").is_dir() for path in found):
         return _Source(text, targets, (), {"delta": text})
@@ -366,7 +366,7 @@ def _server_sees_by_year(spark: SparkSession, sources: Sequence[_Source]) -> boo
 def _load(spark: SparkSession, kind: str, targets: list[str], files: Sequence[_File]) -> DataFrame:
     reader = spark.read
     if kind == "csv":
-        # Without these, Spark fills a torn row with NULLs, skips torn rows of a query that reads few of the
+        # Without these, Spark fills a torn row with NULLs, skips torn rows of a query that reads some of the
         # columns, and reads the columns of a second file in the order of the first one's header.
         strict = {"mode": "FAILFAST", "columnPruning": "false", "enforceSchema": "false"}
         return reader.options(header=True, inferSchema=True, **strict).csv(targets)
@@ -433,7 +433,7 @@ def _input_error(label: str, text: str) -> InputError | UsageError:
 
 def _malformed(label: str) -> InputError:
     return InputError(
-        f"{label} holds a record that is malformed or cut short",
+        f"{label} has a record that is malformed or cut short",
         condition="MALFORMED_RECORD",
         hint=MEND_RECORD,
     )

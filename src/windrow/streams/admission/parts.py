@@ -6,7 +6,7 @@ all parts, the rows of each can be judged as :func:`windrow.streams.admission.wa
 the order of the parts.
 
 This works for one producer that never closes and has no punctuations. Whether it is idle makes no difference:
-there is no other producer that it holds back.
+there is no other producer that it delays.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ from windrow.syntax.expression_nodes import names_in
 from windrow.syntax.expressions import parse_expression
 from windrow.syntax.lengths import Length, LengthReader
 from windrow.syntax.nodes import Range
-from windrow.syntax.ordering import order_item
+from windrow.syntax.order_by import order_item
 from windrow.syntax.patterns.match_names import check_names
 from windrow.syntax.patterns.match_nodes import FrameClause, MatchClause, Named, Skip, Subset, variable_name
 from windrow.syntax.patterns.row_patterns import (

@@ -130,7 +130,7 @@ def parse_create_stream(tokens: TokenList, start: int, stop: int) -> CreateStrea
     names = [column.name.lower() for column in columns]
     for place, column in enumerate(columns):
         if column.name.lower() in names[:place]:
-            raise wrong(f"column {column.name} is given twice", column.tokens[0], "give each its own name")
+            raise wrong(f"column {column.name} is given twice", column.tokens[0], "name each differently")
     made = CreateStream(tokens[target].name, target, columns, replace, None, to_retain)
     return _OptionsParser(tokens, close + 1, stop, wrong).parse(made)
 

@@ -35,7 +35,7 @@ def renamed(stored: Iterable[str], names: Collection[str]) -> dict[str, str] | N
 
 
 def link(old: Path, new: Path) -> None:
-    """Give a file, or a folder of files, a second name; one of these may be there already."""
+    """Add a second name to a file, or a folder of files; one of these may be there already."""
     if old.is_dir():
         shutil.copytree(old, new, copy_function=_link_file, dirs_exist_ok=True)
     elif old.exists():
@@ -43,7 +43,7 @@ def link(old: Path, new: Path) -> None:
 
 
 def _link_file(old: str | Path, new: str | Path) -> None:
-    """Give a file a second name in place of what has it."""
+    """Add a second name to a file in place of what has it."""
     if Path(old) != Path(new):
         Path(new).unlink(missing_ok=True)
         os.link(old, new)

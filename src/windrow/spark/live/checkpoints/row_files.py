@@ -1,4 +1,4 @@
-"""Rows in a checkpoint: a file of Arrow where they are few, a folder of Parquet that tasks write else."""
+"""Rows in a checkpoint: a file of Arrow for collected rows, else a folder of Parquet that tasks write."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ _ROWS_AT_ONCE = 1 << 18
 _COUNTS = ("late", "rejected", "quarantined", "quarantined_bounds")
 
 Packet = tuple[str, bytes | None]
-"""A note and rows, as :mod:`.packing` makes them, and as a bucket gives them."""
+"""A note and rows, as :mod:`.packing` makes them, and as a bucket emits them."""
 
 
 @dataclass

@@ -65,7 +65,7 @@ class ExecutorSteps(MicroBatches):
     ) -> None:
         if isinstance(sink, IntoStream):
             raise NotSupportedError(
-                "a query on executors does not give its rows to a named stream",
+                "a query on executors does not write its rows to a named stream",
                 condition="UNSUPPORTED_ON_EXECUTORS",
                 sql=plan.text,
                 span=plan.span,
@@ -86,7 +86,7 @@ class ExecutorSteps(MicroBatches):
         return self._checkpoint.last().counts.get("due")
 
     def tick(self, instant: int) -> None:
-        """Put a tick into the input, which all buckets are told of."""
+        """Put a tick into the input, which all buckets get."""
         assert self._tick_files is not None
         self._tick_files.add(instant)
 
@@ -101,7 +101,7 @@ class ExecutorSteps(MicroBatches):
         """Take a micro-batch, if it has not been taken wholly."""
         if self.retains_malformed:
             raise UsageError(
-                "a query on executors does not keep malformed rows apart",
+                "a query on executors has no side output of malformed rows",
                 condition="UNSUPPORTED_ON_EXECUTORS",
                 hint="leave on_malformed out; or SET spark.windrow.live.host = driver",
             )

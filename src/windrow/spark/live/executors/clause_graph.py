@@ -102,7 +102,7 @@ class ClauseGraph(Graph):
 
     @cached_property
     def _reads(self) -> tuple[str, ...]:
-        """The columns of the stream that rows keep while they wait."""
+        """The columns of the stream that rows retain while they wait."""
         read = self._around.before.read(0)
         return tuple(name for name in self._around.columns.names if name in read)
 

@@ -57,7 +57,7 @@ class DroppableWhen:
             return ended(self.window, rows, below)
         ticks = rows.column(ROWTIME).to_numpy()
         is_over = below(of_ticks(ticks, self.value.type))
-        # up to the first that is not: local times fall when a clock is set back
+        # up to the first that is not: local times fall when summer time ends
         found: Bools = is_over if is_over.all() else ticks < ticks[~is_over].min()
         return found
 

@@ -69,7 +69,7 @@ class EmitGraph(Graph):
         if program.delay is not None and self._retains_rows:
             return "AFTER DELAY over rows that are retained until the watermark says that they change nothing"
         if self._retains_rows and not all(self._droppable.values()):
-            return "rows that are kept until more than the watermark says that no change is made of them"
+            return "rows that are retained until more than the watermark says that no change is made of them"
         return None
 
     @cached_property

@@ -164,7 +164,7 @@ class Emitting:
             (found,) = mapping.advance({0: history}, Times(None, 0))
             return found
 
-        self._left = [0 for _ in self.windows]  # how many rows were left when it was asked last
+        self._left = [0 for _ in self.windows]  # how many rows were left the last time
         self._taken = 0  # how many rows operators have taken since they were made anew
         self.run = EmitRun(self.work.program, Run(self.work.program.program, not_here), mapped)
         self._judges = {

@@ -102,7 +102,7 @@ class Graph:
     @property
     @abstractmethod
     def result(self) -> StructType:
-        """The columns of the query, in whatever form they are given."""
+        """The columns of the query, in whatever form they are emitted."""
 
     @abstractmethod
     def entries(
@@ -163,7 +163,7 @@ class Graph:
         return [(at, name, known[name]) for at, name in enumerate(sorted(self.plan.streams))]
 
     def _arriving(self, frames: Mapping[str, DataFrame] | None, ticks: DataFrame | None) -> DataFrame:
-        """The entries of all streams and ticks, as :meth:`entries` is given them."""
+        """The entries of all streams and ticks, as :meth:`entries` gets them."""
         return in_one([*entries_of(self.streams, frames), *([] if ticks is None else [ticks_among(ticks)])])
 
     def _with_task(

@@ -182,7 +182,7 @@ class ClauseSteps(InMemorySteps):
 
 @dataclass(frozen=True)
 class _Output:
-    """What a micro-batch emits, and what finds the instant before which no later one gives anything."""
+    """What a micro-batch emits, and what finds the instant before which no later one emits anything."""
 
     rows: pa.Table | DataFrame
     find_least: Callable[[], int | None]

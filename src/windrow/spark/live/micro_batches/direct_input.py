@@ -86,7 +86,7 @@ class Taken:
         return rows
 
     def count(self) -> None:
-        """Tell Spark how many rows have been read."""
+        """Report to Spark how many rows have been read."""
         for place, source in enumerate(self._sources):
             self._batch.count(place, self.entries[source.name].num_rows)
 

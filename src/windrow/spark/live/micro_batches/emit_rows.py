@@ -47,7 +47,7 @@ class EmittedRows:
     checkpoint
         Where the rows are.
     conditions
-        What has been asked of watermarks.
+        The conditions on watermarks so far.
     gateway
         Makes one for a micro-batch.
     read
@@ -186,7 +186,7 @@ class EmittedRows:
         def passed(ticks: npt.NDArray[np.int64]) -> Bools:
             return self.conditions.is_true_at(key, kind, condition, of_ticks(ticks, type_), mark)
 
-        # up to the first that is not: local times fall when a clock is set back
+        # up to the first that is not: local times fall when summer time ends
         if not passed(ticks.min(keepdims=True)).all():
             return np.zeros(len(ticks), bool)
         is_over = passed(ticks)

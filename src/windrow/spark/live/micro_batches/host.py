@@ -62,10 +62,10 @@ ASIDE = {"late": LATE_SCHEMA, "malformed": MALFORMED_SCHEMA}
 BUFFERED = "held-"
 
 _KEEP = (
-    "start it again with its checkpoint and on_malformed='keep', which keeps such rows apart; or write"
-    " try_divide, try_cast and the like in the query"
+    "start it again with its checkpoint and on_malformed='keep', which puts such rows into a side output;"
+    " or write try_divide, try_cast and the like in the query"
 )
-_OF_SEVERAL = "write try_sum, try_divide, try_cast and the like in the query, which give NULL in its place"
+_OF_SEVERAL = "write try_sum, try_divide, try_cast and the like in the query, which return NULL in its place"
 """Of what no row has alone, or is not read as computed of each row."""
 
 
@@ -96,7 +96,7 @@ class MicroBatches(ABC):
     """
 
     settings: Mapping[str, str] = MappingProxyType({})
-    """What Spark is told when the query starts."""
+    """What Spark reports when the query starts."""
 
     _form: str | None = None
     """How the state is retained, where that is not what the plan says."""
@@ -329,7 +329,7 @@ class MicroBatches(ABC):
         return frame_of_collected(self._spark, late.select(schema.names), schema)
 
     def _schema_apart(self, name: str, *ticks: str) -> StructType:
-        """The columns of a stream's rows that are kept apart: all of its own, and what is known of them."""
+        """The columns of a stream's rows in side outputs: all of its own, and what is known of them."""
         stream = self._plan.catalog.streams[name]
         fields = [field for field in stream.frame.schema if field.name in stream.columns]
         schema = StructType(fields).add(ROWTIME, LongType()).add(PRODUCER, StringType())
@@ -398,15 +398,15 @@ def _late_row(name: str, rows: DataFrame) -> AnalysisError:
     first = rows.select(REASON).first()
     assert first is not None
     reasons = {
-        "punctuation": "it matches a pattern that its producer has promised",
+        "punctuation": "it matches a punctuation of its producer",
         "future": "its rowtime is too far ahead of its processing time",
         "future bound": "it carries a bound that is too far ahead of its processing time",
     }
     return AnalysisError(
         f"a row of stream {name} is late: "
-        + reasons.get(first[REASON], "its rowtime is below the bound that held when it came"),
+        + reasons.get(first[REASON], "its rowtime is below the bound when it came"),
         condition="LATE_ROW",
-        hint="on_late='keep' keeps late rows apart",
+        hint="on_late='keep' puts late rows into a side output",
     )
 
 

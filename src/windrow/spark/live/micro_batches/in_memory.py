@@ -94,7 +94,7 @@ class InMemorySteps(MicroBatches):
     """As :func:`windrow.spark.live.input.arrivals.arrivals` has it."""
 
     _judges = False
-    """Whether rows below their stream's clock are judged, and so retained whole."""
+    """Whether rows below their stream's watermark are judged, and so retained whole."""
 
     _wide_until = 0
     """Micro-batches before this one are read whole: late rows seldom come alone."""
@@ -328,7 +328,7 @@ class InMemorySteps(MicroBatches):
 
     @cached_property
     def _is_plain(self) -> bool:
-        """Whether files and tables in memory hold all columns as Spark would write them."""
+        """Whether all columns are in files and tables in memory as Spark would write them."""
         return is_plain(self._result)
 
 

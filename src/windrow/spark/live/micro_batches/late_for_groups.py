@@ -37,7 +37,7 @@ Holds = Callable[[pa.Array, Ints], npt.NDArray[np.bool_]]
 
 @dataclass(frozen=True, eq=False)
 class JudgedEntries:
-    """What becomes of rows below their stream's clock.
+    """What becomes of rows below their stream's watermark.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ def judged(
     Parameters
     ----------
     conditions
-        What has been asked before.
+        The conditions so far.
     below
         Of each stream the rows below its watermark when they came, with `ROWTIME`, `ARRIVED` and `BEFORE`.
     marks

@@ -106,7 +106,7 @@ class WindowedSteps(InMemorySteps):
         states = self._states(before)
         if not is_known:
             self._carried = Carried.of(before)
-            # of keys that are to be over, rows are retained, as punctuations tell of rows
+            # of keys that are to be over, rows are retained, as punctuations are about rows
             is_by_key = self._carried is not None or not self._forgets
             self._goes_on = self._windowed.operator.running_groups() if is_by_key else None
             if self._goes_on is not None:

@@ -353,7 +353,7 @@ def bind_live(
     result = fragment.result(types)
     plan = fragment.plan(types if isinstance(fragment, WindowStage) else result)  # type: ignore[arg-type]
     read = [name for name in keyed.columns if name in types] or [keyed.columns[0]]
-    # the rowtime is carried too: by that of the first open row it is told what may still be emitted
+    # the rowtime is carried too: that of the first open row says what may still be emitted
     rowtime = fragment.order[0].column
     columns = tuple(dict.fromkeys([*read, rowtime]))
     growing, pairs = Growing(plan, fragment.partition, fragment.order, columns), None

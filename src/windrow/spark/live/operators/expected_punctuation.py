@@ -23,7 +23,7 @@ class Bounded:
     rising: Columns = frozenset()
 
     def within(self, columns: Collection[str]) -> bool:
-        """Whether punctuations will come that tell of no other columns than these."""
+        """Whether punctuations will come about no other columns than these."""
         return any(one <= {*columns} for one in self.by)
 
     def only(self, columns: Mapping[str, str]) -> Bounded:
@@ -33,7 +33,7 @@ class Bounded:
 
 
 def bounded(catalog: Catalog, name: str) -> Bounded:
-    """On which columns a stream is bounded: by its clock, and as it has been promised before."""
+    """On which columns a stream is bounded: by its watermark, and by earlier punctuations."""
     stream = catalog.streams[name]
     by = set() if stream.rowtime is None else {frozenset([stream.rowtime])}
     named = catalog.named.get(name)

@@ -131,7 +131,7 @@ class IncrementalPlan:
             return Fragment(number, (), schema, {})
         plan = optimized_tree(self.gateway, frame)
         if plan is None:
-            self._not_so("a part of the query of which Spark gives no plan")
+            self._not_so("a part of the query of which Spark has no plan")
             return Fragment(number, (), schema, {})
         leaves = [*self._leaves(plan)]
         if not leaves:
@@ -308,9 +308,9 @@ def computed_elsewhere(program: Program, *, takes_tables: bool) -> str | None:
 
 
 def unstable(error: UnmatchedError) -> WindrowError:
-    """What a user is told where rows leave that never came."""
+    """The error where rows leave that never came."""
     return error.reason or ExecutionError(
-        "the query gives other values for rows that leave than it gave when they came",
+        "the query computes other values for rows that leave than when they came",
         condition="UNSTABLE_VALUES",
         hint="store what differs from run to run in a column, and query that",
     )
@@ -323,7 +323,7 @@ def _reader(path: str, tasks: int):  # type: ignore[no-untyped-def]
             raise ExecutionError(
                 f"a task does not find {path}, which the driver has written",
                 condition="NOT_SHARED",
-                hint="give a checkpoint on a file system that the driver and the workers share",
+                hint="put the checkpoint on a file system that the driver and the workers share",
             )
         with pa.memory_map(path) as source, pa.ipc.open_file(source) as file:
             for part in parts:  # the number of the task counts those of other leaves

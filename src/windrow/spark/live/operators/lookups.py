@@ -30,7 +30,7 @@ class SmallTable:
     Attributes
     ----------
     numbers
-        By which the plan tells its columns.
+        By which the plan identifies its columns.
     schema
         Their names and types.
     """

@@ -23,7 +23,7 @@ def schema_of(stream: Stream) -> pa.Schema:
 
 
 def reached(position: Position | None) -> int:
-    """The least rowtime that may still come, by the clock."""
+    """The least rowtime that may still come, by the watermark."""
     watermark = None if position is None else position.watermark.value
     return NO_BOUND if watermark is None else watermark
 

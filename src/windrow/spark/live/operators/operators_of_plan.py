@@ -1,4 +1,4 @@
-"""Which parts of a plan have no operator over punctuated streams, asked before any is made."""
+"""Which parts of a plan have no operator over punctuated streams, known before any is made."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _IN_AN_INTERVAL = (
     " and write EMIT STREAM AFTER WATERMARK at the end"
 )
 _IN_WHERE = "EXISTS, NOT EXISTS and IN are, in AND of WHERE"
-_NOT_EXISTS = "write NOT EXISTS (SELECT … WHERE a = b), which keeps rows of which a is NULL"
+_NOT_EXISTS = "write NOT EXISTS (SELECT … WHERE a = b), which returns rows of which a is NULL"
 
 
 def why_no_operator(gateway: Gateway, node: plan.Node) -> Reason | None:
@@ -50,8 +50,8 @@ def _of_node(gateway: Gateway, node: plan.Node) -> Reason | None:
         case plan.Mark() | plan.Value():
             return Reason("this subquery", node.at, _IN_WHERE)
         case plan.OneRow():
-            what = "a subquery that may give several rows for one value"
-            return Reason(what, node.at, "give it one row: an aggregate without GROUP BY")
+            what = "a subquery that may return several rows for one value"
+            return Reason(what, node.at, "make it one row: an aggregate without GROUP BY")
         case plan.Pieces():
             return node.why
         case plan.Aggregate():

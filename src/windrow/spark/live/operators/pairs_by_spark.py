@@ -46,7 +46,7 @@ class Pairs:
     fields
         The fields of rows that conditions read, the columns that have them, and their types.
     plan
-        What the kernel is told.
+        What the kernel gets.
     """
 
     window: Window

@@ -37,7 +37,7 @@ class Ranked:
     Attributes
     ----------
     ranks
-        By the numbers by which plans tell them: which.
+        By their numbers in plans: which.
     partition, order
         Of the window.
     """
@@ -63,7 +63,7 @@ class Ranked:
         )
         alike = _numbers(*sorted_partitions(table, (*groups, *keys), ()))
         if "RowNumber" in self.ranks.values() and len(np.unique(alike)) < rows.count:
-            # of rows that the order does not tell apart the same one is the first, however they come
+            # of rows that tie in the order the same one is the first, however they come
             rest = {f"rest {at}": column for at, column in enumerate(rows.columns.values())
                     if not pa.types.is_nested(column.type)}  # fmt: skip
             table = pa.table({**dict(zip(table.column_names, table.columns, strict=True)), **rest})

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pyspark.sql.types import DataType, TimestampNTZType
 
 from windrow.algebra.physical import Hoisted, field_of, is_field
-from windrow.syntax.rising import STEADY
+from windrow.syntax.expressions.rising import STEADY
 
 __all__ = ["rises", "says_missing"]
 
@@ -18,7 +18,7 @@ _SHOWN = re.compile(r"CAST\(\(?([^.()]+)\.([^.()]+)\)? AS TIMESTAMP_NTZ\)", re.I
 def rises(item: Hoisted, rowtimes: Mapping[str, DataType], zone: str) -> DataType | None:
     """The type of a column that has the rowtime of a row of a clause; None for other columns.
 
-    A TIMESTAMP is subtracted as the session's clock shows it, which only rises in a `zone` where that is
+    A TIMESTAMP is subtracted as the local time of the session, which only rises in a `zone` where that is
     never changed. `rowtimes` are the fields of rows that have it.
     """
     if is_field(item):

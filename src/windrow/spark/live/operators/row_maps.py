@@ -109,7 +109,7 @@ class RowMap:
     widened: tuple[tuple[str, str], ...] = ()
 
     def advance(self, carry: RowMapCarry | None, change: Delta) -> tuple[Delta, RowMapCarry]:
-        """Take a micro-batch; the carry that is given is used up."""
+        """Take a micro-batch; the carry is used up."""
         lines = lines_of(change.rows.schema)
         if carry is None:
             closing = {one.column: Closing(lines, [one.column]) for one in self.moved if one.column in lines}

@@ -255,14 +255,14 @@ class ClausePlan(RowtimePlan):
 
     @property
     def rowtimes(self) -> tuple[str, ...]:
-        """The columns of retained rows that have rowtimes, and not only what a clock shows at them."""
+        """The columns of retained rows that have rowtimes, and not only their local times."""
         own = self.scale.kind == "timestamp_ntz"
         rising = [item for one in self.clauses for item in one.kernel.rising.items()]
         found = [name for name, kind in rising if own or not isinstance(kind, TimestampNTZType)]
         return (ROWTIME, *found)
 
     def unbounded(self) -> Sequence[Unbounded]:
-        """The clauses, also of views, that keep rows of partitions that are not expected to be over."""
+        """The clauses, also of views, that retain rows of partitions that are not expected to be over."""
         found: list[Unbounded] = []
         for name in sorted(self.read & self.catalog.sequences.keys()):
             found += self.catalog.sequences[name].unbounded()
@@ -284,7 +284,7 @@ class ClausePlan(RowtimePlan):
         return Unbounded(_written(clause), keeps, needs)
 
     def fingerprint(self) -> dict[str, Any]:
-        """What tells it from other queries, and what its retained rows hold."""
+        """What identifies it, and the columns of its retained rows."""
         columns = [column for clause in self.clauses for column in clause.hoisted]
         return {**super().fingerprint(), "columns": columns}
 
@@ -472,7 +472,7 @@ class ClausePlan(RowtimePlan):
                 raise self._unsupported(
                     "a subquery over a live stream in a condition or a measure is not supported",
                     span or clause.span,
-                    "make a table of what it gives: CREATE TABLE … AS",
+                    "make a table of its result: CREATE TABLE … AS",
                 )
 
     def _refuse_ranks(self, clause: Window | Match, collated: frozenset[str]) -> None:

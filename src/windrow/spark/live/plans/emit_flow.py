@@ -1,4 +1,4 @@
-"""Queries with EMIT in memory: makes the program, and feeds it the arrived rows of a micro-batch."""
+"""Queries with EMIT in memory: makes the program, and passes it the arrived rows of a micro-batch."""
 
 from __future__ import annotations
 

@@ -187,7 +187,7 @@ class EmittedPlan(LivePlan):
         return timed.unbounded is not None or (not self.appends and not timed.closes)
 
     def unbounded(self) -> Sequence[Unbounded]:
-        """Rows that are retained for ever, or until streams promise what they are not known to promise."""
+        """Rows that are retained for ever, or until punctuation comes that is not expected."""
         if self.query.timed.unbounded is not None:
             needs = "groups by windows of time, or by keys with a STATE LIFETIME, would bound it"
             return [Unbounded("the query", self.keeps, needs)]

@@ -133,7 +133,7 @@ class LivePlan(ABC):
             ``RELATION_WHERE_STREAM_IS_NEEDED``, ``UNKNOWN_ROWTIME``, ``DUPLICATE_COLUMN``.
         """
         raise AnalysisError(
-            "this query gives rows without rowtimes, and rows with rowtimes go into a stream",
+            "this query returns rows without rowtimes, and rows with rowtimes go into a stream",
             condition="RELATION_WHERE_STREAM_IS_NEEDED",
             sql=self.text,
             span=self.span,
@@ -155,12 +155,12 @@ class LivePlan(ABC):
         twice = next((name for name in names if lower.count(name.lower()) > 1), None)
         if twice is not None:
             raise AnalysisError(
-                f"column {twice} of {what} is given twice",
+                f"column {twice} of {what} is listed twice",
                 condition="DUPLICATE_COLUMN",
                 sqlstate="42711",
                 sql=self.text,
                 span=self.span,
-                hint="give each its own name with AS",
+                hint="name each differently with AS",
             )
 
     def moved(self, place: int) -> MovedRowtime | None:  # noqa: ARG002 - of some
@@ -352,7 +352,7 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
                 condition="RELATION_WHERE_STREAM_IS_NEEDED",
                 sql=self.text,
                 span=self.span,
-                hint="SELECT STREAM … gives rows as they come, ISTREAM(query) what is inserted into a"
+                hint="SELECT STREAM … emits rows as they come, ISTREAM(query) what is inserted into a"
                 " relation",
             )
 

@@ -78,7 +78,7 @@ class LiveRunner(Runner):
         return common_scale(*self._scales_and_lengths(query))
 
     def relation(self, query: Query, scale: TimeScale) -> TimeVarying:
-        """The relation, of which the changes of the micro-batch are told."""
+        """The relation, whose changes in the micro-batch are emitted."""
         return replace(super().relation(query, scale), since=self.span.since)
 
     def named(self, item: NamedRelation, scale: TimeScale) -> TimeVarying:
@@ -177,7 +177,7 @@ class LiveRunner(Runner):
             condition="UNSUPPORTED_STREAM",
             sql=self.sql,
             span=item.span,
-            hint="start the relation itself: what it gives is its changelog",
+            hint="start the relation itself: its output is its changelog",
         )
 
     def _inside(self, reader: Reader, path: str) -> LiveRunner:

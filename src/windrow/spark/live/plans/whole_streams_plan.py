@@ -83,7 +83,7 @@ class WholeStreamsPlan(ReaderPlan):
         return replace(self, in_order=taken.index(rowtime))
 
     def fingerprint(self) -> dict[str, Any]:
-        """What tells it from other queries."""
+        """What identifies it."""
         by = {} if self.in_order is None else {"order": self.names[self.in_order]}
         return {**super().fingerprint(), **by, "state": "plan, of rows that are there"}
 

@@ -1,7 +1,7 @@
 """Queries over live streams, windows or matches that look at each row by itself, read into plans.
 
 SQL around a clause is evaluated over the output of one micro-batch, so none of its rows may depend on later
-rows. Where that holds, columns that are passed on have what the columns of the streams have: the rowtime, and
+rows. Where that is so, columns that are passed on have what the columns of the streams have: the rowtime, and
 the punctuations of the stream.
 """
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pyarrow as pa
 
 from windrow.kernels.advance import Ended
-from windrow.kernels.incremental.closed_rows import closed_alone, closed_pairs
-from windrow.kernels.incremental.input_state import InputState
+from windrow.kernels.incremental.bracket_windows.closed_rows import closed_alone, closed_pairs
+from windrow.kernels.incremental.bracket_windows.input_state import InputState
 from windrow.spark.catalog import Catalog
 from windrow.spark.live.operators.ended_partitions import ClosedPartitions
 from windrow.spark.live.reading.windowed_query import WindowedQuery, WindowedSide
@@ -23,7 +23,7 @@ _GROUPS = "groups"
 def ends_of_windows(windowed: WindowedQuery, catalog: Catalog) -> dict[str, Ends]:
     """What ends the partitions of its windows, its groups, and the keys with which rows are joined."""
     found: dict[str, Ends] = {}
-    if windowed.over_windows is not None or windowed.parts:  # of which operators nothing is asked
+    if windowed.over_windows is not None or windowed.parts:  # whose operators need nothing
         return found
     if any(side.window.row_slide > 1 for side in windowed.sides):  # a group of rows goes as a whole
         return found
@@ -77,11 +77,11 @@ def bounding_ends(windowed: WindowedQuery, ends: Mapping[str, Ends], name: str) 
 def without_closed_keys(
     windowed: WindowedQuery, states: Mapping[str, InputState], endings: ClosedPartitions
 ) -> tuple[dict[str, InputState], bool]:
-    """What is still retained, and whether more may go without further promises."""
+    """What is still retained, and whether more may go without further punctuation."""
     waits = False
 
     def ended(key: str, side: WindowedSide) -> Ended | None:
-        """What has ended by the promises of a side's stream, and by its rows that wait."""
+        """What has ended by the punctuation of a side's stream, and by its rows that wait."""
         nonlocal waits
         waiting = states[side.name].waiting
         inner = {column: name for name, column in side.columns.items()}

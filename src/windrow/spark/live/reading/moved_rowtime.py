@@ -18,8 +18,8 @@ from windrow.spark.gateway import Gateway, is_ansi
 from windrow.spark.live.reading.beside import Beside
 from windrow.syntax.expression_nodes import Name
 from windrow.syntax.expressions import parse_expression
-from windrow.syntax.monotone_expressions import going
-from windrow.syntax.rising import STEADY, goes_by_zone
+from windrow.syntax.expressions.monotone import going
+from windrow.syntax.expressions.rising import STEADY, goes_by_zone
 from windrow.syntax.sqltext import RelationText, SqlText
 from windrow.syntax.tokens import tokenize
 
@@ -108,7 +108,7 @@ def moved_rowtime(gateway: Gateway, read: Beside, place: int) -> MovedRowtime | 
 
 
 def _where_made(node: Node, column: str) -> Project | None:
-    """What returns a column; None where it comes from a relation, or only a list as a whole gives it."""
+    """What returns a column; None where it comes from a relation, or only a list as a whole returns it."""
     while not isinstance(node, Project):
         if isinstance(node, SetOperation):
             raise UnknownRowtimeError("it is not the rowtime in each part of the UNION ALL")

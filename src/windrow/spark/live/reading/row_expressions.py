@@ -19,7 +19,7 @@ from windrow.syntax.expression_nodes import Call, Expression, Literal, Name, Ope
 from windrow.syntax.expressions import parse_expression
 from windrow.syntax.nodes import BlockText, Range, Role
 from windrow.syntax.patterns.match_nodes import MatchRelation
-from windrow.syntax.patterns.match_recognize import find_matches
+from windrow.syntax.patterns.match_relations import find_matches
 from windrow.syntax.patterns.row_patterns import variables_of
 from windrow.syntax.queries import (
     FromItem,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql.types import StructType
 
-from windrow.algebra.aggregates import calls_aggregate
+from windrow.algebra.aggregate_calls import calls_aggregate
 from windrow.algebra.continuous import Query, Reader, WindowedStream
 from windrow.errors import NotSupportedError
 from windrow.kernels.punctuated import Project, Sort
@@ -31,10 +31,10 @@ from windrow.spark.gateway import Gateway
 from windrow.spark.live.operators.flow_of_plan import graph_of
 from windrow.spark.live.operators.known_streams import KnownStreams
 from windrow.spark.live.operators.row_maps import RowMap
-from windrow.syntax.ordering import order_at
+from windrow.syntax.expressions.window_calls import is_over
+from windrow.syntax.order_by import order_at
 from windrow.syntax.queries import Select, SetOperationText, Shape, UnknownShapeError, parse_query
 from windrow.syntax.sqltext import SqlText
-from windrow.syntax.window_calls import is_over
 
 __all__ = ["Blocking", "blocking", "in_order_of", "is_bare", "is_blocking"]
 
@@ -90,7 +90,7 @@ def is_bare(item: object) -> bool:
 
 
 def is_blocking(reader: Reader, query: Query) -> bool:
-    """Whether a query over streams without windows waits for what they promise, or only looks at each row."""
+    """Whether a query over streams without windows waits for punctuation, or only looks at each row."""
     tokens, (start, stop) = reader.tokens, query.tokens
     if not query.inputs or not all(
         isinstance(item, WindowedStream) and item.is_bare for item in query.inputs

@@ -130,7 +130,7 @@ class WindowedQuery:
     over_windows
         Any other plan, whose operators take what enters and leaves the sides; None for those above.
     using
-        The columns of the output by which ISTREAM and DSTREAM tell rows apart, where these are not all.
+        The columns of the output by which ISTREAM and DSTREAM distinguish rows, where these are not all.
     is_stateless
         Whether the operators of `over_windows` retain nothing, as each row is looked at by itself.
     text, parts

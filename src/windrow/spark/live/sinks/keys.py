@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from windrow.algebra.aggregates import calls_aggregate
+from windrow.algebra.aggregate_calls import calls_aggregate
 from windrow.errors import AnalysisError, no_column
 from windrow.spark.live.plans.live_plan import LivePlan
 from windrow.syntax.expression_nodes import Name

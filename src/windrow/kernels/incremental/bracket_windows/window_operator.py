@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from windrow.kernels.aggregates import Aggregate
+from windrow.kernels.incremental.bracket_windows.affected import group, join, rows_of
+from windrow.kernels.incremental.bracket_windows.membership import Window
 from windrow.kernels.incremental.grouping import goes_on
 from windrow.kernels.incremental.operated import Operated
-from windrow.kernels.incremental.operators import group, join, rows_of
 from windrow.kernels.incremental.stepwise import stepwise
 from windrow.kernels.incremental.timed_rows import TimedRows, Times
-from windrow.kernels.incremental.windows import Window
 from windrow.kernels.packing.shards import Layout
 from windrow.kernels.zset.keyed_operator import Keyed
 from windrow.kernels.zset.relation import ENTER, LEAVE

@@ -20,7 +20,7 @@ from typing import NoReturn
 from windrow.errors import AnalysisError, ParseError, did_you_mean
 from windrow.syntax.cursor import Cursor
 from windrow.syntax.nodes import BoundaryClause, OrderItem, Range, Role, Side, Variable, WindowClause
-from windrow.syntax.ordering import order_item
+from windrow.syntax.order_by import order_item
 from windrow.syntax.tokens import TokenKind, TokenList
 
 __all__ = ["parse_window_by"]

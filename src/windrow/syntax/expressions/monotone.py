@@ -1,6 +1,6 @@
 """Expressions that go with a part of theirs: they rise or fall where it rises, or differ where it does.
 
-One step at a time: what stands around the part, which has the rest of them.
+One operation at a time: what stands around the part, which has the rest of them.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from typing import Literal as OneOf
 from typing import TypeAlias
 
 from windrow.syntax.expression_nodes import Call, Expression, Literal, OperationNode
-from windrow.syntax.expressions import parse_expression
+from windrow.syntax.expressions.rising import rising
+from windrow.syntax.expressions.skeleton import parse_expression
 from windrow.syntax.nodes import Range
-from windrow.syntax.rising import rising
 from windrow.syntax.tokens import TokenKind, TokenList
 
 __all__ = ["Family", "Going", "going"]

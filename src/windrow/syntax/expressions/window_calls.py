@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from windrow.syntax.nodes import OrderItem, Range
-from windrow.syntax.ordering import order_item
+from windrow.syntax.order_by import order_item
 from windrow.syntax.queries import UnknownShapeError
 from windrow.syntax.tokens import TokenKind, TokenList
 

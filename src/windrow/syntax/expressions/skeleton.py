@@ -1,6 +1,6 @@
 """The skeleton of a Spark SQL expression: enough to see what each part of a predicate reads.
 
-Operators, predicates, calls and names are taken apart, where it is asked for CASE, CAST, ``||`` and LIKE
+Operators, predicates, calls and names are taken apart, on request CASE, CAST, ``||`` and LIKE
 too; whatever else Spark knows (lambdas, subscripts, subqueries) stays an :class:`Opaque` stretch with the
 names that it mentions. The parser never refuses a text: what it cannot take apart is opaque, and Spark
 judges it. Precedence is Spark's

@@ -14,8 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from windrow.kernels.advance.ended import Ended
+from windrow.kernels.incremental.bracket_windows.membership import Window
 from windrow.kernels.incremental.timed_rows import TimedRows
-from windrow.kernels.incremental.windows import Window
 from windrow.kernels.packing.numbering import numbered
 from windrow.kernels.zset.relation import NEVER
 
@@ -92,7 +92,7 @@ def _is_among(
     some: Bools,
     wanted: Bools,
 ) -> Bools:
-    """Of the rows that are asked about, whether some rows of another window have their key."""
+    """Of these rows, whether some rows of another window have their key."""
     found = np.zeros(len(retained), bool)
     if not wanted.any() or not some.any():
         return found

@@ -1,6 +1,6 @@
 """The state of one window: in memory between micro-batches, and in chunks from which a restart reads it.
 
-The new rows of a micro-batch are a chunk (:mod:`.chunking`). A chunk without rows that are still in the
+The new rows of a micro-batch are a chunk (:mod:`..chunking`). A chunk without rows that are still in the
 window, or buffered for it, is dropped. Where chunks are merged, rows that have left are left out.
 """
 
@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windrow.kernels.incremental.bracket_windows.window_operator import WindowInput
 from windrow.kernels.incremental.chunking import PER_MICRO_BATCH, Chunks, merging
 from windrow.kernels.incremental.timed_rows import TimedRows, Times
-from windrow.kernels.incremental.window_operator import WindowInput
 
 __all__ = ["InputState"]
 

@@ -23,7 +23,7 @@ __all__ = ["Codes", "encode", "is_orderable"]
 
 Numbers = npt.NDArray[Any]
 
-#: Digits of a decimal that one int64 holds.
+#: Digits of a decimal that fit one int64.
 SHORT_DECIMAL = 18
 
 
@@ -47,7 +47,7 @@ def encode(column: pa.ChunkedArray, *, merge_zeros: bool = False) -> Codes:
     """Codes for the values of a column without NULLs.
 
     Every NaN is one value, greater than all others, as in Spark. -0.0 comes before 0.0 unless
-    `merge_zeros`, which makes both 0.0: Spark groups them together but keeps their signs apart in
+    `merge_zeros`, which makes both 0.0: Spark groups them together but distinguishes their signs in
     percentiles.
     """
     type_ = column.type

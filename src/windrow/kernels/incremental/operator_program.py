@@ -37,7 +37,7 @@ class Ending:
     column
         The column.
     origin
-        Where the stream stands in the query that is to tell it.
+        Where the stream stands in the query, for errors.
     mapped, kind
         How a watermark is mapped, and the type of the column, as texts by which both are known.
     """

@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 from windrow.kernels.aggregates import Aggregate
 from windrow.kernels.incremental.timed_rows import TimedRows, Times
 from windrow.kernels.packing.numbering import numbered
+from windrow.kernels.zset.group_and_time import by_group_and_time
 from windrow.kernels.zset.grouped import grouped
 from windrow.kernels.zset.join import overlapping
-from windrow.kernels.zset.ordering import by_group_and_time
 from windrow.kernels.zset.relation import ENTER, LEAVE, with_one_zero
 
 __all__ = ["group", "join", "rows_of"]
@@ -29,7 +29,7 @@ def rows_of(retained: TimedRows, times: Times, columns: Sequence[str], passes: s
     Parameters
     ----------
     columns
-        Of the rows, which of them to give.
+        Of the rows, which of them to emit.
     passes
         The column of a condition; rows for which it is not true are not there.
     """
