@@ -39,7 +39,14 @@ SPARK_ROOMS = [
     *("analysis", "scan", "tasks", "clauses"),
     *("logs", "relations", "catalog", "recorded"),
     *("live.operators", "live.reading", "live.plans", "live.sinks", "live.checkpoints", "live.input"),
-    *("live.reports", "live.micro_batches", "live.executors", "live.hosts", "live.query", "live.queries"),
+    *(
+        "live.reports",
+        "live.micro_batches",
+        "live.executors",
+        "live.hosts",
+        "live.query",
+        "live.session_queries",
+    ),
     *("live", "declared"),
 ]
 

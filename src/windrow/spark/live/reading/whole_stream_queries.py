@@ -2,7 +2,7 @@
 
 A window bounds state by time. Without one, groups, joins, DISTINCT, set operators and ORDER BY wait for
 punctuation: an :class:`~windrow.kernels.punctuated.operator_graph.OperatorGraph`. Spark computes the
-expressions over single rows (:mod:`windrow.spark.live.operators.row_maps`), kernels the rest.
+expressions over single rows (:mod:`windrow.spark.live.operators.punctuated.row_maps`), kernels the rest.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from windrow.plan.rules import BY_KEYS, applied
 from windrow.spark.analysis.schemas import SparkAnalyser
 from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
-from windrow.spark.live.operators.flow_of_plan import graph_of
 from windrow.spark.live.operators.known_streams import KnownStreams
-from windrow.spark.live.operators.row_maps import RowMap
+from windrow.spark.live.operators.punctuated.flow_of_plan import graph_of
+from windrow.spark.live.operators.punctuated.row_maps import RowMap
 from windrow.syntax.expressions.window_calls import is_over
 from windrow.syntax.order_by import order_at
 from windrow.syntax.queries import Select, SetOperationText, Shape, UnknownShapeError, parse_query
