@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pyspark.sql.types import BooleanType, StructField
+from pyspark.sql.types import BooleanType, NumericType, StructField
 
 from windrow.algebra.window_node import AggregateCall
 from windrow.plan.columns import ROWS, Column, Expression, Scope, sql_of
@@ -61,6 +61,9 @@ def _pivoted(
     is_known = isinstance(groups, Aggregate) and tuple(call.at for call in groups.calls) == items
     if not isinstance(groups, Aggregate) or not is_known or len(others) < len(names):
         raise UnreadError("PIVOT in this form", clause)
+    if not all(isinstance(call.column.type, NumericType | BooleanType) for call in groups.calls):
+        # what these are where there is no row Spark has in another way
+        raise UnreadError("PIVOT of values that are no numbers", clause)
     groups = replace(groups, around=0)
     ids = [column.id for column in groups.columns]
     keys, read = groups.columns[: len(others)], ids[len(others) : len(others) + len(pivots)]
@@ -86,17 +89,11 @@ def _pivoted(
     columns = [Column(own, one.name, one.dataType) for own, one in zip(new, found, strict=True)]
     span = tokens.span(*clause)
     calls = tuple(
-        Call(
-            column,
-            AggregateCall(
-                column.id, "max", None, False, (), SqlText.of(f"any_value({ROWS}.{own}, true)"), span
-            ),
-            own,
-            True,
-            clause,
-        )
-        for own, column in zip(made, columns[len(others) :], strict=True)
-    )
+        # of one row, which has the value
+        Call(column, AggregateCall(column.id, "max", None, False, (),
+             SqlText.of("any_value(", value.text, ", true)"), span), own.id, True, clause)
+        for column, (own, value) in zip(columns[len(others) :], outputs[len(others) :], strict=True)
+    )  # fmt: skip
     label = f"GROUP BY {', '.join(column.name for column in keys) or '()'}"
     by_others = tuple(zip(columns[: len(others)], (column.id for column in keys), strict=True))
     return Aggregate(inside, by_others, calls, label, clause)
