@@ -248,7 +248,7 @@ def test_an_offset_of_a_navigation_is_a_whole_number(session, rows_):
 def test_now_is_the_hint_where_a_window_may_stand_alone(session, number):
     queries = {
         "use [NOW] for rows of one instant": f"SELECT v FROM len [RANGE {number}]",
-        "give a longer one": f"SELECT wend FROM TUMBLE(TABLE len, DESCRIPTOR(ts), {number}) GROUP BY wend",
+        "write a longer one": f"SELECT wend FROM TUMBLE(TABLE len, DESCRIPTOR(ts), {number}) GROUP BY wend",
     }
     for hint, query in queries.items():
         with pytest.raises(WindrowError) as caught:
