@@ -313,7 +313,7 @@ def test_what_has_no_nodes_is_evaluated_by_spark_at_each_piece_of_time(sessions,
 
 REFUSED = [
     (
-        "SELECT CAST(k AS STRING) COLLATE UTF8_LCASE AS c FROM s [NOW] EXCEPT SELECT 'a'",
+        "SELECT CAST(k AS STRING) COLLATE UTF8_LCASE AS c FROM s [NOW] EXCEPT SELECT 'a' COLLATE UTF8_LCASE",
         "SELECT",
         "COLLATE UTF8_BINARY",
     ),
