@@ -14,6 +14,7 @@ from pyspark.sql.types import LongType, StructType
 from windrow.kernels.dividing import undivided
 from windrow.kernels.incremental import Program
 from windrow.plan.event_time import HIDDEN
+from windrow.spark.analysis.arrow_columns import in_memory
 from windrow.spark.collected import is_plain
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.executors.bucket_task import BucketTask
@@ -25,7 +26,6 @@ from windrow.spark.live.executors.unpacking import Unchanged, outputs
 from windrow.spark.live.input.entry_columns import inside
 from windrow.spark.live.micro_batches.late_for_groups import judging
 from windrow.spark.live.operators.emit_program import MARK, EmitProgram, EmitSource
-from windrow.spark.live.operators.incremental import in_memory
 from windrow.spark.live.operators.incremental_plan import IncrementalPlan, computed_elsewhere
 from windrow.spark.live.operators.watermark_conditions import WatermarkConditions
 from windrow.spark.live.plans.emit_flow import EmittedFlow
