@@ -13,7 +13,7 @@ from windrow.kernels.computed.lookups import CollectedTable, LookUp
 from windrow.kernels.incremental import Fragment, Program
 from windrow.kernels.zset.relation import ENTER
 from windrow.spark.analysis.small_tables import SmallTable
-from windrow.spark.live.executors.programs import keys_of, with_tables
+from windrow.spark.live.executors.graphs.programs import keys_of, with_tables
 from windrow.spark.live.operators.incremental_plan import computed_elsewhere
 
 ROWS, NAMES = 1, 5

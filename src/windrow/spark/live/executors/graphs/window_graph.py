@@ -15,8 +15,8 @@ from pyspark.sql.types import LongType, StructType
 from windrow.plan.columns import ROWS
 from windrow.spark.analysis.arrow_columns import in_memory
 from windrow.spark.live.executors.bucket_task import BucketTask
+from windrow.spark.live.executors.graphs.programs import Key, key_labels, keys_of, with_tables
 from windrow.spark.live.executors.packets import Graph, Side, numbered
-from windrow.spark.live.executors.programs import Key, key_labels, keys_of, with_tables
 from windrow.spark.live.executors.unpacking import Shape, outputs, rows_of_groups
 from windrow.spark.live.executors.windowed import BucketWindows, OverWindows
 from windrow.spark.live.input.entry_columns import STREAM, inside
@@ -36,7 +36,7 @@ __all__ = ["WindowGraph"]
 
 @dataclass(frozen=True)
 class WindowGraph(Graph):
-    """As :class:`.packets.Graph`; made by :func:`.graph.graph_of`."""
+    """As :class:`..packets.Graph`; made by :func:`.graph.graph_of`."""
 
     windowed: WindowedQuery
 

@@ -35,7 +35,7 @@ __all__ = ["ClauseGraph"]
 
 @dataclass(frozen=True)
 class ClauseGraph(Graph):
-    """As :class:`.packets.Graph`; made by :func:`.graph.graph_of`, where there is no reason against it."""
+    """As :class:`..packets.Graph`; made by :func:`.graph.graph_of`, where there is no reason against it."""
 
     plan: ClausePlan
 

@@ -20,8 +20,8 @@ from windrow.spark.gateway import Gateway
 from windrow.spark.live.executors.bucket_task import BucketTask
 from windrow.spark.live.executors.droppable_rows import DroppableRows, droppable_rows_of
 from windrow.spark.live.executors.emitting import Emits, Judge
+from windrow.spark.live.executors.graphs.programs import Key, key_labels, keys_of, with_tables
 from windrow.spark.live.executors.packets import Graph, Side, numbered
-from windrow.spark.live.executors.programs import Key, key_labels, keys_of, with_tables
 from windrow.spark.live.executors.unpacking import Unchanged, outputs
 from windrow.spark.live.input.entry_columns import inside
 from windrow.spark.live.micro_batches.late_for_groups import judging
@@ -42,7 +42,7 @@ _NO_FILES = Path("of-a-plan-alone")
 
 @dataclass(frozen=True)
 class EmitGraph(Graph):
-    """As :class:`.packets.Graph`; made by :func:`.graph.graph_of`, where there is no reason against it."""
+    """As :class:`..packets.Graph`; made by :func:`.graph.graph_of`, where there is no reason against it."""
 
     plan: EmittedPlan
 
