@@ -20,7 +20,7 @@ from windrow.rendering import html_table
 from windrow.spark.clauses.batch import Bound
 from windrow.spark.gateway import Gateway
 from windrow.spark.live import LivePlan, LiveQuery, Mode, Target
-from windrow.spark.live.queries import queries_of
+from windrow.spark.live.session_queries import queries_of
 from windrow.spark.logs.session_streams import Stream
 from windrow.spark.relations.time_varying_relation import TimeVarying
 from windrow.spark.runtime.settings import zone_named
@@ -367,7 +367,7 @@ class Relation(_Frame):
         file
             Not accepted: :func:`windrow.plot.save` writes a picture.
         value
-            The column whose values are drawn; by default the first numeric one that the conditions read.
+            The column of numbers or texts that is drawn; by default the first that the conditions read.
         key
             Of windows and matches: draw only the partition with these values of PARTITION BY. Of a
             time-varying relation: its key columns; by default those that are not numbers.

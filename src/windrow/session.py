@@ -17,11 +17,18 @@ from windrow.algebra.rewriting.folded import folded
 from windrow.algebra.time_scale import TimeScale
 from windrow.errors import ParseError, Span, UsageError, did_you_mean, refuse_unknown
 from windrow.relation import NamedStreamRelation, Relation
-from windrow.session_arguments import check_name, micros_of, no_attribute, refuse_no_text, refuse_no_values
+from windrow.session_arguments import (
+    check_name,
+    micros_of,
+    no_attribute,
+    refuse_no_table_name,
+    refuse_no_text,
+    refuse_no_values,
+)
 from windrow.spark.gateway import Gateway, check_dialect
 from windrow.spark.live import Listeners, live_stream
-from windrow.spark.live.queries import SessionCatalog
 from windrow.spark.live.reports.rows_set_aside import SetAside, counted_late
+from windrow.spark.live.session_queries import SessionCatalog
 from windrow.spark.live.sinks.targets import sink_of
 from windrow.spark.logs.table_log import TableLog, of_frame, unit_named
 from windrow.spark.logs.text_log import is_text_log, of_text_log, read_text_log
@@ -229,6 +236,7 @@ class Session:
 
     def table(self, name: str) -> Relation:
         """A table or view by name."""
+        refuse_no_table_name(name)
         found = self.sql(f"TABLE {name}")
         found.named = self.sql, name
         return found

@@ -14,7 +14,14 @@ from pyspark.sql import functions as F
 from windrow.errors import NoAttributeError, UsageError, did_you_mean
 from windrow.without_sql.python_lengths import duration_of
 
-__all__ = ["check_name", "micros_of", "no_attribute", "refuse_no_text", "refuse_no_values"]
+__all__ = [
+    "check_name",
+    "micros_of",
+    "no_attribute",
+    "refuse_no_table_name",
+    "refuse_no_text",
+    "refuse_no_values",
+]
 
 _IN_PLACE_OF = {
     "read": "session.register('t', 'data.csv') names files for queries; session.spark.read is Spark's reader",
@@ -41,6 +48,16 @@ def check_name(name: str) -> None:
             f"table name {name!r} is not an identifier",
             condition="INVALID_NAME",
             hint="use letters, digits and _",
+        )
+
+
+def refuse_no_table_name(name: object) -> None:
+    """Refuse a DataFrame, or anything but a text, where the name of a table is meant."""
+    if not isinstance(name, str):
+        raise UsageError(
+            f"a table is named by a text, not by a {type(name).__name__}",
+            condition="INVALID_ARGUMENT",
+            hint="register it under a name first: session.register('t', df), and then session.table('t')",
         )
 
 

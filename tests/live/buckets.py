@@ -12,7 +12,7 @@ from tests.live.random_logs import table
 from windrow.spark.live.executors import bucket as buckets_of
 from windrow.spark.live.executors.bucket import advanced
 from windrow.spark.live.executors.bucket_account import BucketAccount
-from windrow.spark.live.executors.graph import graph_of
+from windrow.spark.live.executors.graphs.graph import graph_of
 from windrow.spark.live.executors.packing import BUCKET, DATA, NOTE, pack
 from windrow.spark.logs.live_source import PTIME
 

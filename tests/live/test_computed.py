@@ -10,11 +10,11 @@ import pyarrow as pa
 import pytest
 
 from windrow.algebra.time_scale import TimeScale
+from windrow.kernels.computed.lookups import LookUp
 from windrow.kernels.computed.texts import extracted, found, time_shape
+from windrow.spark.analysis.arrow_columns import in_memory
 from windrow.spark.gateway import Gateway
-from windrow.spark.live.operators.incremental import in_memory
 from windrow.spark.live.operators.incremental_plan import IncrementalPlan
-from windrow.spark.live.operators.lookups import LookUp
 
 COLUMNS = (
     "x BIGINT, y BIGINT, i INT, h SMALLINT, at TIMESTAMP, local TIMESTAMP_NTZ, day DATE, s STRING, t STRING,"
@@ -362,6 +362,7 @@ JOINS = [
     "r RIGHT JOIN l ON r.k = l.x % 3",
     "l JOIN r ON l.t = lower(r.n)",
     "l JOIN r ON l.x % 3 = r.k AND l.i > 7",
+    "l JOIN r ON l.x % 3 = r.k AND l.t <= r.n",
     "l CROSS JOIN r",
     "(SELECT * FROM r WHERE k > 0) AS r CROSS JOIN l",
     "(SELECT * FROM l WHERE x > 1) AS l JOIN (SELECT k, n FROM r WHERE n <> 'c') AS r ON l.x % 3 = r.k",
@@ -370,7 +371,7 @@ ELSEWHERE = [
     "r LEFT JOIN l ON l.x % 3 = r.k",
     "l LEFT SEMI JOIN r ON l.x % 3 = r.k",
     "l JOIN r ON l.x > r.k",
-    "l JOIN r ON l.x = r.k AND l.t = r.n",
+    "l LEFT JOIN r ON l.x % 3 = r.k AND l.t <= r.n",
     "l JOIN r ON l.f = r.f",
     "l JOIN l AS o ON l.x = o.x",
 ]

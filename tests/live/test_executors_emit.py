@@ -24,7 +24,7 @@ from windrow.spark.live.executors import bucket as buckets_of
 from windrow.spark.live.executors import bucket_state, emitting, packing
 from windrow.spark.live.executors.as_bytes import from_bytes
 from windrow.spark.live.executors.bucket import advanced
-from windrow.spark.live.executors.graph import graph_of
+from windrow.spark.live.executors.graphs.graph import graph_of
 from windrow.spark.live.executors.packing import DATA, NOTE, pack
 from windrow.spark.live.executors.unpacking import is_of_rows
 from windrow.spark.live.micro_batches.host import late_columns

@@ -9,11 +9,12 @@ import pytest
 
 from windrow.kernels.computed.computed_operations import Computed
 from windrow.kernels.computed.computed_values import ComputedRows
+from windrow.kernels.computed.lookups import CollectedTable, LookUp
 from windrow.kernels.incremental import Fragment, Program
 from windrow.kernels.zset.relation import ENTER
-from windrow.spark.live.executors.programs import keys_of, with_tables
+from windrow.spark.analysis.small_tables import SmallTable
+from windrow.spark.live.executors.graphs.programs import keys_of, with_tables
 from windrow.spark.live.operators.incremental_plan import computed_elsewhere
-from windrow.spark.live.operators.lookups import CollectedTable, LookUp, SmallTable
 
 ROWS, NAMES = 1, 5
 NAMED = pa.schema([("name", pa.string())])
@@ -68,7 +69,7 @@ class Changing(SmallTable):
 
 
 def test_a_program_takes_a_table_with_it_as_it_was_when_it_was_read():
-    table = Changing(None, None, [NAMES], NAMED, False)
+    table = Changing(None, None, [NAMES], NAMED, frozenset({"LogicalRDD"}), True)
     rows = {0: pa.table({"v": [7]})}
     whole = program(every(table))
     (output,) = whole.outputs

@@ -19,6 +19,7 @@ from windrow.plot.scene import (
     DrawnMatch,
     DrawnSequence,
     DrawnSpan,
+    Gap,
     Interval,
     Row,
     SequenceScene,
@@ -94,6 +95,31 @@ def test_a_sequence_of_one_row_has_a_mark_as_wide_as_those_of_the_others():
     more = DrawnSequence("k = b", placed(1, 2, 3, 4), windows=(DrawnSpan(0, 0),), row_count=4, found_count=1)
     bars = of(draw_windows(SequenceScene("windows w", DAY, None, (one, more))), "rect")
     assert [round(bar["to"] - bar["from"], 6) for bar in bars] == [0.72, 0.72]
+
+
+def test_texts_have_a_level_each_that_is_named_on_the_axis():
+    rows = tuple(Row(float(at), level, str(at)) for at, level in enumerate([0.0, 1.0, None, 0.0]))
+    sequence = DrawnSequence("k = a", rows, windows=(DrawnSpan(0, 1),), row_count=4, found_count=1)
+    state = Axis("state", levels=("off", "a name of more than eighteen letters"))
+    chart = draw_windows(SequenceScene("windows w", DAY, state, (sequence,)))
+    points = [row for row in of(chart, "point") if "shown" in row]
+    assert [(row["value"], row["shown"]) for row in points if row["value"] is not None] == [
+        (0.0, "off"), (1.0, "a name of more than eighteen letters"), (0.0, "off"),
+    ]  # fmt: skip
+    said = json.dumps(chart.to_dict(), ensure_ascii=False)
+    assert "a name of more th…" in said
+    assert "× NULL" in said
+
+
+def test_gaps_between_rows_side_by_side_are_marked_with_their_length(tmp_path):
+    rows = tuple(Row(float(at), 1.0, str(at)) for at in range(1, 5))
+    sequence = DrawnSequence("k = a", rows, row_count=4, gaps=(Gap(1, "2 days"),))
+    chart = draw_windows(SequenceScene("windows w", Axis("position"), Axis("value"), (sequence,)))
+    assert of(chart, "rule") == [{"x": 2.5, "gap": "2 days"}]
+    save(chart, tmp_path / "gap.svg")
+    drawn = (tmp_path / "gap.svg").read_text(encoding="utf-8")
+    assert "2 days" in drawn
+    assert ">position<" in drawn
 
 
 def test_windows_that_overlap_are_in_different_lanes_and_others_share_one():

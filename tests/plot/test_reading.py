@@ -143,6 +143,7 @@ def test_rows_that_would_lie_upon_each_other_along_the_time_are_drawn_by_positio
     assert [[row.x for row in each.rows] for each in crowded.sequences] == [[1, 2, 3, 4], [1, 2]]
     assert [[row.text for row in each.rows] for each in crowded.sequences][1] == ["5000", "5001"]
     assert (crowded.x.title, crowded.order) == ("position", "second")
+    assert [[(gap.after, gap.text) for gap in each.gaps] for each in crowded.sequences] == [[(2, "898")], []]
     # by itself the second partition has an axis on which its rows are apart
     assert [row.x for row in scene(*bursts, key="b").sequences[0].rows] == [5000, 5001]
     # three quarters of the rows are apart
@@ -259,7 +260,11 @@ def test_what_has_no_picture_and_what_cannot_be_drawn_is_refused_with_a_hint(ses
     assert condition(session.sql("SELECT 1")) == "NOTHING_TO_DRAW"
     assert condition(session.table("drawn_stream")) == "NOTHING_TO_DRAW"
     assert condition(windows, value="vall") == "UNRESOLVED_COLUMN"
-    assert condition(windows, value="k") == "INVALID_ARGUMENT"
+    lists = session.sql(
+        "SELECT s.k FROM (SELECT k, day, array(val) AS vals FROM drawn) WINDOW BY w AS "
+        "(TYPE SLIDING PARTITION BY k ORDER BY day START AS s END)"
+    )
+    assert condition(lists, value="vals") == "INVALID_ARGUMENT"
     assert condition(windows, key=("a", 1)) == "INVALID_ARGUMENT"
     assert condition(windows, rows=0) == "INVALID_ARGUMENT"
     assert condition(session.sql("SELECT k FROM drawn_stream [ROWS 1]"), key="kk") == "UNRESOLVED_COLUMN"
@@ -304,3 +309,24 @@ def test_a_column_that_is_read_with_its_relation_is_drawn(session):
     assert (scene.x.title, scene.y.title) == ("day", "val")
     assert scene.subtitle == ("START WHEN s.b.val < 3",)
     assert spans(scene) == {"k = a": [(2, 2, None, True)], "k = b": [], "k = c": []}
+
+
+STATES = """
+    SELECT s.id FROM (SELECT id, {state} AS state, id % 5 AS val FROM RANGE(40)) WINDOW BY w AS (
+        TYPE TUMBLING ORDER BY id START AS s WHEN s.state <> 'b')"""
+
+
+def test_texts_that_a_condition_reads_are_drawn_on_levels_before_other_numbers(session):
+    query = STATES.format(state="CASE id % 4 WHEN 0 THEN 'b' WHEN 1 THEN 'a' WHEN 2 THEN 'c' END")
+    scene = scene_of(session, query)
+    assert (scene.y.title, scene.y.levels) == ("state", ("b", "a", "c"))
+    assert [row.value for row in scene.sequences[0].rows][:4] == [0, 1, 2, None]
+    assert scene_of(session, query, value="val").y.title == "val"
+    assert scene.subtitle == ("START WHEN s.state <> 'b'",)
+
+
+def test_texts_of_too_many_kinds_are_dots_and_the_picture_says_so(session):
+    scene = scene_of(session, STATES.format(state="CAST(id AS STRING)"))
+    assert (scene.y, {row.value for row in scene.sequences[0].rows}) == (None, {None})
+    assert "state has too many texts" in scene.subtitle[-1]
+    assert "value=…" in scene.subtitle[-1]

@@ -327,3 +327,9 @@ def test_html_is_escaped_and_says_when_rows_are_left_out(session):
     assert ">NULL</span></td>" in html
     assert html.count("<tr>") == 21
     assert "first 20 rows; there are more" in html
+
+
+def test_a_dataframe_where_a_name_is_meant_is_refused_with_how_to_name_it(spark):
+    with pytest.raises(windrow.UsageError, match="INVALID_ARGUMENT") as refused:
+        windrow.Session(spark).table(spark.range(1))
+    assert "session.register('t', df)" in refused.value.hint

@@ -289,7 +289,8 @@ WHY = {
     "SELECT *, big * big AS u FROM files": "a column has multiply over big",
     "SELECT *, x / o AS u FROM files": "a column has divide over x, o",
     "SELECT * FROM files LIMIT 20": "globallimit is between them and the files",
-    "SELECT l.* FROM files AS l JOIN files AS r USING (k, o)": "join is between them and the files",
+    "SELECT l.* FROM files AS l JOIN files AS r ON l.o < r.o": "the join has no equality of a column "
+    "with one of the smaller side",
 }
 
 

@@ -41,7 +41,7 @@ from windrow.syntax import mistakes
 from windrow.syntax.cql_clauses import parse_stream_window, refuse_alias_before, window_at
 from windrow.syntax.expression_nodes import names_in, parts_of
 from windrow.syntax.expressions import parse_expression
-from windrow.syntax.expressions.monotone import going
+from windrow.syntax.expressions.monotone_parts import going
 from windrow.syntax.expressions.rising import rising
 from windrow.syntax.nodes import Range
 from windrow.syntax.queries import Select, UnknownShapeError, parse_query

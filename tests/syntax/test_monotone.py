@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from windrow.syntax.expressions.monotone import going
+from windrow.syntax.expressions.monotone_parts import going
 from windrow.syntax.expressions.rising import goes_by_zone, rising
 from windrow.syntax.tokens import tokenize
 

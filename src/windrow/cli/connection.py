@@ -200,9 +200,11 @@ def values(spark: SparkSession, params: Mapping[str, str]) -> dict[str, Any]:
 
 def with_tables(error: WindrowError, options: Connection) -> WindrowError:
     """The error, with a hint that names the attached tables, or with the table of a malformed file."""
-    if error.condition == "TABLE_OR_VIEW_NOT_FOUND" and not error.hint:
-        context = error.getQueryContext()
-        name = context[0].fragment().strip("`") if context else ""
+    from windrow.spark.gateway import unregistered
+
+    context = error.getQueryContext() if error.condition == "TABLE_OR_VIEW_NOT_FOUND" else []
+    name = context[0].fragment().strip("`") if context else ""
+    if error.condition == "TABLE_OR_VIEW_NOT_FOUND" and (not error.hint or error.hint == unregistered(name)):
         if not options.tables:
             error.hint = f"attach its files with {options.attach} {name or 'NAME'}=PATH"
         else:

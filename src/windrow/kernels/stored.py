@@ -27,12 +27,13 @@ _ROOMS = (
     "windrow.kernels.incremental.",
     "windrow.kernels.trace",
     "windrow.punctuations.",
-    "windrow.spark.live.operators.row_maps",
+    "windrow.spark.live.operators.punctuated.row_maps",
 )
 """The modules whose objects may be stored. Reading sets attributes only, and makes no other classes."""
 
 _MOVED = {
     "windrow.spark.live.row_maps": "windrow.spark.live.operators.row_maps",
+    "windrow.spark.live.operators.row_maps": "windrow.spark.live.operators.punctuated.row_maps",
     "windrow.kernels.punctuated.step": "windrow.kernels.punctuated.delta",
     "windrow.kernels.punctuated.elementary": "windrow.kernels.punctuated.filters",
     "windrow.kernels.punctuated.flow": "windrow.kernels.punctuated.operator_graph",
@@ -40,9 +41,14 @@ _MOVED = {
     "windrow.kernels.punctuated.over": "windrow.kernels.punctuated.window_functions",
     "windrow.kernels.punctuated.session": "windrow.kernels.punctuated.session_windows",
     "windrow.punctuations.values": "windrow.punctuations.column_values",
+    "windrow.kernels.aggregates.ordering": "windrow.kernels.aggregates.order_codes",
     "windrow.kernels.stages.": "windrow.kernels.incremental.",
+    "windrow.kernels.incremental.first": "windrow.kernels.incremental.first_of_keys",
 }
-"""Modules, and packages with a dot, that had other names in earlier versions, and so in stored tables."""
+"""Modules, and packages with a dot, that had other names in earlier versions, and so in stored tables.
+
+A module that was renamed twice has two lines, in their order.
+"""
 
 _CLASSES = {"Promises": "Announced"}
 """Classes that had other names."""
@@ -231,7 +237,7 @@ def _now(module: str) -> str:
     """The name of a module by its name in a stored table."""
     for before, after in _MOVED.items():
         if module == before or (before.endswith(".") and module.startswith(before)):
-            return after + module.removeprefix(before)
+            module = after + module.removeprefix(before)
     return module
 
 

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from statistics import median
-from typing import Any
+from typing import Any, Literal
 
 import altair as alt
 
+from windrow.plot.scene import Axis, Row, SequenceScene
 from windrow.plot.scene import DrawnSequence as Drawn
-from windrow.plot.scene import SequenceScene
 from windrow.plot.theme import FAINT, INK, LINE, Picture, axis_of, heading, legend_of, marks, place, styled
 
 __all__ = ["Panel", "Shared", "bars", "edges", "lane_axis", "sequence_picture", "values_panel"]
 
 _HEIGHT = 130
 _BARE = 18
+_LEVEL = 22
+_LETTERS = 18
+"""Longer texts are cut where they name a level."""
 _SHARE = 0.36
 """How much of the distance between two rows each has on one side."""
 _SEEN = 4
@@ -120,33 +124,90 @@ def bars(items: list[dict[str, Any]], shared: Shared, count: int, thickness: flo
 
 
 def values_panel(shared: Shared, sequence: Drawn, groups: Sequence[str]) -> Picture:
-    """The rows as points along a line, coloured by their group; without values, on one level."""
+    """The rows as points along a line, coloured by their group, with NULLs below; gaps are dashed lines.
+
+    Texts have a level each. Without values, all points are on one level.
+    """
     scene = shared.scene
-    has_values = scene.y is not None
     points = [
-        {"x": row.x, "value": row.value if has_values else 0, "row": row.text, "group": group}
+        {
+            "x": row.x, "value": row.value if scene.y else 0, "row": row.text, "group": group,
+            "shown": _shown(row, scene.y),
+        }
         for row, group in zip(sequence.rows, groups, strict=True)
-    ]
-    base = marks(points)
+    ]  # fmt: skip
     x_axis = axis_of(scene.x, grid=False, tickCount=10)
     if sequence is not scene.sequences[-1]:
         x_axis.title = None
-    x = place("x", scene.x, shared.domain, x_axis)
-    if scene.y is not None:
-        axis = axis_of(scene.y, tickCount=4, domain=False, ticks=False)
-        y = alt.Y("value:Q", axis=axis, scale=alt.Scale(zero=False, padding=8))
-    else:
-        y = alt.Y("value:Q", axis=None, scale=alt.Scale(domain=[-1, 1]))
+    x, y = place("x", scene.x, shared.domain, x_axis), _values_axis(scene.y)
+    height = _height(scene.y)
     is_dense = len(points) > _POINTS
     colour = FAINT if is_dense else LINE
-    line = base.mark_line(color=colour, strokeWidth=1.5, aria=False).encode(x=x, y=y)
-    if is_dense:
-        return alt.layer(line).properties(width=shared.width, height=_HEIGHT if has_values else _BARE)
-    mark = base.mark_point(filled=True, size=38, opacity=1, stroke="white", strokeWidth=0.8, aria=False)
-    point = mark.encode(
-        x=x, y=y, color=legend_of("group", shared.colours), tooltip=["row:N", "value:Q", "group:N"]
-    )
-    return alt.layer(line, point).properties(width=shared.width, height=_HEIGHT if has_values else _BARE)
+    # a text is what it is until the next row
+    steps: Literal["step-after", "linear"] = "step-after" if scene.y and scene.y.levels else "linear"
+    base = marks(points)
+    layers = [base.mark_line(color=colour, strokeWidth=1.5, aria=False, interpolate=steps).encode(x=x, y=y)]
+    nulls = [point for point in points if point["value"] is None]
+    if nulls:
+        cross = marks(nulls).mark_point(
+            shape="cross", angle=45, size=30, filled=True, color=FAINT, aria=False
+        )
+        layers.append(cross.encode(x=x, y=alt.value(height - 5), tooltip=["row:N", "shown:N"]))
+    if not is_dense:
+        mark = base.mark_point(filled=True, size=38, opacity=1, stroke="white", strokeWidth=0.8, aria=False)
+        tooltip = ["row:N", alt.Tooltip("shown:N", title="value"), "group:N"]
+        layers.append(mark.encode(x=x, y=y, color=legend_of("group", shared.colours), tooltip=tooltip))
+    layers += _gap_marks(sequence, x)
+    return alt.layer(*layers).properties(width=shared.width, height=height)
+
+
+def _shown(row: Row, axis: Axis | None) -> str | float | None:
+    """A value as it is read: the text of a level, or the number."""
+    if axis is None:
+        return None
+    if row.value is None:
+        return "NULL"
+    return axis.levels[int(row.value)] if axis.levels else row.value
+
+
+def _values_axis(axis: Axis | None) -> alt.Y:
+    if axis is None:
+        return alt.Y("value:Q", axis=None, scale=alt.Scale(domain=[-1, 1]))
+    if axis.levels:
+        names = [_short(text) for text in axis.levels]
+        named = axis_of(
+            axis,
+            values=list(range(len(names))),
+            labelExpr=f"{json.dumps(names, ensure_ascii=False)}[datum.value]",
+            domain=False,
+            ticks=False,
+        )
+        return alt.Y("value:Q", axis=named, scale=alt.Scale(domain=[-0.7, len(names) - 0.6], nice=False))
+    drawn = axis_of(axis, tickCount=4, domain=False, ticks=False)
+    return alt.Y("value:Q", axis=drawn, scale=alt.Scale(zero=False, padding=8))
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LETTERS else f"{text[: _LETTERS - 1]}…"
+
+
+def _height(axis: Axis | None) -> int:
+    if axis is None:
+        return _BARE
+    return max(len(axis.levels), 2) * _LEVEL if axis.levels else _HEIGHT
+
+
+def _gap_marks(sequence: Drawn, x: alt.X) -> list[alt.Chart]:
+    """Where rows side by side are far apart: a dashed line between them, and how far at its top."""
+    gaps = [
+        {"x": (sequence.rows[gap.after].x + sequence.rows[gap.after + 1].x) / 2, "gap": gap.text}
+        for gap in sequence.gaps
+    ]
+    if not gaps:
+        return []
+    line = marks(gaps).mark_rule(color=FAINT, strokeDash=[3, 3], aria=False).encode(x=x, tooltip=["gap:N"])
+    text = marks(gaps).mark_text(color=FAINT, fontSize=10, dy=-6, baseline="bottom", aria=False)
+    return [line, text.encode(x=x, y=alt.value(0), text="gap:N")]
 
 
 def sequence_picture(shared: Shared, drawn: Callable[[Shared, Drawn], Panel], what: str) -> Picture:
@@ -187,4 +248,6 @@ def _subtitle(scene: SequenceScene, panel: Panel, what: str) -> str:
         parts.append(f"{sequence.row_count:,} row{'' if sequence.row_count == 1 else 's'}")
     if sequence.rows and scene.order is not None:
         parts.append(f"{scene.order} {sequence.rows[0].text} to {sequence.rows[-1].text}")
+    if scene.y is not None and any(row.value is None for row in sequence.rows):
+        parts.append("× NULL")
     return " · ".join([*parts, panel.remark] if panel.remark else parts)

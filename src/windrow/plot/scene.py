@@ -16,6 +16,7 @@ __all__ = [
     "DrawnMatch",
     "DrawnSequence",
     "DrawnSpan",
+    "Gap",
     "Interval",
     "Row",
     "SequenceScene",
@@ -25,11 +26,15 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """What an axis shows: its title, and whether its places are times or whole numbers."""
+    """What an axis shows: its title, and whether its places are times or whole numbers.
+
+    With `levels`, its places are their numbers, from 0 at the bottom: texts.
+    """
 
     title: str
     is_time: bool = False
     is_whole: bool = False
+    levels: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +43,14 @@ class Row:
 
     x: float
     value: float | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """A long distance between two rows that are drawn side by side: after which row, from 0, and how long."""
+
+    after: int
     text: str
 
 
@@ -77,7 +90,8 @@ class DrawnSequence:
     """A partition in order: those of its rows that are drawn, and what was found in it.
 
     `row_count` and `found_count` are how many rows, and windows or matches, there are in all; before those
-    that are drawn, `skipped` rows are not. Windows and matches have their places among the drawn rows.
+    that are drawn, `skipped` rows are not. Windows and matches have their places among the drawn rows, and
+    so have the `gaps` of rows that are drawn by their positions.
     """
 
     title: str
@@ -87,6 +101,7 @@ class DrawnSequence:
     row_count: int = 0
     found_count: int = 0
     skipped: int = 0
+    gaps: tuple[Gap, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

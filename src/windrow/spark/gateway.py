@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from windrow.kernels.zset.keyed_operator import Keyed
     from windrow.plan.columns import Completeness
 
-__all__ = ["DIALECT_SETTING", "Gateway", "Operators", "check_dialect", "is_ansi"]
+__all__ = ["DIALECT_SETTING", "Gateway", "Operators", "check_dialect", "is_ansi", "unregistered"]
 
 DIALECT_SETTING = "spark.windrow.dialect"
 
@@ -193,7 +193,20 @@ class Gateway:
                 known = [row["tableName"] for row in self.spark.sql("SHOW TABLES").collect()]
                 name = context[0].fragment().strip("`")
                 error.hint = _side_output(name, known) or did_you_mean(name, known) or error.hint
+                if _READING.match(error.sql or ""):
+                    error.hint = error.hint or unregistered(name)
         return error
+
+
+_READING = re.compile(r"\s*(SELECT|WITH|FROM|TABLE|EXPLAIN|\()", re.IGNORECASE)
+"""How statements begin that read tables and write none."""
+
+
+def unregistered(name: str) -> str | None:
+    """The hint for a name that no table has, nor nearly; None for a name with its database."""
+    if not name.isidentifier():
+        return None
+    return f"session.register('{name}', df) names a DataFrame, or files; FROM 'path.csv' reads a file"
 
 
 def _side_output(name: str, known: Collection[str]) -> str | None:

@@ -10,7 +10,7 @@ from windrow.relation import Relation
 from windrow.relation_kinds import LiveRelation, StartedRelation
 from windrow.spark.gateway import Gateway
 from windrow.spark.live import Insert, IntoStream, Table
-from windrow.spark.live.queries import queries_of
+from windrow.spark.live.session_queries import queries_of
 from windrow.spark.live.sinks.into_stream import refuse_other
 from windrow.statements.composed import located
 from windrow.syntax.cql_clauses import parse_to_stream

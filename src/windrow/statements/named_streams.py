@@ -29,7 +29,7 @@ from windrow.spark.arrow import arrow_type
 from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
 from windrow.spark.live import IntoStream
-from windrow.spark.live.queries import queries_of
+from windrow.spark.live.session_queries import queries_of
 from windrow.spark.logs.columns_taken import TextPlace, columns_taken
 from windrow.spark.logs.named_in_session import NamedStreamEntry
 from windrow.spark.logs.storable import type_in_spark

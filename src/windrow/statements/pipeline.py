@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from windrow.errors import InputError, UsageError, WindrowError
 from windrow.spark.gateway import Gateway
 from windrow.spark.live import Insert, LiveQueries, LiveQuery
-from windrow.spark.live.queries import SessionCatalog, folder_of
+from windrow.spark.live.session_queries import SessionCatalog, folder_of
 from windrow.statements.dispatch import run
 from windrow.statements.inserts import gives_stream
 from windrow.streams.durable_files import flush

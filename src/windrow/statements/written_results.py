@@ -15,7 +15,7 @@ from windrow.relation_kinds import LiveRelation, StreamRelation, TimeVaryingRela
 from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
 from windrow.spark.live import Table
-from windrow.spark.live.queries import queries_of
+from windrow.spark.live.session_queries import queries_of
 from windrow.statements.composed import located
 from windrow.statements.emit_statements import explaining
 from windrow.statements.inserts import gives_stream, start_insert

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from windrow.kernels.computed import computed_values
 from windrow.kernels.computed.computed_values import ComputedColumn, ComputedRows, Value, whole
+from windrow.kernels.computed.lookups import CollectedTable, LookUp
 
 __all__ = ["Choice", "Computed", "ComputedColumns", "ComputedOperation", "carrying", "of_codes", "only"]
 
@@ -104,7 +105,7 @@ class Computed:
 
 
 def only(made: Computed, names: Sequence[str]) -> Computed:
-    """The same rows with these of their columns; of one that chooses rows and computes of each alone."""
+    """The same rows with these of their columns; of one that chooses rows, computes of each, and looks up."""
     result = [made.result[made.schema.names.index(name)] for name in names]
     needed = frozenset(result)
     operations: list[ComputedOperation] = []
@@ -117,6 +118,9 @@ def only(made: Computed, names: Sequence[str]) -> Computed:
                 used = {number: value for number, value in operation.values.items() if number in needed}
                 needed = frozenset[int]().union(*(value.reads for value in used.values()))
                 operations.append(ComputedColumns(used))
+            case LookUp():
+                operation, needed = operation.only(needed)
+                operations.append(operation)
             case _:
                 raise TypeError(operation)
     columns = {number: name for number, name in made.columns.items() if number in needed}
@@ -154,6 +158,13 @@ def of_codes(made: Computed, coded: frozenset[str]) -> Computed:
                     for n, value in operation.values.items()
                     if isinstance(value, ComputedColumn) and value.number in numbers
                 )
+            case LookUp(table=CollectedTable() as table):
+                operations.append(operation)  # a key that is a coded column is looked up by its codes
+                numbers |= {
+                    number
+                    for number, kind in zip(table.numbers, table.found.schema.types, strict=True)
+                    if pa.types.is_dictionary(kind)
+                }
             case _:
                 raise TypeError(operation)
     return Computed(made.columns, operations, made.result, made.schema)

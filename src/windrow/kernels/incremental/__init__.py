@@ -7,7 +7,7 @@ adds rows, computes the affected keys anew, and drops rows that have left. The o
 
 from __future__ import annotations
 
-from windrow.kernels.incremental.bracket_windows.affected import group, join, rows_of
+from windrow.kernels.incremental.bracket_windows.affected_keys import group, join, rows_of
 from windrow.kernels.incremental.bracket_windows.input_state import InputState
 from windrow.kernels.incremental.bracket_windows.membership import Window, WindowValueError
 from windrow.kernels.incremental.bracket_windows.window_operator import WindowInput, WindowOperator

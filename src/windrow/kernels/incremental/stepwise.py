@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from windrow.kernels.incremental.first_rows import FirstRows, is_bounded
+from windrow.kernels.incremental.first_of_keys import FirstRows, is_bounded
 from windrow.kernels.incremental.grouping import RunningGroups, goes_on
 from windrow.kernels.incremental.operated import Operated
 from windrow.kernels.incremental.timed import FixedWindows, Sessions

@@ -31,6 +31,12 @@ class FilePart:
     changed_ns: int
     values: tuple[int | str | None, ...] = ()
 
+    @classmethod
+    def of(cls, path: str) -> FilePart:
+        """A file as it is now, of which nothing is read here; an OSError if there is none."""
+        found = Path(path).stat()
+        return cls(path, (), found.st_size, found.st_mtime_ns)
+
     def check(self) -> None:
         """Raise an OSError if the file has changed."""
         found = Path(self.path).stat()
@@ -60,6 +66,8 @@ class FileScan:
         The columns that are dictionary-coded in the files.
     full
         The output columns without NULLs, according to the files.
+    beside
+        The files of the tables that the rows are joined with.
     """
 
     tasks: tuple[tuple[FilePart, ...], ...]
@@ -70,6 +78,7 @@ class FileScan:
     made: Computed
     coded: frozenset[str] = frozenset()
     full: frozenset[str] = frozenset()
+    beside: tuple[FilePart, ...] = ()
 
     @property
     def schema(self) -> pa.Schema:
@@ -84,9 +93,10 @@ class FileScan:
         ExecutionError
             ``UNREADABLE_FILE``, naming the file.
         """
-        for part in self.tasks[task]:
+        for part in (*self.beside, *self.tasks[task]):
             try:
-                yield from self._rows(part)
+                part.check()
+                yield from self._rows(part) if part.row_groups else ()
             except (OSError, pa.ArrowException, IndexError) as error:
                 raise ExecutionError(
                     f"{part.path} cannot be read: {str(error).splitlines()[0]}",
@@ -113,7 +123,6 @@ class FileScan:
             yield batch.take(pa.array(some)).cast(self.schema)
 
     def _rows(self, part: FilePart) -> Iterator[pa.RecordBatch]:
-        part.check()
         read = frozenset(self.made.columns.values())
         of_directory = [
             (field, value)
@@ -121,8 +130,7 @@ class FileScan:
             if field.name in read
         ]
         with pq.ParquetFile(part.path, read_dictionary=sorted(self.coded)) as file:
-            groups = list(part.row_groups)  # of none, PyArrow 18 fails
-            for batch in file.iter_batches(_BATCH_ROWS, groups, self.columns.names) if groups else ():
+            for batch in file.iter_batches(_BATCH_ROWS, list(part.row_groups), self.columns.names):
                 columns_read = {
                     field.name: _typed(batch.column(field.name), field.type, coded=field.name in self.coded)
                     for field in self.columns

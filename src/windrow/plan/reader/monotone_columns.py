@@ -18,7 +18,7 @@ from pyspark.sql.types import (
 from windrow.algebra.rewriting.time_windows_as_sql import OF_WINDOWS, TICKS
 from windrow.plan.columns import Column, Follows
 from windrow.plan.reader.statement_text import StatementText
-from windrow.syntax.expressions.monotone import Family, going
+from windrow.syntax.expressions.monotone_parts import Family, going
 from windrow.syntax.expressions.rising import STEADY, goes_by_zone, rising
 from windrow.syntax.nodes import Range
 

@@ -17,7 +17,7 @@ class Options:
     Attributes
     ----------
     value
-        The column whose values are drawn; by default the first numeric one that the query's conditions read.
+        The column of numbers or texts that is drawn; by default the first that the conditions read.
     key
         Draw only the partition with these values of PARTITION BY; of a time-varying relation, its key
         columns.

@@ -61,7 +61,7 @@ def read_matches(bound: BoundMatch, options: Options) -> SequenceScene:
         variables=match.labels,
         more_sequences=sequences.more,
         order=sequences.order,
-        subtitle=tuple(in_a_line(as_written(words)) for words in _conditions(match, str)),
+        subtitle=(*(in_a_line(as_written(words)) for words in _conditions(match, str)), *sequences.notes),
     )
 
 

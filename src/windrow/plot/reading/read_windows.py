@@ -60,7 +60,7 @@ def read_windows(bound: BoundWindow, options: Options) -> SequenceScene:
         drawn,
         more_sequences=sequences.more,
         order=sequences.order,
-        subtitle=_subtitle(window),
+        subtitle=(*_subtitle(window), *sequences.notes),
     )
 
 

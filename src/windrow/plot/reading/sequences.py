@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import Window as SparkWindow
@@ -14,10 +13,12 @@ from pyspark.sql import types as T
 from pyspark.sql.window import WindowSpec
 
 from windrow.algebra.match_node import Match
-from windrow.algebra.names import ROW, order_key, partition_key, visible_field
+from windrow.algebra.names import ROW, order_key, partition_key
 from windrow.algebra.window_node import Window, WindowFragment
-from windrow.errors import AnalysisError, UsageError, did_you_mean
+from windrow.errors import UsageError
 from windrow.plot.reading.chart_options import Options
+from windrow.plot.reading.distances import gaps_of, touch
+from windrow.plot.reading.drawn_values import drawn_column, levels_of
 from windrow.plot.reading.places import as_place, is_time
 from windrow.plot.scene import Axis, Row
 from windrow.plot.scene import DrawnSequence as Drawn
@@ -38,8 +39,6 @@ POSITION = "__drawn_position"
 _COUNT = "__drawn_count"
 _NO_VALUE = "NULL"
 _BEFORE = 8  # what share of the rows is drawn before the first window or match
-_APART = 120
-"""So many rows side by side can be distinguished."""
 _WORDS = 110
 
 
@@ -61,6 +60,8 @@ class Sequences:
         Whether the x axis has positions, and not the first key of ORDER BY.
     order
         That key, if it is a number or a time that rises.
+    notes
+        What values are not drawn, in lines.
     """
 
     frame: DataFrame
@@ -70,6 +71,7 @@ class Sequences:
     more: bool
     by_position: bool
     order: str | None
+    notes: tuple[str, ...] = ()
 
 
 Firsts = Callable[[DataFrame], DataFrame]
@@ -91,8 +93,8 @@ def read_sequences(
     node, rows
         The clause, and its rows: a struct with the row, and the keys.
     read
-        Texts of the query that read columns: the first number in them is what is drawn, unless the options
-        name another.
+        Texts of the query that read columns: the first number or text in them is what is drawn, unless the
+        options name another.
     options
         How much is drawn.
     firsts
@@ -111,7 +113,7 @@ def read_sequences(
     assert isinstance(struct, T.StructType)
     x = _x(node, rows)
     keyed = {*names, *((_named(key) for key, _ in node.order_by) if x is not None else ())}
-    value = _value(struct, keyed, read, options)
+    column = drawn_column(struct, keyed, read, options)
     row_id = F.to_json(F.struct(*keys)) if keys else F.lit("")
     known = rows.withColumn(ID, row_id)
     if options.keys:
@@ -131,13 +133,14 @@ def read_sequences(
         ids = list(begins) or ids
     frame = among(ids)
     place = F.col(POSITION).cast("double") if x is None else x[1]
-    amount = F.lit(None).cast("double") if value is None else F.expr(f"CAST({ROW}.{quoted(value)} AS DOUBLE)")
+    is_text = column is not None and column.is_text
+    value = F.lit(None) if column is None else F.col(f"{ROW}.{quoted(column.field)}")
     texts = [F.coalesce(F.col(key).cast("string"), F.lit(_NO_VALUE)) for key in keys]
     entries = frame.select(
         ID,
         POSITION,
         place.alias("x"),
-        amount.alias("value"),
+        value.cast("string" if is_text else "double").alias("value"),
         F.coalesce(F.col(order_key(0)).cast("string"), F.lit(_NO_VALUE)).alias("text"),
         F.array(*texts).alias("keys") if texts else F.array().cast("array<string>").alias("keys"),
         F.count(F.lit(1)).over(SparkWindow.partitionBy(ID)).alias(_COUNT),
@@ -155,39 +158,37 @@ def read_sequences(
     places = [[item["x"] for item in own if item["x"] is not None] for own in of_each.values()]
     is_cut = any(own[0][POSITION] > 1 for own in of_each.values() if own)
     by_position = x is None or any(
-        _touch(axis) for axis in ([[own] for own in places] if is_cut else [places])
+        touch(axis) for axis in ([[own] for own in places] if is_cut else [places])
     )
+    levels = levels_of(item["value"] for own in of_each.values() for item in own) if is_text else ()
     drawn = {}
     for each, own in of_each.items():
         title = ", ".join(f"{name} = {text}" for name, text in zip(names, own[0]["keys"], strict=True))
         in_place = tuple(
             Row(
                 float(item[POSITION] if by_position else at if item["x"] is None else item["x"]),
-                item["value"],
+                _amount(item["value"], levels) if is_text else item["value"],
                 item["text"],
             )
             for at, item in enumerate(own, 1)
         )
-        drawn[each] = Drawn(title, in_place, row_count=own[0][_COUNT], skipped=own[0][POSITION] - 1)
-    y = (
-        None
-        if value is None
-        else Axis(_column(value), is_whole=isinstance(struct[value].dataType, T.IntegralType))
-    )
+        gaps = (
+            gaps_of([item["x"] for item in own], is_time=x[0].is_time)
+            if by_position and x is not None
+            else ()
+        )
+        drawn[each] = Drawn(
+            title, in_place, row_count=own[0][_COUNT], skipped=own[0][POSITION] - 1, gaps=gaps
+        )
+    y: Axis | None = None
+    notes: tuple[str, ...] = ("a dot is a row: no column of numbers or texts",)
+    if column is not None and is_text and not levels:
+        notes = (f"a dot is a row: {column.name} has too many texts to draw; value=… names another column",)
+    elif column is not None:
+        y, notes = Axis(column.name, is_whole=column.is_whole, levels=levels), ()
     axis = Axis("position", is_whole=True) if by_position or x is None else x[0]
-    return Sequences(
-        frame, drawn, axis, y, more, by_position=by_position, order=None if x is None else x[0].title
-    )
-
-
-def _touch(axis: Sequence[Sequence[float]]) -> bool:
-    """Whether many rows would lie upon their neighbours along an axis, and would not by their positions."""
-    places = [place for own in axis for place in own]
-    distances = [later - one for own in axis for one, later in pairwise(own)]
-    if not distances or max(map(len, axis)) > _APART:
-        return False
-    least = (max(places) - min(places)) / _APART
-    return sum(distance < least for distance in distances) * 4 > len(distances)
+    order = None if x is None else x[0].title
+    return Sequences(frame, drawn, axis, y, more, by_position=by_position, order=order, notes=notes)
 
 
 def in_a_line(text: str) -> str:
@@ -271,36 +272,6 @@ def _x(node: Window | Match, rows: DataFrame) -> tuple[Axis, Column] | None:
     return Axis(_named(node.order_by[0][0]), is_time(kind), isinstance(kind, T.IntegralType)), place
 
 
-def _value(row: T.StructType, keys: set[str], read: Sequence[str], options: Options) -> str | None:
-    """The column whose values are drawn."""
-    numeric = [field.name for field in row.fields if isinstance(field.dataType, T.NumericType)]
-    if options.value is not None:
-        found = [field.name for field in row.fields if field.name.lower() == options.value.lower()]
-        if not found:
-            raise AnalysisError(
-                f"the rows have no column {options.value}",
-                condition="UNRESOLVED_COLUMN",
-                sqlstate="42703",
-                hint=did_you_mean(options.value, numeric) or f"numbers are in {', '.join(numeric) or 'none'}",
-            )
-        if found[0] not in numeric:
-            raise UsageError(
-                f"column {found[0]} is not numeric, and cannot be drawn",
-                condition="INVALID_ARGUMENT",
-                hint=f"numbers are in {', '.join(numeric) or 'no column'}",
-            )
-        return found[0]
-    lower = {name.lower() for name in keys}
-    candidates = [name for name in numeric if name.lower() not in lower]
-    for text in read:
-        words = [word.lower() for word in re.findall(r"\w+", text)]
-        columns = [(_column(name).lower(), name) for name in candidates]
-        named = sorted((words.index(column), name) for column, name in columns if column in words)
-        if named:
-            return named[0][1]
-    return candidates[0] if candidates else None
-
-
-def _column(field: str) -> str:
-    """The name of the column that a field of a row is."""
-    return visible_field(field) or field.rpartition(".")[2]
+def _amount(text: str | None, levels: tuple[str, ...]) -> float | None:
+    """The level of a text, from 0; None for NULL, and where there are no levels."""
+    return None if text is None or not levels else float(levels.index(text))

@@ -1,27 +1,43 @@
 """Filters and projections over one leaf of a plan, read from Spark's optimized plan and run without Spark.
 
-Live queries add look-ups and ranks (:mod:`windrow.spark.live.operators.computed_flow`).
+Joins with a small table are look-ups. Live queries add ranks
+(:mod:`windrow.spark.live.operators.computed_flow`).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import count
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from windrow.kernels.computed.computed_operations import Choice, Computed, ComputedColumns, ComputedOperation
 from windrow.kernels.computed.computed_values import ComputedColumn, Value
+from windrow.kernels.computed.lookups import CollectedTable, LookUp, LookUpTable
 from windrow.spark.analysis.expressions import ColumnScope, Struct, read
 from windrow.spark.analysis.plan_tree import SparkNode
 from windrow.spark.analysis.typed_values import Span, Typed, Unread
 
-__all__ = ["PASS", "ComputedReading", "columns_read", "condition_of", "not_in_arrow", "wanted"]
+__all__ = [
+    "PASS",
+    "ComputedReading",
+    "FoundTable",
+    "Tables",
+    "columns_read",
+    "condition_of",
+    "not_in_arrow",
+    "object_of",
+    "wanted",
+]
 
 PASS = ("Filter", "Window", "WindowGroupLimit")
 """What has the columns of what is below, and more."""
+
+FoundTable = Callable[[Sequence[int]], LookUpTable | None]
+"""A part of the plan as a table, by the way there: of each operator from the top on, which of its inputs."""
 
 _OWN = count(-1, -1)
 """Numbers for columns without an expression id."""
@@ -41,6 +57,22 @@ def not_in_arrow(made: Computed, columns: pa.Schema) -> str | None:
     return None if is_made else "a type that a constant does not have"
 
 
+@dataclass(frozen=True)
+class Tables:
+    """The tables that a plan joins the rows of its leaf with.
+
+    Attributes
+    ----------
+    sides
+        Of each operator from the top on, which of its inputs leads to the leaf.
+    found
+        A part of the plan as a table; None if it is none.
+    """
+
+    sides: Sequence[int]
+    found: FoundTable
+
+
 class ComputedReading:
     """Reads a plan of one operator above the other.
 
@@ -56,6 +88,8 @@ class ComputedReading:
         The known ranges of their values.
     certain
         Whether to read only expressions that certainly do not need Spark.
+    tables
+        What the rows are joined with; None where joins are not read.
     """
 
     def __init__(
@@ -66,9 +100,10 @@ class ComputedReading:
         spans: Mapping[int, Span] | None = None,
         *,
         certain: bool = False,
+        tables: Tables | None = None,
     ) -> None:
         self.operators, self.names, self.kinds = operators, names, dict(kinds)
-        self.spans, self.certain = dict(spans or {}), certain
+        self.spans, self.certain, self.tables = dict(spans or {}), certain, tables
         self.structs: dict[int, Struct] = {}
         self.selected = list(names)
         self.again = _again(operators)
@@ -102,6 +137,8 @@ class ComputedReading:
                 if not pa.types.is_boolean(condition.kind):
                     raise Unread
                 return [Choice(condition.value)]
+            case "Join" if self.tables is not None:
+                return self._joined(at, self.tables, operator.tree("condition"))
         raise Unread
 
     def read(self, node: SparkNode, place: str = "the query") -> Typed:
@@ -110,6 +147,59 @@ class ComputedReading:
             return read(node, self._scope())
         except Unread as unread:
             raise Unread(f"{place} has {unread}") from None
+
+    def _joined(self, at: int, tables: Tables, condition: SparkNode | None) -> list[ComputedOperation]:
+        """A join by an equality of the rows' with the table's, or of each row with all of the table.
+
+        Of an inner join the other parts of the condition choose among the pairs.
+        """
+        operator, side = self.operators[at], tables.sides[at]
+        kind = object_of(operator.fields["joinType"])
+        outer = "LeftOuter" if side == 0 else "RightOuter"
+        if kind not in (("Inner", "Cross") if condition is None else ("Inner", "Cross", outer)):
+            raise Unread
+        other_side = operator.children[1 - side]
+        if any(node.name == "MapInArrow" for node in other_side.walk()):
+            raise Unread
+        table = tables.found([*tables.sides[:at], 1 - side])
+        if table is None:
+            raise Unread
+        kinds = dict(zip(table.numbers, table.schema.types, strict=True))
+        equal, others = (None, []) if condition is None else self._sides(condition, kinds)
+        if others and kind == outer:
+            raise Unread("the outer join has more than an equality")
+        self.kinds = {**self.kinds, **kinds}
+        if isinstance(table, CollectedTable):
+            self.spans |= dict(_spans(table))
+        self.selected = [*self.selected, *kinds] if side == 0 else [*kinds, *self.selected]
+        above = wanted(self.operators[:at], self.selected)
+        reads = frozenset[int]().union(*map(columns_read, others))
+        read = [number for number in self.selected if number in reads or number in above]
+        found: list[ComputedOperation] = [LookUp(equal, table, kind == outer, read)]
+        return found + [Choice(self.read(other, "the join").value) for other in others]
+
+    def _sides(
+        self, condition: SparkNode, kinds: Mapping[int, pa.DataType]
+    ) -> tuple[tuple[Value, Value], list[SparkNode]]:
+        """What is equal, of the rows and of the table, and the rest of the condition."""
+        parts = _conjuncts(condition)
+        for part in parts:
+            if part.name != "EqualTo":
+                continue
+            left, right = part.children
+            if not kinds.keys().isdisjoint(columns_read(left)):
+                left, right = right, left
+            theirs = columns_read(right)
+            if not columns_read(left) or not theirs or not theirs <= kinds.keys():
+                continue
+            if not kinds.keys().isdisjoint(columns_read(left)):
+                continue
+            key, other = self.read(left), read(right, ColumnScope(kinds, certain=self.certain))
+            if key.kind == other.kind and not (
+                pa.types.is_floating(key.kind) or pa.types.is_nested(key.kind)
+            ):
+                return (key.value, other.value), [one for one in parts if one is not part]
+        raise Unread("the join has no equality of a column with one of the smaller side")
 
     def _columns(self, at: int) -> ComputedColumns:
         items = {node.number: node for node in self.operators[at].trees("projectList")}
@@ -158,6 +248,25 @@ class _Fields:
             self.values[number] = found.value
             self.known[place] = replace(found, value=ComputedColumn(number))
         return self.known[place]
+
+
+def object_of(said: Mapping[str, str]) -> str:
+    """The name of an object of Spark's; empty for an instance of a class, such as an existence join."""
+    return said.get("object", "").rpartition(".")[2].removesuffix("$")
+
+
+def _spans(table: CollectedTable) -> Iterator[tuple[int, Span]]:
+    """The least and the greatest value of each column of integers."""
+    for number, column in zip(table.numbers, table.found.columns, strict=True):
+        if pa.types.is_integer(column.type):
+            ends = pc.min_max(column)
+            yield number, (ends["min"].as_py() or 0, ends["max"].as_py() or 0)
+
+
+def _conjuncts(condition: SparkNode) -> list[SparkNode]:
+    if condition.name != "And":
+        return [condition]
+    return [part for child in condition.children for part in _conjuncts(child)]
 
 
 def condition_of(operator: SparkNode) -> SparkNode:

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from windrow.spark.jvm.bridge import class_of, items_of
 from windrow.spark.jvm.connect import of_connect
-from windrow.spark.jvm.plans import optimized_of
+from windrow.spark.jvm.plans import most_broadcast, optimized_of
 
 __all__ = ["ParquetFiles", "options_of", "parquet_files"]
 
@@ -24,10 +24,14 @@ class ParquetFiles:
     Attributes
     ----------
     above
-        The operator over them that does more than to choose rows and compute of each, if there is one.
+        The operator over them that does more than to choose rows, compute of each and join them with what
+        Spark would send to every task, if there is one.
+    path
+        Of each operator from the top down to the one that reads them, which of its inputs leads there.
     """
 
     above: str | None
+    path: tuple[int, ...]
     _spark: SparkSession
     _relation: Any
 
@@ -80,11 +84,22 @@ def parquet_files(frame: DataFrame) -> ParquetFiles | None:
     files = next((leaf.relation() for leaf in items_of(plan.collectLeaves()) if _is_of_parquet(leaf)), None)
     if files is None:
         return None
-    while (name := class_of(plan)) in _BETWEEN:
-        plan = plan.child()
-    is_alone = name == "LogicalRelation"
-    spark = frame.sparkSession
-    return ParquetFiles(None, spark, plan.relation()) if is_alone else ParquetFiles(name, spark, files)
+    spark, path = frame.sparkSession, []
+    while (name := class_of(plan)) in _BETWEEN or name == "Join":
+        side = _larger(spark, plan) if name == "Join" else 0
+        if side is None:
+            break
+        path.append(side)
+        plan = plan.children().apply(side)
+    if _is_of_parquet(plan):
+        return ParquetFiles(None, tuple(path), spark, plan.relation())
+    return ParquetFiles("join" if name == "LogicalRelation" else name, (), spark, files)
+
+
+def _larger(spark: SparkSession, join: Any) -> int | None:
+    """The larger input of a join, if Spark would send the other one to every task."""
+    sizes = [int(str(join.children().apply(side).stats().sizeInBytes())) for side in (0, 1)]
+    return sizes.index(max(sizes)) if min(sizes) <= most_broadcast(spark) else None
 
 
 def _is_of_parquet(leaf: Any) -> bool:

@@ -21,6 +21,7 @@ __all__ = [
     "function_number",
     "hidden_columns",
     "in_session",
+    "most_broadcast",
     "optimized_json",
     "optimized_of",
     "retains_all_rows",
@@ -137,13 +138,16 @@ class PlanPart:
         Its rows.
     numbers
         By which the plan identifies its columns.
-    is_constant
-        Whether its rows stand in the plan.
+    sources
+        The classes of the operators that its rows come from, or of what lists their files.
+    is_deterministic
+        Whether it gives the same rows each time.
     """
 
     frame: DataFrame
     numbers: list[int]
-    is_constant: bool
+    sources: frozenset[str]
+    is_deterministic: bool
 
 
 def small_part(frame: DataFrame, path: Sequence[int]) -> PlanPart | None:
@@ -159,11 +163,23 @@ def small_part(frame: DataFrame, path: Sequence[int]) -> PlanPart | None:
     spark, plan = frame.sparkSession, optimized_of(frame)
     for at in path:
         plan = plan.children().apply(at)
-    most = spark._jsparkSession.sessionState().conf().autoBroadcastJoinThreshold()
-    if int(str(plan.stats().sizeInBytes())) > most:
+    if int(str(plan.stats().sizeInBytes())) > most_broadcast(spark):
         return None
     numbers = [column.exprId().id() for column in items_of(plan.output())]
-    return PlanPart(_frame(spark, plan), numbers, plan.nodeName() == "LocalRelation")
+    sources = frozenset(map(_source, items_of(plan.collectLeaves())))
+    return PlanPart(_frame(spark, plan), numbers, sources, bool(plan.deterministic()))
+
+
+def _source(leaf: Any) -> str:
+    if class_of(leaf) != "LogicalRelation":
+        return class_of(leaf)
+    relation = leaf.relation()
+    return class_of(relation.location()) if class_of(relation) == "HadoopFsRelation" else class_of(relation)
+
+
+def most_broadcast(spark: SparkSession) -> int:
+    """The size in bytes up to which Spark sends one side of a join to every task."""
+    return int(str(spark._jsparkSession.sessionState().conf().autoBroadcastJoinThreshold()))
 
 
 def optimized_of(frame: DataFrame) -> Any:

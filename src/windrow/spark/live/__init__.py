@@ -7,7 +7,7 @@ recorded log runs live, and returns the same changes.
 """
 
 from windrow.spark.live.executors.frames import streaming, streaming_late
-from windrow.spark.live.executors.graph import graph_of, why_not
+from windrow.spark.live.executors.graphs.graph import graph_of, why_not
 from windrow.spark.live.hosts import why_on_driver
 from windrow.spark.live.input.source import live_stream
 from windrow.spark.live.plans.clause_plan import APART, ClausePlan, SequenceView, plan_of_clauses
@@ -16,10 +16,10 @@ from windrow.spark.live.plans.emit_queries import EmittedPlan
 from windrow.spark.live.plans.live_plan import ContinuousPlan, LivePlan
 from windrow.spark.live.plans.runner import live_streams
 from windrow.spark.live.plans.whole_streams_plan import WholeStreamsPlan
-from windrow.spark.live.queries import Insert, Listeners, LiveQueries
 from windrow.spark.live.query import LiveQuery
 from windrow.spark.live.reading.changelog_of import refuse_expanded_changes
 from windrow.spark.live.reading.whole_stream_queries import is_blocking
+from windrow.spark.live.session_queries import Insert, Listeners, LiveQueries
 from windrow.spark.live.sinks.into_stream import IntoStream
 from windrow.spark.live.sinks.kafka import Kafka
 from windrow.spark.live.sinks.sink import Files, Memory

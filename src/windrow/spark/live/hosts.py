@@ -7,7 +7,7 @@ from pathlib import Path
 from windrow.errors import UsageError, did_you_mean, refuse_unknown
 from windrow.spark.live.checkpoints.checkpoint import BUCKETS, form_in
 from windrow.spark.live.executors.bucket_steps import ExecutorSteps
-from windrow.spark.live.executors.graph import why_not
+from windrow.spark.live.executors.graphs.graph import why_not
 from windrow.spark.live.micro_batches.clause_steps import ClauseSteps
 from windrow.spark.live.micro_batches.emit_steps import EmittedSteps
 from windrow.spark.live.micro_batches.host import MicroBatches

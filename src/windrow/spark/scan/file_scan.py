@@ -1,9 +1,9 @@
 """Rule: tasks read rows that come from Parquet files only.
 
-This avoids the transfer of each row from Spark to Python. The plan may filter rows and compute columns, if
-Arrow computes the same as Spark (:mod:`windrow.spark.analysis.expressions`). The rule applies only if Arrow
-and Spark read the same values from the files: columns of simple types, with the same name and type in every
-file, and no old calendars.
+This avoids the transfer of each row from Spark to Python. The plan may filter rows, compute columns, and join
+with small tables, if Arrow computes the same as Spark (:mod:`windrow.spark.analysis.expressions`). The rule
+applies only if Arrow and Spark read the same values from the files: columns of simple types, with the same
+name and type in every file, and no old calendars.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from windrow.kernels.computed.computed_operations import Computed, of_codes, only
+from windrow.kernels.computed.lookups import LookUp
 from windrow.kernels.packing.parquet_files import FilePart, FileScan
-from windrow.spark.analysis.computed_columns import ComputedReading, condition_of, not_in_arrow
+from windrow.spark.analysis.computed_columns import ComputedReading, Tables, condition_of, not_in_arrow
 from windrow.spark.analysis.plan_tree import SparkNode
 from windrow.spark.analysis.typed_values import Unread
 from windrow.spark.arrow import arrow_type
@@ -35,6 +36,7 @@ from windrow.spark.scan.footers import (
     size_of,
     span_of,
 )
+from windrow.spark.scan.joined_tables import JoinedTables
 from windrow.spark.scan.planned_files import Constants, PlannedFiles, planned_files
 from windrow.spark.scan.row_groups import may_hold, of_directory, of_row_group
 
@@ -44,6 +46,7 @@ READ_SETTING = "spark.windrow.read.files"
 
 _MOST_FILES = 10_000
 _TASK_BYTES = 128 << 20
+_MOST_PAIRS = 16  # of a row of the files with rows of tables: a task has the pairs of many rows in memory
 _MOST_BYTES = 512 << 20  # for one reader, as they are coded
 _MOST_ROWS = 4 << 20  # for one reader: repeated values are small in files, and large in memory
 # Spark's settings that make it read a file in another way than Arrow
@@ -82,22 +85,25 @@ def file_scan(gateway: Gateway, rows: DataFrame, partition: Sequence[str]) -> Sc
         planned = planned_files(gateway, rows)
         if planned is None:
             return Scanned()
-        return _scanned(gateway, planned, _schema(rows), partition)
+        return _scanned(gateway, planned, JoinedTables(gateway, rows), _schema(rows), partition)
     except Unread as unread:
         return Scanned(None, (f"no files: the rows come from Spark, as {unread}",))
 
 
-def _scanned(gateway: Gateway, planned: PlannedFiles, schema: pa.Schema, partition: Sequence[str]) -> Scanned:
-    read = only(
-        ComputedReading(planned.operators, planned.names, planned.kinds).of(schema), schema.names
-    ).columns
+def _scanned(
+    gateway: Gateway, planned: PlannedFiles, joined: JoinedTables, schema: pa.Schema, partition: Sequence[str]
+) -> Scanned:
+    plan, tables = (planned.operators, planned.names, planned.kinds), Tables(planned.sides, joined.found)
+    read = only(ComputedReading(*plan, tables=tables).of(schema), schema.names).columns
     conditions = [condition_of(node) for node in planned.operators if node.name == "Filter"]
     types = {name: planned.kinds[n] for n, name in read.items() if n not in planned.directories}
     files, groups = _files(planned, types, conditions)
     footers = [file.footer for file in files]
     spans = _spans(planned, files, read)
-    reading = ComputedReading(planned.operators, planned.names, planned.kinds, spans, certain=True)
-    made = only(reading.of(schema), schema.names)
+    made = only(ComputedReading(*plan, spans, certain=True, tables=tables).of(schema), schema.names)
+    pairs = math.prod(one.most for one in made.operations if isinstance(one, LookUp))
+    if pairs > _MOST_PAIRS:
+        raise Unread(f"one of them is joined with {pairs:,} rows, and the most is {_MOST_PAIRS}")
     kinds = pa.schema([(planned.names[number], kind) for number, kind in planned.kinds.items()])
     other = not_in_arrow(made, kinds)
     if other is not None:
@@ -110,17 +116,19 @@ def _scanned(gateway: Gateway, planned: PlannedFiles, schema: pa.Schema, partiti
     of_directories = {field.name for field in directories if pa.types.is_string(field.type)}
     origins = {name: made.origin(name) for name in schema.names}
     keys = [origins[name] for name in partition]
-    count = sum(footer.rows for footer in footers)
-    longest = min(
-        [count, *(most(footers, key) for key in keys if key in types and not _is_decimal(types[key]))]
-    )
+    count = pairs * sum(footer.rows for footer in footers)
+    known = [key for key in keys if key in types and not _is_decimal(types[key])]
+    longest = min([count, *(pairs * most(footers, key) for key in known)])
     full = frozenset(name for name, own in origins.items() if own in types and is_full(footers, own))
     scan = FileScan(
         tasks, count, longest, pa.schema(list(types.items())), directories,
-        of_codes(made, codes | of_directories), codes, full,
+        of_codes(made, codes | of_directories), codes, full, tuple(joined.files),
     )  # fmt: skip
     chosen = sum(len(footer.groups) for footer in footers)
     lines = ["the Parquet files, in the tasks themselves"]
+    lines += [
+        f"joined there with {rows:,} rows, which were read when the query was planned" for rows in joined.rows
+    ]
     if chosen < groups:
         lines.append(f"{chosen} of their {groups} row groups, by statistics")
 

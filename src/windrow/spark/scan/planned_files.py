@@ -45,13 +45,15 @@ class PlannedFiles:
     Attributes
     ----------
     operators
-        The operators from the last to the first, each a selection of rows or columns.
+        The operators from the last to the first: selections of rows or columns, and joins with tables.
     names, kinds
         The readable columns, by their expression ids in the plan.
     directories
         The expression ids of the columns whose values are in directories.
     files
         The paths, as often as Spark reads them, and the values of their directories.
+    sides
+        Of each operator, which of its inputs leads to the files.
     """
 
     operators: Sequence[SparkNode]
@@ -59,6 +61,7 @@ class PlannedFiles:
     kinds: Mapping[int, pa.DataType]
     directories: Sequence[int]
     files: Sequence[tuple[str, Constants]]
+    sides: Sequence[int]
 
 
 def planned_files(gateway: Gateway, rows: DataFrame) -> PlannedFiles | None:
@@ -67,8 +70,8 @@ def planned_files(gateway: Gateway, rows: DataFrame) -> PlannedFiles | None:
     Raises
     ------
     Unread
-        There are such files, but the plan does more than select rows and compute columns of each, or Spark
-        reads them with special options.
+        There are such files, but the plan does more than select rows, compute columns of each and join them
+        with small tables, or Spark reads them with special options.
     """
     try:
         with gateway.translated():
@@ -85,9 +88,9 @@ def planned_files(gateway: Gateway, rows: DataFrame) -> PlannedFiles | None:
 
 def _planned(tree: SparkNode, found: ParquetFiles) -> PlannedFiles:
     operators = []
-    while tree.children:
+    for side in found.path:
         operators.append(tree)
-        (tree,) = tree.children
+        tree = tree.children[side]
     if others := found.options - _OPTIONS:
         raise Unread(f"the files are read with the option {min(others)}")
     names, kinds = {}, {}
@@ -103,7 +106,7 @@ def _planned(tree: SparkNode, found: ParquetFiles) -> PlannedFiles:
     paths = [local_path(uri) for uri in found.paths]
     values = _values(found, kinds, numbers) if of_directories else None
     directories = [numbers[name] for name in of_directories]
-    return PlannedFiles(operators, names, kinds, directories, _files(paths, values))
+    return PlannedFiles(operators, names, kinds, directories, _files(paths, values), found.path)
 
 
 def _files(paths: Sequence[str], values: Mapping[str, Constants] | None) -> list[tuple[str, Constants]]:

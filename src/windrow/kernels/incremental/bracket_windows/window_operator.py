@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from windrow.kernels.aggregates import Aggregate
-from windrow.kernels.incremental.bracket_windows.affected import group, join, rows_of
+from windrow.kernels.incremental.bracket_windows.affected_keys import group, join, rows_of
 from windrow.kernels.incremental.bracket_windows.membership import Window
 from windrow.kernels.incremental.grouping import goes_on
 from windrow.kernels.incremental.operated import Operated

@@ -15,7 +15,7 @@ from windrow.spark.collected import is_plain
 from windrow.spark.live.checkpoints.checkpoint import BUCKETS, CommittedBatch
 from windrow.spark.live.executors.as_bytes import from_bytes
 from windrow.spark.live.executors.bucket_account import BucketAccount
-from windrow.spark.live.executors.graph import graph_of
+from windrow.spark.live.executors.graphs.graph import graph_of
 from windrow.spark.live.executors.packing import DATA, NOTE
 from windrow.spark.live.executors.unpacking import is_of_rows
 from windrow.spark.live.input.ticks import TickFiles

@@ -15,9 +15,9 @@ from windrow.algebra.rewriting.time_windows_as_sql import TimeWindow
 from windrow.kernels.incremental import Program, Run
 from windrow.kernels.zset.time_windows import of_ticks
 from windrow.plan.event_time import ClosedKeys
+from windrow.spark.analysis.arrow_columns import in_memory
 from windrow.spark.live.executors.bucket_state import not_here
 from windrow.spark.live.micro_batches.session_rows import alike, ended, window_of
-from windrow.spark.live.operators.incremental import in_memory
 from windrow.spark.live.operators.watermark_conditions import WatermarkConditions, where_true
 from windrow.spark.live.plans.emit_queries import EmittedPlan
 from windrow.spark.logs.session_streams import ROWTIME

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame
 
 from windrow.algebra.continuous import Reader
 from windrow.errors import UsageError
-from windrow.spark.live.executors.graph import graph_of, why_not
+from windrow.spark.live.executors.graphs.graph import graph_of, why_not
 from windrow.spark.live.micro_batches.host import late_columns
 from windrow.spark.live.plans.live_plan import ContinuousPlan, LivePlan
 from windrow.spark.runtime.settings import STATE_STORE

@@ -17,9 +17,9 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.executors.bucket_task import BucketTask, TaskSide, TaskStream, Work
+from windrow.spark.live.executors.graphs.programs import Key
 from windrow.spark.live.executors.packing import BUCKET, DATA, LATE_AT, NOTE, PACKETS, pack
 from windrow.spark.live.executors.processor import BucketProcessor
-from windrow.spark.live.executors.programs import Key
 from windrow.spark.live.executors.unpacking import late_rows
 from windrow.spark.live.input.arrivals import VIOLATED
 from windrow.spark.live.input.entry_columns import (

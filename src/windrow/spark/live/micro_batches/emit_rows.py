@@ -16,10 +16,10 @@ from windrow.kernels.incremental import InputState, TimedRows
 from windrow.kernels.zset.relation import NEVER
 from windrow.kernels.zset.time_windows import of_ticks
 from windrow.plan.event_time import Closed, ClosedBy, ClosedKeys
+from windrow.spark.analysis.arrow_columns import in_memory
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.checkpoints.checkpoint import Checkpoint, CommittedBatch
 from windrow.spark.live.micro_batches.session_rows import final_at_once, final_rows, may_be_final, numbered
-from windrow.spark.live.operators.incremental import in_memory
 from windrow.spark.live.operators.watermark_conditions import WatermarkConditions
 from windrow.spark.live.plans.emit_queries import EmittedPlan, KnownWatermarks
 from windrow.spark.logs.session_streams import ARRIVED, NUMBER, ROWTIME

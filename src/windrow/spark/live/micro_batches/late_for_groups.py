@@ -20,8 +20,8 @@ from pyspark.sql.types import StructType
 from windrow.algebra.watermarks import WatermarkHistory as Marks
 from windrow.kernels.zset.time_windows import of_ticks
 from windrow.plan.event_time import Occurrence
+from windrow.spark.analysis.arrow_columns import in_memory
 from windrow.spark.live.input.arrivals import VIOLATED
-from windrow.spark.live.operators.incremental import in_memory
 from windrow.spark.live.operators.watermark_conditions import WatermarkConditions
 from windrow.spark.live.plans.emit_queries import EmittedPlan
 from windrow.spark.logs.session_streams import ARRIVED, REASON, ROWTIME

@@ -21,8 +21,8 @@ from windrow.spark.collected import frame_of_collected
 from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
 from windrow.spark.live.input.arrivals import VIOLATED
 from windrow.spark.live.micro_batches.in_memory import InMemorySteps
-from windrow.spark.live.operators.new_punctuation import new_patterns, reached, schema_of
-from windrow.spark.live.operators.row_maps import RowMap, arrow_schema
+from windrow.spark.live.operators.punctuated.new_punctuation import new_patterns, reached, schema_of
+from windrow.spark.live.operators.punctuated.row_maps import RowMap, arrow_schema
 from windrow.spark.live.plans.whole_streams_plan import WholeStreamsPlan
 from windrow.spark.live.reports.state_table import QueryState, StateRow, state_of
 from windrow.spark.live.sinks.into_stream import IntoStream

@@ -5,7 +5,7 @@ It is read from Spark's optimized plan.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
 
@@ -13,24 +13,20 @@ from windrow.kernels.computed.computed_operations import Computed, ComputedOpera
 from windrow.spark.analysis.computed_columns import (
     PASS,
     ComputedReading,
-    columns_read,
+    FoundTable,
+    Tables,
     not_in_arrow,
-    wanted,
+    object_of,
 )
-from windrow.spark.analysis.expressions import ColumnScope, read
 from windrow.spark.analysis.plan_tree import SparkNode
-from windrow.spark.analysis.typed_values import Typed, Unread
-from windrow.spark.live.operators.lookups import LookUp, SmallTable
+from windrow.spark.analysis.typed_values import Unread
 from windrow.spark.live.operators.ranks import RANKS, Ordered, Ranked
 
 __all__ = ["computed"]
 
-Tables = Callable[[Sequence[int]], "SmallTable | None"]
-"""What a part of the plan is, by the way there: of each operator from the top on, which of its inputs."""
-
 
 def computed(
-    plan: SparkNode, leaf: SparkNode, columns: pa.Schema, result: pa.Schema, tables: Tables
+    plan: SparkNode, leaf: SparkNode, columns: pa.Schema, result: pa.Schema, tables: FoundTable
 ) -> Computed | None:
     """What a fragment makes of the rows of its one leaf; None where Spark is needed for that.
 
@@ -55,21 +51,23 @@ def computed(
 class _Reading(ComputedReading):
     """Reads a plan of one operator above the other, from the leaf on."""
 
-    def __init__(self, plan: SparkNode, leaf: SparkNode, columns: pa.Schema, tables: Tables) -> None:
-        self.tables, self.above = tables, list(_above(plan, leaf))
-        *operators, read_leaf = (node for node, _ in self.above)
+    def __init__(self, plan: SparkNode, leaf: SparkNode, columns: pa.Schema, tables: FoundTable) -> None:
+        *operators, (read_leaf, _) = _above(plan, leaf)
         output = read_leaf.trees("output")
         if not operators or len(output) != len(columns):
             raise Unread
         names = {node.number: column.name for node, column in zip(output, columns, strict=True)}
-        super().__init__(operators, names, dict(zip(names, columns.types, strict=True)))
+        super().__init__(
+            [node for node, _ in operators],
+            names,
+            dict(zip(names, columns.types, strict=True)),
+            tables=Tables([side for _, side in operators], tables),
+        )
 
     def operations(self, at: int) -> list[ComputedOperation]:
         """What the operator at a place does."""
         operator = self.operators[at]
         match operator.name:
-            case "Join":
-                return [self._look_up(at, operator.tree("condition"))]
             case "Window":
                 return [self._ranked(operator)]
             case "WindowGroupLimit":  # a limit of ranks, by which a filter chooses too
@@ -98,39 +96,6 @@ class _Reading(ComputedReading):
         self.selected = [*self.selected, *ranks]
         return found
 
-    def _look_up(self, at: int, condition: SparkNode | None) -> LookUp:
-        """A join by an equality of the rows' with the table's, or of each row with all of the table."""
-        operator, side = self.operators[at], self.above[at][1]
-        kind = _object(operator.fields["joinType"])
-        outer = "LeftOuter" if side == 0 else "RightOuter"
-        if kind not in (("Inner", "Cross") if condition is None else ("Inner", "Cross", outer)):
-            raise Unread
-        other_side = operator.children[1 - side]
-        if any(node.name == "MapInArrow" for node in other_side.walk()):
-            raise Unread
-        table = self.tables([*(each for _, each in self.above[:at]), 1 - side])
-        if table is None:
-            raise Unread
-        kinds = dict(zip(table.numbers, table.schema.types, strict=True))
-        equal = None if condition is None else self._sides(condition, kinds)
-        self.kinds = {**self.kinds, **kinds}
-        self.selected = [*self.selected, *kinds] if side == 0 else [*kinds, *self.selected]
-        return LookUp(equal, table, kind == outer, wanted(self.operators[:at], self.selected))
-
-    def _sides(self, condition: SparkNode, kinds: Mapping[int, pa.DataType]) -> tuple[Typed, Typed]:
-        """What is equal: of the rows, and of the table."""
-        if condition.name != "EqualTo":
-            raise Unread
-        left, right = condition.children
-        if not kinds.keys().isdisjoint(columns_read(left)):
-            left, right = right, left
-        if not columns_read(left) or not columns_read(right):
-            raise Unread
-        key, other = self.read(left), read(right, ColumnScope(kinds))
-        if key.kind != other.kind or pa.types.is_floating(key.kind) or pa.types.is_nested(key.kind):
-            raise Unread
-        return key, other
-
 
 def _above(plan: SparkNode, leaf: SparkNode) -> Iterator[tuple[SparkNode, int]]:
     """The operators down to the leaf, and which input of each leads there."""
@@ -147,10 +112,5 @@ def _above(plan: SparkNode, leaf: SparkNode) -> Iterator[tuple[SparkNode, int]]:
     yield plan, 0
 
 
-def _object(said: Mapping[str, str]) -> str:
-    """The name of an object of Spark's; empty for an instance of a class, such as an existence join."""
-    return said.get("object", "").rpartition(".")[2].removesuffix("$")
-
-
 def _is(said: Mapping[str, str], name: str) -> bool:
-    return _object(said) == name
+    return object_of(said) == name

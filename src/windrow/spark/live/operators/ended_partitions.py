@@ -19,7 +19,7 @@ from windrow.kernels.advance import Ended
 from windrow.kernels.hashing import hashes
 from windrow.punctuations import Closing, Cover, lines_of
 from windrow.punctuations.regions import NULL, Lines, Region, is_exact
-from windrow.spark.live.operators.new_punctuation import new_patterns, schema_of
+from windrow.spark.live.operators.punctuated.new_punctuation import new_patterns, schema_of
 from windrow.spark.logs.clause_view import Ends
 from windrow.streams import Position
 

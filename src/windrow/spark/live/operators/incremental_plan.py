@@ -21,18 +21,19 @@ from pyspark.sql.types import LongType, StructType
 
 from windrow.errors import ExecutionError, WindrowError
 from windrow.kernels.computed.computed_operations import Computed
+from windrow.kernels.computed.lookups import LookUp, LookUpTable
 from windrow.kernels.incremental import Ending, Fragment, Node, Program, Run, Times, UnmatchedError
 from windrow.kernels.zset.keyed_operator import Keyed
 from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.plan.columns import Completeness
+from windrow.spark.analysis.arrow_columns import in_memory, not_in_memory
 from windrow.spark.analysis.computed_columns import PASS, wanted
 from windrow.spark.analysis.plan_tree import SparkNode as Planned
 from windrow.spark.analysis.plan_tree import choice_of, optimized_tree, with_above
+from windrow.spark.analysis.small_tables import small_table
 from windrow.spark.gateway import Gateway
 from windrow.spark.jvm.plans import function_number
 from windrow.spark.live.operators.computed_flow import computed
-from windrow.spark.live.operators.incremental import in_memory, not_in_memory
-from windrow.spark.live.operators.lookups import LookUp, SmallTable, small_table
 from windrow.spark.runtime.interpreter import map_in_arrow
 from windrow.spark.tasks.exchange import in_worker
 
@@ -187,7 +188,7 @@ class IncrementalPlan:
     ) -> Computed | None:
         """What is computed in memory of the rows of a leaf, by a part of a plan to which the path leads."""
 
-        def table(below: Sequence[int]) -> SmallTable | None:
+        def table(below: Sequence[int]) -> LookUpTable | None:
             return small_table(self.gateway, frame, [*path, *below])
 
         return computed(plan, leaf, in_memory(self._schemas[number]), schema, table)

@@ -11,8 +11,8 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 
 from windrow.kernels.zset.relation import ENTER
+from windrow.spark.analysis.arrow_columns import in_memory
 from windrow.spark.arrow import encode
-from windrow.spark.live.operators.incremental import in_memory
 from windrow.spark.logs.session_streams import ARRIVED, ROWTIME
 from windrow.spark.recorded.emission import Emitted
 from windrow.streams.entries import BEFORE

@@ -41,7 +41,7 @@ from windrow.spark.errors import raising
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.operators.clause_operator import LiveClause, bind_live
 from windrow.spark.live.operators.ended_partitions import may_end
-from windrow.spark.live.operators.expected_punctuation import bounded
+from windrow.spark.live.operators.punctuated.expected_punctuation import bounded
 from windrow.spark.live.plans.live_plan import RowtimePlan, texts_of
 from windrow.spark.live.plans.runner import live_streams, sequences_of, views_of
 from windrow.spark.live.plans.upstream import Upstream

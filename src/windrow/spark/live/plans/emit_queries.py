@@ -25,7 +25,7 @@ from windrow.spark.collected import collected, frame_of_collected
 from windrow.spark.errors import raising
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.operators.emit_program import mark_before
-from windrow.spark.live.operators.expected_punctuation import bounded
+from windrow.spark.live.operators.punctuated.expected_punctuation import bounded
 from windrow.spark.live.plans.live_plan import LivePlan
 from windrow.spark.logs.arrived import arrived, before_end
 from windrow.spark.logs.clause_view import Unbounded

@@ -21,7 +21,7 @@ from windrow.kernels.incremental import Window
 from windrow.plan.nodes import Distinct, Project
 from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
-from windrow.spark.live.operators.expected_punctuation import bounded
+from windrow.spark.live.operators.punctuated.expected_punctuation import bounded
 from windrow.spark.live.plans.runner import LiveRunner, live_windows, reads, sequences_of, views_of
 from windrow.spark.live.plans.upstream import Upstream
 from windrow.spark.live.reading.beside import Beside

@@ -11,7 +11,7 @@ from windrow.algebra.continuous import Query
 from windrow.algebra.time_scale import TimeScale, common_scale
 from windrow.errors import AnalysisError, WindrowError
 from windrow.spark.gateway import Gateway
-from windrow.spark.live.operators.expected_punctuation import bounded
+from windrow.spark.live.operators.punctuated.expected_punctuation import bounded
 from windrow.spark.live.plans.live_plan import ReaderPlan, texts_of
 from windrow.spark.live.plans.runner import views_of
 from windrow.spark.live.reading.unbounded_state import unbounded

@@ -18,7 +18,7 @@ from windrow.spark.gateway import Gateway, is_ansi
 from windrow.spark.live.reading.beside import Beside
 from windrow.syntax.expression_nodes import Name
 from windrow.syntax.expressions import parse_expression
-from windrow.syntax.expressions.monotone import going
+from windrow.syntax.expressions.monotone_parts import going
 from windrow.syntax.expressions.rising import STEADY, goes_by_zone
 from windrow.syntax.sqltext import RelationText, SqlText
 from windrow.syntax.tokens import tokenize

@@ -12,8 +12,8 @@ from collections.abc import Collection, Mapping, Sequence
 from windrow.kernels.punctuated import Filter, Group, Join, Over, Project, Session, SetOperator, Sort
 from windrow.kernels.punctuated.following import Follower
 from windrow.kernels.punctuated.operator_graph import Node, Place
-from windrow.spark.live.operators.expected_punctuation import Bounded
-from windrow.spark.live.operators.row_maps import RowMap
+from windrow.spark.live.operators.punctuated.expected_punctuation import Bounded
+from windrow.spark.live.operators.punctuated.row_maps import RowMap
 from windrow.spark.live.reading.whole_stream_queries import Blocking
 from windrow.spark.logs.clause_view import Unbounded
 

@@ -2,7 +2,7 @@
 
 A window bounds state by time. Without one, groups, joins, DISTINCT, set operators and ORDER BY wait for
 punctuation: an :class:`~windrow.kernels.punctuated.operator_graph.OperatorGraph`. Spark computes the
-expressions over single rows (:mod:`windrow.spark.live.operators.row_maps`), kernels the rest.
+expressions over single rows (:mod:`windrow.spark.live.operators.punctuated.row_maps`), kernels the rest.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from windrow.plan.columns import schema_of
 from windrow.plan.lineage import Lineage, lineage
 from windrow.plan.nodes import Node as PlanNode
 from windrow.plan.nodes import Sort as PlanSort
-from windrow.plan.reader import NotPlannedError, QueryReader, Texts, reason_of
+from windrow.plan.reader import QueryReader, Texts
 from windrow.plan.reasons import Reason
 from windrow.plan.rules import BY_KEYS, applied
 from windrow.spark.analysis.schemas import SparkAnalyser
 from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
-from windrow.spark.live.operators.flow_of_plan import graph_of
 from windrow.spark.live.operators.known_streams import KnownStreams
-from windrow.spark.live.operators.row_maps import RowMap
+from windrow.spark.live.operators.punctuated.flow_of_plan import graph_of
+from windrow.spark.live.operators.punctuated.row_maps import RowMap
 from windrow.syntax.expressions.window_calls import is_over
 from windrow.syntax.order_by import order_at
 from windrow.syntax.queries import Select, SetOperationText, Shape, UnknownShapeError, parse_query
@@ -151,11 +151,11 @@ def blocking(
     NotSupportedError
         ``UNSUPPORTED_STREAM``: what no operator does.
     """
-    try:
-        queries = QueryReader(reader, SparkAnalyser(gateway), KnownStreams(catalog))
-        plan = applied(queries.whole(*query.tokens, names), BY_KEYS)
-    except (NotPlannedError, UnknownShapeError) as found:
-        raise _unsupported(reader, query, reason_of(found)) from None
+    queries = QueryReader(reader, SparkAnalyser(gateway), KnownStreams(catalog))
+    read = queries.whole(*query.tokens, names)
+    if isinstance(read, Reason):
+        raise _unsupported(reader, query, read)
+    plan = applied(read, BY_KEYS)
     made = graph_of(gateway, plan)
     if isinstance(made, Reason):
         raise _unsupported(reader, query, made)

@@ -8,9 +8,10 @@ from dataclasses import replace
 import pyarrow as pa
 
 from windrow.kernels.computed.computed_operations import ComputedOperation
+from windrow.kernels.computed.lookups import LookUp
 from windrow.kernels.dividing import DerivedKey, divisions
 from windrow.kernels.incremental import Fragment, Program
-from windrow.spark.live.operators.lookups import LookUp, SmallTable
+from windrow.spark.analysis.small_tables import SmallTable
 
 __all__ = ["Key", "key_labels", "keys_of", "with_tables"]
 

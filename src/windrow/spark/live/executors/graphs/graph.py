@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from windrow.errors import NotSupportedError
-from windrow.spark.live.executors.clause_graph import ClauseGraph
-from windrow.spark.live.executors.emit_graph import EmitGraph
+from windrow.spark.live.executors.graphs.clause_graph import ClauseGraph
+from windrow.spark.live.executors.graphs.emit_graph import EmitGraph
+from windrow.spark.live.executors.graphs.window_graph import WindowGraph
 from windrow.spark.live.executors.packets import Graph
-from windrow.spark.live.executors.window_graph import WindowGraph
 from windrow.spark.live.micro_batches.around_clause import why_not_one_clause
 from windrow.spark.live.plans.clause_plan import ClausePlan
 from windrow.spark.live.plans.emit_queries import EmittedPlan

@@ -13,15 +13,15 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructType
 
 from windrow.plan.columns import ROWS
+from windrow.spark.analysis.arrow_columns import in_memory
 from windrow.spark.live.executors.bucket_task import BucketTask
+from windrow.spark.live.executors.graphs.programs import Key, key_labels, keys_of, with_tables
 from windrow.spark.live.executors.packets import Graph, Side, numbered
-from windrow.spark.live.executors.programs import Key, key_labels, keys_of, with_tables
 from windrow.spark.live.executors.unpacking import Shape, outputs, rows_of_groups
 from windrow.spark.live.executors.windowed import BucketWindows, OverWindows
 from windrow.spark.live.input.entry_columns import STREAM, inside
 from windrow.spark.live.micro_batches.windowed_columns import WindowedColumns
 from windrow.spark.live.operators.envelopes import IN_MEMORY
-from windrow.spark.live.operators.incremental import in_memory
 from windrow.spark.live.operators.incremental_plan import computed_elsewhere
 from windrow.spark.live.operators.window_flow import WindowFlow
 from windrow.spark.live.reading.windowed_query import WindowedQuery
@@ -36,7 +36,7 @@ __all__ = ["WindowGraph"]
 
 @dataclass(frozen=True)
 class WindowGraph(Graph):
-    """As :class:`.packets.Graph`; made by :func:`.graph.graph_of`."""
+    """As :class:`..packets.Graph`; made by :func:`.graph.graph_of`."""
 
     windowed: WindowedQuery
 

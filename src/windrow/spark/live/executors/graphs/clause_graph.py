@@ -16,6 +16,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.types import LongType, StructType
 
+from windrow.spark.analysis.arrow_columns import in_memory
 from windrow.spark.analysis.keyed_rows import travelling_schema
 from windrow.spark.clauses.batch import Bound, BoundWindow
 from windrow.spark.live.executors.bucket_task import BucketTask
@@ -24,7 +25,6 @@ from windrow.spark.live.executors.packets import Graph, Side, numbered
 from windrow.spark.live.executors.unpacking import Unchanged, outputs
 from windrow.spark.live.input.entry_columns import inside
 from windrow.spark.live.micro_batches.around_clause import AroundClause, chosen_of
-from windrow.spark.live.operators.incremental import in_memory
 from windrow.spark.live.plans.clause_plan import ClausePlan
 from windrow.spark.logs.session_streams import ROWTIME
 from windrow.spark.runtime.interpreter import map_in_arrow
@@ -35,7 +35,7 @@ __all__ = ["ClauseGraph"]
 
 @dataclass(frozen=True)
 class ClauseGraph(Graph):
-    """As :class:`.packets.Graph`; made by :func:`.graph.graph_of`, where there is no reason against it."""
+    """As :class:`..packets.Graph`; made by :func:`.graph.graph_of`, where there is no reason against it."""
 
     plan: ClausePlan
 

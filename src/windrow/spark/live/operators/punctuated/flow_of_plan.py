@@ -28,8 +28,8 @@ from windrow.plan.reader.read_over import AT
 from windrow.plan.reasons import Reason
 from windrow.spark.collected import frame_of_collected
 from windrow.spark.gateway import Gateway, is_ansi
-from windrow.spark.live.operators.operators_of_plan import has_line, why_no_operator
-from windrow.spark.live.operators.row_maps import Followed, Moved, RowMap, arrow_schema
+from windrow.spark.live.operators.punctuated.operators_of_plan import has_line, why_no_operator
+from windrow.spark.live.operators.punctuated.row_maps import Followed, Moved, RowMap, arrow_schema
 from windrow.spark.relations.aggregates_of_plan import kernel_aggregates
 from windrow.syntax.sqltext import SqlText
 

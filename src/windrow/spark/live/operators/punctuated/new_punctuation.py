@@ -10,7 +10,7 @@ from pyspark.sql.types import StructType
 
 from windrow.punctuations import EVERYTHING, Pattern, Values
 from windrow.punctuations.lines import line_of
-from windrow.spark.live.operators.row_maps import arrow_schema
+from windrow.spark.live.operators.punctuated.row_maps import arrow_schema
 from windrow.spark.logs.session_streams import Stream
 from windrow.streams import FOREVER, NO_BOUND, Position
 

@@ -14,18 +14,18 @@ from pyspark.sql.types import LongType, StructType
 from windrow.kernels.dividing import undivided
 from windrow.kernels.incremental import Program
 from windrow.plan.event_time import HIDDEN
+from windrow.spark.analysis.arrow_columns import in_memory
 from windrow.spark.collected import is_plain
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.executors.bucket_task import BucketTask
 from windrow.spark.live.executors.droppable_rows import DroppableRows, droppable_rows_of
 from windrow.spark.live.executors.emitting import Emits, Judge
+from windrow.spark.live.executors.graphs.programs import Key, key_labels, keys_of, with_tables
 from windrow.spark.live.executors.packets import Graph, Side, numbered
-from windrow.spark.live.executors.programs import Key, key_labels, keys_of, with_tables
 from windrow.spark.live.executors.unpacking import Unchanged, outputs
 from windrow.spark.live.input.entry_columns import inside
 from windrow.spark.live.micro_batches.late_for_groups import judging
 from windrow.spark.live.operators.emit_program import MARK, EmitProgram, EmitSource
-from windrow.spark.live.operators.incremental import in_memory
 from windrow.spark.live.operators.incremental_plan import IncrementalPlan, computed_elsewhere
 from windrow.spark.live.operators.watermark_conditions import WatermarkConditions
 from windrow.spark.live.plans.emit_flow import EmittedFlow
@@ -42,7 +42,7 @@ _NO_FILES = Path("of-a-plan-alone")
 
 @dataclass(frozen=True)
 class EmitGraph(Graph):
-    """As :class:`.packets.Graph`; made by :func:`.graph.graph_of`, where there is no reason against it."""
+    """As :class:`..packets.Graph`; made by :func:`.graph.graph_of`, where there is no reason against it."""
 
     plan: EmittedPlan
 

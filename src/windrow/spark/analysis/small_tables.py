@@ -1,0 +1,80 @@
+"""Tables that are small enough for each task to have a copy of them.
+
+What is small is what Spark would send to every task: ``spark.sql.autoBroadcastJoinThreshold``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from windrow.kernels.computed.lookups import CollectedTable
+from windrow.spark.analysis.arrow_columns import in_memory, not_in_memory
+from windrow.spark.gateway import Gateway
+from windrow.spark.jvm.plans import small_part
+
+__all__ = ["SmallTable", "small_table"]
+
+
+@dataclass(frozen=True, eq=False)
+class SmallTable:
+    """A part of a plan that reads no leaf.
+
+    Attributes
+    ----------
+    numbers
+        By which the plan identifies its columns.
+    schema
+        Their names and types.
+    sources
+        The classes of the operators that its rows come from, or of what lists their files.
+    is_deterministic
+        Whether it gives the same rows each time.
+    """
+
+    gateway: Gateway
+    frame: DataFrame
+    numbers: Sequence[int]
+    schema: pa.Schema
+    sources: frozenset[str]
+    is_deterministic: bool
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether its rows stand in the plan."""
+        return self.is_deterministic and self.sources <= {"LocalRelation", "OneRowRelation"}
+
+    def rows(self) -> pa.Table:
+        """Its rows as they are now."""
+        return self._constant if self.is_constant else self._collected()
+
+    @cached_property
+    def _constant(self) -> pa.Table:
+        return self._collected()
+
+    def _collected(self) -> pa.Table:
+        with self.gateway.translated():
+            return self.frame.select("*").toArrow().cast(self.schema).combine_chunks()
+
+    def collected(self) -> CollectedTable:
+        """It with its rows as they are now, for tasks."""
+        return CollectedTable(self.numbers, self.schema, self.rows())
+
+
+def small_table(gateway: Gateway, frame: DataFrame, path: Sequence[int]) -> SmallTable | None:
+    """A part of the optimized plan of a DataFrame; None if it is too large.
+
+    Parameters
+    ----------
+    path
+        Of each operator from the top on, which of its inputs.
+    """
+    part = small_part(frame, path)
+    if part is None or not_in_memory(part.frame.schema) is not None:
+        return None
+    schema = in_memory(part.frame.schema)
+    return SmallTable(gateway, part.frame, part.numbers, schema, part.sources, part.is_deterministic)
