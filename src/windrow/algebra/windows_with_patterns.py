@@ -208,7 +208,8 @@ class WindowCalls:
             if tokens[at].is_name and tokens[at].name.lower() in values and self.is_alone(at)
         }
         chosen = text(condition, named | dict(replaced))
-        return SqlText.of(" WHERE ", *([] if where is None else [where, " AND "]), "(", chosen, ")")
+        before = SqlText() if where is None else SqlText.of(where, " AND ")
+        return SqlText.of(" WHERE ", before, "(", chosen, ")")
 
     def call_at(self, item: Range) -> PatternWindowCall | None:
         """The call that an item of SELECT is."""

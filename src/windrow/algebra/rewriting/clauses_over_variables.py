@@ -40,7 +40,7 @@ def clauses_over_variables(tokens: TokenList) -> SqlText | None:
         As `find_window_queries` and `find_matches`.
     """
     blocks = find_window_queries(tokens)
-    clauses = [*blocks, *find_matches(tokens)]
+    clauses: list[BlockText | MatchRelation] = [*blocks, *find_matches(tokens)]
     for query in blocks:
         around = _Windows(tokens, _as_block(tokens, query), name=quoted(_AROUND), clauses=clauses, of=query)
         if any(around.read(part) for part in (query.select, query.tail)):
