@@ -26,6 +26,7 @@ from windrow.algebra.continuous import Query, Reader
 from windrow.algebra.match_node import Match
 from windrow.algebra.names import verbatim
 from windrow.algebra.rewriting.changing import refuse_changing
+from windrow.algebra.rewriting.patterns_one_by_one import patterns_one_by_one
 from windrow.algebra.window_node import Window
 from windrow.errors import NotSupportedError, Span
 from windrow.explain.explained import explain_clause
@@ -111,8 +112,7 @@ def with_clauses_cut(
     Raises
     ------
     NotSupportedError
-        ``UNSUPPORTED_STREAM`` for a view over live streams, for several windows with patterns, and for
-        subqueries that vary in the clause.
+        ``UNSUPPORTED_STREAM`` for a view over live streams, and for subqueries that vary in the clause.
     """
     tokens = tokenize(text)
     island = _first_clause(tokens, catalog)
@@ -123,6 +123,10 @@ def with_clauses_cut(
     refresh(gateway, catalog, execution)
     if isinstance(island, BlockText) and (stream := _as_stream(tokens, island)) is not None:
         with gateway.instead(stream) as read:
+            yield Cut(read)
+        return
+    if isinstance(island, PatternBlock) and len(island.windows) > 1:
+        with gateway.instead(_around(tokens, island, patterns_one_by_one(tokens, island))) as read:
             yield Cut(read)
         return
     own = own_aggregates(gateway, tokens)
@@ -141,7 +145,7 @@ def with_clauses_cut(
                     span=_word(tokens, island),
                     hint=_BELOW,
                 )
-            clause = _without_what_varies(tokens, island, first, reader)
+            clause = _without_what_varies(tokens, first, reader)
             definition = ClauseDefinition(reader, query, clause)
             asked = gateway.plan_only
             gateway.plan_only = asked or endless
@@ -269,24 +273,14 @@ def _read(gateway: Gateway, catalog: Catalog, rows: str, execution: str) -> tupl
     return reader, query
 
 
-def _without_what_varies(
-    tokens: TokenList, island: Island, clause: Window | Match, reader: Reader
-) -> Window | Match:
+def _without_what_varies(tokens: TokenList, clause: Window | Match, reader: Reader) -> Window | Match:
     """The clause, whose subqueries see the queries of WITH that do not vary.
 
     Raises
     ------
     NotSupportedError
-        ``UNSUPPORTED_STREAM`` for several windows with patterns, and for subqueries that vary.
+        ``UNSUPPORTED_STREAM`` for subqueries that vary.
     """
-    if isinstance(island, PatternBlock) and len(island.windows) > 1:
-        raise NotSupportedError(
-            "several windows with patterns over windows of time, in one SELECT, are not supported",
-            condition="UNSUPPORTED_STREAM",
-            sql=tokens.sql,
-            span=_word(tokens, island),
-            hint="put all but one in subqueries: FROM (SELECT *, m OVER w AS m FROM … WINDOW w AS (…))",
-        )
     prefix, varying = _constant(clause, reader)
     aggregates = clause.aggregates if isinstance(clause, Window) else ()
     _refuse_inside(tokens, [clause.span, *(call.span for call in aggregates)], reader, varying)
