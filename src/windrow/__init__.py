@@ -71,9 +71,11 @@ def load_ipython_extension(ipython: object) -> None:
     importlib.import_module("windrow.notebook").load(ipython)
 
 
-def __getattr__(name: str) -> object:
-    # on first use: `windrow doctor` must start where PySpark is missing or broken
-    if name not in _NEED_SPARK:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    importlib.import_module("windrow.spark.runtime.version").check_version()
-    return getattr(importlib.import_module(_NEED_SPARK[name]), name)
+if not TYPE_CHECKING:  # else any name would be one of this package
+
+    def __getattr__(name: str) -> object:
+        # on first use: `windrow doctor` must start where PySpark is missing or broken
+        if name not in _NEED_SPARK:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        importlib.import_module("windrow.spark.runtime.version").check_version()
+        return getattr(importlib.import_module(_NEED_SPARK[name]), name)

@@ -43,8 +43,9 @@ class WindowCalls:
     @property
     def mentioned(self) -> frozenset[str] | None:
         """The columns that the SELECT may read, in lower case; None where a star may stand for any."""
-        tokens = self.tokens.tokens[slice(*self.query.range)]
-        names = {token.name.lower() for token in tokens if token.is_name}
+        tokens = self.tokens
+        read = (at for at in range(*self.query.range) if tokens[at].is_name and tokens.word(at - 1) != "AS")
+        names = {tokens[at].name.lower() for at in read}
         names |= {*self.columns.values(), *(name.lower() for name in self.around)}
         return None if self.stars() else frozenset(names)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from windrow.algebra.match_node import MatchExpression
+from windrow.algebra.names import visible_field
 from windrow.algebra.navigations import (
     Aggregation,
     Leaf,
@@ -197,5 +198,5 @@ class Measures:
         return [
             (name, self.rows.columns.field(name))
             for name in names
-            if mentioned is None or name.lower() in mentioned
+            if mentioned is None or (visible_field(name) or name).lower() in mentioned
         ]

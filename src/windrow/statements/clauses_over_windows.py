@@ -27,6 +27,7 @@ from windrow.algebra.continuous import Query, Reader
 from windrow.algebra.match_node import Match
 from windrow.algebra.names import verbatim
 from windrow.algebra.rewriting.changing import refuse_changing
+from windrow.algebra.rewriting.patterns_one_by_one import patterns_one_by_one
 from windrow.algebra.rewriting.relations_so_far import relations_so_far
 from windrow.algebra.window_node import Window
 from windrow.errors import NotSupportedError, Span
@@ -114,8 +115,7 @@ def with_clauses_cut(
     Raises
     ------
     NotSupportedError
-        ``UNSUPPORTED_STREAM`` for a view over live streams, for several windows with patterns, and for
-        subqueries that vary in the clause.
+        ``UNSUPPORTED_STREAM`` for a view over live streams, and for subqueries that vary in the clause.
     """
     tokens = tokenize(text)
     island = _first_clause(tokens, catalog)
@@ -134,6 +134,10 @@ def with_clauses_cut(
             with gateway.instead(so_far) as read:
                 yield Cut(read)
             return
+    if isinstance(island, PatternBlock) and len(island.windows) > 1:
+        with gateway.instead(_around(tokens, island, patterns_one_by_one(tokens, island))) as read:
+            yield Cut(read)
+        return
     own = own_aggregates(gateway, tokens)
     bound = bind(tokens, island.range, catalog.rowtimes, own=own, apart=_apart(tokens))
     assert bound is not None
@@ -150,7 +154,7 @@ def with_clauses_cut(
                     span=_word(tokens, island),
                     hint=_BELOW,
                 )
-            clause = _without_what_varies(tokens, island, first, reader)
+            clause = _without_what_varies(tokens, first, reader)
             definition = ClauseDefinition(reader, query, clause)
             asked = gateway.plan_only
             gateway.plan_only = asked or endless
@@ -304,24 +308,14 @@ def _read(gateway: Gateway, catalog: Catalog, rows: str, execution: str) -> tupl
     return reader, query
 
 
-def _without_what_varies(
-    tokens: TokenList, island: Island, clause: Window | Match, reader: Reader
-) -> Window | Match:
+def _without_what_varies(tokens: TokenList, clause: Window | Match, reader: Reader) -> Window | Match:
     """The clause, whose subqueries see the queries of WITH that do not vary.
 
     Raises
     ------
     NotSupportedError
-        ``UNSUPPORTED_STREAM`` for several windows with patterns, and for subqueries that vary.
+        ``UNSUPPORTED_STREAM`` for subqueries that vary.
     """
-    if isinstance(island, PatternBlock) and len(island.windows) > 1:
-        raise NotSupportedError(
-            "several windows with patterns over windows of time, in one SELECT, are not supported",
-            condition="UNSUPPORTED_STREAM",
-            sql=tokens.sql,
-            span=_word(tokens, island),
-            hint="put all but one in subqueries: FROM (SELECT *, m OVER w AS m FROM … WINDOW w AS (…))",
-        )
     prefix, varying = _constant(clause, reader)
     aggregates = clause.aggregates if isinstance(clause, Window) else ()
     _refuse_inside(tokens, [clause.span, *(call.span for call in aggregates)], reader, varying)

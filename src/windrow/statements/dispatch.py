@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from windrow.algebra.bind import bind
 from windrow.algebra.names import verbatim
+from windrow.algebra.rewriting.clauses_over_variables import clauses_over_variables
 from windrow.algebra.rewriting.nested_streams import may_nest_streams
 from windrow.algebra.rewriting.patterns_before_windows import patterns_below
 from windrow.algebra.rewriting.patterns_over_joins import patterns_over_join
@@ -401,8 +402,8 @@ def _may_be_ours(text: str) -> bool:
 def _as_nested_queries(text: str) -> SqlText | None:
     """The text with a clause of ours in a SELECT over rows; None where each stands in one.
 
-    Clauses may stand in a pipe, after FROM, over a join, groups or windows of the same SELECT, and below its
-    windows.
+    Clauses may stand in a pipe, after FROM, over a join, groups or windows of the same SELECT, below its
+    windows, and in subqueries that read these.
     """
     if not _may_be_ours(text):
         return None
@@ -412,6 +413,7 @@ def _as_nested_queries(text: str) -> SqlText | None:
         or patterns_below(tokens)
         or patterns_around(tokens)
         or patterns_over_join(tokens)
+        or clauses_over_variables(tokens)
     )
 
 

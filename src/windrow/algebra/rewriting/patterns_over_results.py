@@ -27,7 +27,7 @@ from windrow.syntax.subqueries import subqueries
 from windrow.syntax.tokens import TokenKind, TokenList
 from windrow.syntax.window_by_clause import parse_window_by
 
-__all__ = ["patterns_around"]
+__all__ = ["QueryAround", "patterns_around"]
 
 _HIDDEN = "__inside"
 _BEGINS, _ENDS = {"BY", "WHEN", "THEN", "ELSE"}, {"AS", "ASC", "DESC", "NULLS", "WHEN", "THEN", "ELSE", "END"}
@@ -46,19 +46,21 @@ def patterns_around(tokens: TokenList) -> SqlText | None:
     query = next((one for one in find_pattern_windows(tokens) if one.made_by is not None), None)
     if query is None:
         return None
-    around = _Around(tokens, query)
+    around = QueryAround(tokens, query)
     start, stop = tokens.span(*query.range).start, tokens.span(*query.range).stop
     return SqlText.of(verbatim(tokens, 0, start), around.text(), verbatim(tokens, stop, len(tokens.sql)))
 
 
 @dataclass
-class _Around:
+class QueryAround:
     """A SELECT, the columns of the query inside by their names, and what stands for stretches around it."""
 
     tokens: TokenList
     query: PatternBlock
     columns: dict[str, SqlText] = field(default_factory=dict)
     replaced: dict[Range, str] = field(default_factory=dict)
+    name: str = ""
+    """The name of the query inside, as SQL; empty for none."""
 
     def text(self) -> SqlText:
         """The SELECT around the query inside."""
@@ -93,7 +95,7 @@ class _Around:
             SqlText.join(", ", inside or [SqlText.of(f"1 AS {_HIDDEN}0")]),
             " ",
             self.source(items),
-            ") ",
+            f") {f'AS {self.name} ' if self.name else ''}",
             self.written(self.after()),
         )
 

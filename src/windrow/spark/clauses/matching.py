@@ -139,22 +139,13 @@ class MatchTypes:
         return found is not None and not odd and supports(function, found)
 
     def twins_of(self, rows: DataFrame) -> frozenset[str]:
-        """The names, in lower case, that several columns of the rows have, as a join may return them.
-
-        Raises
-        ------
-        AnalysisError
-            ``AMBIGUOUS_REFERENCE_TO_FIELDS`` where a star stands for such columns.
-        """
+        """The names, in lower case, that several columns of the rows have, as a join may return them."""
         names = row_type(rows).fieldNames()
         count = Counter((visible_field(name) or name).lower() for name in names)
-        twins = frozenset(name for name, times in count.items() if times > 1)
-        if twins and self.match.mentioned is None:
-            raise self.ambiguous(min(twins), self.match.clause.word)
-        return twins
+        return frozenset(name for name, times in count.items() if times > 1)
 
     def ambiguous(self, name: str, span: Span) -> AnalysisError:
-        """Of a name that several columns of the rows have."""
+        """Of a name in the clause that several columns of the rows have."""
         hint = "rename one of them in a subquery in FROM, or join by USING"
         return AnalysisError(
             f"the rows have two columns {name}",
@@ -448,7 +439,8 @@ def selected(bound: BoundMatch, frame: DataFrame) -> DataFrame:
     )
     scope = frame.select(*frame.columns, *(F.col(value).alias(name) for name, value in draft.scope))
     names = [name for name, _ in (*draft.before, *draft.after)]
-    columns = [SqlText.of(f"__f{number} AS {quoted(name)}") for number, name in enumerate(names)]
+    shown = (visible_field(name) or name for name in names)
+    columns = [SqlText.of(f"__f{number} AS {quoted(name)}") for number, name in enumerate(shown)]
     measures = []
     for name, text in draft.texts:
         whole = SqlText.of("(", text, ")")

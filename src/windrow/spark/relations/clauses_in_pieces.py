@@ -94,8 +94,13 @@ def _in_pieces(gateway: Gateway, clause: Clause, rows: TimeVarying) -> tuple[Bou
     if isinstance(clause, Match):
         bound = bind_clause(gateway, _match_by_pieces(clause), whole)
         made = build_window(gateway, bound)
-        times = [F.col(quoted(field)).alias(name) for name, field in _TIMES.items()]
-        return bound, made.select(*_others(made, *_TIMES.values()), *times)
+        # several columns may have one name, so they are chosen by their places
+        names = made.columns
+        places = [*(at for at, name in enumerate(names) if name not in _TIMES.values())]
+        places += [names.index(field) for field in _TIMES.values()]
+        apart = made.toDF(*columns_of(names))
+        chosen = apart.select(*(quoted(apart.columns[at]) for at in places))
+        return bound, chosen.toDF(*(names[at] for at in places[: -len(_TIMES)]), *_TIMES)
     hidden = QUALIFIED + boundary_row(clause.label or clause.start).name
     read = next((use.fields for use in clause.uses if use.name == hidden), None)
     bound = bind_clause(gateway, _window_by_pieces(clause, hidden, read), whole)
