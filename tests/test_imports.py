@@ -155,6 +155,49 @@ def test_plans_know_types_of_spark_and_no_session(imported):
     assert {name.rpartition(".")[0] for name in known} == {"pyspark.sql.types"}
 
 
+def test_no_error_chooses_how_a_query_is_run(imported):
+    """Ways to run a query say why they do not apply by a value: `Node | Reason`.
+
+    What the reader of queries raises where a text has no nodes stays in its room, and one function there
+    makes a value of it: no other module of plans handles any error.
+    """
+    knowing = {module.parent for module, names in imported.items() if reader_error(names)}
+    assert {identify(folder) for folder in knowing} == {"plan/reader"}
+    handling = {
+        identify(module)
+        for module in MODULES
+        if part_of(module) == "plan" and handlers(module.read_text(encoding="utf-8"))
+    }
+    assert handling == {"plan/reader/statement_text.py"}
+    statement_text = PACKAGE / "plan" / "reader" / "statement_text.py"
+    assert handlers(statement_text.read_text(encoding="utf-8")) == ["attempt"]
+
+
+def reader_error(names: Sequence[tuple[int, str]]) -> bool:
+    return any(name.endswith(".UnreadError") for _, name in names)
+
+
+def handlers(source: str) -> list[str]:
+    """The functions of a module with `try … except` or `suppress`, each as often as it has one."""
+    found = []
+    for function in ast.walk(ast.parse(source)):
+        if isinstance(function, ast.FunctionDef):
+            for inner in ast.walk(function):
+                is_try = isinstance(inner, ast.Try) and bool(inner.handlers)
+                if is_try or (isinstance(inner, ast.Name) and inner.id == "suppress"):
+                    found.append(function.name)
+    return found
+
+
+def test_handlers_of_errors_are_found():
+    source = (
+        "def one():\n    try:\n        pass\n    except ValueError:\n        pass\n"
+        "def two():\n    with suppress(ValueError):\n        pass\n"
+        "def three():\n    try:\n        pass\n    finally:\n        pass\n"
+    )
+    assert handlers(source) == ["one", "two"]
+
+
 def test_kernels_read_no_sql_except_in_the_reference(imported):
     reading = [
         module

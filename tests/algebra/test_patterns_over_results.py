@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
 from windrow.algebra.rewriting.patterns_over_results import patterns_around
-from windrow.errors import NotSupportedError
 from windrow.syntax.tokens import tokenize
 
 FRAME = "ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING PATTERN (A B+)"
@@ -82,13 +79,16 @@ def test_comparisons_of_rows_are_columns() -> None:
     )
 
 
-def test_rows_that_case_compares_around_a_function_are_refused() -> None:
-    with pytest.raises(NotSupportedError, match="CASE compares rows") as error:
-        around(
-            f"SELECT CASE s WHEN e THEN m OVER w END FROM t {CLAUSE}"
-            f" WINDOW w AS (MEASURES 1 AS m {FRAME} DEFINE B AS TRUE)"
-        )
-    assert error.value.condition == "UNSUPPORTED_ROW_COMPARISON"
+def test_case_of_rows_around_a_function_has_conditions() -> None:
+    assert around(
+        "SELECT CASE (s) WHEN e THEN m OVER w WHEN NULL THEN 0 ELSE CASE WHEN e = s THEN m OVER w END END"
+        f" AS c FROM t {CLAUSE} WINDOW w AS (MEASURES 1 AS m {FRAME} DEFINE B AS TRUE)"
+    ) == (
+        "SELECT CASE WHEN `__inside0` THEN m OVER w WHEN FALSE THEN 0"
+        " ELSE CASE WHEN `__inside1` THEN m OVER w END END AS c"
+        f" FROM (SELECT (s) = e AS `__inside0`, e = s AS `__inside1` FROM t {CLAUSE} )"
+        " WINDOW w AS (MEASURES 1 AS m … DEFINE B AS TRUE)"
+    )
 
 
 def test_blocks_over_rows_stay() -> None:

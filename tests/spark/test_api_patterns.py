@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from decimal import Decimal
 
 import pytest
 from pyspark.sql import functions as F
@@ -87,6 +88,10 @@ ABOVE_BOTH = {"a": "a.p > 9", "b": "b.p < 6", "c": "c.p > AVG(u.p)"}
         (TWO | {"inclusive": True}, [("A", 1), ("A", 4), ("B", 1)]),
         (TOP | {"rows_per_match": "all rows with unmatched rows"}, ALL),
         (TOP | {"rows_per_match": "all rows"}, ALL),
+        (TOP | {"rows_per_match": "ALL ROWS PER MATCH"}, ALL),
+        ({**V, "after_match": "AFTER MATCH SKIP TO NEXT ROW"}, [("A", 1), ("A", 2), ("B", 1)]),
+        (TWO | {"within": 2}, [("A", 1), ("A", 3), ("B", 1)]),
+        (TWO | {"within": Decimal("2.0"), "inclusive": True}, [("A", 1), ("A", 4), ("B", 1)]),
         (TOP | {"rows_per_match": "all rows omit empty matches"}, [("A", 5)]),
     ],
 )
@@ -118,6 +123,7 @@ def test_lengths_are_timedeltas_too(df):
         (lambda: {"pattern": "a b) (c"}, "PARSE_SYNTAX_ERROR", "pattern: "),
         (lambda: {"after_match": "to z"}, "UNKNOWN_VARIABLE", "after_match: "),
         (lambda: {"within": "soon"}, "UNKNOWN_FIELD", "within: "),
+        (lambda: {"within": [2]}, "INVALID_ARGUMENT", "within: [2] is neither SQL nor a Column"),
         (lambda: {"measures": F.max("b.p")}, "PARSE_SYNTAX_ERROR", "measures: measure has no name"),
         (lambda: {"measures": {"m": "MAX(b.p", "n": "1"}}, "PARSE_SYNTAX_ERROR", "measures['m']: "),
         (lambda: {"measures": ["1 AS n", "x.y AS m"]}, "UNKNOWN_VARIABLE", "measures[1]: "),

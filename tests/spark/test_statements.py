@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import Row
 
 import windrow
-from windrow.errors import NotSupportedError, ParseError
+from windrow.errors import NotSupportedError, ParseError, WindrowError
 
 CLAUSE = (
     "WINDOW BY w AS (TYPE SLIDING PARTITION BY k ORDER BY i START AS s AT sp END AS e AT ep WHEN ep - sp = 1)"
@@ -202,6 +202,27 @@ def test_statements_that_spark_would_keep_as_text_are_refused(session, statement
     (context,) = caught.value.getQueryContext()
     assert (caught.value.condition, context.fragment()) == ("UNSUPPORTED_STATEMENT", marked)
     assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        f"BEGIN CREATE TABLE made_here AS SELECT * FROM t; SELECT s.k FROM made_here {CLAUSE}; END",
+        f"BEGIN DECLARE least INT DEFAULT 2; SELECT s.k FROM t WHERE v > least {CLAUSE}; END",
+    ],
+)
+def test_windows_over_what_a_script_makes_are_refused_with_another_way(session, script):
+    with pytest.raises(WindrowError) as caught:
+        session.sql(script)
+    assert "session.script" in caught.value.hint
+
+
+def test_statements_of_a_script_one_by_one_have_windows_over_what_they_make(session):
+    found = session.script(
+        "CREATE TEMPORARY VIEW made_here AS SELECT * FROM t WHERE k = 'b';"
+        f"SELECT s.k, s.i FROM made_here {CLAUSE}"
+    )
+    assert [tuple(row) for row in found[-1].collect()] == [row[:2] for row in AVERAGES[3:]]
 
 
 def test_windows_are_stored_in_tables_and_added_to_them(session, tmp_path):

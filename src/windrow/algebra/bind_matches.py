@@ -9,8 +9,17 @@ from typing import Protocol
 from windrow.algebra.match_node import Match, MatchExpression, Replace, compiled, mentioned_outside
 from windrow.algebra.navigations import find_leaves
 from windrow.algebra.predicates import refuse_changing_condition
-from windrow.algebra.rewriting.outer_references import Clause, ColumnsOf, find_in_match
-from windrow.algebra.rewriting.outer_values import ValuesOfMatches, values_of_matches
+from windrow.algebra.rewriting.outer_references import (
+    Clause,
+    ColumnsOf,
+    find_in_match,
+    find_in_pattern_windows,
+)
+from windrow.algebra.rewriting.outer_values import (
+    ValuesOfMatches,
+    values_of_matches,
+    values_of_pattern_windows,
+)
 from windrow.algebra.scopes import first_of
 from windrow.algebra.window_node import Window, WindowFragment
 from windrow.algebra.windows_with_patterns import WindowCalls
@@ -95,7 +104,7 @@ class MatchBinder:
         clause, tokens, texts = relation.clause, self._tokens, self._texts
         source = SqlText.of("FROM ", texts.text(*relation.source))
         mentioned = mentioned_outside(tokens, (relation.source[1], relation.range[1]))
-        order_by = self._order(clause) or self._rowtime(relation)
+        order_by = self._order(clause) or self._rowtime(relation.source, clause)
         prefix = texts.prefix(relation.ctes)
         partition_by = tuple(texts.fragment(item) for item in clause.partition_by)
         measures, at = clause.measures, relation.range[0]
@@ -137,32 +146,40 @@ class MatchBinder:
         calls = WindowCalls(self._tokens, query, self._own)
         if query.made_by is not None:
             raise self._not_rewritten(query.made_by)
+        texts = self._texts
+        references = find_in_pattern_windows(self._tokens, query, texts.clauses(), texts.columns_in())
+        values = None
+        if references is not None:
+            values = values_of_pattern_windows(self._tokens, query, references, texts.text)
+            calls.around = tuple(values.fields.values())
         alias = f" AS {quoted(self._tokens[query.alias[0]].name)}" if query.alias else ""
         for number, window in enumerate(query.windows):
-            # over the values of a window before, the relations of a join are one
-            names = calls.without_relations if number else None
-            order_by = self._order(window.clause, names)
-            if not order_by:
-                self._refuse_streams(query.source, window.clause)
+            order_by = self._order(window.clause) or self._rowtime(query.relations, window.clause)
+            partition_by = tuple(map(self._texts.fragment, window.clause.partition_by))
+            if values is not None:
+                partition_by = (*map(values.fragment, partition_by), *values.keys())
+                order_by = tuple((values.fragment(key), item) for key, item in order_by)
             found = self._match(
                 window.clause,
                 prefix,
                 source,
-                tuple(self._texts.fragment(item, names) for item in window.clause.partition_by),
+                partition_by,
                 order_by,
                 calls.measures(window),
                 query.range[0],
                 calls.mentioned,
+                values,
+                has_values=number > 0,
             )
-            found = replace(found, functions=calls.functions, members=calls.with_alias(found))
+            found = replace(
+                found, functions=calls.functions, members=calls.with_alias(found), hidden=calls.around
+            )
             source = SqlText.of("FROM ", RelationText(found.key), alias)
             if number < len(query.windows) - 1:
                 self._texts.windows[query.range[0], -1 - number] = found
-
-        def text(part: Range, replaced: Mapping[Range, str]) -> SqlText:
-            return self._texts.replace(part, calls.without_relations(part) | dict(replaced))
-
-        return replace(found, query=calls.outer(source, text, self._texts.stars(query.select)))
+        stars = texts.stars(query.select)
+        where = None if values is None else values.condition(texts.text)
+        return replace(found, query=calls.outer(source, texts.replace, stars, where))
 
     def _match(
         self,
@@ -175,7 +192,10 @@ class MatchBinder:
         at: int,
         mentioned: frozenset[str] | None,
         values: ValuesOfMatches | None = None,
+        *,
+        has_values: bool = False,
     ) -> Match:
+        """The node; `has_values` says that the rows have the values of the query around already."""
         tokens = self._tokens
         is_ordered = bool(order_by)
         if not order_by:
@@ -185,10 +205,13 @@ class MatchBinder:
         ordered = tuple(key for key, _ in order_by)
         rows = (
             self._texts.keyed_rows(prefix, source, partition_by, ordered)
-            if values is None
+            if values is None or has_values
             else self._rows_of_values(prefix, source, partition_by, ordered, values)
         )
         outside = {} if values is None else values.names()
+        around = None
+        if values is not None and not has_values:
+            around = SqlText.of(self._texts.prefix(values.ctes), values.query)
         labels = tuple(variables_of(clause.pattern))
         numbers = {name: number for number, name in enumerate(labels)}
         members = {name: frozenset([number]) for name, number in numbers.items()}
@@ -227,7 +250,7 @@ class MatchBinder:
             f"__matches{len(self._texts.windows)}_{canonical_place(tokens, at)}",
             tokens.sql, tokens, clause, prefix, rows, partition_by, order_by, tree, program, labels, members,
             measures, defines, mentioned, self._with_columns(outside), is_ordered=is_ordered, outside=outside,
-            around=None if values is None else SqlText.of(self._texts.prefix(values.ctes), values.query),
+            around=around,
         )  # fmt: skip
 
     def _with_columns(self, outside: Mapping[Range, Name]) -> Replace:
@@ -244,11 +267,9 @@ class MatchBinder:
 
         return text
 
-    def _order(
-        self, clause: MatchClause, names: Callable[[Range], dict[Range, str]] | None = None
-    ) -> tuple[tuple[WindowFragment, OrderItem], ...]:
+    def _order(self, clause: MatchClause) -> tuple[tuple[WindowFragment, OrderItem], ...]:
         """ORDER BY; nothing where it is left out."""
-        return tuple((self._texts.fragment(item.expression, names), item) for item in clause.order_by)
+        return tuple((self._texts.fragment(item.expression), item) for item in clause.order_by)
 
     def _not_rewritten(self, made_by: int) -> NotSupportedError:
         """Windows with patterns over groups or windows, in a text in which these are in no query inside."""
@@ -278,13 +299,13 @@ class MatchBinder:
                     hint=f"add ORDER BY {column}, after PARTITION BY",
                 )
 
-    def _rowtime(self, relation: MatchRelation) -> tuple[tuple[WindowFragment, OrderItem], ...]:
+    def _rowtime(self, source: Range, clause: MatchClause) -> tuple[tuple[WindowFragment, OrderItem], ...]:
         """The order of a stream, where no other is named; none of what is no stream."""
-        (start, stop), tokens = relation.source, self._tokens
+        (start, stop), tokens = source, self._tokens
         is_name = stop == start + 1 or alias_after(tokens, start + 1, stop) == stop - 1
         is_stream = stands_in_from(tokens, start) and tokens[start].name.lower() in self._rowtimes
         if not is_name or not is_stream:
-            self._refuse_streams(relation.source, relation.clause)
+            self._refuse_streams(source, clause)
             return ()
         column, at = self._rowtimes[tokens[start].name.lower()], (start, start + 1)
         key = WindowFragment(SqlText.of(quoted(column)), Name((column,), at), tokens.span(*at))

@@ -8,7 +8,7 @@ from windrow.errors import NotSupportedError
 from windrow.syntax.nodes import Range, Role, Variable, WindowClause
 from windrow.syntax.tokens import TokenList
 
-__all__ = ["compared_rows", "comparisons_of_rows"]
+__all__ = ["compared_rows", "comparisons_of_rows", "rows_of_case"]
 
 _EQUALITIES = {"=", "==", "<>", "!=", "<=>"}
 _ORDERINGS = {"<", "<=", ">", ">="}
@@ -56,6 +56,17 @@ def comparisons_of_rows(tokens: TokenList, ranges: list[Range], clause: WindowCl
             if not is_inside and finder.equal(index, start, stop):
                 found.append(finder.comparison(index, stop))
     return found
+
+
+def rows_of_case(tokens: TokenList, case: Range) -> list[Range]:
+    """The operand of ``CASE e WHEN l THEN … END``, and what it is compared with; brackets belong to them."""
+    first = case[0] + 1
+    starts, depth = [first], 0
+    for at in tokens.level(*case):
+        depth += (tokens.word(at) == "CASE") - (tokens.word(at) == "END")
+        if tokens.word(at) == "WHEN" and depth == 1:
+            starts.append(at + 1)
+    return [(at, tokens.partner.get(at, at) + 1) for at in starts]
 
 
 class _Finder:
@@ -119,11 +130,7 @@ class _Finder:
         """All of the comparison at token `index`, in which rows stand on both sides."""
         tokens, word = self.tokens, self.tokens.word(index)
         if word == "CASE":
-            depth = 0
-            for at in tokens.level(index, stop):
-                depth += (tokens.word(at) == "CASE") - (tokens.word(at) == "END")
-                if not depth:
-                    return index, at + 1
+            return self.case(index, stop)
         if word == "EQUAL_NULL":
             return index, tokens.partner[index + 1] + 1
         left, right = index - 1 - (tokens.word(index - 1) == "NOT"), index + 1
@@ -136,14 +143,17 @@ class _Finder:
         tokens, operand = self.tokens, self.after(index + 1, stop)
         if operand is None:
             return []
-        starts, depth = [], 0
-        for at in tokens.level(index, stop):
-            depth += (tokens.word(at) == "CASE") - (tokens.word(at) == "END")
+        _, *rows = rows_of_case(tokens, self.case(index, stop))
+        return [operand, *(self.after(at, stop) for at, _ in rows if tokens.word(at) != "NULL")]
+
+    def case(self, index: int, stop: int) -> Range:
+        """All of CASE, which begins at a token."""
+        depth = 0
+        for at in self.tokens.level(index, stop):
+            depth += (self.tokens.word(at) == "CASE") - (self.tokens.word(at) == "END")
             if not depth:
-                break
-            if tokens.word(at) == "WHEN" and depth == 1:
-                starts.append(at + 1)
-        return [operand, *(self.after(at, stop) for at in starts if tokens.word(at) != "NULL")]
+                return index, at + 1
+        return index, stop
 
     def refuse(self, index: int, start: int, stop: int) -> None:
         for first, last in self.by_value(index, start, stop):

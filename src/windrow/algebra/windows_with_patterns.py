@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping
 
 from windrow.algebra.aggregate_calls import kernel_function
 from windrow.algebra.match_node import Match
-from windrow.algebra.names import PATTERN_CALL
-from windrow.algebra.qualified import relations_of
+from windrow.algebra.names import PATTERN_CALL, QUALIFIED
 from windrow.errors import AnalysisError, NotSupportedError, did_you_mean
 from windrow.syntax.nodes import Range
 from windrow.syntax.patterns.match_nodes import Named, variable_name
@@ -31,17 +30,23 @@ class WindowCalls:
     ----------
     functions
         The columns of functions over frames.
-    mentioned
-        The names that stand in the SELECT, in lower case; None where a star may stand for any.
+    around
+        The columns that have values of the query around.
     """
 
     def __init__(self, tokens: TokenList, query: PatternBlock, own: frozenset[str] = frozenset()) -> None:
         self.tokens, self.query, self.own = tokens, query, own
-        self.relations = frozenset(relations_of(tokens, query.source)) if query.joined else frozenset()
         self.columns = {call.range: f"{PATTERN_CALL}{number}" for number, call in enumerate(self.in_kernel())}
         self.functions = frozenset(column for call, column in self.by_column() if call.measure is None)
-        names = {token.name.lower() for token in tokens.tokens[slice(*query.range)] if token.is_name}
-        self.mentioned = None if self.stars() else frozenset(names | set(self.columns.values()))
+        self.around: tuple[str, ...] = ()
+
+    @property
+    def mentioned(self) -> frozenset[str] | None:
+        """The columns that the SELECT may read, in lower case; None where a star may stand for any."""
+        tokens = self.tokens.tokens[slice(*self.query.range)]
+        names = {token.name.lower() for token in tokens if token.is_name}
+        names |= {*self.columns.values(), *(name.lower() for name in self.around)}
+        return None if self.stars() else frozenset(names)
 
     def in_kernel(self) -> list[PatternWindowCall]:
         """The calls that read matches."""
@@ -56,14 +61,23 @@ class WindowCalls:
         return call.measure is None and self.tokens.word(call.function[0]) in _OF_THE_PARTITION
 
     def stars(self) -> bool:
-        """Whether a star stands for columns."""
-        items = self.tokens.split(*self.query.select)
-        return any(
-            self.tokens.is_symbol(at, "*")
-            for start, stop in items
-            for at in (start, start + 1, start + 2)
-            if at < stop
-        )
+        """Whether a star stands for columns of any names."""
+        tokens = self.tokens
+        starts = {start for start, _ in tokens.split(*self.query.select)}
+        for at in range(*self.query.select):
+            if not tokens.is_symbol(at, "*"):
+                continue
+            is_path = tokens.is_symbol(at - 1, ".") and not self.is_of_column(at - 2)
+            is_argument = tokens.is_symbol(at - 1, "(") and tokens.word(at - 2) != "COUNT"
+            first = self.query.select[0]
+            after_distinct = at == first + 1 and tokens.word(first) in ("DISTINCT", "ALL")
+            if at in starts or is_path or is_argument or after_distinct:
+                return True
+        return False
+
+    def is_of_column(self, at: int) -> bool:
+        """Whether the name at a token is that of a relation's row, a column of the join's rows."""
+        return self.tokens[at].is_name and self.tokens[at].name.startswith(QUALIFIED)
 
     def measures(self, window: PatternWindow) -> tuple[Named, ...]:
         """What is called over a window, as measures under the names of their columns.
@@ -106,46 +120,31 @@ class WindowCalls:
         return Named(column, found.span, found.expression)
 
     def with_alias(self, match: Match) -> Mapping[str, frozenset[int]]:
-        """The variables, and the names of relations for all rows."""
+        """The variables, and the name of the relation for all rows."""
         alias = self.query.alias
-        names = {name.upper() for name in self.relations}
-        names |= {variable_name(self.tokens[alias[0]])} if alias else set()
+        names = [] if alias is None else [variable_name(self.tokens[alias[0]])]
         return dict.fromkeys(names, frozenset(range(len(match.labels)))) | dict(match.members)
 
-    def without_relations(self, part: Range) -> dict[Range, str]:
-        """Where names of joined relations stand before columns, which are columns of one result."""
-        tokens = self.tokens
-        return {
-            (at, at + 2): ""
-            for at in range(*part)
-            if tokens[at].is_name
-            and tokens[at].name.lower() in self.relations
-            and tokens.is_symbol(at + 1, ".")
-            and not tokens.is_symbol(at - 1, ".")
-        }
-
     def outer(
-        self, source: SqlText, text: Callable[[Range, Mapping[Range, str]], SqlText], stars: list[int]
+        self,
+        source: SqlText,
+        text: Callable[[Range, Mapping[Range, str]], SqlText],
+        stars: list[int],
+        where: SqlText | None = None,
     ) -> SqlText:
-        """The SELECT over the result, in which columns stand for the calls."""
+        """The SELECT over rows of the result, chosen by `where`, with columns in place of the calls."""
         tokens, query = self.tokens, self.query
         replaced: dict[Range, str] = {at: quoted(column) for at, column in self.columns.items()}
         for call in query.calls:
             if self.is_of_partition(call):
                 replaced[call.function[1], call.range[1]] = self.order_of(call, text)
-        hidden = ", ".join(map(quoted, self.columns.values()))
+        hidden = ", ".join(map(quoted, (*self.columns.values(), *self.around)))
         select, items = query.select, []
         distinct = tokens.word(select[0]) in ("DISTINCT", "ALL")
         for start, stop in tokens.split(select[0] + distinct, select[1]):
-            qualified = stop - start == 3 and tokens.is_symbol(start + 1, ".")
-            if qualified and tokens.is_symbol(stop - 1, "*") and tokens[start].name.lower() in self.relations:
-                raise NotSupportedError(
-                    f"{tokens.text(start, stop)} beside a window with a pattern over a join is not supported",
-                    condition="UNSUPPORTED_CLAUSE",
-                    sql=tokens.sql,
-                    span=tokens.span(start, stop),
-                    hint="name the columns, or write * for those of all relations",
-                )
+            qualified = (
+                stop - start == 3 and tokens.is_symbol(start + 1, ".") and not self.is_of_column(start)
+            )
             if hidden and (start in stars or qualified) and tokens.is_symbol(stop - 1, "*"):
                 replaced[stop - 1, stop] = f"* EXCEPT ({hidden})"
             elif hidden and start in stars:
@@ -171,7 +170,9 @@ class WindowCalls:
         if query.other_windows:
             parts += [" WINDOW ", SqlText.join(", ", [text(item, replaced) for item in query.other_windows])]
         if query.qualify is not None:
-            parts.insert(4, self.chosen(query.qualify, text, replaced))
+            parts.insert(4, self.chosen(query.qualify, text, replaced, where))
+        elif where is not None:
+            parts.insert(4, SqlText.of(" WHERE ", where))
         if query.tail[0] < query.tail[1]:
             parts += [" ", text(query.tail, replaced)]
         return SqlText.of(*parts)
@@ -181,15 +182,17 @@ class WindowCalls:
         qualify: Range,
         text: Callable[[Range, Mapping[Range, str]], SqlText],
         replaced: Mapping[Range, str],
+        where: SqlText | None,
     ) -> SqlText:
-        """QUALIFY; WHERE where no window of OVER is left for Spark.
+        """QUALIFY, and `where`; WHERE where no window of OVER is left for Spark.
 
         Names of SELECT are what they stand for.
         """
         tokens, condition = self.tokens, (qualify[0] + 1, qualify[1])
         select = self.query.select
         if any(self.is_over_of_spark(at) for part in (select, condition) for at in range(*part)):
-            return SqlText.of(" QUALIFY ", text(condition, replaced))
+            before = SqlText() if where is None else SqlText.of(" WHERE ", where)
+            return SqlText.of(before, " QUALIFY ", text(condition, replaced))
         first = select[0] + (tokens.word(select[0]) in ("DISTINCT", "ALL"))
         values = {}
         for item in tokens.split(first, select[1]):
@@ -203,7 +206,8 @@ class WindowCalls:
             for at in range(*condition)
             if tokens[at].is_name and tokens[at].name.lower() in values and self.is_alone(at)
         }
-        return SqlText.of(" WHERE ", text(condition, named | dict(replaced)))
+        chosen = text(condition, named | dict(replaced))
+        return SqlText.of(" WHERE ", *([] if where is None else [where, " AND "]), "(", chosen, ")")
 
     def call_at(self, item: Range) -> PatternWindowCall | None:
         """The call that an item of SELECT is."""

@@ -500,11 +500,8 @@ class Over(_Node):
 
     def parted(self, further: str) -> list[SqlText]:
         """The texts of the functions, in which rows that differ in further columns are apart."""
-        return [
-            SqlText.of(before, further if call.partition else f"PARTITION BY {further}",
-                       ", " if call.partition else " ", after)
-            for (_, call, _), (before, after) in zip(self.calls, self.halves, strict=True)
-        ]  # fmt: skip
+        between = f"{further}, " if self.partition else f"PARTITION BY {further} "
+        return [SqlText.of(before, between, after) for before, after in self.halves]
 
     def __post_init__(self) -> None:
         _check(self.scope, self.input)
@@ -613,15 +610,20 @@ class Distinct(_Passing):
 
 @dataclass(frozen=True, eq=False)
 class SetOperation(_Node):
-    """UNION, INTERSECT or EXCEPT, of bags if `all`; both sides have the same ids and types."""
+    """UNION, INTERSECT or EXCEPT, of bags if `all`; both sides have the same ids and types.
+
+    Of groups by several sets of keys, `keys` are the columns that tell them apart; they are empty for others.
+    """
 
     left: Node
     right: Node
     operator: Literal["union", "intersect", "except"]
     all: bool
     columns: tuple[Column, ...]
+    keys: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        _has(self, self.keys)
         kinds = [[column.type for column in node.columns] for node in (self.left, self.right, self)]
         assert kinds[0] == kinds[1] == kinds[2], "sides of a set operator differ in their types"
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Self
 from pyspark.sql import DataFrame
 
 from windrow.spark.logs.session_streams import Stream
+from windrow.syntax.sql_functions import SqlFunction
 
 if TYPE_CHECKING:
     from windrow.algebra.continuous import Continuous, Query, Reader
@@ -43,8 +44,8 @@ class ClauseDefinition:
 class Catalog:
     """The streams and time-varying relations of a session, what views are, which relations are clauses over
     windows of time, which streams are views of windows and matches, which are named ones, the user's table
-    functions, the queries of views over recorded streams, and of those that put rows of whole streams
-    together, by their names in lower case.
+    functions, its functions in SQL, the queries of views over recorded streams, and of those that put rows of
+    whole streams together, by their names in lower case.
     """
 
     streams: dict[str, Stream] = field(default_factory=dict)
@@ -54,6 +55,7 @@ class Catalog:
     sequences: dict[str, ClauseView] = field(default_factory=dict)
     named: dict[str, NamedStreamEntry] = field(default_factory=dict)
     functions: dict[str, Callable[..., DataFrame]] = field(default_factory=dict)
+    sql_functions: dict[str, SqlFunction] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
     expanded: dict[str, str] = field(default_factory=dict)
 

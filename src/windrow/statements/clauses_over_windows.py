@@ -111,8 +111,8 @@ def with_clauses_cut(
     Raises
     ------
     NotSupportedError
-        ``UNSUPPORTED_STREAM`` for a view over live streams, for a window with a pattern, and for subqueries
-        that vary in the clause.
+        ``UNSUPPORTED_STREAM`` for a view over live streams, for several windows with patterns, and for
+        subqueries that vary in the clause.
     """
     tokens = tokenize(text)
     island = _first_clause(tokens, catalog)
@@ -277,15 +277,15 @@ def _without_what_varies(
     Raises
     ------
     NotSupportedError
-        ``UNSUPPORTED_STREAM`` for a window with a pattern, and for subqueries that vary.
+        ``UNSUPPORTED_STREAM`` for several windows with patterns, and for subqueries that vary.
     """
-    if isinstance(island, PatternBlock):
+    if isinstance(island, PatternBlock) and len(island.windows) > 1:
         raise NotSupportedError(
-            "a window with a pattern over windows of time is not supported",
+            "several windows with patterns over windows of time, in one SELECT, are not supported",
             condition="UNSUPPORTED_STREAM",
             sql=tokens.sql,
             span=_word(tokens, island),
-            hint="write FROM … MATCH_RECOGNIZE (… ALL ROWS PER MATCH …)",
+            hint="put all but one in subqueries: FROM (SELECT *, m OVER w AS m FROM … WINDOW w AS (…))",
         )
     prefix, varying = _constant(clause, reader)
     aggregates = clause.aggregates if isinstance(clause, Window) else ()

@@ -15,6 +15,7 @@ from windrow.algebra.bind import bind
 from windrow.algebra.names import verbatim
 from windrow.algebra.rewriting.nested_streams import may_nest_streams
 from windrow.algebra.rewriting.patterns_before_windows import patterns_below
+from windrow.algebra.rewriting.patterns_over_joins import patterns_over_join
 from windrow.algebra.rewriting.patterns_over_results import patterns_around
 from windrow.algebra.rewriting.pipes import as_nested_queries
 from windrow.errors import ParseError
@@ -47,7 +48,12 @@ from windrow.statements.named_streams import insert
 from windrow.statements.naming import refresh
 from windrow.statements.past_relations import past_relations, with_past
 from windrow.statements.select_stream import with_streams_as_rows
-from windrow.statements.statement_context import StatementContext
+from windrow.statements.session_functions import (
+    create_or_drop_function,
+    may_call_functions,
+    with_functions,
+)
+from windrow.statements.statement_context import StatementContext, names_of_script
 from windrow.statements.stored_views import create_stored_view, with_stored_views
 from windrow.statements.stream_statements import has_stream_words, is_continuous, run_continuous
 from windrow.statements.temporal_joins import may_join_versions, with_versions, without_ours
@@ -136,16 +142,34 @@ def _stored_view(
         gateway.plan_only = asked
         return relation
 
-    def is_ours(query: str) -> bool:
-        if _may_be_ours(query):
-            found = tokenize(query)
-            if _as_nested_queries(query) is not None:
-                return True
-            return bind(found, (0, len(found)), _rowtimes(catalog)) is not None
-        return has_clauses(query) or calls_table_functions(query, known.functions)
-
     tokens = tokenize(text)
-    return create_stored_view(gateway, known, tokens, _only_statement(tokens), planned, is_ours)
+    statement = _only_statement(tokens)
+    return create_stored_view(
+        gateway, known, tokens, statement, planned, lambda query: _is_ours(known, query)
+    )
+
+
+def _is_ours(catalog: Catalog, query: str) -> bool:
+    """Whether a query needs a session of ours, which alone evaluates what it has."""
+    if _may_be_ours(query):
+        found = tokenize(query)
+        if _as_nested_queries(query) is not None:
+            return True
+        return bind(found, (0, len(found)), _rowtimes(catalog)) is not None
+    return has_clauses(query) or calls_table_functions(query, catalog.functions)
+
+
+def _function(gateway: Gateway, catalog: Catalog, text: str, execution: str) -> Relation | None:
+    """Run CREATE or DROP of a function over windows; None for any other statement."""
+
+    def planned(query: str) -> Relation:
+        asked, gateway.plan_only = gateway.plan_only, True
+        try:
+            return _run(gateway, query, [], execution, catalog)
+        finally:
+            gateway.plan_only = asked
+
+    return create_or_drop_function(gateway, catalog, text, planned, lambda query: _is_ours(catalog, query))
 
 
 def _run(
@@ -155,6 +179,12 @@ def _run(
     if (read_of_files := with_files(gateway, text)) is not None:
         with gateway.instead(read_of_files) as named:
             return _run(gateway, named, [], execution, catalog)
+    if catalog is not None and (about := _function(gateway, catalog, text, execution)) is not None:
+        return about
+    if may_call_functions(text, known):
+        with with_functions(gateway, known, text) as read:
+            if read is not None:
+                return _run(gateway, read, [], execution, catalog)
     if (piped := _as_nested_queries(text)) is not None:
         with gateway.instead(piped) as rewritten:
             return _run(gateway, rewritten, [], execution, catalog)
@@ -238,14 +268,15 @@ def _run(
         live.bound  # noqa: B018 - it is analysed here
         return LiveRelation(live, live.outer, explain_live(live))
     own = own_aggregates(gateway, tokens)
-    made = with_names_around(
-        gateway,
-        tokens,
-        bound_to,
-        _rowtimes(catalog),
-        own,
-        lambda algebra: run_statement(gateway, algebra, build),
-    )
+    with names_of_script(tokens.word(statement[0]) == "BEGIN"):
+        made = with_names_around(
+            gateway,
+            tokens,
+            bound_to,
+            _rowtimes(catalog),
+            own,
+            lambda algebra: run_statement(gateway, algebra, build),
+        )
     if made is None:
         return _plain(gateway, text, positional)
     algebra, (frame, bound) = made
@@ -367,12 +398,18 @@ def _may_be_ours(text: str) -> bool:
 def _as_nested_queries(text: str) -> SqlText | None:
     """The text with a clause of ours in a SELECT over rows; None where each stands in one.
 
-    Clauses may stand in a pipe, after FROM, over groups or windows of the same SELECT, and below its windows.
+    Clauses may stand in a pipe, after FROM, over a join, groups or windows of the same SELECT, and below its
+    windows.
     """
     if not _may_be_ours(text):
         return None
     tokens = tokenize(text)
-    return as_nested_queries(tokens) or patterns_below(tokens) or patterns_around(tokens)
+    return (
+        as_nested_queries(tokens)
+        or patterns_below(tokens)
+        or patterns_around(tokens)
+        or patterns_over_join(tokens)
+    )
 
 
 def _may_be_sequence(text: str, catalog: Catalog) -> bool:
@@ -483,8 +520,11 @@ def _view_query(tokens: TokenList, statement: Range) -> Range | None:
     words = [tokens.word(index) for index in range(start, min(start + 6, stop))]
     if words[:1] == ["CACHE"]:
         return _cached_query(tokens, statement)
-    if words[:1] == ["CREATE"] and {"FUNCTION", "MATERIALIZED"} & set(words):
-        _refuse(tokens, start, "a function or materialized view over windows", "create a temporary view")
+    if words[:1] == ["CREATE"] and "FUNCTION" in words:
+        hint = "RETURN a query: RETURN SELECT …, or (SELECT …) for one value; or create a temporary view"
+        _refuse(tokens, start, "a SQL function over windows", hint)
+    if words[:1] == ["CREATE"] and "MATERIALIZED" in words:
+        _refuse(tokens, start, "a materialized view over windows", "CREATE TABLE … AS, or a temporary view")
     if words[:1] != ["CREATE"] or "VIEW" not in words:
         return None
     kind = words[1 : words.index("VIEW")]

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
+from windrow.errors import WindrowError
 from windrow.relation import Relation
 from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
 from windrow.syntax.nodes import Range
 from windrow.syntax.tokens import TokenList
 
-__all__ = ["StatementContext"]
+__all__ = ["StatementContext", "names_of_script"]
 
 
 @dataclass(frozen=True)
@@ -36,3 +38,18 @@ class StatementContext:
     statement: Range
     execution: str
     run_query: Callable[[str], Relation]
+
+
+@contextmanager
+def names_of_script(is_script: bool) -> Iterator[None]:
+    """Say of names that are not found that windows in BEGIN … END are made before it runs."""
+    try:
+        yield
+    except WindrowError as error:
+        unknown = ("TABLE_OR_VIEW_NOT_FOUND", "UNRESOLVED_COLUMN", "UNKNOWN_VARIABLE")
+        if is_script and error.condition.startswith(unknown):
+            error.hint = (
+                "windows in BEGIN … END are made before it runs: create what they read before it,"
+                " or run its statements with session.script"
+            )
+        raise

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
 from typing import Literal, get_args
 
 from windrow.errors import refuse_unknown
@@ -36,7 +38,11 @@ RowsPerMatch = Literal[
 ]
 """The output rows of each match: ``ONE ROW PER MATCH`` and so on, without ``PER MATCH``."""
 
+Length = Expression | float | Decimal | datetime.timedelta
+"""How long a match may last."""
+
 _ROWS_PER_MATCH: tuple[str, ...] = get_args(RowsPerMatch)
+_SKIP = re.compile(r"\s*AFTER\s+MATCH\s+SKIP\s+", re.IGNORECASE)
 _LATER = "leave it out here, and select it from the result"
 
 
@@ -52,9 +58,9 @@ def match_recognize(
     rows_per_match: RowsPerMatch = "one row",
     after_match: str = "past last row",
     subset: Mapping[str, Sequence[str]] | None = None,
-    within: str | datetime.timedelta | None = None,
+    within: Length | None = None,
     inclusive: bool = False,
-    duration: str | datetime.timedelta | None = None,
+    duration: Length | None = None,
     timer_events: bool = False,
     select: Items = "*",
 ) -> Rows:
@@ -80,15 +86,17 @@ def match_recognize(
         The measures of each match, by name: ``{"top": "LAST(b.v)", "n": F.count("*")}``; or SQL with AS and
         Columns with an alias.
     rows_per_match
-        ``"one row"`` or ``"all rows"``, and the clause's words for empty matches and unmatched rows.
+        ``"one row"`` or ``"all rows"``, and the clause's words for empty matches and unmatched rows; or all
+        words of the clause, ``"ALL ROWS PER MATCH"``.
     after_match
         Where the search continues: ``"past last row"``, ``"to next row"``, ``"to first b"``, ``"to last b"``;
         or ``"all matches"``, which includes overlapping ones.
     subset
         Names for several variables: ``{"ab": ["a", "b"]}``.
     within, inclusive
-        The longest duration of a match: a timedelta, or SQL such as ``"INTERVAL 10 MINUTES"``; if
-        `inclusive`, a match may last exactly that long.
+        The longest duration of a match: a timedelta; a number, in the unit of the first key; SQL such as
+        ``"INTERVAL 10 MINUTES"``, or a Column of the first row. If `inclusive`, a match may last exactly that
+        long.
     duration, timer_events
         The least duration of a match without further rows; see DURATION and INCLUDE TIMER EVENTS.
     select
@@ -120,7 +128,8 @@ def match_recognize(
     """
     check_rows(df, "match_recognize")
     written = f"rows_per_match {rows_per_match!r}"
-    refuse_unknown(written, rows_per_match, _ROWS_PER_MATCH, "INVALID_ARGUMENT")
+    output = " ".join(rows_per_match.lower().split()).replace(" per match", "")
+    refuse_unknown(written, output, _ROWS_PER_MATCH, "INVALID_ARGUMENT")
     refuse_direction(partition_by)
     clause = ClauseArguments()
     chosen = [(named_item(item, argument, _LATER), argument) for item, argument in numbered(select, "select")]
@@ -132,20 +141,21 @@ def match_recognize(
     clause.listed("PARTITION BY", keys)
     clause.listed("ORDER BY", [(order_item(*item), item[1]) for item in numbered(order_by, "order_by")])
     clause.listed("MEASURES", list(_measures(measures)))
-    clause.add(_per_match(rows_per_match))
-    every = after_match.strip().lower() == "all matches"
-    if every:
+    clause.add(_per_match(output))
+    skip = _SKIP.sub("", after_match)
+    if skip.strip().lower() == "all matches":
         clause.add(" ALL MATCHES")
     else:
         clause.add(" AFTER MATCH SKIP ")
-        clause.add(after_match, "after_match")
+        clause.add(skip, "after_match")
     clause.add(f"{' INCLUDE TIMER EVENTS' if timer_events else ''} PATTERN (")
     clause.add(pattern, "pattern")
     clause.add(")")
     for word, length in (("WITHIN INCLUSIVE" if inclusive else "WITHIN", within), ("DURATION", duration)):
         if length is not None:
             clause.add(f" {word} ")
-            clause.add(_length(length), word.partition(" ")[0].lower())
+            argument = word.partition(" ")[0].lower()
+            clause.add(_length(length, argument), argument)
     subsets = [
         (f"{as_name(name)} = ({', '.join(members)})", f"subset[{name!r}]")
         for name, members in (subset or {}).items()
@@ -181,7 +191,7 @@ def _per_match(rows_per_match: str) -> str:
     return " ".join([f" {one_or_all} {rows} PER MATCH", *others])
 
 
-def _length(length: str | datetime.timedelta) -> str:
-    if isinstance(length, str):
-        return length
-    return f"INTERVAL {length // datetime.timedelta(microseconds=1)} MICROSECONDS"
+def _length(length: Length, argument: str) -> str:
+    if isinstance(length, datetime.timedelta):
+        return f"INTERVAL {length // datetime.timedelta(microseconds=1)} MICROSECONDS"
+    return str(length) if isinstance(length, int | float | Decimal) else as_sql(length, argument)

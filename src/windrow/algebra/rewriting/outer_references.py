@@ -9,7 +9,9 @@ from windrow.algebra.scopes import Scope, first_of, parts_of_from, scopes
 from windrow.errors import AnalysisError
 from windrow.syntax.cql_clauses import begins_relation
 from windrow.syntax.nodes import BlockText, Range, Side
-from windrow.syntax.patterns.match_nodes import MatchRelation
+from windrow.syntax.patterns.match_nodes import MatchRelation, variable_name
+from windrow.syntax.patterns.pattern_windows import PatternBlock
+from windrow.syntax.patterns.row_patterns import variables_of
 from windrow.syntax.tokens import TokenKind, TokenList
 
 __all__ = [
@@ -18,6 +20,7 @@ __all__ = [
     "OuterReference",
     "OuterReferences",
     "find_in_match",
+    "find_in_pattern_windows",
     "find_outer_references",
 ]
 
@@ -141,6 +144,32 @@ def find_in_match(
                 tokens, one, "name of the result of MATCH_RECOGNIZE", "write its relation before it"
             )
     return references
+
+
+def find_in_pattern_windows(
+    tokens: TokenList, query: PatternBlock, clauses: Sequence[Clause], columns_of: ColumnsOf | None
+) -> OuterReferences | None:
+    """The columns of the query around that windows with patterns and their rows read; None without any.
+
+    None too where what is around are windows, or rows of MATCH_RECOGNIZE.
+    """
+    around = tokens.parent[query.range[0]]
+    scope = next(scopes(tokens, around, clauses), None) if around >= 0 else None
+    if scope is None or scope.source is None:
+        return None
+    finder = _Finder(tokens, clauses, scope, columns_of)
+    rows, over = list(finder.found(query.source)), []
+    for window in query.windows:
+        clause = window.clause
+        rows += [found for key in clause.partition_by for found in finder.found(key)]
+        rows += [found for item in clause.order_by for found in finder.found(item.expression)]
+        names = {*variables_of(clause.pattern), *(subset.name for subset in clause.subsets)}
+        parts = [item.expression for item in (*clause.measures, *clause.defines)]
+        parts += [clause.within.tokens] if clause.within is not None else []
+        parts += [call.function for call in query.calls if call.window is window and call.measure is None]
+        found = (one for part in parts for one in finder.found(part))
+        over += [one for one in found if variable_name(tokens[one.range[0]]) not in names]
+    return OuterReferences(scope, tuple(rows), (), tuple(over)) if rows or over else None
 
 
 def _hidden(tokens: TokenList, one: OuterReference, by: str, hint: str) -> AnalysisError:

@@ -31,11 +31,19 @@ from windrow.syntax.expression_nodes import Expression, Name, OperationNode, nam
 from windrow.syntax.expressions import parse_expression
 from windrow.syntax.nodes import BlockText, BoundaryClause, Cte, Range, Role, Variable
 from windrow.syntax.patterns.match_nodes import MatchRelation
+from windrow.syntax.patterns.pattern_windows import PatternBlock
 from windrow.syntax.query_parts import visible_ctes
 from windrow.syntax.sqltext import Piece, RelationText, SqlText, quoted
 from windrow.syntax.tokens import TokenList
 
-__all__ = ["ValuesOfMatches", "ValuesOfWindows", "boundary_row", "values_of_matches", "values_of_windows"]
+__all__ = [
+    "ValuesOfMatches",
+    "ValuesOfWindows",
+    "boundary_row",
+    "values_of_matches",
+    "values_of_pattern_windows",
+    "values_of_windows",
+]
 
 _ROWS = "__rows"
 
@@ -215,8 +223,12 @@ class ValuesOfMatches(OuterValues):
     def result(self, key: str, text: Callable[[int, int], SqlText]) -> SqlText:
         """The relation of the matches of the values that the query around has."""
         hidden = ", ".join(map(quoted, self.fields.values()))
-        where = SqlText.join(" AND ", self.comparisons("", lambda part: text(*part)))
+        where = self.condition(text)
         return SqlText.of(f" (SELECT * EXCEPT ({hidden}) FROM ", RelationText(key), " WHERE ", where, ")")
+
+    def condition(self, text: Callable[[int, int], SqlText]) -> SqlText:
+        """That the values are those which the query around has."""
+        return SqlText.join(" AND ", self.comparisons("", lambda part: text(*part)))
 
 
 def boundary_row(boundary: BoundaryClause | WindowBoundary) -> Variable:
@@ -263,6 +275,17 @@ def values_of_matches(
         or not words.isdisjoint(_OVER_ROWS)
     )
     return ValuesOfMatches(tokens, references, fields, query, ctes, is_lateral)
+
+
+def values_of_pattern_windows(
+    tokens: TokenList,
+    query: PatternBlock,
+    references: OuterReferences,
+    text: Callable[[int, int], SqlText],
+) -> ValuesOfMatches:
+    """The same of windows with patterns, whose rows are made for each value."""
+    fields, values, ctes = _values(tokens, query.range[0], references, text)
+    return ValuesOfMatches(tokens, references, fields, values, ctes, is_lateral=True)
 
 
 def _values(

@@ -15,8 +15,7 @@ from dataclasses import dataclass, field
 from windrow.algebra.aggregate_calls import calls_aggregate, find_aggregates, find_calls
 from windrow.algebra.names import piece_of, verbatim
 from windrow.algebra.qualified import relations_of
-from windrow.algebra.row_comparison import comparisons_of_rows
-from windrow.errors import NotSupportedError
+from windrow.algebra.row_comparison import comparisons_of_rows, rows_of_case
 from windrow.syntax.nodes import Range, WindowClause
 from windrow.syntax.patterns.match_nodes import variable_name
 from windrow.syntax.patterns.pattern_windows import PatternBlock, PatternWindow, find_pattern_windows
@@ -42,7 +41,7 @@ def patterns_around(tokens: TokenList) -> SqlText | None:
     Raises
     ------
     ParseError, AnalysisError, NotSupportedError
-        As `find_pattern_windows`; ``UNSUPPORTED_ROW_COMPARISON`` of CASE around a function.
+        As `find_pattern_windows` and `comparisons_of_rows`.
     """
     query = next((one for one in find_pattern_windows(tokens) if one.made_by is not None), None)
     if query is None:
@@ -297,16 +296,7 @@ class _Around:
         tokens = self.tokens
         ranges = self.without_patterns(outside)
         variables = [variable.name for variable in clause.variables()]
-        for comparison in comparisons_of_rows(tokens, self.stretches(outside), clause):
-            if self.has_over(comparison):
-                raise NotSupportedError(
-                    "CASE compares rows around a function of a window with a pattern",
-                    condition="UNSUPPORTED_ROW_COMPARISON",
-                    sql=tokens.sql,
-                    span=tokens.span(*comparison),
-                    hint="compare them by themselves: CASE WHEN e = s THEN",
-                )
-            self.replaced[comparison] = quoted(self.hide(self.piece(comparison)))
+        self.take_comparisons(self.stretches(outside), clause)
         grouped = bool(self.keys())
         calls = list(find_calls(tokens, ranges, self.piece))
         aggregates = find_aggregates(tokens, ranges, clause.name, variables, self.piece, {})
@@ -326,6 +316,24 @@ class _Around:
                     if said not in columns:
                         columns[said] = self.hide(self.piece(path))
                     self.replaced[path] = quoted(columns[said])
+
+    def take_comparisons(self, parts: list[Range], clause: WindowClause) -> None:
+        """Make columns of comparisons of rows.
+
+        CASE around a function of a window with a pattern is ``CASE WHEN column THEN``.
+        """
+        tokens = self.tokens
+        for comparison in comparisons_of_rows(tokens, parts, clause):
+            if not self.has_over(comparison):
+                self.replaced[comparison] = quoted(self.hide(self.piece(comparison)))
+                continue
+            row, *branches = rows_of_case(tokens, comparison)
+            self.replaced[row] = ""
+            for branch in branches:
+                equal = SqlText.of(self.piece(row), " = ", self.piece(branch))
+                is_null = tokens.word(branch[0]) == "NULL"
+                self.replaced[branch] = "FALSE" if is_null else quoted(self.hide(equal))
+            self.take_comparisons(self.outside_of((row[1], comparison[1]), branches), clause)
 
     def path(self, at: int, stop: int, relations: set[str]) -> Range | None:
         """A variable that begins at a token, with its column, which may have its relation before it."""

@@ -43,7 +43,7 @@ def of_over(deriving: Deriving, node: plan.Over) -> Derived:
             is_final = facts.finality.complete <= spanned([event])
             if is_final and not (event.is_optional and first.nulls_first):
                 by[event] = first.column
-        facts = _finalized_by(facts, by)
+        facts = _finalized_by(facts, by, "OVER")
     facts = replace(
         facts,
         raw=False,
@@ -56,10 +56,10 @@ def of_over(deriving: Deriving, node: plan.Over) -> Derived:
     return made, facts
 
 
-def _finalized_by(facts: Facts, finalizing: Mapping[EventColumn, str]) -> Facts:
-    """The facts of rows with functions OVER others, which these columns still make final."""
+def _finalized_by(facts: Facts, finalizing: Mapping[EventColumn, str], what: str) -> Facts:
+    """The facts of rows that are computed of several, which these columns still make final."""
     finalizing = {event: one for event, one in finalizing.items() if event.finalizes}
-    finality = cut(facts.finality, finalizing, "OVER")
+    finality = cut(facts.finality, finalizing, what)
     known = {facts.events[one] for one in (*facts.keys, *facts.finalizing) if one in facts.events}
     facts = replace(finalized_only_by(facts, finalizing), finality=finality)
     new = tuple(one for event, one in finalizing.items() if event not in known)
@@ -76,7 +76,7 @@ def of_pieces(deriving: Deriving, node: plan.Pieces) -> Derived:
         return made, Facts()
     by = {facts.events[key]: key for key in node.keys if key in facts.events}
     if not node.is_grouped:
-        facts = _finalized_by(facts, by if facts.finality.complete <= spanned(by) else {})
+        facts = _finalized_by(facts, by if facts.finality.complete <= spanned(by) else {}, "OVER")
         facts = replace(
             facts,
             events={**facts.events, **_passed(node, facts)},
@@ -114,14 +114,14 @@ def of_sort(deriving: Deriving, node: plan.Sort) -> Derived:
     if not facts.reads_streams:
         return made, facts
     first = node.keys[0] if node.keys else None
+    by = {facts.events[one]: one for one in node.partition if one in facts.events}
+    if not facts.finality.complete <= spanned(by):
+        by = {}
     event = None if first is None or first.descending else facts.events.get(first.column)
-    is_final = event is not None and not event.is_optional and facts.finality.complete <= spanned([event])
-    finalizing = [event] if is_final else []
-    by = [facts.events[one] for one in node.partition if one in facts.events]
-    finalizing += by if facts.finality.complete <= spanned(by) else []
+    if first is not None and event is not None and not event.is_optional:
+        by |= {event: first.column} if facts.finality.complete <= spanned([event]) else {}
     facts = replace(
-        finalized_only_by(facts, finalizing),
-        finality=cut(facts.finality, finalizing, "LIMIT"),
+        _finalized_by(facts, by, "LIMIT"),
         raw=False,
         unbounded=facts.unbounded or ("of OVER" if node.partition else "of ORDER BY and LIMIT"),
         updates=True,

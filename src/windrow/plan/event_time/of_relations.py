@@ -180,6 +180,26 @@ def of_set_operation(deriving: Deriving, node: plan.SetOperation) -> Derived:
     if deriving.waits and not events:
         message = "the sides of a set operator have no event time in common"
         raise never_complete(deriving.tokens, deriving.place, message, None)
+    if node.keys:
+        lineage = {
+            column.id: mine.lineage.get(one, frozenset()) & theirs.lineage.get(other, frozenset())
+            for column, one, other in zip(node.columns, *ids, strict=True)
+        }
+        facts = Facts(
+            events,
+            keys=node.keys,
+            grouped=True,
+            raw=False,
+            updates=True,
+            streams=mine.streams | theirs.streams,
+            places=mine.places | theirs.places,
+            closes=(*mine.closes, *theirs.closes),
+            unbounded=mine.unbounded or theirs.unbounded,
+            lineage={one: own for one, own in lineage.items() if own},
+            finality=combined(mine.finality, theirs.finality),
+        )
+        deriving.note(node, facts)
+        return made, facts
     lacking = "EXCEPT" if node.operator == "except" else None
     facts = Facts(
         events,

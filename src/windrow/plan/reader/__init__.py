@@ -6,6 +6,6 @@ group, are replaced where they stand.
 """
 
 from windrow.plan.reader.read_queries import QueryReader
-from windrow.plan.reader.statement_text import Analyser, NotPlannedError, Texts, reason_of
+from windrow.plan.reader.statement_text import Analyser, Texts
 
-__all__ = ["Analyser", "NotPlannedError", "QueryReader", "Texts", "reason_of"]
+__all__ = ["Analyser", "QueryReader", "Texts"]

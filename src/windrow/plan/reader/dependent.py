@@ -23,20 +23,19 @@ from pyspark.sql.types import (
 
 from windrow.kernels.aggregates import FUNCTIONS
 from windrow.kernels.sorting import SortKey
-from windrow.plan.columns import ROWS, Column, Expression, Part
-from windrow.plan.nodes import Aggregate, Distinct, Join, Mark, Node, Over, Project, Sort, Value
+from windrow.plan.columns import ROWS, Column, Expression, Part, sql_of
+from windrow.plan.nodes import Aggregate, Distinct, Join, Mark, Node, Over, Project, Scan, Sort, Value
 from windrow.plan.reader.groups import grouped, is_grouped
 from windrow.plan.reader.query_rows import BlockRows, column_of, extended, filtered, passed, renamed
 from windrow.plan.reader.read_joins import paired
-from windrow.plan.reader.read_over import named_in, over_of
+from windrow.plan.reader.read_over import named_in, over_of, with_windows
 from windrow.plan.reader.reader_state import ReaderState
-from windrow.plan.reader.select import each
-from windrow.plan.reader.statement_text import NotPlannedError, StatementText
+from windrow.plan.reader.select import each, place_of, visible_names
+from windrow.plan.reader.statement_text import StatementText, UnreadError
 from windrow.syntax.expression_nodes import Name, names_in
 from windrow.syntax.expressions import parse_expression
 from windrow.syntax.nodes import OrderItem, Range
 from windrow.syntax.queries import OrderedBlock, Select, SetOperationText, Shape
-from windrow.syntax.select_list import alias_of
 from windrow.syntax.sqltext import SqlText
 
 __all__ = ["Dependent", "count_nothing", "dependent", "joined_back", "null_safe"]
@@ -66,7 +65,7 @@ def dependent(reading: ReaderState, rows: BlockRows, bracket: Range) -> Dependen
 
     Raises
     ------
-    NotPlannedError
+    UnreadError
         Where it reads them in a way that has no nodes.
     """
     statement = reading.statement
@@ -78,7 +77,7 @@ def dependent(reading: ReaderState, rows: BlockRows, bracket: Range) -> Dependen
         statement.stand(before)
         statement.around_read = set()
         if not wanted:
-            raise NotPlannedError("a subquery that reads the query around it in this way", bracket)
+            raise UnreadError("a subquery that reads the query around it in this way", bracket)
         around, keys = _around(statement, rows, wanted)
         found = _read(reading, shape, around, bracket)
         read = [mine for mine, theirs in keys if theirs in statement.around_read]
@@ -144,17 +143,16 @@ def _read(reading: ReaderState, shape: Shape, around: BlockRows, bracket: Range)
     if isinstance(shape, SetOperationText):
         sides = [_read(reading, side, around, bracket) for side in (shape.left, shape.right)]
         node = reading.united(shape, sides[0].node, sides[1].node)
-        return Dependent(node, (), tuple(one.id for one in node.columns[len(around.node.columns) :]))
+        ids = [one.id for one in node.columns]
+        count = len(around.node.columns)
+        return Dependent(node, tuple((one, one) for one in ids[:count]), tuple(ids[count:]))
     order: Sequence[OrderItem] = ()
     bounds: tuple[int, int | None] = 0, None
     query: Shape = shape
     if isinstance(query, OrderedBlock):
         order, bounds, query = query.order, reading.bounds(query), query.query
     if not isinstance(query, Select):
-        raise NotPlannedError("ORDER BY of a set operator that reads the query around it", bracket)
-    place = over_of(statement, query)
-    if place is not None:
-        raise NotPlannedError("OVER in a subquery that reads the query around it", place)
+        return _first(statement, _read(reading, query, around, bracket), order, bounds, bracket)
     keys = [column.id for column in around.node.columns]
     rows, conditions = reading.from_where(reading, query, around)
     if is_grouped(statement.tokens, query):
@@ -162,8 +160,18 @@ def _read(reading: ReaderState, shape: Shape, around: BlockRows, bracket: Range)
     else:
         rows = filtered(statement, rows, conditions, "WHERE")
     rows = reading.unnested(reading, query, rows, query.items)
-    rows, hidden = _ordered(statement, query, rows, order)
-    return _selected(statement, query, rows, keys, list(zip(order, hidden, strict=True)), bounds, bracket)
+    if over_of(statement, query) is not None:
+        rows = with_windows(statement, query, rows, [], keys)
+    names = visible_names(statement, query, rows)
+    hidden = [item for item in order if place_of(statement.tokens, names, item) is None]
+    if hidden and query.distinct:
+        raise UnreadError("ORDER BY of what is not selected beside DISTINCT", hidden[0].expression)
+    beside = []
+    for item in hidden:
+        rows, column = column_of(statement, rows, item.expression)
+        beside.append(column)
+    found = _selected(statement, query, rows, [*keys, *beside], len(keys), bracket)
+    return _first(statement, found, order, bounds, bracket)
 
 
 def _groups(
@@ -178,12 +186,13 @@ def _groups(
     statement = reading.statement
     own = [column.id for column in around.node.columns]
     groups = grouped(statement, select, rows, conditions, own)
-    assert isinstance(groups.node, Aggregate)
-    keys = [column.id for column, _ in groups.node.keys[: len(own)]]
+    keys = [column.id for column in groups.node.columns[: len(own)]]
     if select.group_by is None:  # a row also of no rows
-        count_nothing(statement, groups)
+        found, is_known = groups.node, count_nothing(statement, groups)
         pairs = list(zip(own, keys, strict=True))
+        groups = groups if is_known else _there(statement, groups)
         groups = joined_back(statement, around, groups, pairs, "left", "LEFT JOIN groups", bracket)
+        groups = groups if is_known else _with_nothing(statement, found, groups, bracket)
         keys = own
         parts = around.around
     else:
@@ -209,50 +218,62 @@ def _rename(statement: StatementText, ids: dict[str, str], select: Select) -> No
             statement.instead[at] = f"{ROWS}.{ids[own]}"
 
 
-def count_nothing(statement: StatementText, groups: BlockRows) -> None:
-    """Have what aggregates are of no rows stand for those of groups that are not there."""
+def count_nothing(statement: StatementText, groups: BlockRows) -> bool:
+    """Have what aggregates are of no rows stand for those of groups that are not there.
+
+    False where there are some of which only Spark knows that.
+    """
     assert isinstance(groups.node, Aggregate)
     for call in groups.node.calls:
-        if not call.is_known:
-            raise NotPlannedError("an aggregate that only Spark knows", call.at)
-        assert call.call.function is not None
-        if FUNCTIONS[call.call.function].empty == 0:
+        function = call.call.function if call.is_known else None
+        if function is not None and FUNCTIONS[function].empty == 0:
             statement.instead[call.at] = f"coalesce({ROWS}.{call.column.id}, 0L)"
             del statement.columns_at[call.at]
+    return all(call.is_known for call in groups.node.calls)
 
 
-def _ordered(
-    statement: StatementText, select: Select, rows: BlockRows, order: Sequence[OrderItem]
-) -> tuple[BlockRows, list[str]]:
-    """The rows with the columns of ORDER BY."""
-    tokens, found = statement.tokens, []
-    named = {alias_of(tokens, item) for item in select.items} - {None}
-    for item in order:
-        start, stop = item.expression
-        is_place = stop - start == 1 and tokens[start].text.isdigit()
-        if is_place or (stop - start == 1 and tokens[start].name.lower() in named):
-            what = "ORDER BY a name of SELECT's in a subquery that reads the query around it"
-            raise NotPlannedError(what, item.expression, "order by the expression")
-        rows, column = column_of(statement, rows, item.expression)
-        found.append(column)
-    return rows, found
+def _there(statement: StatementText, groups: BlockRows) -> BlockRows:
+    """Groups with a column, the last one, that is true: a join has NULL for those that are not there."""
+    (made,) = statement.fresh(1)
+    there = Column(made, "true", BooleanType()), Expression(SqlText.of("true"), BooleanType())
+    return extended(groups, SqlText(), [there], "true")
+
+
+def _with_nothing(statement: StatementText, groups: Node, rows: BlockRows, bracket: Range) -> BlockRows:
+    """The rows with what aggregates that only Spark knows are of no rows, where there is no group."""
+    assert isinstance(groups, Aggregate)
+    unknown = [call for call in groups.calls if not call.is_known]
+    there = next(column.id for column in reversed(rows.node.columns) if column.name == "true")
+    below = groups.input.input.columns
+    nulls = ", ".join(f"CAST(NULL AS {sql_of(one.type)}) AS {one.id}" for one in below)
+    text = SqlText.of(f"SELECT {nulls} WHERE false")
+    name, *ids = statement.fresh(1 + len(unknown))
+    none = Scan(f"__none_{name}", below, tuple(one.id for one in below), text, "of no rows", bracket)
+    calls = tuple(
+        replace(call, column=Column(own, call.column.name, call.column.type))
+        for own, call in zip(ids, unknown, strict=True)
+    )
+    nothing = replace(groups, input=replace(groups.input, input=none), keys=(), calls=calls, around=0)
+    for call, own in zip(unknown, ids, strict=True):
+        value = f"CASE WHEN {ROWS}.{there} THEN {ROWS}.{call.column.id} ELSE {ROWS}.{own} END"
+        statement.instead[call.at] = value
+        del statement.columns_at[call.at]
+    return replace(rows, node=Value(rows.node, nothing, True, "aggregates of no rows", bracket))
 
 
 def _selected(
     statement: StatementText,
     select: Select,
     rows: BlockRows,
-    keys: Sequence[str],
-    order: Sequence[tuple[OrderItem, str]],
-    bounds: tuple[int, int | None],
+    beside: Sequence[str],
+    around: int,
     bracket: Range,
 ) -> Dependent:
-    """The columns of SELECT over the rows, after the columns of the query around."""
+    """The columns of SELECT over the rows, after these columns, the first of them of the query around."""
     node = each(statement, select, rows, ())
     if node.is_whole:
-        raise NotPlannedError("columns of a subquery that reads the query around it", bracket)
+        raise UnreadError("columns of a subquery that reads the query around it", bracket)
     known = {column.id: column for column in rows.node.columns}
-    beside = [*keys, *(column for _, column in order)]
     further = [
         (Column(made, known[own].name, known[own].type), one)
         for made, own, (_, one) in zip(
@@ -262,19 +283,36 @@ def _selected(
     listed = SqlText.join(", ", [*(one.text for _, one in further), node.listed])
     outputs = (*further, *node.outputs)
     found: Node = Project(rows.node, node.scope, outputs, listed, "columns of a subquery")
-    made = [column.id for column, _ in further]
     if select.distinct:
-        if order:
-            raise NotPlannedError("ORDER BY beside DISTINCT in such a subquery", bracket)
-        found = Distinct(found, "DISTINCT", len(keys))
-    if bounds != (0, None):
-        by = tuple(
-            SortKey(column, item.descending, item.nulls_first)
-            for (item, _), column in zip(order, made[len(keys) :], strict=True)
-        )
-        label = "the first rows of each"
-        found = Sort(found, by, *bounds, label, bracket, tuple(made[: len(keys)]))
-    return Dependent(found, (), tuple(column.id for column, _ in node.outputs))
+        found = Distinct(found, "DISTINCT", around)
+    keys = tuple((column.id, column.id) for column, _ in further[:around])
+    return Dependent(found, keys, tuple(column.id for column, _ in node.outputs))
+
+
+def _first(
+    statement: StatementText,
+    found: Dependent,
+    order: Sequence[OrderItem],
+    bounds: tuple[int, int | None],
+    bracket: Range,
+) -> Dependent:
+    """The first rows of each combination, in an order by columns of the query or by those beside, in turn."""
+    if bounds == (0, None):
+        return found
+    own = [column for column in found.node.columns if column.id in found.columns]
+    names = [column.name for column in own]
+    hidden = [column.id for column in found.node.columns[len(found.keys) :]]
+    by = []
+    for item in order:
+        place = place_of(statement.tokens, names, item)
+        if place is None and hidden[0] in found.columns:
+            what = f"ORDER BY {statement.written(item.expression)}, which the query does not give,"
+            raise UnreadError(what, item.expression, "select it, and order by its name")
+        column = hidden.pop(0) if place is None else own[place].id
+        by.append(SortKey(column, item.descending, item.nulls_first))
+    partition = tuple(theirs for _, theirs in found.keys)
+    node = Sort(found.node, tuple(by), *bounds, "the first rows of each", bracket, partition)
+    return replace(found, node=node)
 
 
 # -- joining back ----------------------------------------------------------------------------------------
@@ -316,7 +354,7 @@ def _without_null(
     nothing = _nothing(kind)
     if nothing is None:
         what = f"a column of type {kind.simpleString().upper()} that a subquery reads"
-        raise NotPlannedError(what, at, "read a number, text or time of it in a query in FROM")
+        raise UnreadError(what, at, "read a number, text or time of it in a query in FROM")
     reads = frozenset([column])
     made = statement.fresh(2)
     whole = SqlText.of(f"coalesce({ROWS}.{column}, {nothing})")

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from windrow.plan.columns import ROWS, Column, Expression, Part
 from windrow.plan.nodes import Project
-from windrow.plan.reader.query_rows import BlockRows, passed
-from windrow.plan.reader.statement_text import NotPlannedError, StatementText
+from windrow.plan.reader.query_rows import BlockRows, names_of, passed
+from windrow.plan.reader.statement_text import StatementText, UnreadError
 from windrow.syntax.queries import FromItem
 from windrow.syntax.sqltext import SqlText
 
@@ -28,28 +28,27 @@ def generated(statement: StatementText, rows: BlockRows, item: FromItem) -> Bloc
 
     Raises
     ------
-    NotPlannedError
+    UnreadError
         For functions of which it is not known that they look at each row by itself.
     """
     tokens, (start, stop) = statement.tokens, item.source
     name = tokens[start].name.lower()
     is_outer = item.join == "left"
     if name not in _KNOWN or (is_outer and name not in _OUTER) or (is_outer and item.on is not None):
-        raise NotPlannedError(f"LATERAL {name}", item.source)
+        raise UnreadError(f"LATERAL {name}", item.source)
     called = statement.text(item.source)
     if is_outer:
         called = SqlText.of(f"{name}_outer", statement.text((start + 1, stop)))
     scope = rows.scope(statement.prefix(start))
     fields = statement.analyser.schema(scope.select(called), rows.node.columns).fields
-    names = item.columns or tuple(one.name for one in fields)
-    if len(names) != len(fields):
-        raise NotPlannedError("other names for the columns than there are columns", item.source)
     ids = statement.fresh(len(fields))
-    made = [Column(own, name, one.dataType) for own, name, one in zip(ids, names, fields, strict=True)]
+    made = [Column(own, one.name, one.dataType) for own, one in zip(ids, fields, strict=True)]
+    names = names_of(item, made)
+    made = [column.named(name) for column, name in zip(made, names, strict=True)]
     own = [f"{ROWS}.{column.id}" for column in rows.node.columns]
     whole = SqlText.of(", ".join(own), ", ", called, f" AS ({', '.join(ids)})")
     outputs = (*passed(rows.node.columns), *((column, Expression(whole, column.type)) for column in made))
     label = f"LATERAL {statement.written(item.source)}"
     node = Project(rows.node, scope, outputs, whole, label, is_whole=True)
     alias = item.alias or f"__t{statement.numbers[0]}"
-    return replace(rows, node=node, parts=(*rows.parts, Part(alias, tuple(names), tuple(ids))))
+    return replace(rows, node=node, parts=(*rows.parts, Part(alias, names, tuple(ids))))

@@ -6,15 +6,17 @@ from collections.abc import Iterable, Sequence
 
 from windrow.algebra.aggregate_calls import calls_aggregate, find_calls
 from windrow.algebra.window_node import AggregateCall
-from windrow.errors import WindrowError
 from windrow.kernels.aggregates import FUNCTIONS
 from windrow.plan.columns import ROWS, Column, Expression, Part
-from windrow.plan.nodes import Aggregate, Call, Project
+from windrow.plan.nodes import Aggregate, Call, Node, Project
 from windrow.plan.reader.query_rows import BlockRows, expression, filtered, passed, source_of
-from windrow.plan.reader.statement_text import NotPlannedError, StatementText
+from windrow.plan.reader.read_sets import asked, by_sets, merged
+from windrow.plan.reader.statement_text import StatementText, UnreadError
+from windrow.plan.reasons import Reason
 from windrow.syntax.expression_nodes import Name
 from windrow.syntax.expressions import parse_expression
 from windrow.syntax.expressions.window_calls import window_calls
+from windrow.syntax.grouping_sets import grouping_sets
 from windrow.syntax.nodes import Range
 from windrow.syntax.queries import Select, is_query
 from windrow.syntax.select_list import alias_of, without_alias
@@ -22,9 +24,6 @@ from windrow.syntax.sqltext import SqlText
 from windrow.syntax.tokens import TokenKind, TokenList
 
 __all__ = ["grouped", "groups_by_all", "is_grouped", "key_places", "keys_of"]
-
-# what they return depends on the order in which rows come, or on which of equals is taken
-_SETS = {"ROLLUP", "CUBE", "GROUPING"}
 
 
 def is_grouped(tokens: TokenList, select: Select) -> bool:
@@ -53,13 +52,12 @@ def grouped(
     `further` columns of the rows are keys too; they come first.
     """
     tokens = statement.tokens
+    sets = None if select.group_by is None else grouping_sets(tokens, *select.group_by)
     keys = keys_of(statement, select, rows)
-    if keys is None:
-        raise NotPlannedError("ROLLUP, CUBE or GROUPING SETS", select.group_by)
     clauses = [clause for clause in (select.window, select.qualify) if clause is not None]
     stretches = [*select.items, *([] if select.having is None else [select.having]), *clauses]
     if any(tokens.is_symbol(start, "*") for start, _ in select.items):
-        raise NotPlannedError("a star beside GROUP BY", select.group_by)
+        raise UnreadError("a star beside GROUP BY", select.group_by)
     calls = find_calls(tokens, stretches, statement.text)
     rows = filtered(statement, rows, conditions, "WHERE")
     known = {column.id: column for column in rows.node.columns}
@@ -104,9 +102,17 @@ def grouped(
     )
     written = ", ".join(name for name, _ in read)
     at = select.group_by or select.items[0]
-    node = Aggregate(inside, by, found, f"GROUP BY {written or '()'}", at, len(further))
-    own = [column.id for column, _ in by[len(further) :]]
-    _replace(statement, select, keys, own, calls, [one.column.id for one in found])
+    if sets is not None:
+        sets = merged(sets, [source_of(statement, key, rows) for key in keys])
+    groups = Aggregate(inside, by, found, f"GROUP BY {written or '()'}", at, len(further))
+    of_sets = [] if sets is None else asked(statement, keys, sets, stretches)
+    node: Node = groups if sets is None else by_sets(statement, groups, sets, of_sets)
+    ids = [column.id for column in node.columns]
+    own = ids[len(further) : len(by)]
+    _replace(statement, select, keys, own, calls, ids[len(by) : len(by) + len(found)])
+    for what, column in zip(of_sets, ids[len(by) + len(found) :], strict=False):
+        statement.instead[what.at] = f"{ROWS}.{column}"
+        statement.columns_at[what.at] = column
     named = [(_name_of(tokens, key), column) for key, column in zip(keys, own, strict=True)]
     visible = [(name, own) for name, own in named if name is not None]
     alias = f"__t{statement.numbers[0]}"
@@ -114,8 +120,8 @@ def grouped(
     # subqueries beside the groups know the keys by the relations that they are of
     sources = {column.id: one.column for column, one in columns}
     around = tuple(
-        Part(one.alias, (name,), (made_key.id,), qualified=True)
-        for made_key, read_key in by
+        Part(one.alias, (name,), (made_key,), qualified=True)
+        for made_key, (_, read_key) in zip(ids, by, strict=False)
         for one in rows.relations
         for name, column in zip(one.names, one.columns, strict=True)
         if column == sources[read_key]
@@ -130,11 +136,8 @@ def _is_known(call: AggregateCall) -> bool:
     return not FUNCTIONS[call.function].is_arbitrary
 
 
-def keys_of(statement: StatementText, select: Select, rows: BlockRows) -> list[Range] | None:
-    """The expressions of GROUP BY, where they stand: in SELECT for numbers and aliases.
-
-    None for ROLLUP and its kin, by which a row is in several groups.
-    """
+def keys_of(statement: StatementText, select: Select, rows: BlockRows) -> list[Range]:
+    """The expressions of GROUP BY, where they stand: in SELECT for numbers and aliases."""
     tokens = statement.tokens
     if select.group_by is None:
         return []
@@ -142,24 +145,20 @@ def keys_of(statement: StatementText, select: Select, rows: BlockRows) -> list[R
     if groups_by_all(tokens, select):
         items = [item for item in select.items if not calls_aggregate(tokens, item)]
         return [_item_expression(statement, rows, item) for item in items]
-    if {tokens.word(at) for at in tokens.level(start, stop)} & _SETS:
-        return None
+    sets = grouping_sets(tokens, start, stop)
     keys = []
-    for key in tokens.split(start, stop):
+    for key in tokens.split(start, stop) if sets is None else sets.keys:
         first, last = key
-        if last - first == 1 and tokens[first].kind is TokenKind.NUMBER and tokens[first].text.isdigit():
-            number = int(tokens[first].text)
-            if not 1 <= number <= len(select.items):
-                raise NotPlannedError("a number in GROUP BY that is of no item", key)
+        is_number = last - first == 1 and tokens[first].kind is TokenKind.NUMBER
+        number = int(tokens[first].text) if is_number and tokens[first].text.isdigit() else 0
+        if 0 < number <= len(select.items):
             keys.append(_item_expression(statement, rows, select.items[number - 1]))
         elif _is_expression(statement, rows, key):
             keys.append(key)
         else:
             name = tokens[first].name.lower() if last - first == 1 and tokens[first].is_name else None
             named = [item for item in select.items if name and alias_of(tokens, item) == name]
-            if not named:
-                raise NotPlannedError("a key of GROUP BY that is no expression", key)
-            keys.append(_item_expression(statement, rows, named[0]))
+            keys.append(_item_expression(statement, rows, named[0] if named else key))
     return keys
 
 
@@ -168,18 +167,15 @@ def _item_expression(statement: StatementText, rows: BlockRows, item: Range) -> 
     for key in (item, without_alias(statement.tokens, item)):
         if _is_expression(statement, rows, key):
             return key
-    raise NotPlannedError("an item of SELECT in GROUP BY", item)
+    raise UnreadError("a key of GROUP BY that is no expression", item)
 
 
 def _is_expression(statement: StatementText, rows: BlockRows, key: Range) -> bool:
     if source_of(statement, key, rows) is not None:
         return True
-    try:
-        scope = rows.scope(statement.prefix(key[0]))
-        statement.typed(SqlText.of("(", statement.text(key), ")"), scope, rows.node.columns)
-    except WindrowError:
-        return False
-    return True
+    text, scope = SqlText.of("(", statement.text(key), ")"), rows.scope(statement.prefix(key[0]))
+    kind = statement.attempt(lambda: statement.typed(text, scope, rows.node.columns), "")
+    return not isinstance(kind, Reason)
 
 
 def _replace(

@@ -11,7 +11,6 @@ from dataclasses import replace
 
 from pyspark.sql.types import LongType
 
-from windrow.errors import WindrowError
 from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.plan.columns import ROWS, Column, Scope
 from windrow.plan.nodes import TIMES, Node, Pieces
@@ -21,31 +20,28 @@ from windrow.plan.reader.read_over import over_of
 from windrow.plan.reader.reader_state import ReaderState
 from windrow.plan.reader.select import listed, sources_of
 from windrow.plan.reader.sources import input_of
-from windrow.plan.reader.statement_text import NotPlannedError, StatementText, reason_of
+from windrow.plan.reader.statement_text import NotAnalysed, StatementText
 from windrow.plan.reader.subqueries_as_joins import alone, has_subquery, subqueries
+from windrow.plan.reasons import Reason
 from windrow.syntax.expressions.window_calls import is_over
+from windrow.syntax.grouping_sets import grouping_sets
 from windrow.syntax.nodes import Range
-from windrow.syntax.queries import Select, UnknownShapeError, conjuncts
+from windrow.syntax.queries import Select, conjuncts
 from windrow.syntax.select_list import without_alias
 from windrow.syntax.sqltext import Piece, RelationText, SqlText, quoted
 from windrow.syntax.tokens import TokenList
 
 __all__ = ["asking_pieces", "asks", "framed_pieces", "grouped_pieces", "whole_pieces"]
 
-Refused = NotPlannedError | UnknownShapeError
-_SETS = ("ROLLUP", "CUBE", "GROUPING")
 _UNKNOWN = {"DISTRIBUTE", "CLUSTER"}
 _AFTER_KEYS = ("ORDER", "SORT", "ROWS", "RANGE")
 _TIMES = Column(ENTER, ENTER, LongType()), Column(LEAVE, LEAVE, LongType())
 
 
-def whole_pieces(reading: ReaderState, text: SqlText, at: Range, why: Refused) -> Pieces:
-    """A query that has no nodes of its own; `text` is it with the keys of what it reads.
+def whole_pieces(reading: ReaderState, text: SqlText, at: Range, why: Reason) -> Pieces | None:
+    """A query without nodes of its own; `text` is it with the keys of what it reads.
 
-    Raises
-    ------
-    NotPlannedError, UnknownShapeError
-        `why`, where Spark does not evaluate it beside other rows either.
+    None where Spark does not evaluate it beside other rows either.
     """
     statement = reading.statement
     inputs = statement.reader.inputs
@@ -56,16 +52,16 @@ def whole_pieces(reading: ReaderState, text: SqlText, at: Range, why: Refused) -
     after = SqlText.of(" FROM ", RelationText(ROWS), f" AS {ROWS} JOIN LATERAL (", then, ") AS __q")
     whole = SqlText.of(before, f", {TIMES}", after)
     known = {key: (*node.columns, *_TIMES) for key, node in read.items()}
-    try:
-        found = statement.analyser.schema(whole, _TIMES, known).fields[:-2]
-    except WindrowError:
-        raise why from None
+    schema = statement.attempt(lambda: statement.analyser.schema(whole, _TIMES, known), "")
+    if isinstance(schema, Reason):
+        return None
+    found = schema.fields[:-2]
     ids = statement.fresh(len(found))
     columns = tuple(Column(made, one.name, one.dataType) for made, one in zip(ids, found, strict=True))
     label = statement.written(at)
-    return Pieces(
-        None, tuple(read.items()), (), (before, after), None, columns, reason_of(why), label, True, ()
-    )
+    if isinstance(why, NotAnalysed):
+        why = Reason(why.what, at)
+    return Pieces(None, tuple(read.items()), (), (before, after), None, columns, why, label, True, ())
 
 
 def _then(part: Piece | RelationText, read: dict[str, Node]) -> Piece | RelationText | SqlText:
@@ -82,8 +78,8 @@ def asks(statement: StatementText, select: Select) -> bool:
     return over_of(statement, select) is None and any(has_subquery(statement, one) for one in stretches)
 
 
-def asking_pieces(reading: ReaderState, select: Select, why: Refused) -> Pieces:
-    """A SELECT of which Spark computes with subqueries that do not read it."""
+def asking_pieces(reading: ReaderState, select: Select, why: Reason) -> Pieces | None:
+    """A SELECT of which Spark computes with subqueries; None where one of them reads it."""
     statement = reading.statement
     rows, _ = reading.from_where(reading, replace(select, where=None))
     where = [] if select.where is None else conjuncts(statement.tokens, *select.where)
@@ -92,7 +88,7 @@ def asking_pieces(reading: ReaderState, select: Select, why: Refused) -> Pieces:
         for bracket in subqueries(statement, stretch):
             inner = alone(reading, bracket)
             if inner is None:
-                raise NotPlannedError("a subquery that reads the query around it", bracket)
+                return None
             key = f"__asked{bracket[0]}"
             beside[key] = inner
             statement.instead[bracket] = SqlText.of(_then(RelationText(key), beside))
@@ -103,31 +99,33 @@ def asking_pieces(reading: ReaderState, select: Select, why: Refused) -> Pieces:
 
 
 def grouped_pieces(
-    statement: StatementText, select: Select, rows: BlockRows, conditions: Sequence[Range], why: Refused
-) -> Pieces:
-    """A SELECT with groups."""
+    statement: StatementText, select: Select, rows: BlockRows, conditions: Sequence[Range], why: Reason
+) -> Pieces | None:
+    """A SELECT with groups, but for those by several sets of keys."""
     tokens = statement.tokens
+    if select.group_by is not None and grouping_sets(tokens, *select.group_by) is not None:
+        return None
     keys = keys_of(statement, select, rows)
-    sets = SqlText()
-    if keys is None:
-        sets = _sets(statement, select)
-    _part_by_times(statement, _definitions(statement, select))
+    brackets = _definitions(statement, select)
+    if brackets is None:
+        return None
+    _part_by_times(statement, brackets)
     rows = filtered(statement, rows, conditions, "WHERE")
-    texts = [statement.text(key) for key in keys or ()]
+    texts = [statement.text(key) for key in keys]
     columns = []
-    for key in keys or ():
+    for key in keys:
         rows, column = column_of(statement, rows, key)
         columns.append(column)
     if select.group_by is not None and not groups_by_all(tokens, select):
-        texts = [sets] if keys is None else [statement.text(select.group_by)]
+        texts = [statement.text(select.group_by)]
     items = listed(statement, select, rows)
     having = SqlText() if select.having is None else SqlText.of(" HAVING ", statement.text(select.having))
     scope = rows.scope(statement.prefix(select.items[0][0]))
     by = SqlText.of(" GROUP BY ", SqlText.join(", ", [*texts, SqlText.of(TIMES)]))
     halves = _halves(scope, items, after=SqlText.of(by, having, _windows(statement, select)))
-    empty = SqlText.of(scope.select(items), having) if keys == [] else None
+    empty = None if keys else SqlText.of(scope.select(items), having)
     places = [without_alias(tokens, item) for item in select.items]
-    found = dict(zip(keys or (), columns, strict=True))
+    found = dict(zip(keys, columns, strict=True))
     passes = [_key_at(tokens, place, found) for place in places]
     return _made(statement, rows, columns, halves, empty, why, select, passes)
 
@@ -141,10 +139,12 @@ def _key_at(tokens: TokenList, place: Range, keys: Mapping[Range, str]) -> str |
 
 
 def framed_pieces(
-    statement: StatementText, select: Select, rows: BlockRows, conditions: Sequence[Range], why: Refused
-) -> Pieces:
+    statement: StatementText, select: Select, rows: BlockRows, conditions: Sequence[Range], why: Reason
+) -> Pieces | None:
     """A SELECT with functions over frames."""
     brackets = _definitions(statement, select)
+    if brackets is None:
+        return None
     rows = filtered(statement, rows, conditions, "WHERE")
     columns = []
     for key in _common_keys(statement, brackets):
@@ -190,7 +190,7 @@ def _made(
     keys: Sequence[str],
     halves: tuple[SqlText, SqlText],
     empty: SqlText | None,
-    why: Refused,
+    why: Reason,
     select: Select,
     passes: Sequence[str | None],
     beside: dict[str, Node] | None = None,
@@ -213,40 +213,15 @@ def _made(
         halves,
         empty,
         tuple(columns),
-        reason_of(why),
+        why,
         label,
         is_grouped(statement.tokens, select),
         tuple(known),
     )
 
 
-def _sets(statement: StatementText, select: Select) -> SqlText:
-    """What GROUP BY says where it is ROLLUP or one of its kin, beside columns of ours."""
-    assert select.group_by is not None
-    tokens, (start, stop) = statement.tokens, select.group_by
-    level = tokens.level(start, stop)
-    first = next(at for at in level if tokens.word(at) in _SETS)
-    if tokens.word(stop - 2) == "WITH":
-        text = SqlText.of(f"{tokens.word(stop - 1)} (", statement.text((start, stop - 2)), ")")
-    elif first > start and not tokens.is_symbol(first - 1, ","):  # keys, and of these GROUPING SETS
-        text = statement.text((first, stop))
-    else:
-        text = statement.text((start, stop))
-    if not any(tokens[at].is_name for at in range(start, stop) if tokens.word(at) not in (*_SETS, "SETS")):
-        raise NotPlannedError("sets without a key", select.group_by)  # a row while there is nothing
-    read = [*select.items, *(one for one in (select.having, select.qualify) if one is not None)]
-    for at in (at for item in read for at in range(*item)):
-        if tokens.word(at) == "GROUPING_ID" and tokens.is_symbol(at + 1, "("):
-            close = tokens.partner[at + 1]
-            # columns of ours come after the keys, and are in every set
-            statement.instead[at, at] = "shiftright("
-            statement.instead[close, close] = f", {TIMES}" if close > at + 2 else ""
-            statement.instead[close + 1, close + 1] = ", 2)"
-    return text
-
-
-def _definitions(statement: StatementText, select: Select) -> list[Range]:
-    """What is in the brackets of OVER and of named windows."""
+def _definitions(statement: StatementText, select: Select) -> list[Range] | None:
+    """What is in the brackets of OVER and of named windows; None where a window is made in another way."""
     tokens, found = statement.tokens, []
     clauses = [clause for clause in (select.qualify, select.window) if clause is not None]
     for start, stop in (*select.items, *clauses):
@@ -257,10 +232,7 @@ def _definitions(statement: StatementText, select: Select) -> list[Range]:
             statement.windows.add(at)
             if tokens.is_symbol(at + 1, "("):
                 found.append((at + 2, tokens.partner[at + 1]))
-    strange = next((one for one in found for at in range(*one) if tokens.word(at) in _UNKNOWN), None)
-    if strange is not None:
-        raise NotPlannedError("DISTRIBUTE BY in OVER", strange)
-    return found
+    return None if any(tokens.word(at) in _UNKNOWN for one in found for at in range(*one)) else found
 
 
 def _common_keys(statement: StatementText, brackets: Sequence[Range]) -> list[Range]:

@@ -10,11 +10,11 @@ from pyspark.sql.types import BooleanType, DataType, IntegralType, StructType
 from windrow.plan.columns import ROWS, Column, Expression, Part, Scope, resolve, sql_of
 from windrow.plan.nodes import Filter, Node, Project
 from windrow.plan.reader.monotone_columns import cast_follows, follows, rises_with
-from windrow.plan.reader.statement_text import StatementText
+from windrow.plan.reader.statement_text import StatementText, UnreadError
 from windrow.syntax.expression_nodes import Name, names_in
 from windrow.syntax.expressions import parse_expression
 from windrow.syntax.nodes import Range
-from windrow.syntax.queries import is_query
+from windrow.syntax.queries import FromItem, is_query
 from windrow.syntax.sqltext import SqlText
 
 __all__ = [
@@ -25,6 +25,8 @@ __all__ = [
     "extended",
     "filtered",
     "name_around",
+    "names_of",
+    "only_column",
     "passed",
     "reads_only",
     "renamed",
@@ -248,6 +250,21 @@ def filtered(
     ]
     label = f"{clause} {' AND '.join(map(statement.written, conditions))}"
     return replace(rows, node=Filter(rows.node, scope, tuple(found), clause, label))
+
+
+def names_of(item: FromItem, columns: Sequence[Column]) -> tuple[str, ...]:
+    """The names by which a SELECT knows the columns of a relation in FROM."""
+    names = item.columns or tuple(column.name for column in columns)
+    if len(names) != len(columns):
+        raise UnreadError("other names for the columns than there are columns", item.source)
+    return names
+
+
+def only_column(columns: Sequence[Column], bracket: Range) -> Column:
+    """The one column of a subquery that stands for a value, or for values of IN."""
+    if len(columns) != 1:
+        raise UnreadError("a subquery of several columns", bracket, "select one")
+    return columns[0]
 
 
 def cast(

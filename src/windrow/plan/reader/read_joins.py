@@ -14,11 +14,11 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from windrow.errors import WindrowError
 from windrow.plan.columns import ROWS, Column, Expression, Part
 from windrow.plan.nodes import Join, JoinKind
 from windrow.plan.reader.query_rows import BlockRows, cast, column_of, extended, filtered, reads_only
-from windrow.plan.reader.statement_text import NotPlannedError, StatementText
+from windrow.plan.reader.statement_text import StatementText, UnreadError
+from windrow.plan.reasons import Reason
 from windrow.syntax.expression_nodes import Name, OperationNode
 from windrow.syntax.expressions import parse_expression
 from windrow.syntax.nodes import Range
@@ -92,30 +92,12 @@ def paired(
 def conditions_of(
     statement: StatementText, left: BlockRows, right: BlockRows, conditions: Sequence[Range]
 ) -> tuple[Expression, ...]:
-    """Conditions over both sides.
-
-    Raises
-    ------
-    NotPlannedError
-        For names that only one of two queries around each other can mean.
-    """
+    """Conditions over both sides."""
     if not conditions:
         return ()
-    mine, theirs = ({part.alias.lower() for part in side.parts} for side in (left, right))
-    if mine & theirs:
-        what = "a subquery that reads the query around it and names its relations alike"
-        raise NotPlannedError(what, conditions[0])
     scope = BlockRows(left.node, (*left.parts, *right.parts)).scope(statement.prefix(conditions[0][0]))
     texts = [statement.text(one) for one in conditions]
-    try:
-        statement.analyser.schema(
-            scope.select(SqlText.of("1"), texts), (*left.node.columns, *right.node.columns)
-        )
-    except WindrowError as error:
-        if error.condition != "AMBIGUOUS_REFERENCE":
-            raise
-        what = "a name in a subquery that the query around it has too"
-        raise NotPlannedError(what, conditions[0]) from None
+    statement.analyser.schema(scope.select(SqlText.of("1"), texts), (*left.node.columns, *right.node.columns))
     return tuple(Expression(text, BooleanType(), at=one) for text, one in zip(texts, conditions, strict=True))
 
 
@@ -162,7 +144,7 @@ def using(statement: StatementText, left: BlockRows, right: BlockRows, item: Fro
         path = Name((name,), item.source)
         one, other = left.resolved(path), right.resolved(path)
         if one is None or other is None:
-            raise NotPlannedError(f"USING {name}, which each side should have once,", item.source)
+            raise UnreadError(f"USING {name}, which each side should have once,", item.source)
         left, right, key = alike(statement, left, right, (one, other), item.source)
         keys.append(key)
         pairs.append((one, other))
@@ -205,13 +187,15 @@ def equality(
     if not (reads_only(statement, one, left) and reads_only(statement, other, right)):
         return None
     if reads_only(statement, one, right) or reads_only(statement, other, left):
-        raise NotPlannedError("a name of both sides", part, "put the relation's name before it")
-    try:
+        return None
+
+    def compared() -> tuple[BlockRows, BlockRows, tuple[str, str]]:
         first, mine = column_of(statement, left, one)
         second, theirs = column_of(statement, right, other)
         return alike(statement, first, second, (mine, theirs), part)
-    except NotPlannedError:  # compared in a way that is no key's
-        return None
+
+    found = statement.attempt(compared)
+    return None if isinstance(found, Reason) else found  # compared in a way that is no key's
 
 
 def alike(
@@ -223,7 +207,7 @@ def alike(
     common = kinds[0] if kinds[0] == kinds[1] else _common_type(statement, kinds)
     if common is None:
         text = " and ".join(kind.simpleString().upper() for kind in kinds)
-        raise NotPlannedError(f"an equality of {text}", at, "cast one to the type of the other")
+        raise UnreadError(f"an equality of {text}", at, "cast one to the type of the other")
     for place, (side, column) in enumerate(zip(sides, pair, strict=True)):
         if kinds[place] == common:
             continue

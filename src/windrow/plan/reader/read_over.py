@@ -11,7 +11,7 @@ from windrow.kernels.sorting import SortKey
 from windrow.plan.columns import ROWS, Column, Expression
 from windrow.plan.nodes import Over
 from windrow.plan.reader.query_rows import BlockRows, column_of, filtered
-from windrow.plan.reader.statement_text import NotPlannedError, StatementText
+from windrow.plan.reader.statement_text import StatementText, UnreadError
 from windrow.syntax.expression_nodes import Name
 from windrow.syntax.expressions import parse_expression
 from windrow.syntax.expressions.window_calls import OverCall, is_over, window_calls
@@ -36,9 +36,16 @@ def over_of(statement: StatementText, select: Select) -> Range | None:
 
 
 def with_windows(
-    statement: StatementText, select: Select, rows: BlockRows, conditions: Sequence[Range]
+    statement: StatementText,
+    select: Select,
+    rows: BlockRows,
+    conditions: Sequence[Range],
+    apart: Sequence[str] = (),
 ) -> BlockRows:
-    """The rows that WHERE and QUALIFY let through, with a column for each function over a window."""
+    """The rows that WHERE and QUALIFY let through, with a column for each function over a window.
+
+    Rows that differ in the columns `apart` are in no partition together.
+    """
     clauses = [] if select.qualify is None else [select.qualify]
     calls = window_calls(statement.tokens, [*select.items, *clauses], select.window)
     rows = filtered(statement, rows, conditions, "WHERE")
@@ -48,7 +55,7 @@ def with_windows(
     for call in calls:
         together.setdefault(_alike(statement, call), []).append(call)
     for alike in together.values():
-        rows = _over(statement, select, rows, alike)
+        rows = _over(statement, select, rows, alike, apart)
     if select.qualify is None:
         return rows
     named_in(statement, select, select.qualify, rows)
@@ -62,10 +69,16 @@ def _alike(statement: StatementText, call: OverCall) -> tuple[object, ...]:
     return tuple(text(*key) for key in call.partition), order
 
 
-def _over(statement: StatementText, select: Select, rows: BlockRows, calls: Sequence[OverCall]) -> BlockRows:
+def _over(
+    statement: StatementText,
+    select: Select,
+    rows: BlockRows,
+    calls: Sequence[OverCall],
+    apart: Sequence[str],
+) -> BlockRows:
     """The rows with columns for functions over one partition and order."""
     first = calls[0]
-    partition, order = [], []
+    partition, order = [*apart], []
     for key in first.partition:
         rows, column = column_of(statement, rows, key)
         partition.append(column)
@@ -77,9 +90,11 @@ def _over(statement: StatementText, select: Select, rows: BlockRows, calls: Sequ
     for call in calls:
         statement.windows.add(call.over)
         start = call.definition[0] + 2 * bool(call.partition)
-        by = "PARTITION BY " if call.partition else ""
+        by = "PARTITION BY " if call.partition or apart else ""
         before = SqlText.of(statement.text((call.range[0], call.over + 1)), f" ({by}")
-        halves.append((before, SqlText.of(statement.text((start, call.definition[1])), ")")))
+        further = ", ".join(f"{ROWS}.{column}" for column in apart)
+        further += ", " if apart and call.partition else " "
+        halves.append((before, SqlText.of(further, statement.text((start, call.definition[1])), ")")))
     texts = [SqlText.of(before, after) for before, after in halves]
     numbered = Column(AT, AT, LongType())
     whole = SqlText.of(SqlText.join(", ", texts), f", {ROWS}.{AT}")
@@ -104,7 +119,7 @@ def named_in(statement: StatementText, select: Select, clause: Range, rows: Bloc
 
     Raises
     ------
-    NotPlannedError
+    UnreadError
         For such a name.
     """
     tokens = statement.tokens
@@ -124,7 +139,7 @@ def named_in(statement: StatementText, select: Select, clause: Range, rows: Bloc
         is_same = isinstance(parsed, Name) and parsed.parts[-1].lower() == token.name.lower()
         if token.name.lower() in known and not is_same:
             what = f"HAVING or QUALIFY by {token.name}, a name of SELECT's and of the rows,"
-            raise NotPlannedError(what, (at, at + 1), "rename it in SELECT")
+            raise UnreadError(what, (at, at + 1), "rename it in SELECT")
         source = statement.columns_at.get(item)
         if source is None and isinstance(parsed, Name):
             source = rows.resolved(parsed)

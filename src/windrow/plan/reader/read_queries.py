@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from windrow.algebra.continuous import Query, Reader
 from windrow.algebra.rewriting.windows_in_text import windows_in
-from windrow.errors import AnalysisError, ParseError, WindrowError
 from windrow.kernels.sorting import SortKey
 from windrow.plan.columns import Column, Scope
 from windrow.plan.nodes import Distinct, Filter, Node, Project, SetOperation, Sort, TimeWindows
@@ -23,11 +21,13 @@ from windrow.plan.reader.pieces import (
 from windrow.plan.reader.query_rows import BlockRows, cast, filtered, passed, renamed
 from windrow.plan.reader.read_over import named_in, over_of, with_windows
 from windrow.plan.reader.reader_state import KnownNames, ReaderState
-from windrow.plan.reader.select import each, visible_names
+from windrow.plan.reader.select import each, place_of, visible_names
 from windrow.plan.reader.sessions import session_lengths, sessions
 from windrow.plan.reader.sources import from_where, relation_of
-from windrow.plan.reader.statement_text import Analyser, NotPlannedError, StatementText
+from windrow.plan.reader.statement_text import Analyser, NotAnalysed, StatementText, UnreadError
 from windrow.plan.reader.subqueries_as_joins import unnested
+from windrow.plan.reader.ways import instead, or_instead
+from windrow.plan.reasons import Reason
 from windrow.syntax.expression_nodes import Name
 from windrow.syntax.expressions import parse_expression
 from windrow.syntax.nodes import OrderItem, Range
@@ -37,18 +37,17 @@ from windrow.syntax.queries import (
     OrderedBlock,
     Select,
     Shape,
-    UnknownShapeError,
     parse_query,
     parse_select,
 )
 from windrow.syntax.queries import SetOperationText as SetShape
 from windrow.syntax.select_list import alias_of, without_alias
 from windrow.syntax.sqltext import SqlText
-from windrow.syntax.tokens import TokenKind
 
 __all__ = ["QueryReader"]
 
 _NAMES = ("UNRESOLVED_COLUMN", "AMBIGUOUS_REFERENCE")
+_ANY = ""
 
 
 class QueryReader:
@@ -96,14 +95,13 @@ class QueryReader:
             of_windows=of_windows,
         )
 
-    def whole(self, start: int, stop: int, names: Sequence[str] | None = None) -> Node:
-        """The plan of a whole query, with its ORDER BY; of its columns those that have `names`.
-
-        Raises
-        ------
-        NotPlannedError, UnknownShapeError
-            Saying what of it has no plan.
+    def whole(self, start: int, stop: int, names: Sequence[str] | None = None) -> Node | Reason:
+        """The plan of a whole query, with its ORDER BY, or what of it has none; of its columns those that
+        have `names`.
         """
+        return self.statement.attempt(lambda: self._whole(start, stop, names))
+
+    def _whole(self, start: int, stop: int, names: Sequence[str] | None) -> Node:
         body = self.statement.reader.after_with(start, stop)
         order = order_at(self.tokens, body, stop)
         shape = parse_query(self.tokens, body, stop, wholly=True)
@@ -122,21 +120,14 @@ class QueryReader:
         ids = [column.id for column in node.columns[: len(visible)]]
         return renamed(self.statement, node, visible, "rows given", ids)
 
-    def relation(self, query: Query) -> Node:
-        """The plan of a relation in a statement, of which order does not matter.
-
-        Raises
-        ------
-        NotPlannedError, UnknownShapeError
-            Saying what of it has no plan.
-        """
-        try:
-            return self._planned(lambda: self._relation(query), lambda: query.text, query.tokens)
-        except WindrowError as error:
-            if not error.condition.startswith(_NAMES):
-                raise
-            what = "a name that the query as a whole knows alone"
-            raise NotPlannedError(what, query.tokens, "write the name of its relation before it") from None
+    def relation(self, query: Query) -> Node | Reason:
+        """The plan of a relation in a statement, of which order does not matter, or what of it has none."""
+        found = self.statement.attempt(
+            lambda: self._planned(lambda: self._relation(query), lambda: query.text, query.tokens), *_NAMES
+        )
+        if isinstance(found, NotAnalysed):
+            return Reason(found.what, query.tokens, "write the name of its relation before it")
+        return found
 
     def _relation(self, query: Query) -> Node:
         start = self.statement.reader.after_with(*query.tokens) if query.items is None else query.items[0]
@@ -168,20 +159,10 @@ class QueryReader:
 
     def _planned(self, read: Callable[[], Node], text: Callable[[], SqlText], at: Range) -> Node:
         """The plan that is read of a query; where it has none, that of its text at each piece of time."""
-        reason: NotPlannedError | UnknownShapeError
-        try:
-            with self.statement.tried():
-                return read()
-        except (NotPlannedError, UnknownShapeError) as found:
-            reason = found
-        except WindrowError as error:
-            if not error.condition.startswith(_NAMES):
-                raise
-            reason = NotPlannedError("a name that the query as a whole knows alone", at)
-            with suppress(NotPlannedError):
-                return whole_pieces(self._reading, text(), at, reason)
-            raise  # which may be one of the query around
-        return whole_pieces(self._reading, text(), at, reason)
+        # a name that Spark does not know may be one of the query around
+        return or_instead(
+            self.statement, read, lambda why: whole_pieces(self._reading, text(), at, why), *_NAMES
+        )
 
     def query(self, shape: Shape) -> Node:
         """The plan of a query inside of another."""
@@ -215,19 +196,16 @@ class QueryReader:
         if lengths is not None:
             node = self._timed(shape, sessions(self.statement, shape, lengths, self.query))
             return node, [self._sort_key(node, item) for item in items], len(node.columns)
-        try:
-            with self.statement.tried():
-                return self._one_select(shape, items)
-        except (NotPlannedError, UnknownShapeError) as reason:
-            if is_grouped(self.tokens, shape) or not asks(self.statement, shape):
-                raise
-            why = reason
-        # what is computed of IN a subquery only Spark knows
-        return self._with_hidden(shape, items, lambda select: self._by_spark(select, why))
 
-    def _by_spark(self, select: Select, reason: NotPlannedError | UnknownShapeError) -> Node:
-        with self._or(reason):
-            return asking_pieces(self._reading, select, reason)
+        def asking(why: Reason) -> tuple[Node, list[SortKey], int] | None:
+            """What is computed of IN a subquery, which only Spark knows."""
+            if is_grouped(self.tokens, shape) or not asks(self.statement, shape):
+                return None
+            wider, hidden = self._with_hidden(shape, items)
+            node = asking_pieces(self._reading, wider, why)
+            return None if node is None else self._shown(shape, node, items, hidden)
+
+        return or_instead(self.statement, lambda: self._one_select(shape, items), asking)
 
     def _one_select(self, shape: Select, items: Sequence[OrderItem]) -> tuple[Node, list[SortKey], int]:
         """A SELECT with FROM, or without."""
@@ -235,18 +213,20 @@ class QueryReader:
         if is_grouped(self.tokens, shape):
             return self._grouped(shape, rows, conditions, items)
         rows = unnested(self._reading, shape, rows, shape.items)
-        try:
-            with self.statement.tried():
-                return self._each(shape, rows, conditions, items)
-        except (NotPlannedError, UnknownShapeError) as reason:
+        found = self.statement.attempt(lambda: self._each(shape, rows, conditions, items), "MISSING_GROUP_BY")
+        if isinstance(found, NotAnalysed):  # an aggregate that only Spark knows
+            return self._grouped(shape, rows, conditions, items)
+        if not isinstance(found, Reason):
+            return found
+
+        def framed(why: Reason) -> tuple[Node, list[SortKey], int] | None:
             if over_of(self.statement, shape) is None:
-                raise
-            found: NotPlannedError | UnknownShapeError = reason
-        except AnalysisError as error:
-            if error.condition != "MISSING_GROUP_BY":
-                raise
-            return self._grouped(shape, rows, conditions, items)  # an aggregate that only Spark knows
-        return self._with_hidden(shape, items, lambda select: self._framed(select, rows, conditions, found))
+                return None
+            wider, hidden = self._with_hidden(shape, items)
+            node = framed_pieces(self.statement, wider, rows, conditions, why)
+            return None if node is None else self._shown(shape, node, items, hidden)
+
+        return instead(self.statement, found, framed)
 
     def _each(
         self, select: Select, rows: BlockRows, conditions: Sequence[Range], items: Sequence[OrderItem]
@@ -267,21 +247,25 @@ class QueryReader:
         self, select: Select, rows: BlockRows, conditions: Sequence[Range], items: Sequence[OrderItem]
     ) -> tuple[Node, list[SortKey], int]:
         """SELECT with groups."""
-        return self._with_hidden(select, items, lambda select: self._groups(select, rows, conditions))
+        wider, hidden = self._with_hidden(select, items)
+        return self._shown(select, self._groups(wider, rows, conditions), items, hidden)
 
-    def _with_hidden(
-        self, select: Select, items: Sequence[OrderItem], node_of: Callable[[Select], Node]
-    ) -> tuple[Node, list[SortKey], int]:
-        """A SELECT with what ORDER BY computes of its rows after its own columns."""
+    def _with_hidden(self, select: Select, items: Sequence[OrderItem]) -> tuple[Select, Sequence[OrderItem]]:
+        """A SELECT with what ORDER BY computes of its rows after its own columns, and those elements."""
         visible = [self._group_name(item) for item in select.items]
         hidden = [] if select.distinct else self._hidden(select, items, visible)
-        node = node_of(replace(select, items=(*select.items, *(item.expression for item in hidden))))
+        return replace(select, items=(*select.items, *(item.expression for item in hidden))), hidden
+
+    def _shown(
+        self, select: Select, node: Node, items: Sequence[OrderItem], hidden: Sequence[OrderItem]
+    ) -> tuple[Node, list[SortKey], int]:
+        """The rows of such a SELECT, and the columns of ORDER BY."""
         node = self._distinct(node) if select.distinct else node
         return node, *self._keys(node, items, hidden)
 
     def _hidden(self, select: Select, items: Sequence[OrderItem], visible: Sequence[str]) -> list[OrderItem]:
         """The elements of ORDER BY that are none of the columns."""
-        hidden = [item for item in items if self._place_of(visible, item) is None]
+        hidden = [item for item in items if place_of(self.tokens, visible, item) is None]
         for item in hidden:
             self._refuse_renamed(select, item.expression)
         return hidden
@@ -317,35 +301,15 @@ class QueryReader:
 
     def _groups(self, select: Select, rows: BlockRows, conditions: Sequence[Range]) -> Node:
         """SELECT with groups, of which it may look at several by OVER."""
-        reason: NotPlannedError | UnknownShapeError
-        try:
-            with self.statement.tried():
-                return self._known_groups(select, rows, conditions)
-        except (NotPlannedError, UnknownShapeError) as found:
-            reason = found
-        except (AnalysisError, ParseError):
+        found = self.statement.attempt(lambda: self._known_groups(select, rows, conditions), _ANY)
+        if isinstance(found, NotAnalysed):
             place = over_of(self.statement, select) or select.group_by
-            reason = NotPlannedError("an expression over groups that only Spark understands", place)
-        with self._or(reason):
-            return grouped_pieces(self.statement, select, rows, conditions, reason)
-
-    def _framed(
-        self,
-        select: Select,
-        rows: BlockRows,
-        conditions: Sequence[Range],
-        reason: NotPlannedError | UnknownShapeError,
-    ) -> Node:
-        with self._or(reason):
-            return framed_pieces(self.statement, select, rows, conditions, reason)
-
-    @contextmanager
-    def _or(self, reason: NotPlannedError | UnknownShapeError) -> Iterator[None]:
-        """Where a SELECT cannot be left to Spark either, the reason why it has no nodes is set."""
-        try:
-            yield
-        except NotPlannedError:
-            raise reason from None
+            found = Reason("an expression over groups that only Spark understands", place)
+        if not isinstance(found, Reason):
+            return found
+        return instead(
+            self.statement, found, lambda why: grouped_pieces(self.statement, select, rows, conditions, why)
+        )
 
     def _known_groups(self, select: Select, rows: BlockRows, conditions: Sequence[Range]) -> Node:
         """SELECT over the columns of keys and aggregates."""
@@ -379,8 +343,6 @@ class QueryReader:
         return self._united(operation, self.query(operation.left), self.query(operation.right))
 
     def _united(self, operation: SetShape, left: Node, right: Node) -> Node:
-        if len(left.columns) != len(right.columns):
-            raise NotPlannedError("sides of a set operator with other numbers of columns")
         kinds = [field.dataType for field in self.statement.analyser.union(left.columns, right.columns)]
         sides = [self._as(side, kinds) for side in (left, right)]
         operator: str = operation.operator
@@ -410,22 +372,11 @@ class QueryReader:
         return Sort(node, tuple(keys), *bounds, label, at)
 
     def _sort_key(self, node: Node, item: OrderItem) -> SortKey:
-        place = self._place_of([column.name for column in node.columns], item)
+        place = place_of(self.tokens, [column.name for column in node.columns], item)
         if place is None:
             what = f"ORDER BY {self.statement.written(item.expression)}, which the query does not return,"
-            raise NotPlannedError(what, item.expression, "select it, and order by its name")
+            raise UnreadError(what, item.expression, "select it, and order by its name")
         return _key(node.columns[place], item)
-
-    def _place_of(self, names: Sequence[str], item: OrderItem) -> int | None:
-        """The column of the result that an element of ORDER BY names."""
-        start, stop = item.expression
-        token = self.tokens[start]
-        if stop - start > 1:
-            return None
-        if token.kind is TokenKind.NUMBER and token.text.isdigit():
-            return int(token.text) - 1 if 0 < int(token.text) <= len(names) else None
-        found = [at for at, name in enumerate(names) if token.is_name and name.lower() == token.name.lower()]
-        return found[0] if len(found) == 1 else None
 
     def _refuse_renamed(self, select: Select, expression: Range) -> None:
         """Refuse to compute with an alias of SELECT that is the name of another column."""
@@ -442,8 +393,8 @@ class QueryReader:
                 tokens.is_symbol(at + 1, mark) for mark in (".", "(", ":")
             )
             if tokens[at].is_name and tokens[at].name.lower() in renamed and is_bare:
-                what = "ORDER BY of something computed with an alias of SELECT"
-                raise NotPlannedError(what, expression, "select it, and order by its name")
+                what = "ORDER BY of something computed with what SELECT gives a name"
+                raise UnreadError(what, expression, "select it, and order by its name")
 
     def _bounds(self, shape: OrderedBlock) -> tuple[int, int | None]:
         """How many rows of an order are left out, and how many come then."""
@@ -460,7 +411,7 @@ class QueryReader:
             return int(text)
         value = self.statement.analyser.value(self.statement.text(stretch))
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-            raise NotPlannedError("a number of rows that is none", stretch)
+            raise UnreadError("a number of rows that is none", stretch)
         return value
 
 

@@ -13,6 +13,7 @@ from windrow.algebra.continuous import Input as QueryInput
 from windrow.plan.nodes import Node
 from windrow.plan.reader.query_rows import BlockRows
 from windrow.plan.reader.statement_text import StatementText
+from windrow.plan.reasons import Reason
 from windrow.syntax.nodes import Range
 from windrow.syntax.queries import OrderedBlock, Select, SetOperationText, Shape
 
@@ -106,7 +107,7 @@ class ReaderState:
     from_where: FromWhere
     unnested: Callable[[ReaderState, Select, BlockRows, Iterable[Range]], BlockRows]
     inside: Callable[[Reader, str], ReaderState]
-    relation: Callable[[Query], Node]
+    relation: Callable[[Query], Node | Reason]
     named: dict[Range, Node] = field(default_factory=dict)
     outside: frozenset[int] = frozenset()
     path: str = ""

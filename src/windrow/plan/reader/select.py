@@ -10,15 +10,16 @@ from windrow.plan.columns import ROWS, Column, Expression, Part, Scope, column_n
 from windrow.plan.nodes import Project
 from windrow.plan.reader.query_rows import BlockRows, expression, source_of
 from windrow.plan.reader.read_joins import USING
-from windrow.plan.reader.statement_text import NotPlannedError, StatementText
+from windrow.plan.reader.statement_text import StatementText, UnreadError
 from windrow.syntax.expression_nodes import Name, OperationNode
 from windrow.syntax.expressions import parse_expression
-from windrow.syntax.nodes import Range
+from windrow.syntax.nodes import OrderItem, Range
 from windrow.syntax.queries import Select
 from windrow.syntax.select_list import without_alias
 from windrow.syntax.sqltext import SqlText, quoted
+from windrow.syntax.tokens import TokenKind, TokenList
 
-__all__ = ["each", "listed", "sources_of", "visible_names"]
+__all__ = ["each", "listed", "place_of", "sources_of", "visible_names"]
 
 
 def each(statement: StatementText, select: Select, rows: BlockRows, further: Sequence[Range]) -> Project:
@@ -92,7 +93,7 @@ def listed(statement: StatementText, select: Select, rows: BlockRows) -> SqlText
         if stop - start > 1 and len(rows.parts) > 1:
             left_out = _left_out(statement, (start, stop), rows.parts)
             if None in left_out:
-                raise NotPlannedError("* EXCEPT of what is not one column", (start, stop))
+                raise UnreadError("* EXCEPT of what is not one column", (start, stop))
             named = [
                 f"{ROWS}.{column} AS {quoted(name)}"
                 for part in rows.parts
@@ -152,6 +153,18 @@ def _fields(statement: StatementText, item: Range, rows: BlockRows) -> list[tupl
     column = rows.resolved(name)
     kind = None if column is None else rows.type_of(column)
     return [(column, one.name) for one in kind.fields] if column and isinstance(kind, StructType) else []
+
+
+def place_of(tokens: TokenList, names: Sequence[str], item: OrderItem) -> int | None:
+    """The column of a result that an element of ORDER BY names."""
+    start, stop = item.expression
+    token = tokens[start]
+    if stop - start > 1:
+        return None
+    if token.kind is TokenKind.NUMBER and token.text.isdigit():
+        return int(token.text) - 1 if 0 < int(token.text) <= len(names) else None
+    found = [at for at, name in enumerate(names) if token.is_name and name.lower() == token.name.lower()]
+    return found[0] if len(found) == 1 else None
 
 
 def visible_names(statement: StatementText, select: Select, rows: BlockRows) -> tuple[str, ...]:

@@ -12,10 +12,10 @@ from windrow.algebra.continuous import Input as QueryInput
 from windrow.algebra.continuous import NamedRelation, StreamQuery, WindowedStream
 from windrow.plan.columns import ROWS, Column, Part
 from windrow.plan.nodes import Input, Node, Scan, StreamWindow
-from windrow.plan.reader.query_rows import BlockRows, name_around, renamed
+from windrow.plan.reader.query_rows import BlockRows, name_around, names_of, renamed
 from windrow.plan.reader.read_joins import equality, joined, paired, using
 from windrow.plan.reader.reader_state import PlannedView, ReaderState
-from windrow.plan.reader.statement_text import NotPlannedError, StatementText
+from windrow.plan.reader.statement_text import StatementText, UnreadError
 from windrow.plan.reader.subqueries_as_joins import (
     decided,
     has_subquery,
@@ -23,10 +23,11 @@ from windrow.plan.reader.subqueries_as_joins import (
     reads_around,
     subqueries_in_on,
 )
+from windrow.plan.reasons import Reason
 from windrow.syntax.expression_nodes import Name
 from windrow.syntax.expressions import parse_expression
 from windrow.syntax.nodes import Cte, Range
-from windrow.syntax.queries import FromItem, Select, UnknownShapeError, conjuncts, is_query, parse_query
+from windrow.syntax.queries import FromItem, Select, conjuncts, is_query, parse_query
 from windrow.syntax.select_list import without_alias
 from windrow.syntax.sqltext import SqlText, quoted
 
@@ -48,7 +49,7 @@ def from_where(
     is_beside = around is not None and bool(select.source) and reads_around(reading, select.source[0])
     if around is not None and is_beside:
         if any(item.join in ("right", "full") for item in select.source):
-            raise NotPlannedError(
+            raise UnreadError(
                 "RIGHT or FULL JOIN with a query that reads the one around it", select.source[0].source
             )
         rows = around
@@ -73,7 +74,7 @@ def from_where(
     aliases = [part.alias.lower() for part in rows.relations]
     for number, alias in enumerate(aliases):
         if alias in aliases[:number]:
-            raise NotPlannedError("relations of one name", select.source[number].source)
+            raise UnreadError("relations of one name", select.source[number].source)
     _spell_stars(statement, select, rows)
     if around is not None and is_beside:
         _name_around(statement, select, rows)
@@ -114,9 +115,7 @@ def _beside(
 def relation_of(reading: ReaderState, item: FromItem) -> BlockRows:
     """The rows of a relation in FROM."""
     node = _node_of(reading, item)
-    names = item.columns or tuple(column.name for column in node.columns)
-    if len(names) != len(node.columns):
-        raise NotPlannedError("other names for the columns than there are columns", item.source)
+    names = names_of(item, node.columns)
     if not isinstance(node, Scan | StreamWindow | Input) or any(
         name != column.name for name, column in zip(names, node.columns, strict=True)
     ):
@@ -138,22 +137,21 @@ def _node_of(reading: ReaderState, item: FromItem) -> Node:
     if tokens.is_symbol(start, "(") and statement.is_temporal(item.source):
         return reading.bracket(item.source)
     if statement.is_temporal(item.source):
-        raise NotPlannedError("a function of a stream", item.source)
+        raise UnreadError("a function of a stream", item.source)
     return _table(statement, item.source)
 
 
 def _named_query(reading: ReaderState, cte: Cte, source: Range) -> Node:
     tokens = reading.statement.tokens
     if cte.recursive:
-        raise NotPlannedError("WITH RECURSIVE", source)
+        raise UnreadError("WITH RECURSIVE", source)
     if cte.body not in reading.named:
         reading.named[cte.body] = reading.bracket(cte.body)
     node, at = reading.named[cte.body], cte.item[0] + 1
     if not tokens.is_symbol(at, "("):
         return node
-    names = [tokens[first].name for first, _ in tokens.split(at + 1, tokens.partner[at])]
-    if len(names) != len(node.columns):
-        raise NotPlannedError("other names for the columns than there are columns", source)
+    names = tuple(tokens[first].name for first, _ in tokens.split(at + 1, tokens.partner[at]))
+    names = names_of(FromItem(source, None, names), node.columns)
     return renamed(reading.statement, node, names, "columns")
 
 
@@ -170,7 +168,7 @@ def input_of(reading: ReaderState, item: QueryInput, source: Range) -> Node:
         if view is not None:
             return _view(reading, item.name, item.key, view, source)
     if not isinstance(item, WindowedStream):
-        raise NotPlannedError("a relation that varies", source)
+        raise UnreadError("a relation that varies", source)
     own = f"{reading.path}{item.key}"  # by which a stream is known that a query makes
     kinds, label = reading.known.stream(own), reading.statement.written(source)
     what = "a relation that varies"
@@ -182,7 +180,7 @@ def input_of(reading: ReaderState, item: QueryInput, source: Range) -> Node:
         what = "a view of something recorded" if view is None else "a window of a view"
         kinds = reading.known.stream(own) if view is None else None
     if kinds is None:
-        raise NotPlannedError(what, source)
+        raise UnreadError(what, source)
     scan = replace(_scan(reading.statement, own, kinds, None, source), label=label)
     if item.is_bare and not reading.of_windows:
         return scan
@@ -207,16 +205,16 @@ def _view(reading: ReaderState, name: str, key: str, view: PlannedView, source: 
     """The rows of a view, of windows or of streams without, read from its own text."""
     query, reader = view.query, view.reader
     inside = reading.inside(reader, f"{reading.path}.{name.lower()}{key}")
-    try:
-        if isinstance(query, StreamQuery):
-            start, stop = query.query.tokens
-            node = inside.query(parse_query(reader.tokens, reader.after_with(start, stop), stop))
-        else:
-            node = inside.relation(query)
-    except (NotPlannedError, UnknownShapeError) as found:
-        raise NotPlannedError(f"view {name}, with {found}", source) from None
-    columns = [column.named(name) for column, name in zip(node.columns, view.names, strict=True)]
-    return renamed(reading.statement, node, [column.name for column in columns], "columns")
+    node: Node | Reason
+    if isinstance(query, StreamQuery):
+        start, stop = query.query.tokens
+        body = reader.after_with(start, stop)
+        node = inside.statement.attempt(lambda: inside.query(parse_query(reader.tokens, body, stop)))
+    else:
+        node = inside.relation(query)
+    if isinstance(node, Reason):
+        raise UnreadError(f"view {name}, with {node}", source)
+    return renamed(reading.statement, node, list(view.names), "columns")
 
 
 def _table(statement: StatementText, source: Range) -> Node:
@@ -255,7 +253,7 @@ def _name_own(statement: StatementText, select: Select, rows: BlockRows) -> None
 
     Raises
     ------
-    NotPlannedError
+    UnreadError
         For all columns of one of the relations.
     """
     tokens = statement.tokens
@@ -276,7 +274,7 @@ def _name_own(statement: StatementText, select: Select, rows: BlockRows) -> None
                     continue
                 if tokens.is_symbol(at + 2, "*"):
                     what = "all columns of one of the relations of USING"
-                    raise NotPlannedError(what, (at, at + 3), "name the columns")
+                    raise UnreadError(what, (at, at + 3), "name the columns")
                 path = Name((tokens[at].name, tokens[at + 2].name), (at, at + 3))
                 known, column = BlockRows(rows.node, rows.parts).resolved(path), rows.resolved(path)
                 if known is None and column is not None:

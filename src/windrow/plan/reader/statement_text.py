@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import Protocol, TypeAlias
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias, TypeVar
 
 from pyspark.sql.types import DataType, StructType
 
@@ -19,22 +19,32 @@ from windrow.syntax.queries import UnknownShapeError
 from windrow.syntax.query_parts import visible_ctes
 from windrow.syntax.sqltext import SqlText
 
-__all__ = ["Analyser", "NotPlannedError", "StatementText", "Texts", "reason_of"]
+__all__ = ["Analyser", "NotAnalysed", "StatementText", "Texts", "UnreadError"]
 
 Standing: TypeAlias = "tuple[dict[Range, str | SqlText], set[int], dict[Range, str]]"
+Found = TypeVar("Found")
 
 
-class NotPlannedError(Exception):
-    """What is in a query that has no node in a plan, at which tokens, if that is known, and what helps."""
+class UnreadError(Exception):
+    """A text has a form that no node has. :meth:`StatementText.attempt` makes a value of it, and nothing else
+    catches it: what is done then is a matter of :mod:`windrow.plan.reader.ways`.
+    """
 
     def __init__(self, what: str, at: Range | None = None, hint: str | None = None) -> None:
         super().__init__(what)
-        self.at, self.hint = at, hint
+        self.reason = Reason(what, at, hint)
+
+    @classmethod
+    def of(cls, reason: Reason) -> UnreadError:
+        """For a reason."""
+        return cls(reason.what, reason.at, reason.hint)
 
 
-def reason_of(error: NotPlannedError | UnknownShapeError) -> Reason:
-    """The same as a value."""
-    return Reason(str(error), error.at, error.hint if isinstance(error, NotPlannedError) else None)
+@dataclass(frozen=True, kw_only=True)
+class NotAnalysed(Reason):
+    """A text that Spark does not know where it stands, and what it says of it."""
+
+    error: WindrowError
 
 
 class Analyser(Protocol):
@@ -95,7 +105,7 @@ class Texts:
 
         Raises
         ------
-        NotPlannedError
+        UnreadError
             Where something changes over time in it for which nothing stands.
         """
         start, stop = tokens
@@ -144,12 +154,15 @@ class Texts:
 
     def _plain(self, tokens: Range) -> SqlText:
         text = self.reader.text(*tokens)
+        what = None
         if text.relations() or self.is_temporal(tokens):
-            raise NotPlannedError("a subquery in an expression", tokens)
-        if any(self.is_inner_star(at) for at in range(*tokens)):
-            raise NotPlannedError("a star inside of an expression", tokens)
-        if any(at not in self.windows and is_over(self.tokens, at) for at in range(*tokens)):
-            raise NotPlannedError("OVER", tokens)
+            what = "a subquery in an expression"
+        elif any(self.is_inner_star(at) for at in range(*tokens)):
+            what = "a star inside of an expression"
+        elif any(at not in self.windows and is_over(self.tokens, at) for at in range(*tokens)):
+            what = "OVER"
+        if what is not None:
+            raise UnreadError(what, tokens)
         return text
 
     def is_inner_star(self, at: int) -> bool:
@@ -203,15 +216,32 @@ class StatementText(Texts):
         """How many SELECTs have been read."""
         return self._numbers
 
-    @contextmanager
-    def tried(self) -> Iterator[None]:
-        """What stands in the text is as before, if reading goes on after an error inside."""
+    def attempt(self, read: Callable[[], Found], *conditions: str) -> Found | Reason:
+        """What is read; or why it is not. Then, as after None, what stands in the text is as it was before.
+
+        `conditions` are those of errors of Spark's that are reasons too.
+
+        Raises
+        ------
+        WindrowError
+            Any other error.
+        """
         before = self.standing()
+        found: Found | Reason
         try:
-            yield
-        except (WindrowError, NotPlannedError, UnknownShapeError):
-            self.stand(before)
-            raise
+            found = read()
+            if found is not None:
+                return found
+        except UnreadError as unread:
+            found = unread.reason
+        except UnknownShapeError as shape:
+            found = Reason(str(shape), shape.at)
+        except WindrowError as error:
+            if not (conditions and error.condition.startswith(conditions)):
+                raise
+            found = NotAnalysed("a name that the query as a whole knows alone", error=error)
+        self.stand(before)
+        return found
 
     def standing(self) -> Standing:
         """What stands in the text now."""

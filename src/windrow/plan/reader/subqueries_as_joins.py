@@ -7,28 +7,37 @@ the text in their place.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from functools import partial
 
 from pyspark.sql.types import BooleanType, LongType
 
 from windrow.algebra.window_node import AggregateCall
-from windrow.errors import WindrowError
 from windrow.plan.columns import ROWS, Column, Part
 from windrow.plan.nodes import Aggregate, Call, Join, Mark, Node, OneRow, Value
 from windrow.plan.reader.dependent import count_nothing, dependent, joined_back, null_safe
 from windrow.plan.reader.generated import generated
 from windrow.plan.reader.groups import grouped, is_grouped
-from windrow.plan.reader.query_rows import BlockRows, column_of, filtered, name_around, reads_only, renamed
+from windrow.plan.reader.query_rows import (
+    BlockRows,
+    column_of,
+    filtered,
+    name_around,
+    names_of,
+    only_column,
+    reads_only,
+    renamed,
+)
 from windrow.plan.reader.read_joins import alike, conditions_of, equality, paired
 from windrow.plan.reader.read_over import over_of
 from windrow.plan.reader.reader_state import ReaderState
-from windrow.plan.reader.statement_text import NotPlannedError, StatementText
+from windrow.plan.reader.statement_text import NotAnalysed, StatementText, UnreadError
+from windrow.plan.reasons import Reason
 from windrow.syntax.expression_nodes import Opaque, OperationNode
 from windrow.syntax.expressions import parse_expression
 from windrow.syntax.nodes import Range
-from windrow.syntax.queries import FromItem, OrderedBlock, Select, Shape, UnknownShapeError, conjuncts
+from windrow.syntax.queries import FromItem, OrderedBlock, Select, Shape, conjuncts
 from windrow.syntax.select_list import without_alias
 from windrow.syntax.sqltext import Piece, SqlText
 
@@ -43,7 +52,8 @@ __all__ = [
     "unnested",
 ]
 
-Found = TypeVar("Found")
+_NAMES = "UNRESOLVED_COLUMN"
+"""Spark's error where a subquery reads the query around it."""
 
 _BEFORE_OPERAND = ("AND", "OR", "NOT", "WHEN", "THEN", "ELSE", "CASE")
 _BOOLEAN = ("AND", "OR", "NOT", "=", "<>", "<", "<=", ">", ">=", "<=>", "IS NULL", "IN", "BETWEEN")
@@ -124,15 +134,13 @@ def _stood(
             is_not = tokens.word(first - 2) == "NOT"
             operand = _operand(statement, stretch[0], first - 1 - is_not)
             if not _decides(statement, stretch, (operand[0], stop)):
-                raise NotPlannedError("a value that is computed of IN a subquery", (operand[0], stop))
+                raise UnreadError("a value that is computed of IN a subquery", (operand[0], stop))
             if not is_condition and tokens.parent[select.items[0][0]] not in reading.outside:
-                raise NotPlannedError("IN a subquery as a column that is read", (operand[0], stop))
+                raise UnreadError("IN a subquery as a column that is read", (operand[0], stop))
             rows, found = _partners(reading, rows, (first, stop), operand)
             if is_not != _is_negated(statement, stretch[0], operand[0]):
                 found = replace(found, unknown=found.keys[-1])
             rows = _marked(statement, rows, found, (operand[0], stop), "NOT " if is_not else "")
-        elif word in ("ANY", "ALL", "SOME"):
-            raise NotPlannedError(f"{word} of a subquery", (first - 1, stop))
         else:
             rows = _with_value(reading, rows, (first, stop))
     return rows
@@ -167,14 +175,13 @@ def _with_value(reading: ReaderState, rows: BlockRows, bracket: Range) -> BlockR
     inner = alone(reading, bracket)
     if inner is None:
         return _with_value_of(reading, rows, bracket)
-    if len(inner.columns) != 1:
-        raise NotPlannedError("a subquery of several columns for one value", bracket)
+    value = only_column(inner.columns, bracket)
     shape = reading.shape(bracket)
     is_there = True
     if _is_one(reading, shape):
         is_there = isinstance(shape, Select) and shape.having is None
     else:
-        inner = _only(statement, inner, (), inner.columns[0], bracket)
+        inner = _only(statement, inner, (), value, bracket)
     node = Value(rows.node, inner, is_there, statement.written(bracket), bracket)
     _stand(statement, bracket, inner.columns[-1].id)
     return replace(rows, node=node)
@@ -184,15 +191,14 @@ def _with_value_of(reading: ReaderState, rows: BlockRows, bracket: Range) -> Blo
     """The rows with the value of a subquery that reads them."""
     statement = reading.statement
     shape = reading.shape(bracket)
-    simply = _tried(statement, lambda: _with_aggregate_of(reading, rows, shape, bracket))
-    if simply is not None:
+    simply = statement.attempt(lambda: _with_aggregate_of(reading, rows, shape, bracket), _NAMES)
+    if isinstance(simply, BlockRows):
         return simply
     found = dependent(reading, rows, bracket)
-    if len(found.columns) != 1:
-        raise NotPlannedError("a subquery of several columns for one value", bracket)
-    node, value = found.node, found.columns[0]
+    node = found.node
+    known = only_column([column for column in node.columns if column.id in found.columns], bracket)
+    value = known.id
     if not _is_one(reading, shape):
-        known = next(column for column in node.columns if column.id == value)
         node = _only(statement, node, [theirs for _, theirs in found.keys], known, bracket)
         found = replace(found, node=node, keys=_renumbered(found.keys, node))
         value = node.columns[-1].id
@@ -249,27 +255,28 @@ def _stand(statement: StatementText, at: Range, column: str) -> None:
     statement.columns_at[at] = column
 
 
-def _with_aggregate_of(reading: ReaderState, rows: BlockRows, select: Shape, bracket: Range) -> BlockRows:
+def _with_aggregate_of(
+    reading: ReaderState, rows: BlockRows, select: Shape, bracket: Range
+) -> BlockRows | None:
     """The rows with the value that an aggregate has over those rows of the subquery that equal each.
 
     They are joined with groups by what is equal; what the aggregates are of no rows is known of those here.
-
-    Raises
-    ------
-    NotPlannedError
-        Where it is none, or reads the query around it in another way.
+    None where it is no aggregate, or reads the query around it in another way.
     """
     statement = reading.statement
     if not isinstance(select, Select) or not _is_one(reading, select) or select.having is not None:
-        raise NotPlannedError("a subquery that is no aggregate", bracket)
+        return None
     if len(select.items) != 1 or over_of(statement, select) is not None:
-        raise NotPlannedError("an aggregate in this form", bracket)
-    rows, found = _correlated(reading, rows, select, None)
+        return None
+    correlated = _correlated(reading, rows, select, None)
+    assert correlated is not None, "only the value of IN may read the query around"
+    rows, found = correlated
     if found.conditions or not found.keys:
-        raise NotPlannedError("an aggregate by more than equalities", bracket)
+        return None
     mine, theirs = zip(*found.keys, strict=True)
     groups = grouped(statement, select, found.rows, [], theirs)
-    count_nothing(statement, groups)
+    if not count_nothing(statement, groups):
+        return None
     assert isinstance(groups.node, Aggregate)
     keys = [(one, column.id) for one, (column, _) in zip(mine, groups.node.keys, strict=True)]
     label = statement.written(bracket)
@@ -295,16 +302,11 @@ def subqueries_in_on(
     for part in [] if item.on is None else conjuncts(statement.tokens, *item.on):
         if not has_subquery(statement, part):
             continue
-        try:
-            with statement.tried():
-                left = _stood(reading, select, left, part, is_condition=True)
-            continue
-        except NotPlannedError:
-            pass
-        except WindrowError as error:
-            if not error.condition.startswith("UNRESOLVED_COLUMN"):
-                raise
-        right = _stood(reading, select, right, part, is_condition=True)
+        found = statement.attempt(partial(_stood, reading, select, left, part, is_condition=True), _NAMES)
+        if isinstance(found, Reason):
+            right = _stood(reading, select, right, part, is_condition=True)
+        else:
+            left = found
     return left, right
 
 
@@ -323,8 +325,6 @@ def lateral(reading: ReaderState, rows: BlockRows, item: FromItem) -> tuple[Bloc
     on = [] if item.on is None else conjuncts(statement.tokens, *item.on)
     if not statement.tokens.is_symbol(item.source[0], "("):
         return generated(statement, rows, item), on
-    if item.join not in ("inner", "left") or item.using != ():
-        raise NotPlannedError(f"{label} in this form", item.source, "JOIN LATERAL … ON, or LEFT JOIN LATERAL")
     inner = alone(reading, item.source)
     keys: tuple[tuple[str, str], ...] = ()
     if inner is None:
@@ -333,11 +333,8 @@ def lateral(reading: ReaderState, rows: BlockRows, item: FromItem) -> tuple[Bloc
         columns = [column for column in inner.columns if column.id in found.columns]
     else:
         columns = list(inner.columns)
-    names = item.columns or tuple(column.name for column in columns)
-    if len(names) != len(columns):
-        raise NotPlannedError("other names for the columns than there are columns", item.source)
     alias = item.alias or f"__t{statement.numbers[0]}"
-    part = Part(alias, tuple(names), tuple(column.id for column in columns))
+    part = Part(alias, names_of(item, columns), tuple(column.id for column in columns))
     right, of_both = BlockRows(inner, (part,)), []
     if item.join == "inner":
         on, further = [], on
@@ -383,10 +380,9 @@ def _partners(
     found = _Partners(BlockRows(made, ()))
     if operand is None:
         return rows, found
-    if len(inner.columns) != 1:
-        raise NotPlannedError("IN a subquery of several columns", bracket, "select one")
+    theirs = only_column(made.columns, bracket).id
     rows, mine = column_of(statement, rows, operand)
-    rows, other, key = alike(statement, rows, found.rows, (mine, made.columns[0].id), operand)
+    rows, other, key = alike(statement, rows, found.rows, (mine, theirs), operand)
     return rows, replace(found, rows=other, keys=(key,))
 
 
@@ -397,37 +393,23 @@ def _partners_of(
     statement = reading.statement
     shape = reading.shape(bracket)
     if isinstance(shape, Select) and _is_plain(statement, shape):
-        simply = _tried(statement, lambda: _correlated(reading, rows, shape, operand))
-        if simply is not None:
+        simply = statement.attempt(lambda: _correlated(reading, rows, shape, operand), _NAMES)
+        if isinstance(simply, tuple):
             return simply
     found = dependent(reading, rows, bracket)
     rows, other, keys = null_safe(statement, rows, BlockRows(found.node, ()), found.keys, bracket)
     if operand is not None:
-        if len(found.columns) != 1:
-            raise NotPlannedError("IN a subquery of several columns", bracket, "select one")
+        theirs = only_column([one for one in found.node.columns if one.id in found.columns], bracket).id
         rows, mine = column_of(statement, rows, operand)
-        rows, other, key = alike(statement, rows, other, (mine, found.columns[0]), operand)
+        rows, other, key = alike(statement, rows, other, (mine, theirs), operand)
         keys.append(key)
     return rows, _Partners(other, tuple(keys))
 
 
-def _tried(statement: StatementText, read: Callable[[], Found]) -> Found | None:
-    """What is found in the simple way; None where a subquery is not of that form."""
-    try:
-        with statement.tried():
-            return read()
-    except (NotPlannedError, UnknownShapeError):
-        return None
-    except WindrowError as error:
-        if not error.condition.startswith("UNRESOLVED_COLUMN"):
-            raise
-        return None
-
-
 def _correlated(
     reading: ReaderState, rows: BlockRows, select: Select, operand: Range | None
-) -> tuple[BlockRows, _Partners]:
-    """The partners in a SELECT that may read the query around it in WHERE."""
+) -> tuple[BlockRows, _Partners] | None:
+    """The partners in a SELECT that may read the query around it in WHERE; None where it does elsewhere."""
     statement = reading.statement
     keys: list[tuple[str, str]] = []
     both: list[Range] = []
@@ -451,11 +433,9 @@ def _correlated(
         else:
             inside = filtered(statement, inside, [condition], "WHERE")
     if operand is not None:
-        if len(select.items) != 1:
-            raise NotPlannedError("IN a subquery of several columns", select.items[1], "select one")
         item = items[0]
-        if not reads_only(statement, item, inside):
-            raise NotPlannedError("a value of a subquery that reads the query around it", item)
+        if len(items) > 1 or not reads_only(statement, item, inside):
+            return None
         rows, mine = column_of(statement, rows, operand)
         inside, theirs = column_of(statement, inside, item)
         rows, inside, key = alike(statement, rows, inside, (mine, theirs), operand)
@@ -483,15 +463,10 @@ def _is_plain(statement: StatementText, select: Select) -> bool:
 
 def alone(reading: ReaderState, bracket: Range) -> Node | None:
     """The plan of a subquery; None if it reads what is around it."""
-    try:
-        with reading.statement.tried():
-            return reading.query(reading.shape(bracket))
-    except WindrowError as error:
-        if not error.condition.startswith("UNRESOLVED_COLUMN"):
-            raise
+    found = reading.statement.attempt(lambda: reading.query(reading.shape(bracket)), _NAMES)
+    if isinstance(found, NotAnalysed):
         return None
-    except (NotPlannedError, UnknownShapeError):
-        return reading.bracket(bracket)
+    return reading.bracket(bracket) if isinstance(found, Reason) else found
 
 
 def _reads_beyond(statement: StatementText, condition: Range, around: BlockRows) -> bool:
@@ -516,7 +491,7 @@ def _operand(statement: StatementText, start: int, stop: int) -> Range:
     found = parse_expression(tokens, first, stop)
     is_value = isinstance(found, OperationNode) and found.operator not in _BOOLEAN
     if first >= stop or not (is_value or not isinstance(found, OperationNode | Opaque)):
-        raise NotPlannedError("what stands before IN", (first, stop + 1))
+        raise UnreadError("what stands before IN", (first, stop + 1))
     return first, stop
 
 

@@ -9,6 +9,7 @@ result.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -54,6 +55,7 @@ from windrow.spark.analysis.keyed_rows import (
     refuse_unorderable,
     travelling_schema,
 )
+from windrow.spark.analysis.row_fields import row_type, with_distinct_names
 from windrow.spark.arrow import arrow_type, contains, decode
 from windrow.spark.clauses.join_plan import POSITION
 from windrow.spark.clauses.match_neighbours import beside, needs_positions
@@ -111,11 +113,12 @@ class MatchTypes:
     """What the rules ask of Spark (:class:`windrow.rules.match_draft.MatchAnalyzer`)."""
 
     def __init__(self, gateway: Gateway, match: Match, rows: DataFrame, *, whole: bool = True) -> None:
-        self.gateway, self.match, self.rows, self.whole = gateway, match, rows, whole
+        self.gateway, self.match, self.whole = gateway, match, whole
+        self.twins = self.twins_of(rows)
+        self.rows = rows = with_distinct_names(rows) if self.twins else rows
         row = rows.schema[ROW].dataType
         assert isinstance(row, StructType)
         self.row = row
-        self.refuse_twins()
         self.fields = {item.name: item.dataType.simpleString() for item in row.fields}
         self.ansi = is_ansi(gateway)
         refuse_unorderable(match, rows)
@@ -135,19 +138,32 @@ class MatchTypes:
         odd = contains(kind, "collated") or contains(kind, "months")
         return found is not None and not odd and supports(function, found)
 
-    def refuse_twins(self) -> None:
-        """Refuse rows in which two columns have one name, as a join may return them."""
-        names = self.row.fieldNames()
-        twin = next((name for at, name in enumerate(names) if name in names[:at]), None)
-        if twin is not None:
-            raise AnalysisError(
-                f"the rows have two columns {twin}",
-                condition="AMBIGUOUS_REFERENCE_TO_FIELDS",
-                sqlstate="42000",
-                sql=self.match.sql,
-                span=self.match.clause.word,
-                hint="rename one of them in a subquery in FROM, or join by USING",
-            )
+    def twins_of(self, rows: DataFrame) -> frozenset[str]:
+        """The names, in lower case, that several columns of the rows have, as a join may return them.
+
+        Raises
+        ------
+        AnalysisError
+            ``AMBIGUOUS_REFERENCE_TO_FIELDS`` where a star stands for such columns.
+        """
+        names = row_type(rows).fieldNames()
+        count = Counter((visible_field(name) or name).lower() for name in names)
+        twins = frozenset(name for name, times in count.items() if times > 1)
+        if twins and self.match.mentioned is None:
+            raise self.ambiguous(min(twins), self.match.clause.word)
+        return twins
+
+    def ambiguous(self, name: str, span: Span) -> AnalysisError:
+        """Of a name that several columns of the rows have."""
+        hint = "rename one of them in a subquery in FROM, or join by USING"
+        return AnalysisError(
+            f"the rows have two columns {name}",
+            condition="AMBIGUOUS_REFERENCE_TO_FIELDS",
+            sqlstate="42000",
+            sql=self.match.sql,
+            span=span,
+            hint=hint if self.match.clause.frame is None else "write its relation before it: t.x, t.*",
+        )
 
     def types_of(
         self, texts: Sequence[SqlText], arguments: Sequence[SqlText], sources: Sequence[ConditionSource]
@@ -238,6 +254,8 @@ class MatchTypes:
         while tokens.is_symbol(stop, ".") and stop + 1 < len(tokens) and tokens[stop + 1].is_name:
             stop += 2
         unknown = tokens[stop - 1].name
+        if unknown.lower() in self.twins:
+            return self.ambiguous(unknown, tokens.span(first, stop))
         visible = [name for name in self.fields if visible_field(name) is not None]
         span = tokens.span(first, stop)
         return no_column("rows have", unknown, visible, condition="UNKNOWN_FIELD", sql=error.sql, span=span)

@@ -20,12 +20,12 @@ from windrow.algebra.continuous import (
 from windrow.algebra.time_scale import TimeScale, common_scale
 from windrow.errors import NotSupportedError, ParseError, Span, WindrowError, no_column
 from windrow.plan.nodes import Node
-from windrow.plan.reader import NotPlannedError, reason_of
 from windrow.plan.reasons import Reason
 from windrow.spark.analysis.evaluated_lengths import nanoseconds_of
 from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
 from windrow.spark.logs.session_streams import Stream
+from windrow.spark.relations.carried import why_not_carried
 from windrow.spark.relations.changelog import changelog
 from windrow.spark.relations.relation_of_plan import plan_of, relation_of_plan
 from windrow.spark.relations.snapshots import by_snapshots
@@ -33,7 +33,6 @@ from windrow.spark.relations.stream_windows import Sizes, windowed
 from windrow.spark.relations.time_varying_relation import ENTER, LEAVE, TimeVarying, columns_of
 from windrow.syntax.cql_clauses import StreamWindowClause
 from windrow.syntax.lengths import Length
-from windrow.syntax.queries import UnknownShapeError
 
 __all__ = ["Result", "Runner"]
 
@@ -97,11 +96,12 @@ class Runner:
             if self.gateway.plan_only:
                 return unrun
             return by_snapshots(self.gateway, lambda at: self.answer(query, {**at, **tables}), inputs, scale)
-        try:
-            plan = plan_of(self.gateway, self.reader, query, inputs, tables)
-            found = relation_of_plan(self.gateway, plan, scale, inputs, tables)
-        except (NotPlannedError, UnknownShapeError) as refused:
-            raise self._not_planned(query, reason_of(refused)) from None
+        plan = plan_of(self.gateway, self.reader, query, inputs, tables)
+        if isinstance(plan, Reason):
+            raise self._not_planned(query, plan)
+        if (why := why_not_carried(self.gateway, plan)) is not None:
+            raise self._not_planned(query, why)
+        found = relation_of_plan(self.gateway, plan, scale, inputs, tables)
         self.plans[query.span] = plan
         return found.renamed(unrun.names)
 

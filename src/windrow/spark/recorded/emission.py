@@ -25,7 +25,6 @@ from windrow.kernels.zset.relation import COMPLETE, ENTER, LEAVE
 from windrow.plan import nodes
 from windrow.plan.event_time import HIDDEN, Completeness, Occurrence, SessionFacts, Timed
 from windrow.plan.event_time.window_times import window_of
-from windrow.plan.reader import NotPlannedError, reason_of
 from windrow.plan.sql import sql_of_plan
 from windrow.spark.arrow import is_orderable
 from windrow.spark.gateway import Gateway
@@ -39,6 +38,7 @@ from windrow.spark.recorded.punctuation_times import (
 )
 from windrow.spark.recorded.rows_late_for_groups import LateForGroups
 from windrow.spark.recorded.watermark_steps import looked_up, when_above
+from windrow.spark.relations.carried import why_not_carried
 from windrow.spark.relations.changelog import changelog, one_sql
 from windrow.spark.relations.relation_of_plan import relation_of_plan
 from windrow.spark.relations.table_functions_in_from import windows_by_definition
@@ -324,12 +324,11 @@ class Emitted:
     def temporal(self) -> TimeVarying:
         """The query's rows with the added columns, as a time-varying relation."""
         never = F.lit(NEVER).cast("bigint").alias(LEAVE)
-        try:
-            return self.temporal_over(
-                {name: rows.withColumn(LEAVE, never) for name, rows in self.arrived.items()}
-            )
-        except NotPlannedError as refused:
-            raise self.reading.unsupported(reason_of(refused)) from None
+        if (why := why_not_carried(self.gateway, self.timed.plan)) is not None:
+            raise self.reading.unsupported(why)
+        return self.temporal_over(
+            {name: rows.withColumn(LEAVE, never) for name, rows in self.arrived.items()}
+        )
 
     def temporal_over(self, arrived: Mapping[str, DataFrame]) -> TimeVarying:
         """The same over these rows of each stream in the query.
@@ -338,11 +337,6 @@ class Emitted:
         ----------
         arrived
             Rows with the columns of :attr:`arrived`, and `LEAVE`.
-
-        Raises
-        ------
-        NotPlannedError
-            Names a part that has no operator.
         """
         relations = {}
         for each in self.timed.occurrences:

@@ -16,7 +16,7 @@ from windrow.plan.columns import Column, Scope
 from windrow.plan.event_time import EventTimes, EventTimeSource, Timed
 from windrow.plan.event_time.refusals import unsupported
 from windrow.plan.nodes import Aggregate, Node, Project, walk
-from windrow.plan.reader import NotPlannedError, QueryReader, reason_of
+from windrow.plan.reader import QueryReader
 from windrow.plan.reasons import Reason
 from windrow.plan.rules import TIMED, applied
 from windrow.spark.analysis.schemas import SparkAnalyser
@@ -27,7 +27,6 @@ from windrow.spark.recorded.local_time import zoned_types
 from windrow.spark.relations.table_functions_in_from import Functions, TableFunctions
 from windrow.syntax.cql_clauses import alias_after
 from windrow.syntax.nodes import Range
-from windrow.syntax.queries import UnknownShapeError
 from windrow.syntax.sqltext import RelationText, SqlText, quoted
 from windrow.syntax.streams.table_functions import call_at
 from windrow.syntax.tokens import TokenList, tokenize
@@ -181,10 +180,9 @@ def read_plan(
         known = _Known(rows, frozenset({*streams, *(name for name, key in made.items() if calls[key])}))
         # first, so that errors have positions in the whole text
         gateway.sql(query.text, {item.key: known.frame(item).limit(0) for item in query.inputs})
-        try:
-            node = QueryReader(query_reader, SparkAnalyser(gateway), known).relation(query)
-        except (NotPlannedError, UnknownShapeError) as refused:
-            raise _unsupported(tokens, reason_of(refused), query.span) from None
+        node = QueryReader(query_reader, SparkAnalyser(gateway), known).relation(query)
+        if isinstance(node, Reason):
+            raise _unsupported(tokens, node, query.span)
     zoned = zoned_types(gateway, streams)
     sources, tables = {}, {}
     keys: dict[str, str] = {}

@@ -11,12 +11,10 @@ from pyspark.sql.types import StructField, StructType
 
 from windrow.algebra.time_scale import NEVER
 from windrow.kernels.zset.relation import ENTER, LEAVE
-from windrow.plan.reader import NotPlannedError
 from windrow.spark.arrow import contains, is_orderable
 from windrow.spark.gateway import Gateway
 from windrow.spark.relations.time_varying_relation import TimeVarying
-from windrow.spark.tasks.keyed import is_carried, run_keyed
-from windrow.syntax.nodes import Range
+from windrow.spark.tasks.keyed import run_keyed
 
 __all__ = ["BagRows", "Bags", "inner"]
 
@@ -75,8 +73,6 @@ class Bags:
         The sides have the same columns.
         """
         schema = inner(frames[0])
-        for frame in frames:
-            self.refuse_kinds(frame)
         names, sides = schema.names, [frame.select(*schema.names, ENTER, LEAVE) for frame in frames]
         strange = [field for field in schema if not is_orderable(field.dataType)]
         if not strange:
@@ -87,20 +83,6 @@ class Bags:
         compared = [name for name in names if is_orderable(schema[name].dataType)]
         found = run_keyed(self.gateway, operator, sides, [*compared, *texts], inner(sides[0]))
         return BagRows(found.select(*names, ENTER, LEAVE), is_temporal=True)
-
-    def refuse_kinds(self, frame: DataFrame, at: Range | None = None) -> None:
-        """Refuse columns that operators do not take.
-
-        Raises
-        ------
-        NotPlannedError
-            For collated strings and intervals of months and days.
-        """
-        for field in frame.schema:
-            if not is_carried(field.dataType):
-                kind = field.dataType.simpleString().upper()
-                hint = "cast them in a query in FROM: COLLATE UTF8_BINARY, or to numbers"
-                raise NotPlannedError(f"a join, group or set operator with columns of type {kind}", at, hint)
 
 
 def _text(field: StructField) -> Column:

@@ -64,9 +64,8 @@ def clause_over_time(gateway: Gateway, clause: Clause, rows: TimeVarying) -> tup
         What `clause.rows` returns: a struct with the row, and the keys.
     """
     clause = _in_one_order(clause)
-    if isinstance(clause, window_node.Window):
-        apart = with_distinct_names(rows.visible(ENTER, LEAVE))
-        rows = replace(rows, frame=apart.toDF(*rows.columns, ENTER, LEAVE))
+    apart = with_distinct_names(rows.visible(ENTER, LEAVE))
+    rows = replace(rows, frame=apart.toDF(*rows.columns, ENTER, LEAVE))
     bound, made = _in_pieces(gateway, clause, rows)
     return TimeVarying.of(_merged(gateway, made), rows.scale, rows.streams, rows.instants), bound
 

@@ -27,10 +27,9 @@ from windrow.spark.arrow import is_orderable
 from windrow.spark.relations.aggregates_of_plan import kernel_aggregates
 from windrow.spark.relations.bags import BagRows, Bags, inner
 from windrow.spark.tasks.keyed import can_be_keyed, run_keyed
-from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import RelationText, SqlText
 
-__all__ = ["evaluated", "first", "framed", "grouped", "in_sessions", "kernel_groups"]
+__all__ = ["evaluated", "first", "framed", "frames_of_a_block", "grouped", "in_sessions", "kernel_groups"]
 
 RowsOf = Callable[[plan.Node], BagRows]
 Specs = tuple[tuple[str, Aggregate], ...]
@@ -81,7 +80,7 @@ def _by_spark(bags: Bags, node: plan.Aggregate, rows: BagRows) -> BagRows:
     computed = [source for source in sources if source not in own]
     keys = [SqlText.of(", (", columns[source], f") AS {source}") for source in computed]
     text = inside.scope.select(SqlText.of(f"{ROWS}.*", *keys))
-    pieces = _pieces(bags, bags.gateway.sql(text, {ROWS: rows.frame}), sources, node.at)
+    pieces = _pieces(bags, bags.gateway.sql(text, {ROWS: rows.frame}), sources)
     outputs = [SqlText.of(f"{ROWS}.{source} AS {column.id}") for column, source in node.keys]
     outputs += [SqlText.of(one.call.text, f" AS {one.column.id}") for one in node.calls]
     by = ", ".join([*(f"{ROWS}.{source}" for source in sources), plan.TIMES])
@@ -90,9 +89,8 @@ def _by_spark(bags: Bags, node: plan.Aggregate, rows: BagRows) -> BagRows:
     return BagRows(found, is_temporal=True)
 
 
-def _pieces(bags: Bags, frame: DataFrame, keys: Sequence[str], at: Range | None = None) -> DataFrame:
+def _pieces(bags: Bags, frame: DataFrame, keys: Sequence[str]) -> DataFrame:
     """The rows once for each piece of time in which those of equal keys stay as they are."""
-    bags.refuse_kinds(frame, at)
     return run_keyed(bags.gateway, "expand", [frame], keys, inner(frame))
 
 
@@ -157,7 +155,6 @@ def _timeline(bags: Bags, frames: Sequence[DataFrame]) -> DataFrame:
 
 def _cut(bags: Bags, frame: DataFrame, pieces: DataFrame) -> DataFrame:
     """The rows once for each of these pieces of time in which they are there."""
-    bags.refuse_kinds(frame)
     return run_keyed(bags.gateway, "join", [frame, pieces], [], inner(frame))
 
 
@@ -165,10 +162,10 @@ def framed(
     bags: Bags, node: plan.Over, rows_of: RowsOf, project: Callable[[plan.Project, BagRows], BagRows]
 ) -> BagRows:
     """The rows with what functions find over frames, several one after the other in the same pieces."""
-    chain = _frames_of_a_block(node)
+    chain = frames_of_a_block(node)
     common = set.intersection(*(set(one.partition) for one in chain if isinstance(one, plan.Over)))
     base = bags.temporal(rows_of(chain[-1].input))
-    rows = BagRows(_pieces(bags, base.frame, sorted(common), node.at), is_temporal=True)
+    rows = BagRows(_pieces(bags, base.frame, sorted(common)), is_temporal=True)
     for one in reversed(chain):
         if isinstance(one, plan.Project):
             rows = project(one, rows)
@@ -183,7 +180,7 @@ def framed(
     return rows
 
 
-def _frames_of_a_block(node: plan.Over) -> list[plan.Over | plan.Project]:
+def frames_of_a_block(node: plan.Over) -> list[plan.Over | plan.Project]:
     """The functions over frames of one SELECT, and the projections between them, the last one first."""
     chain: list[plan.Over | plan.Project] = []
     count = 0
@@ -212,7 +209,6 @@ def first(bags: Bags, node: plan.Sort, rows: BagRows) -> BagRows:
     rows = bags.temporal(rows)
     kinds = {column.id: column.type for column in node.columns}
     by = [key.column for key in node.keys]
-    bags.refuse_kinds(rows.frame, node.at)
     assert all(is_orderable(kinds[name]) for name in by), "Spark orders by no others"
     # a column may be ordered by twice
     names = [f"__o{number}" for number in range(len(by))]

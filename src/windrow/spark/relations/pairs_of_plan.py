@@ -18,7 +18,6 @@ from windrow.plan import nodes as plan
 from windrow.plan.columns import ROWS, Expression, Scope
 from windrow.spark.relations.bags import BagRows, Bags, inner
 from windrow.spark.tasks.keyed import run_keyed
-from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import RelationText, SqlText, quoted
 
 __all__ = ["joined", "marked", "valued"]
@@ -32,13 +31,13 @@ Keys = Sequence[tuple[str, str]]
 def joined(bags: Bags, node: plan.Join, left: BagRows, right: BagRows) -> BagRows:
     """The rows of a join."""
     if node.kind == "inner":
-        return _pairs(bags, left, right, node.keys, node.conditions, node.scope, node.at)
+        return _pairs(bags, left, right, node.keys, node.conditions, node.scope)
     if left.is_temporal and not right.is_temporal and node.kind in _SPARK_JOINS:
         return _beside_table(bags, node, left, right)
     left, right = bags.temporal(left), bags.temporal(right)
     if node.kind in ("semi", "anti") and not node.keys and not node.conditions:
         right = _any(bags, right)
-    pairs = _pairs(bags, left, right, node.keys, node.conditions, node.scope, node.at)
+    pairs = _pairs(bags, left, right, node.keys, node.conditions, node.scope)
     if node.kind in ("semi", "anti"):
         return _with_partner(bags, node.kind, left, pairs)
     return _padded(bags, node.kind, left, right, pairs)
@@ -52,7 +51,7 @@ def marked(bags: Bags, node: plan.Mark, left: BagRows, right: BagRows) -> BagRow
     left, right = bags.temporal(left), bags.temporal(right)
     if not node.keys and not node.conditions:
         right = _any(bags, right)
-    pairs = _pairs(bags, left, right, node.keys, node.conditions, node.scope, node.at).frame
+    pairs = _pairs(bags, left, right, node.keys, node.conditions, node.scope).frame
     if node.unknown is not None:
         mine, theirs = map(F.col, node.unknown)
         keys = [key for key in node.keys if key != node.unknown]
@@ -102,11 +101,10 @@ def _pairs(
     keys: Keys,
     conditions: Sequence[Expression],
     scope: Scope,
-    at: Range | None = None,
 ) -> BagRows:
     """The pairs of rows that are there at one time, have equal keys and satisfy the conditions."""
     if left.is_temporal and right.is_temporal:
-        frame = _at_one_time(bags, left, right, keys, at)
+        frame = _at_one_time(bags, left, right, keys)
         if keys:
             frame = frame.where(_equal(keys))
     elif keys:
@@ -122,7 +120,7 @@ def _pairs(
     return BagRows(frame, is_temporal)
 
 
-def _at_one_time(bags: Bags, left: BagRows, right: BagRows, keys: Keys, at: Range | None) -> DataFrame:
+def _at_one_time(bags: Bags, left: BagRows, right: BagRows, keys: Keys) -> DataFrame:
     """Pairs of rows that are there at one time; of keys by which rows can be found, they have equal ones."""
     kinds = {field.name: field.dataType for field in left.frame.schema}
     found = [
@@ -137,8 +135,6 @@ def _at_one_time(bags: Bags, left: BagRows, right: BagRows, keys: Keys, at: Rang
         else side.frame
         for place, side in enumerate((left, right))
     ]
-    for side in sides:
-        bags.refuse_kinds(side, at)
     result = StructType([*inner(left.frame), *inner(right.frame)])
     return run_keyed(bags.gateway, "join", sides, names, result)
 

@@ -56,18 +56,13 @@ def plan_of(
     query: Query,
     inputs: Mapping[str, TimeVarying],
     tables: Mapping[str, DataFrame],
-) -> plan.Node:
-    """The plan of a query.
+) -> plan.Node | Reason:
+    """The plan of a query, or what of it has none.
 
     Parameters
     ----------
     inputs, tables
         The time-varying inputs of the query and the tables, by key.
-
-    Raises
-    ------
-    NotPlannedError, UnknownShapeError
-        Names a part that has no node.
     """
     return QueryReader(reader, SparkAnalyser(gateway), _Inputs(inputs, tables)).relation(query)
 
@@ -87,7 +82,7 @@ def relation_of_plan(
     inputs: Mapping[str, TimeVarying],
     tables: Mapping[str, DataFrame],
 ) -> TimeVarying:
-    """The relation of a plan.
+    """The relation of a plan whose columns :func:`why_not_carried` lets through.
 
     Parameters
     ----------
@@ -96,11 +91,6 @@ def relation_of_plan(
     inputs, tables
         The time-varying inputs of the query and the windows in it, in that unit, and the tables, by key. A
         scan of a table reads it, where there is none of its name.
-
-    Raises
-    ------
-    NotPlannedError
-        For columns of types that no operator supports.
     """
     bags = Bags(gateway, inputs)
     lowering = _Lowering(bags, tables)

@@ -40,7 +40,7 @@ from windrow.syntax.patterns.row_patterns import (
     parse_pattern,
 )
 from windrow.syntax.subqueries import subqueries
-from windrow.syntax.tokens import TokenKind, TokenList
+from windrow.syntax.tokens import Token, TokenKind, TokenList
 
 __all__ = ["parse_match_clause", "parse_pattern_window"]
 
@@ -463,7 +463,10 @@ class _WindowParser(_Parser):
                     span=token.span,
                     hint=did_you_mean(token.name, list(self.named)) or "write PARTITION BY and ORDER BY out",
                 )
-            base = _WindowParser(self.tokens, self.named[token.name.lower()] - 1, others).keys()
+            named = _WindowParser(self.tokens, self.named[token.name.lower()] - 1, others)
+            base = named.keys()
+            if named.at < named.stop:
+                raise self.framed(token)
             self.at += 1
         found = []
         for word, inherited in zip(("PARTITION", "ORDER"), base, strict=True):
@@ -528,6 +531,17 @@ class _WindowParser(_Parser):
                 raise self.invalid_frame("leaves rows out of its frame", (self.at, self.at + 2))
             self.at += 3
         return following
+
+    def framed(self, name: Token) -> AnalysisError:
+        """Of a window that refines one with a frame, which SQL does not have."""
+        return AnalysisError(
+            f"window {name.name} has a frame, so no other window can refine it",
+            condition="INVALID_PATTERN_FRAME",
+            sqlstate="42601",
+            sql=self.tokens.sql,
+            span=name.span,
+            hint="write its PARTITION BY and ORDER BY out, or name a window that has nothing else",
+        )
 
     def invalid_frame(self, what: str, where: Range) -> AnalysisError:
         return AnalysisError(

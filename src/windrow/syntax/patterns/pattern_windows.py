@@ -56,16 +56,17 @@ class PatternWindowCall:
 class PatternBlock:
     """A SELECT over windows with patterns.
 
-    `source` is FROM and WHERE, `alias` the name of its relation, if it has one and not several, which are
-    `joined`. `other_windows` are the
-    definitions of windows without patterns, `qualify` is QUALIFY with its condition, before or after them,
-    and `tail` what stands after both. `made_by` is where the
-    clause begins of which the windows' rows are: GROUP BY, HAVING or WINDOW BY; None for those of FROM.
+    `source` is FROM and WHERE, `relations` what stands in FROM, `alias` the name of its relation, if it has
+    one and not several, which are `joined`. `other_windows` are the definitions of windows without patterns,
+    `qualify` is QUALIFY with its condition, before or after them, and `tail` what stands after both.
+    `made_by` is where the clause begins of which the windows' rows are, GROUP BY, HAVING or WINDOW BY; None
+    for those of FROM.
     """
 
     range: Range
     select: Range
     source: Range
+    relations: Range
     alias: Range | None
     other_windows: tuple[Range, ...]
     tail: Range
@@ -196,6 +197,7 @@ def _query_of(tokens: TokenList, select: int, opened: list[int]) -> PatternBlock
         range=(select, tail if in_set else stop),
         select=(select + 1, marks["FROM"]),
         source=source,
+        relations=(source[0] + 1, _stop_of_from(tokens, source)),
         alias=None if joined else _alias(tokens, source),
         other_windows=tuple(others),
         tail=(stop, stop) if in_set else (tail, stop),

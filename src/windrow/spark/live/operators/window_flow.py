@@ -15,10 +15,10 @@ from windrow.algebra.time_scale import TimeScale
 from windrow.kernels.incremental import Program, Times, UnmatchedError
 from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.plan.nodes import Node, Scan, StreamWindow, walk
-from windrow.plan.reader import NotPlannedError
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.operators.incremental_plan import IncrementalPlan, unstable
 from windrow.spark.logs.session_streams import Stream
+from windrow.spark.relations.carried import why_not_carried
 from windrow.spark.relations.relation_of_plan import relation_of_plan, why_not_incremental
 from windrow.spark.relations.time_varying_relation import TimeVarying, columns_of
 from windrow.syntax.sqltext import SqlText
@@ -104,13 +104,10 @@ class WindowFlow:
         return TimeVarying.of(rows, query.scale, [stream]).renamed(tuple(stream.columns))
 
     def _planned(self, gateway: Gateway, query: WindowQuery, tables: Mapping[str, DataFrame]) -> str | None:
-        if (why := why_not_incremental(query.plan)) is not None:
+        if (why := why_not_incremental(query.plan) or why_not_carried(gateway, query.plan)) is not None:
             return str(why)
         inputs = {window.key: self._window(query, window) for window in query.windows}
-        try:
-            found = relation_of_plan(gateway, query.plan, query.scale, inputs, tables)
-        except NotPlannedError as reason:
-            return str(reason)
+        found = relation_of_plan(gateway, query.plan, query.scale, inputs, tables)
         self.columns = list(found.columns)
         self._operators.output(found.frame)
         return self._operators.why_not

@@ -19,7 +19,6 @@ from windrow.algebra.watermarks import WatermarkHistory as Marks
 from windrow.kernels.incremental import Ending, Times
 from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.plan.event_time import HIDDEN, Completeness, Occurrence
-from windrow.plan.reader import NotPlannedError
 from windrow.spark.arrow import contains
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.operators.emit_program import MARK, EmitProgram, EmitRun, EmitSource, Promising
@@ -28,6 +27,7 @@ from windrow.spark.live.plans.emit_evaluation import EmitEvaluation
 from windrow.spark.live.plans.emit_queries import EmittedPlan
 from windrow.spark.live.plans.live_plan import LivePlan
 from windrow.spark.logs.clause_view import Unbounded
+from windrow.spark.relations.carried import why_not_carried
 from windrow.spark.relations.relation_of_plan import why_not_incremental
 from windrow.syntax.sqltext import quoted
 
@@ -77,16 +77,14 @@ class EmittedFlow(EmitEvaluation):
     def _planned(self, gateway: Gateway, folder: Path) -> str | None:
         """What of the plan needs tasks; otherwise make its operators."""
         query = self._query
-        if (why := why_not_incremental(query.timed.plan)) is not None:
+        plan = query.timed.plan
+        if (why := why_not_incremental(plan) or why_not_carried(gateway, plan)) is not None:
             return str(why)
         gateway.plan_only = True
         self._operators = IncrementalPlan(gateway, folder)
         self._leaves = {each.name: self._source(each) for each in query.timed.occurrences}
         frames = {name: frame for name, (_, frame) in self._leaves.items()}
-        try:
-            found = query.temporal_over(frames)
-        except NotPlannedError as reason:
-            return str(reason)
+        found = query.temporal_over(frames)
         self._found = found
         kinds = StructType([found.frame.schema[name] for name in found.columns])
         if (kind := _not_emitted(kinds)) is not None:

@@ -20,11 +20,11 @@ from windrow.errors import AnalysisError, NotSupportedError, Span, WindrowError
 from windrow.plan import nodes as plan
 from windrow.plan.nodes import Node, Project, walk
 from windrow.plan.passing import Leaf, gathering, origins
-from windrow.plan.reader import NotPlannedError, QueryReader
+from windrow.plan.reader import QueryReader
+from windrow.plan.reasons import Reason
 from windrow.spark.analysis.schemas import SparkAnalyser
 from windrow.spark.gateway import Gateway
 from windrow.spark.logs.clause_view import Feed
-from windrow.syntax.queries import UnknownShapeError
 from windrow.syntax.sqltext import SqlText, quoted
 from windrow.syntax.tokens import TokenList, tokenize
 
@@ -256,11 +256,9 @@ def of_query(
     try:
         is_whole = inner.items is None and not isinstance(query, StreamQuery)
         read = readers.whole(*inner.tokens) if is_whole else readers.relation(inner)
-        return Beside(relations, read)
-    except (NotPlannedError, UnknownShapeError) as reason:
-        return Beside(relations, None, str(reason))
     except WindrowError as error:
         return Beside(relations, None, f"what Spark does not know alone ({error.condition})")
+    return Beside(relations, None, str(read)) if isinstance(read, Reason) else Beside(relations, read)
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from windrow.plan.columns import schema_of
 from windrow.plan.lineage import Lineage, lineage
 from windrow.plan.nodes import Node as PlanNode
 from windrow.plan.nodes import Sort as PlanSort
-from windrow.plan.reader import NotPlannedError, QueryReader, Texts, reason_of
+from windrow.plan.reader import QueryReader, Texts
 from windrow.plan.reasons import Reason
 from windrow.plan.rules import BY_KEYS, applied
 from windrow.spark.analysis.schemas import SparkAnalyser
@@ -151,11 +151,11 @@ def blocking(
     NotSupportedError
         ``UNSUPPORTED_STREAM``: what no operator does.
     """
-    try:
-        queries = QueryReader(reader, SparkAnalyser(gateway), KnownStreams(catalog))
-        plan = applied(queries.whole(*query.tokens, names), BY_KEYS)
-    except (NotPlannedError, UnknownShapeError) as found:
-        raise _unsupported(reader, query, reason_of(found)) from None
+    queries = QueryReader(reader, SparkAnalyser(gateway), KnownStreams(catalog))
+    read = queries.whole(*query.tokens, names)
+    if isinstance(read, Reason):
+        raise _unsupported(reader, query, read)
+    plan = applied(read, BY_KEYS)
     made = graph_of(gateway, plan)
     if isinstance(made, Reason):
         raise _unsupported(reader, query, made)

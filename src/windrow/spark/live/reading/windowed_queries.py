@@ -25,7 +25,8 @@ from windrow.algebra.continuous import (
 from windrow.algebra.time_scale import TimeScale
 from windrow.errors import WindrowError
 from windrow.kernels.incremental import Window, WindowOperator
-from windrow.plan.reader import NotPlannedError, QueryReader
+from windrow.plan.reader import QueryReader
+from windrow.plan.reasons import Reason
 from windrow.plan.rules import applied
 from windrow.spark.analysis.schemas import SparkAnalyser
 from windrow.spark.catalog import Catalog
@@ -37,7 +38,6 @@ from windrow.spark.live.reading.windows_of_query import InnerQuery, windows_of
 from windrow.spark.logs.session_streams import Stream
 from windrow.spark.relations.changelog import as_delta
 from windrow.spark.relations.time_varying_relation import AT, DIFF, columns_of
-from windrow.syntax.queries import UnknownShapeError
 from windrow.syntax.sqltext import quoted
 
 __all__ = ["windowed_query"]
@@ -91,13 +91,13 @@ def windowed_query(
     output = gateway.sql(inner.text, frames).schema
     names = dict(zip((name.lower() for name in output.names), columns_of(output.names), strict=True))
     using = tuple(names[name.lower()] for name, _ in query.using) if isinstance(query, StreamQuery) else ()
-    try:
-        schemas = {key: one.schema for key, one in made.items()}
-        known = KnownStreams(catalog, over_windows=True, made=schemas)
-        readers = QueryReader(reader, SparkAnalyser(gateway), known, path=path, of_windows=True)
-        plan = applied(readers.relation(inner))
-    except (NotPlannedError, UnknownShapeError) as reason:
-        return str(reason)
+    schemas = {key: one.schema for key, one in made.items()}
+    known = KnownStreams(catalog, over_windows=True, made=schemas)
+    readers = QueryReader(reader, SparkAnalyser(gateway), known, path=path, of_windows=True)
+    read = readers.relation(inner)
+    if isinstance(read, Reason):
+        return str(read)
+    plan = applied(read)
     items = {key: window.item for key, window in windows.items()}
     lowering = WindowLowering(gateway, catalog.streams, made, sizes, items, kind, output)
     query_of: WindowedQuery | str

@@ -1,0 +1,52 @@
+"""Which way a query is computed: by nodes where each form in it has one, and otherwise by Spark.
+
+The ways in their order, of which the first is taken that applies:
+
+1. nodes;
+2. of a SELECT with groups, with functions over frames, or with subqueries that read nothing of it: its text,
+   over its rows in each piece of time in which they stay as they are;
+3. of a query that stands alone, in brackets or under a name: its text, at each piece of time;
+4. none. Then the query is refused, for the reason why it has no nodes.
+
+The second and third are :mod:`windrow.plan.reader.pieces`, whose node has the reason why there are no others;
+EXPLAIN prints it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from windrow.plan.reader.statement_text import NotAnalysed, StatementText, UnreadError
+from windrow.plan.reasons import Reason
+
+__all__ = ["instead", "or_instead"]
+
+Found = TypeVar("Found")
+
+
+def or_instead(
+    statement: StatementText,
+    nodes: Callable[[], Found],
+    by_spark: Callable[[Reason], Found | None],
+    *conditions: str,
+) -> Found:
+    """What is read by nodes; where that does not apply, by Spark. Errors of Spark's with these conditions say
+    that it does not.
+    """
+    found = statement.attempt(nodes, *conditions)
+    return instead(statement, found, by_spark) if isinstance(found, Reason) else found
+
+
+def instead(statement: StatementText, why: Reason, by_spark: Callable[[Reason], Found | None]) -> Found:
+    """What Spark computes because there are no nodes; None is for what it does not compute either.
+
+    Raises
+    ------
+    UnreadError, WindrowError
+        Why there are no nodes.
+    """
+    found = statement.attempt(lambda: by_spark(why))
+    if found is not None and not isinstance(found, Reason):
+        return found
+    raise why.error if isinstance(why, NotAnalysed) else UnreadError.of(why)

@@ -1,0 +1,78 @@
+"""Which plans have columns that operators cannot carry: a property of their types."""
+
+from __future__ import annotations
+
+from windrow.plan import nodes as plan
+from windrow.plan.columns import Column
+from windrow.plan.reasons import Reason
+from windrow.spark.gateway import Gateway
+from windrow.spark.relations.aggregates_of_plan import kernel_aggregates
+from windrow.spark.relations.groups_of_plan import frames_of_a_block
+from windrow.spark.tasks.keyed import is_carried
+from windrow.syntax.nodes import Range
+
+__all__ = ["why_not_carried"]
+
+_HINT = "cast them in a query in FROM: COLLATE UTF8_BINARY, or to numbers"
+
+Columns = tuple[Column, ...]
+
+
+def why_not_carried(gateway: Gateway, node: plan.Node) -> Reason | None:
+    """The first operator of a plan with a column of a type that none carries; None if there is no such.
+
+    Collated strings and intervals of months and days pass through what looks at each row by itself, and
+    through joins with tables.
+    """
+    for one in plan.walk(node):
+        for column in _carried(gateway, one):
+            if not is_carried(column.type):
+                kind = column.type.simpleString().upper()
+                at: Range | None = getattr(one, "at", None)
+                return Reason(f"a join, group or set operator with columns of type {kind}", at, _HINT)
+    return None
+
+
+def _carried(gateway: Gateway, node: plan.Node) -> Columns:
+    """The columns of rows that are sent to an operator."""
+    match node:
+        case plan.Join(kind="inner") if _is_table(node.left) or _is_table(node.right):
+            return ()
+        case plan.Join(kind="left" | "semi" | "anti") if _is_table(node.right) and not _is_table(node.left):
+            return ()
+        case plan.Join(kind="semi" | "anti") | plan.Mark() if not node.keys and not node.conditions:
+            return node.left.columns  # of the others it only counts whether there are any
+        case plan.Join() | plan.Mark() | plan.Value():
+            return (*node.left.columns, *node.right.columns)
+        case plan.SetOperation() if node.operator != "union" or not node.all:
+            return (*node.left.columns, *node.right.columns)
+        case plan.Aggregate():
+            return _grouped(gateway, node)
+        case plan.Over():
+            return frames_of_a_block(node)[-1].input.columns
+        case plan.Pieces() | plan.Session() | plan.Distinct() | plan.Sort():
+            return tuple(column for one in node.inputs for column in one.columns)
+    return ()
+
+
+def _grouped(gateway: Gateway, node: plan.Aggregate) -> Columns:
+    """The columns of rows of which Spark makes groups; none where the kernel does."""
+    is_kernel = all(is_carried(column.type) for column in node.input.columns)
+    if is_kernel and not isinstance(kernel_aggregates(gateway, node), Reason):
+        return ()
+    sources = {source for _, source in node.keys}
+    return (*node.input.input.columns, *(one for one in node.input.columns if one.id in sources))
+
+
+def _is_table(node: plan.Node) -> bool:
+    """Whether rows are there from the beginning on, and stay."""
+    match node:
+        case plan.Scan():
+            return not node.is_stream
+        case plan.Input():
+            return not node.is_temporal
+        case plan.Project() | plan.Filter():
+            return _is_table(node.input)
+        case plan.Join(kind="inner"):
+            return _is_table(node.left) and _is_table(node.right)
+    return False
