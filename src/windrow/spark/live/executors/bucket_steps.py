@@ -19,7 +19,7 @@ from windrow.spark.live.executors.graphs.graph import graph_of
 from windrow.spark.live.executors.packing import DATA, NOTE
 from windrow.spark.live.executors.unpacking import is_of_rows
 from windrow.spark.live.input.ticks import TickFiles
-from windrow.spark.live.micro_batches.host import MicroBatches
+from windrow.spark.live.micro_batches.host import Done, MicroBatches, Retained
 from windrow.spark.live.plans.emit_queries import EmittedPlan
 from windrow.spark.live.plans.live_plan import LivePlan
 from windrow.spark.live.reports.state_table import QueryState, RetainedRowsOf, state_of, timed_state_of
@@ -115,7 +115,8 @@ class ExecutorSteps(MicroBatches):
         """How many rows came: in how many packets depends on how many tasks read them."""
         return _came(_accounts(batch.select(NOTE).toArrow().column(0).to_pylist()))
 
-    def _advance(self, batch: DataFrame, number: int, before: CommittedBatch) -> None:
+    def _evaluated(self, batch: DataFrame, number: int, before: CommittedBatch) -> Done:
+        """Take what the buckets have judged and computed, and hand what changes to the sink."""
         small = F.when(F.length(DATA) <= _SMALL, F.col(DATA)).alias(DATA)
         packets = batch.select(NOTE, small).toArrow()
         notes, data = (packets.column(name).to_pylist() for name in (NOTE, DATA))
@@ -145,18 +146,17 @@ class ExecutorSteps(MicroBatches):
             counts["due"] = min(one for one in due if one is not None)
         frontier = now if self._graph.is_timed else self._frontier(positions)
         committed = CommittedBatch(number, positions, frontier, None, {}, counts)
-        committed = self._checkpoint.commit(committed, {})
+        self._buckets = len(accounts)
+        return Done(committed, came, emitted)
+
+    def _retained(self, committed: CommittedBatch) -> Retained:
+        """What waits, and is retained, in all buckets."""
         state = self._state(committed)
-        self.progress = {
-            "batch": number,
-            "came": came,
-            "given": emitted,
-            "frontier": committed.frontier,
-            **self._counted(committed, sum(one.rows for one in state.waiting.values())),
-            "rows_in_windows": sum(one.rows for one in (*state.windows.values(), state.operators)),
-            "state_bytes": sum(one.bytes or 0 for one in (*state.windows.values(), state.operators)),
-            "buckets": len(accounts),
-        }
+        all_of = (*state.windows.values(), state.operators)
+        size = sum(one.bytes or 0 for one in all_of)
+        waiting = sum(one.rows for one in state.waiting.values())
+        besides = {"state_bytes": size, "buckets": self._buckets}
+        return Retained(waiting, sum(one.rows for one in all_of), besides)
 
     def _emit(self, batch: DataFrame, rows: Sequence[bytes | None], number: int) -> int:
         """Hand what changes to the sink; in memory where all packets with rows are here."""

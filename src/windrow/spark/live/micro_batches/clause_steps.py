@@ -23,8 +23,8 @@ from windrow.spark.gateway import Gateway
 from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
 from windrow.spark.live.micro_batches.around_clause import AroundClause, chosen_of, is_one_clause
 from windrow.spark.live.micro_batches.clause_state import Buffered, ClauseState, first_before
-from windrow.spark.live.micro_batches.host import BUFFERED
-from windrow.spark.live.micro_batches.in_memory import Come, InMemorySteps
+from windrow.spark.live.micro_batches.host import BUFFERED, Done, Retained
+from windrow.spark.live.micro_batches.in_memory import InMemorySteps
 from windrow.spark.live.operators.ended_partitions import ClosedPartitions
 from windrow.spark.live.plans.clause_plan import ClausePlan
 from windrow.spark.live.plans.live_plan import ContinuousPlan, RowtimePlan
@@ -48,6 +48,7 @@ class ClauseSteps(InMemorySteps):
     ) -> None:
         super().__init__(plan, sink, folder, envelope, on_late)
         self._query = plan
+        self._cached: list[DataFrame] = []
         self._alone = _Alone.of(plan, self._closed)
         sources = {name: stream for _, name, stream in self.streams()}
         key = () if self._alone is None else self._alone.key
@@ -58,15 +59,14 @@ class ClauseSteps(InMemorySteps):
         assert isinstance(self._query, ClausePlan)
         return self._query.outer.schema
 
-    def _advance(self, batch: DataFrame, number: int, before: CommittedBatch) -> None:
-        cached: list[DataFrame] = []
-        try:
-            self._take(self._come(batch, before), number, before, cached)
-        finally:
-            for frame in cached:
-                frame.unpersist()
+    def _release(self) -> None:
+        """Drop what was cached for a micro-batch."""
+        while self._cached:
+            self._cached.pop().unpersist()
 
-    def _take(self, come: Come, number: int, before: CommittedBatch, cached: list[DataFrame]) -> None:
+    def _evaluated(self, batch: DataFrame, number: int, before: CommittedBatch) -> Done:
+        """Judge the entries, advance the clauses, and hand their rows to the sink."""
+        come = self._come(batch, before)
         found, alone, plan = come.found, self._alone, self._query
         self._set_late_aside({name: self._late(name, one.late) for name, one in found.items()}, number)
         positions = come.positions
@@ -97,20 +97,20 @@ class ClauseSteps(InMemorySteps):
             if goes and reaches is not None and origin is not None:
                 ended = {key: self._closed.ended(key, buffered.waiting) for key in plan.ends}
                 instants = before.frontier, reaches, origin
-                span = self._state.span(due, before, instants, marks, cached, ended)
+                span = self._state.span(due, before, instants, marks, self._cached, ended)
                 if plan.passes_on:  # its windows have nothing, and rows at the frontier may still come
                     span = replace(span, before=lambda _: None)
                     marks[EMITTED] = until if until is not None else reaches
-                emitted = self._evaluated(span, before, number, marks)
+                emitted = self._write_changes(span, before, number, marks)
                 to_retain |= {} if plan.passes_on else span.to_retain
         used = sum(rows.num_rows for rows in due.values())
         counts = self._counts(come, before, used, emitted)
         frontier = before.frontier if origin is None or until is None else until
         chunks, rows = self._state.write(to_retain, buffered)
         committed = CommittedBatch(number, positions, frontier, origin, {}, counts, chunks, marks)
-        self._report(self._checkpoint.commit(committed, rows), come.count, emitted)
+        return Done(committed, come.count, emitted, rows)
 
-    def _evaluated(
+    def _write_changes(
         self, span: InstantSpan, before: CommittedBatch, number: int, marks: dict[str, int]
     ) -> int:
         """Write what is evaluated over a span to the sink."""
@@ -160,19 +160,13 @@ class ClauseSteps(InMemorySteps):
 
     # -- what is retained --------------------------------------------------------------------------------
 
-    def _report(self, committed: CommittedBatch, came: int, emitted: int) -> None:
+    def _retained(self, committed: CommittedBatch) -> Retained:
+        """What waits, and what the clauses retain; they may emit before the watermark of the sources."""
         counts = self._state.counts(committed)
         buffered = sum(count for name, count in counts.items() if name.startswith(BUFFERED))
         retained = sum(count for name, count in counts.items() if name.startswith("window"))
-        self.progress = {
-            "batch": committed.number,
-            "came": came,
-            "given": emitted,
-            "frontier": committed.marks.get(EMITTED, committed.frontier),
-            **self._counted(committed, buffered),
-            "rows_in_windows": retained,
-            "state_bytes": self._checkpoint.size(committed),
-        }
+        reached = {"frontier": committed.marks[EMITTED]} if EMITTED in committed.marks else {}
+        return Retained(buffered, retained, reached)
 
     def state(self) -> QueryState:
         """What is retained after the last micro-batch."""

@@ -35,6 +35,7 @@ from windrow.spark.live.input.arrivals import Arrivals
 from windrow.spark.live.input.entry_columns import STREAM, TICKS, inside
 from windrow.spark.live.input.ticks import TickFiles
 from windrow.spark.live.micro_batches.emit_rows import ROWS, EmittedRows, entering, with_rows
+from windrow.spark.live.micro_batches.host import Done, Retained
 from windrow.spark.live.micro_batches.in_memory import Come, InMemorySteps
 from windrow.spark.live.micro_batches.late_for_groups import JudgedEntries, judged, judging
 from windrow.spark.live.operators.incremental_plan import unstable
@@ -160,9 +161,10 @@ class EmittedSteps(InMemorySteps):
             evaluation if evaluation.why_not is None else EmittedBySpark(gateway, self._query, self._envelope)
         )
 
-    def _advance(self, batch: DataFrame, number: int, before: CommittedBatch) -> None:
+    def _evaluated(self, batch: DataFrame, number: int, before: CommittedBatch) -> Done:
+        """Judge the entries, advance the operators, and hand what changes to the sink."""
         try:
-            self._take(self._come(batch, before), number, before)
+            return self._take(self._come(batch, before), number, before)
         except UnmatchedError as error:
             raise unstable(error) from None
 
@@ -179,7 +181,7 @@ class EmittedSteps(InMemorySteps):
         """What the query reads."""
         return frame, {own: inside(at, own) for own in self._rows.columns(name)}
 
-    def _take(self, incoming: Come, number: int, before: CommittedBatch) -> None:
+    def _take(self, incoming: Come, number: int, before: CommittedBatch) -> Done:
         now = incoming.now
         positions = incoming.positions
         marks: dict[str, Marks] = {
@@ -223,12 +225,12 @@ class EmittedSteps(InMemorySteps):
         counted = incoming.entries, incoming.count, used, judged.count, emitted, waiting, oldest
         done = _Done(number, now, *counted, None if frontier is None else known.evaluation.due(frontier))
         committed = self._after(before, done, positions, marks, punctuations, (origin, frontier))
-        rows, committed = self._committed(rows, committed, self._buffered_below(judged), carried)
+        rows, committed = self._merged(rows, committed, carried)
         taken = known.taken + incoming.count
         # rows that are not needed stay in operators until these are built anew, as after a restart
         if taken <= 2 * len(arrived) + _SPARE or known.evaluation.retained <= _SPARE or carried is not None:
             self._known_last = _Known(number, known.evaluation, rows, taken, carried)
-        self._report(committed, incoming.count, emitted)
+        return Done(committed, incoming.count, emitted, self._buffered_below(judged))
 
     @cached_property
     def _state_may_replace_rows(self) -> bool:
@@ -278,23 +280,17 @@ class EmittedSteps(InMemorySteps):
             evaluation.forget(marks, frontier - self._query.delay)
         return Carried.written(self._checkpoint, number, frontier, evaluation.retained, evaluation.state)
 
-    def _committed(
-        self,
-        rows: Mapping[str, InputState],
-        committed: CommittedBatch,
-        beside: Mapping[str, RetainedRows],
-        carried: Carried | None,
+    def _merged(
+        self, rows: Mapping[str, InputState], committed: CommittedBatch, carried: Carried | None
     ) -> tuple[dict[str, InputState], CommittedBatch]:
-        """The retained rows with their chunks, and the committed micro-batch with these."""
+        """The retained rows with their chunks, which are written; and the micro-batch with these."""
         merged, chunks = {}, {}
         for name, state in rows.items():
             merged[name], new = state.merged(committed.number)
             own = f"{ROWS}{name}"
             chunks[own] = self._checkpoint.write_chunks(own, merged[name].chunks, new)
         committed = replace(committed, chunks=chunks)
-        return merged, self._checkpoint.commit(
-            committed if carried is None else carried.named(committed), beside
-        )
+        return merged, committed if carried is None else carried.named(committed)
 
     def _known_before(self, before: CommittedBatch) -> _Known:
         """What the last micro-batch left: in memory, or made again from the rows that it retained."""
@@ -542,18 +538,12 @@ class EmittedSteps(InMemorySteps):
         rows = self._rows.after(committed, name).retained.rows
         return Counted.of(rows.column(ROWTIME), self._checkpoint.chunk_bytes(committed, own))
 
-    def _report(self, committed: CommittedBatch, came: int, emitted: int) -> None:
+    def _retained(self, committed: CommittedBatch) -> Retained:
+        """What waits for its processing time, and the rows of streams."""
         count = partial(self._checkpoint.count, committed)
-        self.progress = {
-            "batch": committed.number,
-            "came": came,
-            "given": emitted,
-            "frontier": committed.frontier,
-            **{name: count for name, count in committed.counts.items() if name.startswith("rows_")},
-            "rows_in_windows": sum(count(name) for name in committed.rows if name.startswith(ROWS))
-            + sum(sum(chunks.values()) for chunks in committed.chunks.values()),
-            "state_bytes": self._checkpoint.size(committed),
-        }
+        rows = sum(count(name) for name in committed.rows if name.startswith(ROWS))
+        rows += sum(sum(chunks.values()) for chunks in committed.chunks.values())
+        return Retained(committed.counts["rows_held"], rows)
 
 
 def _times(logged: Mapping[str, Sequence[tuple[int, object]]]) -> list[int]:

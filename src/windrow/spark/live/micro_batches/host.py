@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
@@ -40,12 +41,13 @@ from windrow.spark.live.sinks.into_stream import IntoStream
 from windrow.spark.live.sinks.latest import latest_of
 from windrow.spark.live.sinks.sink import Sink, uri
 from windrow.spark.logs.live_source import PLACE, PRODUCER
+from windrow.spark.logs.micro_batch import RetainedRows
 from windrow.spark.logs.session_streams import REASON, ROWTIME, Stream
 from windrow.streams import FOREVER, Position
 from windrow.streams.entries import REASONS
 from windrow.syntax.sqltext import quoted
 
-__all__ = ["ASIDE", "BUFFERED", "MicroBatches", "by_kind", "late_columns"]
+__all__ = ["ASIDE", "BUFFERED", "Done", "MicroBatches", "Retained", "by_kind", "late_columns"]
 
 LATE_SCHEMA = StructType(
     [
@@ -67,6 +69,35 @@ _KEEP = (
 )
 _OF_SEVERAL = "write try_sum, try_divide, try_cast and the like in the query, which return NULL in its place"
 """Of what no row has alone, or is not read as computed of each row."""
+
+
+@dataclass(frozen=True, eq=False)
+class Done:
+    """A micro-batch whose changes the sink has.
+
+    Attributes
+    ----------
+    committed
+        What is to be committed.
+    came, emitted
+        How many rows it took, and emitted.
+    rows
+        Rows that the commit writes beside.
+    """
+
+    committed: CommittedBatch
+    came: int
+    emitted: int
+    rows: Mapping[str, RetainedRows] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Retained:
+    """How many rows wait, and are in windows or operators, after a micro-batch; and what else is reported."""
+
+    waiting: int
+    rows: int
+    besides: Mapping[str, int | None] = field(default_factory=dict)
 
 
 class MicroBatches(ABC):
@@ -306,9 +337,35 @@ class MicroBatches(ABC):
             malformed = rows if table is None else frame_of_collected(self._spark, table, MALFORMED_SCHEMA)
             self._checkpoint.sides["malformed"].write(malformed, number)
 
-    @abstractmethod
     def _advance(self, batch: DataFrame, number: int, before: CommittedBatch) -> None:
         """Take the entries that are not malformed after a commit, and commit."""
+        try:
+            done = self._evaluated(batch, number, before)
+            committed = self._checkpoint.commit(done.committed, done.rows)
+        finally:
+            self._release()
+        retained = self._retained(committed)
+        self.progress = {
+            "batch": number,
+            "came": done.came,
+            "given": done.emitted,
+            "frontier": committed.frontier,
+            **self._counted(committed, retained.waiting),
+            "rows_in_windows": retained.rows,
+            "state_bytes": self._checkpoint.size(committed),
+            **retained.besides,
+        }
+
+    @abstractmethod
+    def _evaluated(self, batch: DataFrame, number: int, before: CommittedBatch) -> Done:
+        """Judge the entries, advance the operators, and hand what changes to the sink."""
+
+    @abstractmethod
+    def _retained(self, committed: CommittedBatch) -> Retained:
+        """What is retained after a micro-batch."""
+
+    def _release(self) -> None:  # noqa: B027 - most have nothing
+        """Drop what was cached for a micro-batch, however it ended."""
 
     def _frontier(self, positions: Mapping[str, Position]) -> int | None:
         """The instant before which nothing more will come, in ticks of the query's time scale."""

@@ -20,6 +20,7 @@ from windrow.punctuations.pattern import put_together
 from windrow.spark.collected import frame_of_collected
 from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
 from windrow.spark.live.input.arrivals import VIOLATED
+from windrow.spark.live.micro_batches.host import Done, Retained
 from windrow.spark.live.micro_batches.in_memory import InMemorySteps
 from windrow.spark.live.operators.punctuated.new_punctuation import new_patterns, reached, schema_of
 from windrow.spark.live.operators.punctuated.row_maps import RowMap, arrow_schema
@@ -106,7 +107,8 @@ class WholeStreamsSteps(InMemorySteps):
         ]
         return QueryState((*found.rows, *operators))
 
-    def _advance(self, batch: DataFrame, number: int, before: CommittedBatch) -> None:
+    def _evaluated(self, batch: DataFrame, number: int, before: CommittedBatch) -> Done:
+        """Judge the entries, advance the operators, and hand what is final to the sink."""
         incoming = self._come(batch, before)
         counts = dict(before.counts)
         state = self._state(before)
@@ -130,17 +132,13 @@ class WholeStreamsSteps(InMemorySteps):
         counts["rows_late"] += counts.get(_LATE, 0)
         self._store(state, fed, number)
         committed = CommittedBatch(number, positions, frontier, before.origin, {}, counts, state.chunks)
-        committed = self._checkpoint.commit(committed, {})
-        self._known = number, state
-        self.progress = {
-            "batch": number,
-            "came": incoming.count,
-            "given": count,
-            "frontier": frontier,
-            **self._counted(committed, 0),
-            "rows_in_windows": sum(map(sum, state.carry.retained)),
-            "state_bytes": self._checkpoint.size(committed),
-        }
+        self._known = number, state  # which counts once it is committed
+        return Done(committed, incoming.count, count)
+
+    def _retained(self, committed: CommittedBatch) -> Retained:
+        """What the operators retain."""
+        carry = self._state(committed).carry
+        return Retained(0, 0 if carry is None else sum(map(sum, carry.retained)))
 
     # -- what is fed to the operators ----------------------------------------------------------------
 

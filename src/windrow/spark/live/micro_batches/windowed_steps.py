@@ -31,6 +31,7 @@ from windrow.spark.live.checkpoints.carried_state import Carried
 from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
 from windrow.spark.live.input.entry_columns import inside
 from windrow.spark.live.micro_batches.clauses_behind import Arrived, ClausesBehind
+from windrow.spark.live.micro_batches.host import Done, Retained
 from windrow.spark.live.micro_batches.in_memory import InMemorySteps
 from windrow.spark.live.micro_batches.windowed_columns import WindowedColumns
 from windrow.spark.live.micro_batches.windowed_relation import WindowedRelation
@@ -90,14 +91,13 @@ class WindowedSteps(InMemorySteps):
         """The windows of live streams, and of the output of clauses."""
         return [side for side in self._windowed.windows if side.made is None]
 
-    def _advance(self, batch: DataFrame, number: int, before: CommittedBatch) -> None:
-        try:
-            self._take(batch, number, before)
-        finally:
-            if self._behind is not None:
-                self._behind.drop_cached()
+    def _release(self) -> None:
+        """Drop what clauses cached for a micro-batch."""
+        if self._behind is not None:
+            self._behind.drop_cached()
 
-    def _take(self, batch: DataFrame, number: int, before: CommittedBatch) -> None:
+    def _evaluated(self, batch: DataFrame, number: int, before: CommittedBatch) -> Done:
+        """Judge the entries, advance the windows, and hand what changes to the sink."""
         come = self._come(batch, before)
         found = come.found
         self._set_late_aside({name: self._late(name, one.late) for name, one in found.items()}, number)
@@ -155,20 +155,17 @@ class WindowedSteps(InMemorySteps):
             chunks[name] = self._checkpoint.write_chunks(name, retained[name].chunks, new)
         committed = CommittedBatch(number, positions, frontier, origin, {}, counts, chunks, marks=marks)
         committed = committed if self._carried is None else self._carried.named(committed)
-        committed = self._checkpoint.commit(committed, arrived.to_retain)
-        self._known = number, retained
-        behind_after = {} if behind is None else behind.state.counts(committed)
-        self.progress = {
-            "batch": number,
-            "came": come.count,
-            "given": emitted,
-            "frontier": frontier,
-            **self._counted(committed, self._waiting(retained) + arrived.waiting),
-            "rows_in_windows": sum(int(state.retained.alive.sum()) for state in retained.values())
-            + sum(count for name, count in behind_after.items() if name.startswith("window"))
-            + (0 if self._carried is None else self._carried.rows),
-            "state_bytes": self._checkpoint.size(committed),
-        }
+        self._known = number, retained  # which counts once it is committed
+        return Done(committed, come.count, emitted, arrived.to_retain)
+
+    def _retained(self, committed: CommittedBatch) -> Retained:
+        """What waits for windows and clauses, and what they retain."""
+        states, behind = self._states(committed), self._behind
+        after = {} if behind is None else behind.state.counts(committed)
+        waiting = self._waiting(states) + (0 if behind is None else behind.waiting(committed))
+        rows = sum(int(state.retained.alive.sum()) for state in states.values())
+        rows += sum(count for name, count in after.items() if name.startswith("window"))
+        return Retained(waiting, rows + (0 if self._carried is None else self._carried.rows))
 
     @property
     def _result(self) -> StructType:
