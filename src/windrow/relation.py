@@ -78,7 +78,7 @@ class Relation(_Frame):
         Of a statement that writes what a query returns: the query.
     """
 
-    _live: LivePlan | None = None
+    _lives: LivePlan | Callable[[], LivePlan] | None = None
     _html_rows = _HTML_ROWS
     _started: LiveQuery | None = None
     made_of: tuple[Bound, ...] | TimeVarying | Changes | Stream | None = None
@@ -93,11 +93,11 @@ class Relation(_Frame):
         *,
         is_plan: bool = False,
         ordered: DataFrame | None = None,
-        live: LivePlan | None = None,
+        live: LivePlan | Callable[[], LivePlan] | None = None,
         made_of: tuple[Bound, ...] | TimeVarying | Changes | Stream | None = None,
     ) -> None:
         self.df = df
-        self._live = live
+        self._lives = live
         self.made_of = made_of
         self._ordered = ordered
         self._is_plan = is_plan
@@ -108,6 +108,16 @@ class Relation(_Frame):
     def _plan(self) -> str:
         explained = self._explained if isinstance(self._explained, str) else self._explained()
         return self._gateway.plan_as_written(explained)
+
+    @property
+    def _live(self) -> LivePlan | None:
+        if callable(self._lives):
+            self._lives = self._lives()
+        return self._lives
+
+    @_live.setter
+    def _live(self, live: LivePlan | None) -> None:
+        self._lives = live
 
     @property
     def live(self) -> LivePlan | None:

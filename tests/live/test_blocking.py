@@ -120,6 +120,8 @@ def test_subqueries_and_other_joins_live_are_those_of_the_whole_log(spark, aucti
         " AND EXISTS (SELECT 1 FROM sold s WHERE s.auction = b.auction AND s.at > 0)",
         "SELECT STREAM who FROM bids b WHERE price > 3 AND NOT EXISTS"
         " (SELECT 1 FROM sold s WHERE s.auction = b.auction AND s.item = 'pen') ORDER BY at, price",
+        "SELECT STREAM who, COUNT(*) AS n, GROUPING(who) AS g FROM bids GROUP BY who WITH ROLLUP",
+        "SELECT STREAM auction, who, MAX(price) AS p FROM bids GROUP BY auction, CUBE (who)",
         "SELECT STREAM auction FROM bids UNION SELECT auction FROM sold",
         "SELECT STREAM auction FROM bids EXCEPT ALL SELECT auction FROM sold"
         " INTERSECT SELECT auction FROM bids",
@@ -325,7 +327,6 @@ def test_rows_come_in_order_as_far_as_they_may_be_out_of_it(spark, session, tmp_
             " AS i FROM bids b",
             "(SELECT item",
         ),
-        ("SELECT STREAM who, COUNT(*) FROM bids GROUP BY who WITH ROLLUP", "who WITH ROLLUP"),
         ("SELECT STREAM MAX(price) FROM bids GROUP BY who ORDER BY auction + 1", None),
         ("SELECT STREAM DISTINCT who FROM bids LIMIT 3", "LIMIT 3"),
         ("SELECT STREAM DISTINCT who FROM (SELECT who FROM bids OFFSET 3)", "OFFSET 3"),

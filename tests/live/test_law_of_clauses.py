@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tests.live.random_clauses import AGGREGATES, MODES, ORDER, sequences
+from tests.live.random_clauses import AGGREGATES, ENDS, MODES, ORDER, PATTERNS, SKIPS, STARTS, sequences
 from tests.live.random_logs import LAGS, admitted, declared_live, ended, live, log, recorded, table
 from tests.live.stepping import law, rows_of, total
 from windrow import Session
@@ -355,3 +356,98 @@ def test_what_follows_windows_and_patterns_is_that_of_the_whole_log(
         return
     changed, meant = total(found), total([relation.changelog("diff").to_arrow()])
     assert (+changed, -changed) == (+meant, -meant)
+
+
+# -- what gathers rows of clauses: they are the relations that they are so far -----------------------------
+
+OF_WINDOWS = (
+    "SELECT s.k AS k, COUNT(w.v) AS n, SUM(w.v) AS m FROM s WINDOW BY w AS (TYPE {} PARTITION BY k {} {} {})"
+)
+OF_MATCHES = (
+    "SELECT k, n, m FROM s MATCH_RECOGNIZE (PARTITION BY k {} MEASURES COUNT(*) AS n, SUM(v) AS m {} {} {})"
+)
+AROUND = [
+    "SELECT k, COUNT(*) AS c, SUM(m) AS m, MIN(n) AS least FROM ({}) GROUP BY k HAVING COUNT(*) < 5",
+    "SELECT COUNT(*) AS c, MAX(n) AS most FROM ({}) WHERE n > 0",
+    "SELECT DISTINCT k, n FROM ({}) AS x",
+    "SELECT k, n, RANK() OVER (PARTITION BY k ORDER BY n DESC) AS place FROM ({})",
+    "SELECT k, n, m FROM ({}) ORDER BY n DESC, k, m LIMIT 2",
+    "{} UNION SELECT k, v, 1 FROM facts",
+    "{} UNION ALL SELECT k, v, 1 FROM facts",
+    "SELECT x.k, x.n, t.v FROM ({}) AS x LEFT JOIN s AS t ON x.k = t.k AND t.v > 0",
+    "SELECT x.n, f.v FROM ({}) AS x FULL JOIN facts AS f ON x.k = f.k",
+]
+AROUND_TWO = [
+    "SELECT x.k, x.n, y.m FROM ({}) AS x JOIN ({}) AS y ON x.k = y.k",
+    "WITH x AS ({}), y AS ({}) SELECT k, n FROM x WHERE n >= (SELECT AVG(n) FROM y)",
+    "{} UNION {}",
+    "{} INTERSECT ALL {}",
+]
+
+
+@st.composite
+def gathering(draw):
+    """A query that gathers rows of clauses over the stream s, which do not select its rowtime."""
+
+    def clause():
+        if draw(st.booleans()):
+            kind = draw(st.sampled_from(["SLIDING", "TUMBLING"]))
+            start, end = draw(st.sampled_from(STARTS)), draw(st.sampled_from(ENDS))
+            return OF_WINDOWS.format(kind, ORDER, start, end)
+        mode, skip = draw(st.sampled_from(MODES[:2])), draw(st.sampled_from(SKIPS))
+        return OF_MATCHES.format(ORDER, mode, skip, draw(st.sampled_from(PATTERNS)))
+
+    if draw(st.booleans()):
+        return draw(st.sampled_from(AROUND)).format(clause())
+    return draw(st.sampled_from(AROUND_TWO)).format(clause(), clause())
+
+
+_WINDOWS = OF_WINDOWS.format("SLIDING", ORDER, STARTS[0], ENDS[0])
+_MATCHES = OF_MATCHES.format(ORDER, "ONE ROW PER MATCH", SKIPS[0], PATTERNS[0])
+
+
+@law(3)
+@given(
+    log,
+    st.lists(st.floats(0, 1), min_size=1, max_size=2),
+    st.sets(st.integers(0, 1), max_size=1),
+    gathering(),
+)
+@example(EVENTS, [0.5], {0}, AROUND[0].format(_WINDOWS))
+@example(EVENTS, [0.4, 0.7], {1}, AROUND[3].format(_MATCHES))
+@example(EVENTS, [0.4, 0.7], set(), AROUND[6].format(_WINDOWS))
+@example(EVENTS, [0.6], set(), AROUND[7].format(_MATCHES))
+@example(EVENTS, [0.3, 0.8], {0}, AROUND_TWO[0].format(_WINDOWS, _MATCHES))
+@example(EVENTS, [0.6], {0}, AROUND_TWO[1].format(_MATCHES, _WINDOWS))
+@example(
+    EVENTS,
+    [0.5],
+    {1},
+    f"SELECT s.k, COUNT(*) AS n, MAX(e.v) AS m FROM s WINDOW BY w AS (TYPE SLIDING {ORDER} {STARTS[0]}"
+    f" {ENDS[0]}) GROUP BY s.k HAVING COUNT(*) > 0",
+)
+@example(
+    EVENTS,
+    [0.5],
+    {1},
+    f"SELECT DISTINCT s.k FROM s WINDOW BY w AS (TYPE SLIDING {ORDER} {STARTS[0]} {ENDS[0]})"
+    " ORDER BY k LIMIT 1",
+)
+@pytest.mark.usefixtures("interpreted")
+def test_what_gathers_rows_of_clauses_adds_up_to_that_of_the_whole_log(
+    spark, tmp_path_factory, s, cuts, kills, query
+):
+    logs = {"s": ended(s)}
+    if not admitted(logs["s"], None):
+        return
+    spark.sql("SELECT explode(array(0, 1)) AS k, 2 AS v").createOrReplaceTempView("facts")
+    changes = total(live(spark, tmp_path_factory.mktemp("live"), logs, None, cuts, kills, query))
+    found: Counter = Counter()
+    for (_, values), diff in changes.items():
+        found[values] += diff
+    rows = table([(*row, None) for _, *row in admitted(logs["s"], None)]).drop_columns("b")
+    for execution in ("batch", "reference"):
+        session = Session(spark, execution=execution)
+        session.register("s", rows)
+        meant = Counter(tuple(row.values()) for row in session.sql(query).to_arrow().to_pylist())
+        assert (+found, -found) == (meant, Counter())

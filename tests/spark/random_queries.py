@@ -431,9 +431,15 @@ class _Writer:
                 + [numbers]
                 + ([] if has_ranks else ["ALL", f"ROLLUP ({plain})", f"CUBE ({plain})"])
             )
+            if len(keys) == 2 and not has_ranks:
+                first, second = (key for key, _ in keys)
+                forms += [f"{first}, ROLLUP ({second})"] * 2
+                forms += [f"GROUPING SETS (({second}, {first}), ({first}), ())", f"{plain} WITH CUBE"]
             form = self.one(forms)
-            if form.startswith(("ROLLUP", "CUBE")):
+            if form.startswith(("ROLLUP", "CUBE", "GROUPING SETS")) or form.endswith("CUBE"):
                 items = [(value, NUMBER) for value, _ in items]
+            elif "ROLLUP" in form:  # whose first key is in all sets
+                items = [items[0], *((value, NUMBER) for value, _ in items[1:])]
             by = f" GROUP BY {form}"
         having = ""
         if self.often(3):

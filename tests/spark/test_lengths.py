@@ -155,6 +155,13 @@ def test_explain_prints_what_a_length_is(session):
     assert "len [RANGE INTERVAL 2 MINUTES SLIDE 5]" in text
 
 
+def test_a_length_is_the_value_that_a_query_over_tables_has_when_it_is_given(session):
+    session.spark.sql("SELECT 2 AS n, 'a' AS k").createOrReplaceTempView("lasting")
+    found = session.sql("SELECT v FROM len [ROWS 1 + (SELECT MAX(n) FROM lasting WHERE k = 'a')]")
+    session.spark.sql("SELECT 1 AS n, 'a' AS k").createOrReplaceTempView("lasting")
+    assert rows(found) == rows(session.sql("SELECT v FROM len [ROWS 3]"))
+
+
 def test_a_view_keeps_the_length_that_it_was_made_with(session):
     session.sql("CREATE OR REPLACE TEMPORARY VIEW len_view AS SELECT v FROM len [ROWS ?]", 2)
     assert rows(session.sql("SELECT v FROM len_view")) == rows(session.sql("SELECT v FROM len [ROWS 2]"))
@@ -178,7 +185,9 @@ def test_a_view_keeps_the_length_that_it_was_made_with(session):
         ("«2 * INTERVAL '1' YEAR»", {}, "INVALID_WINDOW_SIZE", "no fixed length"),
         ("«make_interval(0, 0, 0, 1)»", {}, "INVALID_WINDOW_SIZE", "no fixed length"),
         ("2 + «v»", {}, "NON_CONSTANT_LENGTH", "reads no column"),
-        ("«(SELECT 1)»", {}, "NON_CONSTANT_LENGTH", "holds no query"),
+        ("«(SELECT NULL)»", {}, "INVALID_WINDOW_SIZE", "NULL is no length"),
+        ("«(SELECT 1) + max(2)»", {}, "NON_CONSTANT_LENGTH", "before there are rows"),
+        ("(SELECT max(v) FROM «len»)", {}, "TABLE_OR_VIEW_NOT_FOUND", "len"),
         ("«1 + count(*)»", {}, "NON_CONSTANT_LENGTH", "before there are rows"),
         ("1 + «rand()»", {}, "NONDETERMINISTIC_QUERY", "another value in each run"),
         ("«1 / 0»", {}, "INVALID_WINDOW_SIZE", "cannot be computed"),
@@ -239,7 +248,7 @@ def test_an_offset_of_a_navigation_is_a_whole_number(session, rows_):
 def test_now_is_the_hint_where_a_window_may_stand_alone(session, number):
     queries = {
         "use [NOW] for rows of one instant": f"SELECT v FROM len [RANGE {number}]",
-        "give a longer one": f"SELECT wend FROM TUMBLE(TABLE len, DESCRIPTOR(ts), {number}) GROUP BY wend",
+        "write a longer one": f"SELECT wend FROM TUMBLE(TABLE len, DESCRIPTOR(ts), {number}) GROUP BY wend",
     }
     for hint, query in queries.items():
         with pytest.raises(WindrowError) as caught:

@@ -175,8 +175,75 @@ UNNESTED = [
     "SELECT k FROM (WITH c AS (SELECT k, v FROM s [RANGE 3]) SELECT k FROM c WHERE v > 1) q",
     "WITH o AS (WITH c AS (SELECT k, v FROM s [RANGE 3]) SELECT k FROM c WHERE v > 1) SELECT * FROM o",
 ]
+AROUND = [
+    "SELECT a.k, q.r FROM s [RANGE 3] a JOIN LATERAL"
+    " (SELECT v, RANK() OVER (PARTITION BY v % 2 ORDER BY v) AS r FROM t [RANGE 3] b WHERE b.k = a.k) q",
+    "SELECT a.k, q.r FROM s [RANGE 3] a JOIN LATERAL (SELECT v, SUM(v) OVER (ORDER BY v, ts) AS r"
+    " FROM t [RANGE 3] b WHERE b.k <= a.k QUALIFY ROW_NUMBER() OVER (ORDER BY v, ts) < 3) q",
+    "SELECT k, (SELECT SUM(v) OVER () AS x FROM t [NOW] b WHERE b.k < a.k LIMIT 1) AS x FROM s [NOW] a",
+    "SELECT k FROM s [RANGE 3] a WHERE EXISTS"
+    " (SELECT RANK() OVER (ORDER BY v) AS r FROM t [RANGE 3] b WHERE b.k = a.k QUALIFY r = 2)",
+    "SELECT k FROM s [RANGE 3] a WHERE a.v IN"
+    " (SELECT ROW_NUMBER() OVER (ORDER BY v, ts) FROM t [RANGE 3] b WHERE b.k = a.k)",
+    "SELECT k, (SELECT v FROM t [RANGE 3] b WHERE b.k = a.k UNION ALL SELECT v + 1 FROM s [RANGE 2] c"
+    " WHERE c.k = a.k ORDER BY v DESC LIMIT 1) AS x FROM s [RANGE 3] a",
+    "SELECT k, (SELECT b.v + 1 AS w FROM t [RANGE 3] b WHERE b.k = a.k ORDER BY w LIMIT 1) AS x"
+    " FROM s [RANGE 3] a",
+    "SELECT k, (SELECT b.v + 1 AS w FROM t [RANGE 3] b WHERE b.k = a.k ORDER BY 1 DESC, ts LIMIT 1) AS x"
+    " FROM s [RANGE 3] a",
+    "SELECT k, (SELECT DISTINCT b.v FROM t [RANGE 3] b WHERE b.k = a.k ORDER BY v NULLS LAST LIMIT 1) AS x"
+    " FROM s [RANGE 3] a",
+    "SELECT k FROM s [RANGE 3] a WHERE v IN (SELECT v FROM t [RANGE 3] SORT BY v) DISTRIBUTE BY k",
+    "SELECT a.k AS i, b.v AS j, c.v FROM s [RANGE 3] a LEFT JOIN t [RANGE 3] b ON a.k = b.k"
+    " JOIN s [NOW] c USING (ts)",
+    "SELECT * FROM s [RANGE 3] a LEFT JOIN t [RANGE 3] b USING (k) JOIN s [NOW] c USING (v)",
+    "SELECT * FROM s [RANGE 3] a FULL JOIN t [RANGE 3] b USING (k) RIGHT JOIN s [NOW] c USING (v)",
+]
+TURNED = [
+    "SELECT * FROM (SELECT k, v FROM s [RANGE 3]) PIVOT (SUM(v) FOR k IN (1, 2))",
+    "SELECT * FROM (SELECT ts, k, v FROM s [RANGE 3]) PIVOT (SUM(v) AS t, COUNT(*) AS c FOR k IN (1"
+    " AS a, 2 AS b))",
+    "SELECT q.a_c, q.v FROM (SELECT ts, k, v FROM s [RANGE 3]) PIVOT (COUNT(ts) AS c, MAX(ts) FOR k"
+    " IN (1 AS a, 0)) AS q WHERE v > 0",
+    "SELECT * FROM (SELECT ts % 2 AS o, k, v FROM s [RANGE 3]) PIVOT (COUNT(*) FOR (k, v) IN ((1,"
+    " 1) AS x, (2, 2)))",
+    "SELECT COUNT(*) AS n FROM (SELECT * FROM (SELECT k, v FROM s [RANGE 3]) PIVOT (SUM(v) FOR k IN (1, 2)))",
+    "SELECT k FROM s [RANGE 3] WHERE v > (SELECT AVG(x) FROM (SELECT * FROM (SELECT k, v FROM s"
+    " [RANGE 3]) PIVOT (SUM(v) FOR k IN (1 AS x, 2 AS w))) q)",
+    "SELECT * FROM s [RANGE 2] UNPIVOT (x FOR name IN (k, v))",
+    "SELECT * FROM s [RANGE 2] UNPIVOT INCLUDE NULLS (x FOR name IN (k AS `the key`, v))",
+    "SELECT u.name, SUM(u.x) AS t FROM (SELECT ts, CAST(k AS INT) AS k, v FROM s [RANGE 2]) UNPIVOT"
+    " (x FOR name IN (k, v)) AS u GROUP BY u.name",
+    "SELECT * FROM (SELECT ts, k, v, k + 1 AS l FROM s [RANGE 2]) UNPIVOT ((x, y) FOR name IN ((k,"
+    " v) AS one, (l, v)))",
+    "SELECT k FROM s [RANGE 3] a WHERE EXISTS (SELECT 1 FROM t [RANGE 3] UNPIVOT (x FOR name IN (k,"
+    " v)) AS b WHERE b.x = a.k AND b.name = 'v')",
+]
+COLLATED = [
+    "SELECT DISTINCT lower(substr('aAbB', k + 1, 1) COLLATE UTF8_LCASE) AS c FROM s [RANGE 3]",
+    "SELECT a.c, b.v FROM (SELECT substr('aAbB', k + 1, 1) COLLATE UTF8_LCASE AS c FROM s [RANGE 3]) a"
+    " JOIN (SELECT v, substr('bAbA', k + 1, 1) COLLATE UTF8_LCASE AS c FROM t [RANGE 3]) b ON a.c = b.c",
+    "SELECT v, b.c FROM s [RANGE 3] a LEFT JOIN"
+    " (SELECT k, substr('bAbA', k + 1, 1) COLLATE UTF8_LCASE AS c FROM t [NOW]) b ON a.k = b.k",
+    "SELECT lower(c) AS c, COUNT(*) AS n, MAX(v) AS m FROM"
+    " (SELECT v, substr('aAbB', k + 1, 1) COLLATE UTF8_LCASE AS c FROM s [RANGE 3]) a GROUP BY lower(c)",
+    "SELECT COUNT(DISTINCT c) AS n FROM"
+    " (SELECT substr('aAbB', k + 1, 1) COLLATE UTF8_LCASE AS c FROM s [RANGE 3])",
+    "SELECT v, RANK() OVER (PARTITION BY c ORDER BY v) AS r FROM"
+    " (SELECT v, substr('aAbB', k + 1, 1) COLLATE UTF8_LCASE AS c FROM s [RANGE 3])",
+    "SELECT upper(c) AS c FROM (SELECT substr('aAbB', k + 1, 1) COLLATE UTF8_LCASE AS c FROM s [RANGE 3]"
+    " UNION SELECT substr('bAbA', k + 1, 1) COLLATE UTF8_LCASE FROM t [NOW])",
+    "SELECT v FROM s [RANGE 3] WHERE substr('aAbB', k + 1, 1) COLLATE UTF8_LCASE IN"
+    " (SELECT substr('bAbA', k + 1, 1) COLLATE UTF8_LCASE FROM t [RANGE 3])",
+    "SELECT v, substr('aAbB', k + 1, 1) COLLATE UTF8_LCASE AS c FROM s [RANGE 3] ORDER BY v, ts LIMIT 2",
+]
 # of which Spark computes a part, over pieces of time
 IN_PIECES = [
+    "SELECT k, (SELECT size(collect_list(v)) FROM t [RANGE 3] b WHERE b.k = a.k) AS n FROM s [RANGE 3] a",
+    "SELECT k, (SELECT array_sort(collect_set(v)) FROM t [RANGE 3] b WHERE b.k < a.k) AS n"
+    " FROM s [RANGE 3] a",
+    "SELECT k, (SELECT size(collect_list(v)) + COUNT(*) FROM t [RANGE 3] b WHERE b.k = a.k"
+    " HAVING COUNT(*) < 2) AS n FROM s [RANGE 3] a",
     "SELECT k, wstart, wend, COUNT(*) AS c FROM SESSION(TABLE(SELECT * FROM s [RANGE 9] WHERE k IN"
     " (SELECT k FROM t [RANGE 9])) PARTITION BY k, DESCRIPTOR(ts), gap => 2, maxdur => 3)"
     " GROUP BY k, wstart, wend",
@@ -189,11 +256,9 @@ IN_PIECES = [
 ]
 # of which Spark evaluates the text as a whole at each piece of time
 WHOLE = [
-    "SELECT * FROM (SELECT k, v FROM s [RANGE 3]) PIVOT (SUM(v) FOR k IN (1, 2))",
+    "SELECT * FROM (SELECT k, v FROM s [RANGE 3]) PIVOT (collect_list(v) FOR k IN (1, 2))",
     "SELECT k FROM s [RANGE 3] UNION ALL VALUES (1L)",
     "SELECT -v AS v FROM s [RANGE 5] ORDER BY v + 0 LIMIT 1",
-    "SELECT k FROM s [RANGE 3] WHERE v > (SELECT AVG(x) FROM (SELECT * FROM (SELECT k, v FROM s [RANGE 3])"
-    " PIVOT (SUM(v) FOR k IN (1 AS x, 2 AS w))) q)",
 ]
 QUERIES = [
     *(JOINS[0].format(join) for join in ("LEFT", "RIGHT", "INNER")),
@@ -208,6 +273,9 @@ QUERIES = [
     *BESIDE_GROUPS,
     *COMPUTED,
     *UNNESTED,
+    *AROUND,
+    *TURNED,
+    *COLLATED,
     *IN_PIECES,
 ]
 
@@ -245,15 +313,19 @@ def test_what_has_no_nodes_is_evaluated_by_spark_at_each_piece_of_time(sessions,
 
 REFUSED = [
     (
-        "SELECT DISTINCT CAST(k AS STRING) COLLATE UTF8_LCASE AS c FROM s [NOW]",
+        "SELECT CAST(k AS STRING) COLLATE UTF8_LCASE AS c FROM s [NOW] EXCEPT SELECT 'a' COLLATE UTF8_LCASE",
         "SELECT",
         "COLLATE UTF8_BINARY",
     ),
     (
-        "SELECT * FROM (SELECT CAST(k AS STRING) COLLATE UTF8_LCASE AS c FROM s [NOW]) a JOIN t [NOW] b"
-        " ON a.c = CAST(b.k AS STRING)",
-        "a.c = ",
+        "SELECT CAST(k AS STRING) COLLATE UTF8_LCASE AS c FROM s [NOW] ORDER BY c LIMIT 1",
+        "ORDER BY",
         "COLLATE UTF8_BINARY",
+    ),
+    (
+        "SELECT DISTINCT make_interval(0, 0, 0, CAST(k AS INT)) AS i FROM s [NOW]",
+        "SELECT",
+        "to numbers",
     ),
     ("SELECT k FROM s [RANGE 3] |> WHERE k = 1", "|>", "Session(execution='reference')"),
 ]

@@ -40,7 +40,7 @@ from windrow.syntax.nodes import (
 from windrow.syntax.patterns.match_nodes import MatchRelation
 from windrow.syntax.patterns.match_relations import find_matches
 from windrow.syntax.patterns.pattern_windows import PatternBlock, find_pattern_windows
-from windrow.syntax.query_parts import find_window_queries, visible_ctes
+from windrow.syntax.query_parts import find_window_queries, used_ctes, visible_ctes
 from windrow.syntax.select_list import aliased, without_distinct
 from windrow.syntax.sqltext import Piece, RelationText, SqlText, quoted
 from windrow.syntax.tokens import TokenList
@@ -178,7 +178,7 @@ class _Binder:
 
     def bind_query(self, query: BlockText) -> Window:
         clause, tokens = query.clause, self.tokens
-        prefix = self.prefix(query.ctes)
+        prefix = self.prefix(tuple(used_ctes(tokens, query.ctes, query.range)))
         qualified = find_qualified(tokens, query)
         partition_by = tuple(self.fragment(item, qualified.in_keys) for item in clause.partition_by)
         order_by = tuple(

@@ -31,7 +31,7 @@ from windrow.syntax.nodes import Cte, OrderItem, Range
 from windrow.syntax.patterns.match_nodes import MatchClause, MatchRelation, Named
 from windrow.syntax.patterns.pattern_windows import PatternBlock
 from windrow.syntax.patterns.row_patterns import variables_of
-from windrow.syntax.query_parts import visible_ctes
+from windrow.syntax.query_parts import used_ctes, visible_ctes
 from windrow.syntax.sqltext import RelationText, SqlText, quoted
 from windrow.syntax.tokens import TokenList
 
@@ -105,12 +105,13 @@ class MatchBinder:
         source = SqlText.of("FROM ", texts.text(*relation.source))
         mentioned = mentioned_outside(tokens, (relation.source[1], relation.range[1]))
         order_by = self._order(clause) or self._rowtime(relation.source, clause)
-        prefix = texts.prefix(relation.ctes)
         partition_by = tuple(texts.fragment(item) for item in clause.partition_by)
         measures, at = clause.measures, relation.range[0]
         references = find_in_match(tokens, relation, texts.clauses(), texts.columns_in())
         if references is None:
+            prefix = texts.prefix(tuple(used_ctes(tokens, relation.ctes, relation.range)))
             return self._match(clause, prefix, source, partition_by, order_by, measures, at, mentioned)
+        prefix = texts.prefix(relation.ctes)
         values = values_of_matches(tokens, relation, references, texts.text)
         source = SqlText.of("FROM ", texts.text(first_of(tokens, relation), relation.source[1]))
         hidden = tuple(values.fields.values())
@@ -142,7 +143,8 @@ class MatchBinder:
 
     def of_query(self, query: PatternBlock) -> Match:
         """The windows one after the other, each over the rows and the values of the one before."""
-        prefix, source = self._texts.prefix(query.ctes), self._texts.text(*query.source)
+        prefix = self._texts.prefix(tuple(used_ctes(self._tokens, query.ctes, query.range)))
+        source = self._texts.text(*query.source)
         calls = WindowCalls(self._tokens, query, self._own)
         if query.made_by is not None:
             raise self._not_rewritten(query.made_by)

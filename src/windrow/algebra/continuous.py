@@ -26,7 +26,7 @@ from windrow.syntax.cql_clauses import (
 )
 from windrow.syntax.mistakes import misplaced_to_stream
 from windrow.syntax.nodes import Cte, Range
-from windrow.syntax.query_parts import visible_ctes, with_items
+from windrow.syntax.query_parts import used_ctes, visible_ctes, with_items
 from windrow.syntax.sqltext import RelationText, SqlText, quoted
 from windrow.syntax.tokens import TokenList
 
@@ -253,19 +253,8 @@ class Reader:
     def with_list(self, position: int, body: Range, keep: Callable[[Cte], bool] = lambda _: True) -> SqlText:
         """WITH and the queries to `keep` seen at a position and used in the body, but for streams."""
         seen = {cte.name.lower(): cte for cte in visible_ctes(self.tokens, position)}
-        used = self._used(list(seen.values()), body)
+        used = used_ctes(self.tokens, list(seen.values()), body)
         return self._with_text([cte for cte in used if not self._is_stream(cte) and keep(cte)])
-
-    def _used(self, ctes: list[Cte], body: Range) -> list[Cte]:
-        """Those of the named queries that a stretch of the query uses, or one of those that it uses."""
-        ranges, used = [body], set()
-        while ranges:
-            start, stop = ranges.pop()
-            names = {token.name.lower() for token in self.tokens.tokens[start:stop] if token.is_name}
-            new = [cte for cte in ctes if cte.name.lower() in names and cte.item not in used]
-            used |= {cte.item for cte in new}
-            ranges += [cte.body for cte in new]
-        return [cte for cte in ctes if cte.item in used]
 
     def _with_text(self, ctes: list[Cte]) -> SqlText:
         if not ctes:
@@ -284,7 +273,7 @@ class Reader:
             return None
         after, parent = ctes[-1].item[1], tokens.parent[index]
         stop = tokens.partner[parent] if parent >= 0 else len(tokens)
-        remaining = [cte for cte in self._used(ctes, (after, stop)) if not self._is_stream(cte)]
+        remaining = [cte for cte in used_ctes(tokens, ctes, (after, stop)) if not self._is_stream(cte)]
         return None if len(remaining) == len(ctes) else (self._with_text(remaining), after)
 
     def _is_stream(self, cte: Cte) -> bool:

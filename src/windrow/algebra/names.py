@@ -17,6 +17,7 @@ __all__ = [
     "POSITIONAL",
     "QUALIFIED",
     "ROW",
+    "SINCE",
     "as_written",
     "hoisted",
     "of_relation",
@@ -33,6 +34,9 @@ ROW = "__row"
 
 IS_ROW = "__is_row_of_window"
 """Whether a row is one of a window, not the row of NULLs that stands for an empty one."""
+
+SINCE = "__since"
+"""The rowtime of a window, or of a match, in a query that does not select it."""
 
 IDENTITY = "__row_of_"
 """Prefix of the columns that stand for row variables where two of them are compared."""

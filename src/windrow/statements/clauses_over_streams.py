@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import hashlib
 
+from windrow.algebra.rewriting.relations_so_far import relations_so_far
 from windrow.errors import WindrowError
 from windrow.explain.explain_live import explain_live
 from windrow.relation import Relation, as_plan, no_rows
 from windrow.relation_kinds import LiveRelation, StreamRelation
 from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
-from windrow.spark.live import APART, SequenceView, plan_of_clauses
+from windrow.spark.live import APART, ClausePlan, LivePlan, SequenceView, WhyRelation, plan_of_clauses
 from windrow.statements.named_streams import insert
 from windrow.statements.naming import forget, is_free, refresh, remember_sequence
 from windrow.statements.statement_context import StatementContext
@@ -26,7 +27,7 @@ from windrow.syntax.streams.create_view import parse_view
 from windrow.syntax.streams.other_dialects import spelled
 from windrow.syntax.tokens import TokenList
 
-__all__ = ["declare_clauses", "has_windows_of_time", "names_sequence", "run_sequence"]
+__all__ = ["declare_clauses", "has_windows_of_time", "names_sequence", "plan_to_start", "run_sequence"]
 
 
 def names_sequence(text: str, catalog: Catalog) -> bool:
@@ -46,7 +47,7 @@ def run_sequence(context: StatementContext) -> Relation | None:
     if tokens.word(start) == "INSERT":
         return insert(gateway, catalog, tokens, statement, run_query)
     if tokens.word(start) == "CREATE":
-        return _create_view(gateway, catalog, tokens, statement, execution)
+        return _create_view(context)
     is_explained = tokens.word(start) == "EXPLAIN"
     written = spelled(tokens, start + is_explained, stop)
     query = start + is_explained, stop - len(tokens) + len(written.tokens)
@@ -58,6 +59,8 @@ def run_sequence(context: StatementContext) -> Relation | None:
     is_live = plan.is_endless or (gateway.prefers_live and bool(plan.streams))
     if not is_live and not written.selects:
         return None
+    if not written.selects and plan.why_relation is not None:
+        return _as_relation(context, plan.why_relation)
     try:
         if is_explained or gateway.plan_only:
             return as_plan(gateway, explain_live(plan))
@@ -85,16 +88,39 @@ def has_windows_of_time(tokens: TokenList, statement: Range, catalog: Catalog) -
     )
 
 
-def _create_view(
-    gateway: Gateway, catalog: Catalog, tokens: TokenList, statement: Range, execution: str
-) -> Relation | None:
+def plan_to_start(context: StatementContext, plan: ClausePlan) -> LivePlan:
+    """The plan of a query with clauses over named streams that runs live: where it gathers their rows, that
+    of the relations that they are so far.
+    """
+    if plan.why_relation is None:
+        return plan
+    live = _as_relation(context, plan.why_relation).live
+    assert live is not None
+    return live
+
+
+def _as_relation(context: StatementContext, why: WhyRelation) -> Relation:
+    """Run a statement that gathers rows of clauses, or below them: these are the relations so far."""
+    catalog, tokens = context.catalog, context.tokens
+    text = relations_so_far(tokens, catalog.streams.keys(), catalog.rowtimes, below=why.below)
+    if text is None:
+        raise why.refused
+    with context.gateway.instead(text) as read:
+        return context.run_query(read)
+
+
+def _create_view(context: StatementContext) -> Relation | None:
     """Make a view of windows or matches a stream; None for other statements, and for views that are none."""
+    gateway, catalog, execution = context.gateway, context.catalog, context.execution
+    tokens, statement = context.tokens, context.statement
     view = parse_view(tokens, *statement)
     if view is None or not view.temporary:
         return None
     plan = plan_of_clauses(gateway, catalog, tokens, view.body, execution, recorded=True)
     if plan is None:
         return None
+    if (plan.is_endless or gateway.prefers_live) and plan.why_relation is not None:
+        return _as_relation(context, plan.why_relation)
     if gateway.plan_only:
         return as_plan(gateway, explain_live(plan))
     try:

@@ -13,6 +13,7 @@ A clause over tables, beside windows of time, is run at once and stands there as
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -27,6 +28,7 @@ from windrow.algebra.match_node import Match
 from windrow.algebra.names import verbatim
 from windrow.algebra.rewriting.changing import refuse_changing
 from windrow.algebra.rewriting.patterns_one_by_one import patterns_one_by_one
+from windrow.algebra.rewriting.relations_so_far import relations_so_far
 from windrow.algebra.window_node import Window
 from windrow.errors import NotSupportedError, Span
 from windrow.explain.explained import explain_clause
@@ -60,6 +62,7 @@ __all__ = ["Cut", "with_clauses_cut"]
 Island = BlockText | MatchRelation | PatternBlock
 
 _ROWS = "__changes"
+_OF_TABLE = "__windrow_of_table_"
 _numbers = itertools.count(1)
 _BELOW = (
     "put the clause below the window, with the rowtime of its label row:"
@@ -125,6 +128,12 @@ def with_clauses_cut(
         with gateway.instead(stream) as read:
             yield Cut(read)
         return
+    if not has_windows_of_time(tokens, (0, len(tokens)), catalog):  # ISTREAM and its like of relations so far
+        so_far = relations_so_far(tokens, catalog.streams.keys(), catalog.rowtimes)
+        if so_far is not None:
+            with gateway.instead(so_far) as read:
+                yield Cut(read)
+            return
     if isinstance(island, PatternBlock) and len(island.windows) > 1:
         with gateway.instead(_around(tokens, island, patterns_one_by_one(tokens, island))) as read:
             yield Cut(read)
@@ -158,7 +167,11 @@ def with_clauses_cut(
         made, frames = bind_statement(gateway, _over_table(gateway, catalog, bound, reader, query), build)
         plan = "\n\n".join(explain_clause(one, "once: it does not vary") for one in made)
         tables = {key: frames[key] for key in bound.text.relations()}
-        with gateway.views(tables) as names, explained(made), gateway.instead(cut, names) as read:
+        with (
+            _shown(gateway, catalog, tokens, island, tables) as names,
+            explained(made),
+            gateway.instead(cut, names) as read,
+        ):
             yield Cut(read, plan, dict.fromkeys(names.values(), _called(island)))
         return
     name = f"__clause_{next(_numbers)}"
@@ -168,6 +181,28 @@ def with_clauses_cut(
             yield Cut(read, plan, {name: _called(island)})
     finally:
         forget_unread(catalog)  # a view reads it again when streams have grown
+
+
+@contextmanager
+def _shown(
+    gateway: Gateway, catalog: Catalog, tokens: TokenList, island: Island, tables: Mapping[str, DataFrame]
+) -> Iterator[dict[str, str]]:
+    """What a clause over tables returns, under names for the statement.
+
+    Beside live streams these are of the session from then on, as a query that is started reads them again,
+    also after a restart: they are the same for the same text.
+    """
+    words = {token.name.lower() for token in tokens.tokens if token.is_name}
+    if all(stream.live is None for name, stream in catalog.streams.items() if name in words):
+        with gateway.views(tables) as names:
+            yield names
+        return
+    text = " ".join(token.text for token in tokens.tokens[island.range[0] : island.range[1]])
+    digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+    names = {key: f"{_OF_TABLE}{digest}_{number}" for number, key in enumerate(tables)}
+    for key, frame in tables.items():
+        frame.createOrReplaceTempView(names[key])
+    yield names
 
 
 def _called(island: Island) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from windrow.algebra.bind import bind
@@ -35,7 +36,7 @@ from windrow.spark.live import ClausePlan, plan_of_clauses
 from windrow.spark.logs.session_streams import Stream
 from windrow.spark.relations.table_functions_in_from import TableFunctions, calls_table_functions
 from windrow.spark.scan.files_in_text import with_files
-from windrow.statements.clauses_over_streams import names_sequence, run_sequence
+from windrow.statements.clauses_over_streams import names_sequence, plan_to_start, run_sequence
 from windrow.statements.clauses_over_windows import with_clauses_cut
 from windrow.statements.composed import as_of_now, queries_inside, relation_inside, with_emitted
 from windrow.statements.emit_statements import (
@@ -283,9 +284,11 @@ def _run(
     algebra, (frame, bound) = made
     if view is not None and not gateway.checks:
         frame = _create_view(gateway, tokens, (statement[0], view[0]), frame)
-    return Relation(
-        frame, explain(algebra, bound), gateway, live=live if view is None else None, made_of=bound
-    )
+    starts = None
+    if live is not None and view is None:
+        context = StatementContext(gateway, known, tokens, statement, execution, run_query)
+        starts = partial(plan_to_start, context, live)
+    return Relation(frame, explain(algebra, bound), gateway, live=starts, made_of=bound)
 
 
 def _composed(

@@ -42,7 +42,8 @@ class FromItem:
 
     One that is `lateral` reads those; it may be the call of a function, as of LATERAL VIEW. `join` is inner,
     left, right, full, semi or anti; `on` the condition, None for all pairs. `using` are the columns that are
-    to be equal, None with NATURAL for all that both sides have.
+    to be equal, None with NATURAL for all that both sides have. `turned` is an item that PIVOT or UNPIVOT
+    follows, and the tokens of these.
     """
 
     source: Range
@@ -52,6 +53,7 @@ class FromItem:
     on: Range | None = None
     using: tuple[str, ...] | None = ()
     lateral: bool = False
+    turned: tuple[FromItem, Range] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +97,7 @@ Shape = Select | SetOperationText | OrderedBlock
 
 _SET = {"UNION": "union", "INTERSECT": "intersect", "EXCEPT": "except", "MINUS": "except"}
 _OTHER = {"PIVOT", "UNPIVOT", "TABLESAMPLE", "ASOF"}
+_TURNS = ("PIVOT", "UNPIVOT")
 _TAIL = {"LIMIT", "OFFSET", "SORT", "CLUSTER", "DISTRIBUTE"}
 _CLAUSES = {"WHERE", "GROUP", "HAVING", "WINDOW", "QUALIFY"}
 _JOINS = {
@@ -118,23 +121,26 @@ def parse_query(tokens: TokenList, start: int, stop: int, *, wholly: bool = Fals
     """
     shape = _query(tokens, start, stop, wholly)
     if not wholly:
-        _refuse_more(shape)
+        _refuse_more(tokens, shape)
     return shape
 
 
-def _refuse_more(shape: Shape) -> None:
+def _refuse_more(tokens: TokenList, shape: Shape) -> None:
     """Refuse what only some of those who ask for a shape know."""
     if isinstance(shape, OrderedBlock):
-        _refuse_more(shape.query)
+        _refuse_more(tokens, shape.query)
     elif isinstance(shape, SetOperationText):
-        _refuse_more(shape.left)
-        _refuse_more(shape.right)
+        _refuse_more(tokens, shape.left)
+        _refuse_more(tokens, shape.right)
     elif not shape.source:
         raise UnknownShapeError("SELECT without FROM")
     else:
         for item in shape.source:
             if item.lateral:
                 raise UnknownShapeError("LATERAL", (item.source[0] - 1, item.source[0]))
+            if item.turned is not None:
+                start, _ = item.turned[1]
+                raise UnknownShapeError(tokens.word(start), (start, start + 1))
 
 
 def _query(tokens: TokenList, start: int, stop: int, wholly: bool) -> Shape:
@@ -150,7 +156,11 @@ def _query(tokens: TokenList, start: int, stop: int, wholly: bool) -> Shape:
         raise UnknownShapeError("WITH inside a query", (start, start + 1))
     order = next((at for at in level if tokens.word(at) == "ORDER" and tokens.word(at + 1) == "BY"), None)
     tails = [at for at in level if _begins_tail(tokens, at)]
-    strange = next((at for at in tails if tokens.word(at) not in ("LIMIT", "OFFSET")), None)
+    others = [at for at in tails if tokens.word(at) not in ("LIMIT", "OFFSET")]
+    if wholly and others and others == tails:  # the order of rows within Spark's tasks
+        stop, tails = others[0], []
+        level = [at for at in level if at < stop]
+    strange = next(iter(others), None) if tails else None
     if strange is not None:
         raise UnknownShapeError(tokens.word(strange), (strange, strange + 1))
     if tails:
@@ -344,6 +354,12 @@ def _joined(tokens: TokenList, start: int, stop: int) -> list[FromItem]:
     """The relations of one element of FROM, between the words JOIN."""
     level = [at for at in tokens.level(start, stop) if not tokens.is_symbol(at - 1, ".")]
     strange = next((at for at in level if _is_strange(tokens, at)), None)
+    if (
+        strange is not None
+        and tokens.word(strange) in _TURNS
+        and not any(tokens.word(at) == "JOIN" for at in level)
+    ):
+        return [_turned(tokens, start, strange, stop)]
     if strange is not None:
         raise UnknownShapeError(tokens.word(strange), (strange, strange + 1))
     joins = [at for at in level if tokens.word(at) == "JOIN"]
@@ -375,6 +391,28 @@ def _joined(tokens: TokenList, start: int, stop: int) -> list[FromItem]:
             item = replace(item, using=tuple(tokens[at].name for at, _ in names))
         items.append(replace(item, using=None) if natural else item)
     return items
+
+
+def _turned(tokens: TokenList, start: int, at: int, stop: int) -> FromItem:
+    """A relation with PIVOT or UNPIVOT after it, and an alias."""
+    words = 3 if tokens.word(at + 1) in ("INCLUDE", "EXCLUDE") else 1
+    bracket = at + words
+    if not tokens.is_symbol(bracket, "("):
+        raise UnknownShapeError(f"{tokens.word(at)} in this form", (at, at + 1))
+    end = tokens.partner[bracket] + 1
+    inner = _item(tokens, start, at, "inner", None)
+    name: str | None = None
+    columns: tuple[str, ...] = ()
+    alias = alias_after(tokens, end, stop)
+    last = end
+    if alias is not None:
+        name, last = tokens[alias].name, alias + 1
+        if tokens.is_symbol(last, "("):
+            columns = tuple(tokens[first].name for first, _ in tokens.split(last + 1, tokens.partner[last]))
+            last = tokens.partner[last] + 1
+    if last != stop:
+        raise UnknownShapeError(f"{tokens[last].text} after {tokens.word(at)}", (last, last + 1))
+    return FromItem((start, end), name, columns, turned=(inner, (at, end)))
 
 
 def _holds_relations(tokens: TokenList, start: int, stop: int) -> bool:

@@ -6,7 +6,7 @@ brackets, and WITH lists. What stands between them stays a range of tokens.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from windrow.errors import AnalysisError, ParseError, did_you_mean
@@ -16,7 +16,7 @@ from windrow.syntax.window_by_clause import parse_window_by
 
 __all__ = [
     "TAIL", "begins_named_windows", "begins_window_by", "clause_words", "find_window_queries",
-    "is_set_operator", "level_around", "split_statements", "visible_ctes", "with_items",
+    "is_set_operator", "level_around", "split_statements", "used_ctes", "visible_ctes", "with_items",
 ]  # fmt: skip
 
 _SET_OPERATORS = {"UNION", "EXCEPT", "INTERSECT", "MINUS"}
@@ -378,6 +378,18 @@ def visible_ctes(tokens: TokenList, position: int) -> tuple[Cte, ...]:
         for cte in with_items(tokens, index)
         if cte.body[1] < inside[tokens.parent[index]]
     )
+
+
+def used_ctes(tokens: TokenList, ctes: Sequence[Cte], body: Range) -> list[Cte]:
+    """Those of the named queries that a stretch of a query uses, or one of those that it uses."""
+    ranges, used = [body], set()
+    while ranges:
+        start, stop = ranges.pop()
+        names = {token.name.lower() for token in tokens.tokens[start:stop] if token.is_name}
+        new = [cte for cte in ctes if cte.name.lower() in names and cte.item not in used]
+        used |= {cte.item for cte in new}
+        ranges += [cte.body for cte in new]
+    return [cte for cte in ctes if cte.item in used]
 
 
 def with_items(tokens: TokenList, index: int) -> list[Cte]:

@@ -27,6 +27,11 @@ class Edits:
     instead: dict[int, SqlText] = field(default_factory=dict)
     _before: dict[int, list[SqlText]] = field(default_factory=dict)
 
+    @property
+    def is_changed(self) -> bool:
+        """Whether there are any changes."""
+        return bool(self.instead or self._before)
+
     def text(self, start: int, stop: int) -> SqlText:
         """A stretch of the text with what is put into it."""
         parts: list[SqlText] = []

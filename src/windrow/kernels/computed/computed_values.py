@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -149,6 +150,10 @@ class OfCodes:
         # what it is of NULL too
         values = pa.concat_arrays([column.dictionary, pa.nulls(1, column.dictionary.type)])
         found = whole(self.value(ComputedRows({self.number: values}, count + 1)), count + 1)
+        if not column.null_count:
+            found = found.slice(0, count)
+            if pa.types.is_boolean(found.type) and not found.null_count:  # numpy takes bytes faster than bits
+                return pa.array(np.asarray(found)[np.asarray(column.indices)])
         return found.take(pc.fill_null(column.indices, pa.scalar(count, column.indices.type)))
 
 

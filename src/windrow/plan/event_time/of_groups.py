@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from windrow.errors import AnalysisError
 from windrow.plan import nodes as plan
-from windrow.plan.columns import ROWS, Scope
+from windrow.plan.columns import ROWS, Column, Expression, Scope
 from windrow.plan.event_time.closed_columns import (
     closes_by_keys,
     closing_of,
@@ -129,6 +129,8 @@ def of_distinct(deriving: Deriving, node: plan.Distinct) -> Derived:
     made, facts = deriving.of(node.input, judged=not node.around)
     ids = [column.id for column in node.input.columns]
     own = [one for one in ids[node.around :] if one in facts.events]
+    if deriving.ttl is not None and facts.reads_streams and not own and not node.around:
+        return deriving.of(_as_groups(deriving, node), judged=False)
     if facts.reads_streams:
         timed_keys = [(SqlText.of(f"{ROWS}.{one}"), facts.events[one]) for one in own]
         found = deriving.late(facts, timed_keys)
@@ -162,6 +164,37 @@ def of_distinct(deriving: Deriving, node: plan.Distinct) -> Derived:
     state = f"rows until the watermark has passed {timed}" if timed and not unbounded else ALL_ROWS
     deriving.note(node, known, state)
     return made, known
+
+
+def _as_groups(deriving: Deriving, node: plan.Distinct) -> plan.Project:
+    """DISTINCT as groups by all columns.
+
+    ::
+
+        DISTINCT k   →   columns
+        └─ s             └─ GROUP BY k
+                            └─ s
+    """
+    rows = chosen(node.input, [column.id for column in node.columns])
+    passed = tuple(_passed(column, column.id) for column in rows.columns)
+    listed = SqlText.join(", ", [one.text for _, one in passed])
+    inside = plan.Project(rows, Scope(), passed, listed, "columns")
+    made = deriving.fresh(len(node.columns))
+    keys = tuple(
+        (Column(own, column.name, column.type), column.id)
+        for own, column in zip(made, node.columns, strict=True)
+    )
+    whole = (0, len(deriving.tokens))
+    groups = plan.Aggregate(
+        inside, keys, (), f"GROUP BY {', '.join(one.name for one in node.columns)}", whole
+    )
+    outputs = tuple(_passed(column, own) for column, own in zip(node.columns, made, strict=True))
+    listed = SqlText.join(", ", [one.text for _, one in outputs])
+    return plan.Project(groups, Scope(), outputs, listed, "columns")
+
+
+def _passed(column: Column, source: str) -> tuple[Column, Expression]:
+    return column, Expression(SqlText.of(f"{ROWS}.{source}"), column.type, source)
 
 
 def _with_ttl(deriving: Deriving, node: plan.Aggregate, facts: Facts) -> tuple[plan.Aggregate, Facts]:

@@ -306,7 +306,7 @@ def _first(
     for item in order:
         place = place_of(statement.tokens, names, item)
         if place is None and hidden[0] in found.columns:
-            what = f"ORDER BY {statement.written(item.expression)}, which the query does not give,"
+            what = f"ORDER BY {statement.written(item.expression)}, which the query does not return,"
             raise UnreadError(what, item.expression, "select it, and order by its name")
         column = hidden.pop(0) if place is None else own[place].id
         by.append(SortKey(column, item.descending, item.nulls_first))

@@ -141,10 +141,7 @@ def using(statement: StatementText, left: BlockRows, right: BlockRows, item: Fro
     names = item.using if item.using is not None else [name for name in mine if name.lower() in theirs]
     keys, pairs = [], []
     for name in names:
-        path = Name((name,), item.source)
-        one, other = left.resolved(path), right.resolved(path)
-        if one is None or other is None:
-            raise UnreadError(f"USING {name}, which each side should have once,", item.source)
+        one, other = _first_of(left, name), _first_of(right, name)
         left, right, key = alike(statement, left, right, (one, other), item.source)
         keys.append(key)
         pairs.append((one, other))
@@ -165,13 +162,21 @@ def using(statement: StatementText, left: BlockRows, right: BlockRows, item: Fro
             for column, name, (one, other) in zip(made, names, keys, strict=True)
         ]
         rows, columns = extended(rows, SqlText(), further, "USING"), made
-    gone = {name.lower() for name in names}
+    gone = {column for pair in pairs for column in pair}
     parts = [Part(f"{USING}{statement.numbers[0]}_{item.source[0]}", tuple(names), tuple(columns))]
     for part in rows.parts:
-        rest = [pair for pair in zip(part.names, part.columns, strict=True) if pair[0].lower() not in gone]
+        rest = [pair for pair in zip(part.names, part.columns, strict=True) if pair[1] not in gone]
         if rest:
             parts.append(Part(part.alias, tuple(name for name, _ in rest), tuple(own for _, own in rest)))
     return replace(rows, parts=tuple(parts), own=tuple(one for one in own if not one.alias.startswith(USING)))
+
+
+def _first_of(rows: BlockRows, name: str) -> str:
+    """The column of a name that a side of USING has; of several Spark takes the first."""
+    columns = (pair for part in rows.parts for pair in zip(part.names, part.columns, strict=True))
+    found = next((column for own, column in columns if own.lower() == name.lower()), None)
+    assert found is not None, "Spark has found it"
+    return found
 
 
 def equality(

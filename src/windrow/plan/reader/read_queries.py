@@ -393,7 +393,7 @@ class QueryReader:
                 tokens.is_symbol(at + 1, mark) for mark in (".", "(", ":")
             )
             if tokens[at].is_name and tokens[at].name.lower() in renamed and is_bare:
-                what = "ORDER BY of something computed with what SELECT gives a name"
+                what = "ORDER BY of something computed with an alias of SELECT"
                 raise UnreadError(what, expression, "select it, and order by its name")
 
     def _bounds(self, shape: OrderedBlock) -> tuple[int, int | None]:

@@ -14,6 +14,7 @@ from windrow.plan.columns import ROWS, Column, Part
 from windrow.plan.nodes import Input, Node, Scan, StreamWindow
 from windrow.plan.reader.query_rows import BlockRows, name_around, names_of, renamed
 from windrow.plan.reader.read_joins import equality, joined, paired, using
+from windrow.plan.reader.read_pivots import turned
 from windrow.plan.reader.reader_state import PlannedView, ReaderState
 from windrow.plan.reader.statement_text import StatementText, UnreadError
 from windrow.plan.reader.subqueries_as_joins import (
@@ -126,6 +127,9 @@ def relation_of(reading: ReaderState, item: FromItem) -> BlockRows:
 
 def _node_of(reading: ReaderState, item: FromItem) -> Node:
     statement = reading.statement
+    if item.turned is not None and statement.is_temporal(item.source):
+        inner, clause = item.turned
+        return turned(statement, relation_of(reading, inner), clause)
     known = statement.reader.inputs.get(item.source)
     if known is not None:
         return input_of(reading, known, item.source)

@@ -312,9 +312,8 @@ def subqueries_in_on(
 
 def reads_around(reading: ReaderState, item: FromItem) -> bool:
     """Whether a relation in FROM is a query that reads the one around the SELECT."""
-    is_query = reading.statement.tokens.is_symbol(item.source[0], "(") and item.source not in (
-        reading.statement.reader.inputs
-    )
+    is_query = reading.statement.tokens.is_symbol(item.source[0], "(") and item.turned is None
+    is_query = is_query and item.source not in reading.statement.reader.inputs
     return is_query and reading.statement.is_temporal(item.source) and alone(reading, item.source) is None
 
 

@@ -32,6 +32,7 @@ from windrow.algebra.time_scale import TimeScale
 from windrow.errors import AnalysisError, WindrowError
 from windrow.spark.gateway import Gateway
 from windrow.syntax.lengths import LENGTH_UNITS, Length, interval_of, stands_in_window
+from windrow.syntax.queries import is_query
 from windrow.syntax.sqltext import Piece, SqlText
 from windrow.syntax.tokens import TokenList
 
@@ -40,7 +41,6 @@ __all__ = ["nanoseconds_of", "ticks_of", "with_lengths"]
 _NUMBERS = (ByteType, ShortType, IntegerType, LongType, DecimalType, FloatType, DoubleType)
 _LONGEST = Decimal(2**62)
 """So many microseconds or rows are counted at most: added to a rowtime as large, they are within 64 bits."""
-_SUBQUERIES = ("UNSUPPORTED_SUBQUERY_EXPRESSION", "INVALID_SUBQUERY_EXPRESSION")
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,9 +155,14 @@ def _constant(gateway: Gateway, tokens: TokenList, length: Length) -> _Amount:
     """Spark's value of an expression without columns."""
     start, stop = length.value
     refuse_changing(tokens, (start, stop))
-    # a table of constants takes nothing else: no aggregate, no subquery, nothing that changes from run to run
-    text = SqlText.of("SELECT * FROM VALUES ((", piece_of(tokens, start, stop), ")) AS t(value)")
+    value_of = piece_of(tokens, start, stop)
+    # a table of constants takes nothing else: no aggregate, nothing that changes from run to run
+    text = SqlText.of("SELECT * FROM VALUES ((", value_of, ")) AS t(value)")
+    has_query = any(tokens.is_symbol(at, "(") and is_query(tokens, at) for at in range(start, stop))
     try:
+        if has_query:  # whose value is that of now; WHERE takes no aggregate beside it
+            gateway.sql(SqlText.of("SELECT 1 WHERE (", value_of, ") IS NULL"))
+            text = SqlText.of("SELECT (", value_of, ") AS value")
         found = gateway.sql(text)
         kind = found.schema[0].dataType
         _refuse_other_types(tokens, length, kind)
@@ -199,9 +204,7 @@ def _located(tokens: TokenList, length: Length, error: WindrowError) -> WindrowE
     problem = ""
     if error.condition.startswith("UNRESOLVED_COLUMN"):
         problem = "a length is a constant, and reads no column"
-    elif error.condition.startswith(_SUBQUERIES):
-        problem = "a length is a constant, and contains no query"
-    elif error.condition.startswith("INVALID_INLINE_TABLE"):
+    elif error.condition.startswith(("INVALID_INLINE_TABLE", "INVALID_WHERE_CONDITION")):
         problem = "a length is a constant, which is known before there are rows"
     if not problem:
         return error

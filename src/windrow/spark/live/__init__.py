@@ -10,11 +10,12 @@ from windrow.spark.live.executors.frames import streaming, streaming_late
 from windrow.spark.live.executors.graphs.graph import graph_of, why_not
 from windrow.spark.live.hosts import why_on_driver
 from windrow.spark.live.input.source import live_stream
-from windrow.spark.live.plans.clause_plan import APART, ClausePlan, SequenceView, plan_of_clauses
+from windrow.spark.live.plans.clause_plan import ClausePlan, WhyRelation, plan_of_clauses
 from windrow.spark.live.plans.emit_flow import unbounded_by_tasks, why_by_tasks
 from windrow.spark.live.plans.emit_queries import EmittedPlan
 from windrow.spark.live.plans.live_plan import ContinuousPlan, LivePlan
 from windrow.spark.live.plans.runner import live_streams
+from windrow.spark.live.plans.sequence_view import APART, SequenceView
 from windrow.spark.live.plans.whole_streams_plan import WholeStreamsPlan
 from windrow.spark.live.query import LiveQuery
 from windrow.spark.live.reading.changelog_of import refuse_expanded_changes
@@ -47,6 +48,7 @@ __all__ = [
     "Table",
     "Target",
     "WholeStreamsPlan",
+    "WhyRelation",
     "graph_of",
     "is_blocking",
     "live_stream",

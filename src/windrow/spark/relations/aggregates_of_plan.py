@@ -11,6 +11,7 @@ from windrow.plan import nodes as plan
 from windrow.plan.reasons import Reason
 from windrow.spark.arrow import arrow_type
 from windrow.spark.gateway import Gateway, is_ansi
+from windrow.spark.tasks.keyed import is_carried
 
 __all__ = ["kernel_aggregates"]
 
@@ -27,6 +28,9 @@ def kernel_aggregates(
     """
     kinds = {column.id: column.type for column in node.input.columns}
     found = []
+    strange = next((kind for kind in kinds.values() if not is_carried(kind)), None)
+    if strange is not None:
+        return Reason(f"values of type {strange.simpleString().upper()}, which Spark compares", node.at)
     for one in node.calls:
         call, result = one.call, arrow_type(one.column.type)
         if not one.is_known:

@@ -1,10 +1,11 @@
-"""Which plans have columns that operators cannot carry: a property of their types."""
+"""Which plans have columns that operators cannot carry, or not compare: a property of their types."""
 
 from __future__ import annotations
 
 from windrow.plan import nodes as plan
 from windrow.plan.columns import Column
 from windrow.plan.reasons import Reason
+from windrow.spark.arrow import can_travel
 from windrow.spark.gateway import Gateway
 from windrow.spark.relations.aggregates_of_plan import kernel_aggregates
 from windrow.spark.relations.groups_of_plan import frames_of_a_block
@@ -13,23 +14,32 @@ from windrow.syntax.nodes import Range
 
 __all__ = ["why_not_carried"]
 
-_HINT = "cast them in a query in FROM: COLLATE UTF8_BINARY, or to numbers"
-
 Columns = tuple[Column, ...]
+
+_CARRIED = "a join, group or set operator with columns of type {}", "cast them in a query in FROM to numbers"
+_COMPARED = (
+    "INTERSECT, EXCEPT or LIMIT by columns of type {}",
+    "cast them in a query in FROM: COLLATE UTF8_BINARY",
+)
 
 
 def why_not_carried(gateway: Gateway, node: plan.Node) -> Reason | None:
-    """The first operator of a plan with a column of a type that none carries; None if there is no such.
+    """The first operator of a plan with a column of a type that it does not take; None if there is no such.
 
-    Collated strings and intervals of months and days pass through what looks at each row by itself, and
-    through joins with tables.
+    Intervals of months and days pass through what looks at each row by itself, and through joins with tables.
+    Collated strings pass everywhere, as Spark compares them; operators that compare rows themselves compare
+    their bytes.
     """
     for one in plan.walk(node):
+        at: Range | None = getattr(one, "at", None)
         for column in _carried(gateway, one):
+            if not can_travel(column.type):
+                what, hint = _CARRIED
+                return Reason(what.format(column.type.simpleString().upper()), at, hint)
+        for column in _compared(one):
             if not is_carried(column.type):
-                kind = column.type.simpleString().upper()
-                at: Range | None = getattr(one, "at", None)
-                return Reason(f"a join, group or set operator with columns of type {kind}", at, _HINT)
+                what, hint = _COMPARED
+                return Reason(what.format(column.type.simpleString().upper()), at, hint)
     return None
 
 
@@ -55,10 +65,20 @@ def _carried(gateway: Gateway, node: plan.Node) -> Columns:
     return ()
 
 
+def _compared(node: plan.Node) -> Columns:
+    """The columns that an operator compares itself."""
+    match node:
+        case plan.SetOperation() if node.operator != "union":
+            return node.columns
+        case plan.Sort():
+            keys = {*node.partition, *(key.column for key in node.keys)}
+            return tuple(column for column in node.columns if column.id in keys)
+    return ()
+
+
 def _grouped(gateway: Gateway, node: plan.Aggregate) -> Columns:
     """The columns of rows of which Spark makes groups; none where the kernel does."""
-    is_kernel = all(is_carried(column.type) for column in node.input.columns)
-    if is_kernel and not isinstance(kernel_aggregates(gateway, node), Reason):
+    if not isinstance(kernel_aggregates(gateway, node), Reason):
         return ()
     sources = {source for _, source in node.keys}
     return (*node.input.input.columns, *(one for one in node.input.columns if one.id in sources))

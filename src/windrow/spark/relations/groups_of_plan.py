@@ -26,18 +26,27 @@ from windrow.plan.reasons import Reason
 from windrow.spark.arrow import is_orderable
 from windrow.spark.relations.aggregates_of_plan import kernel_aggregates
 from windrow.spark.relations.bags import BagRows, Bags, inner
-from windrow.spark.tasks.keyed import can_be_keyed, run_keyed
+from windrow.spark.tasks.keyed import can_be_keyed, is_carried, run_keyed
 from windrow.syntax.sqltext import RelationText, SqlText
 
-__all__ = ["evaluated", "first", "framed", "frames_of_a_block", "grouped", "in_sessions", "kernel_groups"]
+__all__ = [
+    "distinct",
+    "evaluated",
+    "first",
+    "framed",
+    "frames_of_a_block",
+    "grouped",
+    "in_sessions",
+    "kernel_groups",
+]
 
 RowsOf = Callable[[plan.Node], BagRows]
 Specs = tuple[tuple[str, Aggregate], ...]
 
 
-def kernel_groups(bags: Bags, node: plan.Aggregate, rows_of: RowsOf) -> Specs | None:
+def kernel_groups(bags: Bags, node: plan.Aggregate) -> Specs | None:
     """The aggregates as the kernel's; None where the groups are beyond it."""
-    if not node.columns or not can_be_keyed(rows_of(node.input).frame):
+    if not node.columns:
         return None
     found = kernel_aggregates(bags.gateway, node)
     return None if isinstance(found, Reason) else found
@@ -90,8 +99,19 @@ def _by_spark(bags: Bags, node: plan.Aggregate, rows: BagRows) -> BagRows:
 
 
 def _pieces(bags: Bags, frame: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """The rows once for each piece of time in which those of equal keys stay as they are."""
-    return run_keyed(bags.gateway, "expand", [frame], keys, inner(frame))
+    """The rows once for each piece of time in which those of equal keys stay as they are.
+
+    Keys that Spark compares in another way than by their bytes make no shorter pieces.
+    """
+    by = [key for key in keys if is_carried(frame.schema[key].dataType)]
+    return run_keyed(bags.gateway, "expand", [frame], by, inner(frame))
+
+
+def distinct(bags: Bags, rows: BagRows) -> BagRows:
+    """Each different row once."""
+    if can_be_keyed(rows.frame):
+        return bags.counted("distinct", [rows.frame])
+    return BagRows(_pieces(bags, rows.frame, rows.columns).distinct(), is_temporal=True)
 
 
 def _with_empty(bags: Bags, rows: BagRows, found: BagRows, empty: DataFrame) -> BagRows:

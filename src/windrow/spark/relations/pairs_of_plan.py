@@ -17,7 +17,7 @@ from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.plan import nodes as plan
 from windrow.plan.columns import ROWS, Expression, Scope
 from windrow.spark.relations.bags import BagRows, Bags, inner
-from windrow.spark.tasks.keyed import run_keyed
+from windrow.spark.tasks.keyed import is_carried, run_keyed
 from windrow.syntax.sqltext import RelationText, SqlText, quoted
 
 __all__ = ["joined", "marked", "valued"]
@@ -126,7 +126,8 @@ def _at_one_time(bags: Bags, left: BagRows, right: BagRows, keys: Keys) -> DataF
     found = [
         pair
         for pair in keys
-        if not isinstance(kinds[pair[0]], ArrayType | MapType | StructType | VariantType)
+        if is_carried(kinds[pair[0]])
+        and not isinstance(kinds[pair[0]], ArrayType | MapType | StructType | VariantType)
     ]
     names = [f"__k{number}" for number in range(len(found))]
     sides = [

@@ -35,6 +35,7 @@ from windrow.spark.logs.session_streams import Stream
 from windrow.spark.relations.bags import BagRows, Bags
 from windrow.spark.relations.groups_of_plan import (
     Specs,
+    distinct,
     evaluated,
     first,
     framed,
@@ -186,7 +187,7 @@ class _Lowering:
             case plan.Value():
                 return valued(bags, node, self.rows_of(node.left), self.rows_of(node.right))
             case plan.Aggregate():
-                self.groups[id(node)] = kernel_groups(bags, node, self.rows_of)
+                self.groups[id(node)] = kernel_groups(bags, node)
                 return grouped(bags, node, self.groups[id(node)], self.rows_of)
             case plan.OneRow():
                 return self._only(node)
@@ -197,7 +198,7 @@ class _Lowering:
             case plan.TimeWindows():
                 return self._windowed(node)
             case plan.Distinct():
-                return bags.counted("distinct", [bags.temporal(self.rows_of(node.input)).frame])
+                return distinct(bags, bags.temporal(self.rows_of(node.input)))
             case plan.SetOperation():
                 return self._combined(node)
             case plan.Sort():
@@ -244,8 +245,11 @@ class _Lowering:
             side.frame.select(*_ids(own), ENTER, LEAVE).toDF(*_ids(node), ENTER, LEAVE)
             for side, own in zip(sides, (node.left, node.right), strict=True)
         ]
+        both = BagRows(frames[0].unionAll(frames[1]), is_temporal=True)
         if node.operator == "union" and node.all:
-            return BagRows(frames[0].unionAll(frames[1]), is_temporal=True)
+            return both
+        if node.operator == "union" and not can_be_keyed(both.frame):
+            return distinct(bags, both)
         return bags.counted(node.operator + (" all" if node.all else ""), frames)
 
     def _windowed(self, node: plan.TimeWindows) -> BagRows:

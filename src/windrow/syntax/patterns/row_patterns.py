@@ -28,6 +28,7 @@ __all__ = [
     "PatternVariable",
     "Permutation",
     "Quantified",
+    "may_be_empty",
     "parse_pattern",
     "variables_of",
     "variables_written",
@@ -132,6 +133,20 @@ def variables_written(pattern: Pattern) -> Iterator[PatternVariable]:
             yield from variables_written(part)
         case Anchor():
             return
+
+
+def may_be_empty(pattern: Pattern) -> bool:
+    """Whether no row at all may match a pattern."""
+    match pattern:
+        case Concatenation(parts=parts) | Permutation(parts=parts):
+            return all(map(may_be_empty, parts))
+        case Alternation(parts=parts):
+            return any(map(may_be_empty, parts))
+        case Quantified(part=part, low=low):
+            return low == 0 or may_be_empty(part)
+        case Exclusion(part=part):
+            return may_be_empty(part)
+    return isinstance(pattern, Anchor)
 
 
 class _Parser:

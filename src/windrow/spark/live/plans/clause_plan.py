@@ -9,7 +9,7 @@ follows it (:mod:`.upstream`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -48,17 +48,14 @@ from windrow.spark.live.plans.upstream import Upstream
 from windrow.spark.live.reading.beside import LiveRelationNode, beside
 from windrow.spark.live.reading.origins import origin_of
 from windrow.spark.logs.clause_view import ClauseSource, Ends, Feed, RetainedSchema, Unbounded
-from windrow.spark.logs.micro_batch import Coming, InstantSpan, MicroBatch, PartOutput
+from windrow.spark.logs.micro_batch import InstantSpan, MicroBatch, PartOutput
 from windrow.spark.logs.session_streams import ROWTIME, Stream
 from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import SqlText, quoted
 from windrow.syntax.subqueries import subqueries
 from windrow.syntax.tokens import TokenList
 
-__all__ = ["APART", "ClausePlan", "SequenceView", "plan_of_clauses"]
-
-APART = "__windrow_clause_"
-"""What the names of queries in brackets before a window begin with."""
+__all__ = ["ClausePlan", "WhyRelation", "plan_of_clauses"]
 
 _BUILDERS = {"batch": build_window, "reference": build_reference}
 
@@ -119,6 +116,22 @@ class _Bound:
     outer: DataFrame
     rowtimes: frozenset[str]
     lineage: tuple[Feed, ...]
+
+
+@dataclass(frozen=True)
+class WhyRelation:
+    """Why what a query returns is no stream of windows or matches.
+
+    Attributes
+    ----------
+    refused
+        The error where a stream is needed.
+    below
+        Whether rows are gathered below a clause, so that this has a relation for its rows.
+    """
+
+    refused: WindrowError
+    below: bool = False
 
 
 @dataclass(frozen=True)
@@ -288,7 +301,7 @@ class ClausePlan(RowtimePlan):
         columns = [column for clause in self.clauses for column in clause.hoisted]
         return {**super().fingerprint(), "columns": columns}
 
-    @cached_property
+    @property
     def bound(self) -> _Bound:
         """The query, analysed over no rows.
 
@@ -297,12 +310,30 @@ class ClausePlan(RowtimePlan):
         WindrowError
             Where it cannot be run live, and as a query over recorded rows does.
         """
+        if isinstance(self._analysed, WhyRelation):
+            raise self._analysed.refused
+        return self._analysed
+
+    @property
+    def why_relation(self) -> WhyRelation | None:
+        """Why what it returns is a relation, and no stream of windows or matches; None if it is one.
+
+        Raises
+        ------
+        WindrowError
+            As a query over recorded rows does, and where a clause of it cannot be run live.
+        """
+        return self._analysed if isinstance(self._analysed, WhyRelation) else None
+
+    @cached_property
+    def _analysed(self) -> _Bound | WhyRelation:
+        """The query over no rows, or why it makes no stream."""
         try:
             return self._bound()
         except WindrowError as error:
             raise error.located(self.tokens.sql) from error.__cause__
 
-    def _bound(self) -> _Bound:
+    def _bound(self) -> _Bound | WhyRelation:
         refuse_changing(self.tokens, self.query)
         gateway = Gateway(self.gateway.spark, self.gateway.parameters)
         relations = {name: self._relation(gateway, name) for name in sorted(self.read)}
@@ -314,14 +345,20 @@ class ClausePlan(RowtimePlan):
                 rows = gateway.sql(clause.rows)
             refuse_streaming(clause, rows)
             if relations.keys().isdisjoint(clause.rows.relations()):
-                raise self._unsupported(
-                    "a clause over what is there, beside one over a live stream, is not supported",
-                    clause.span,
-                    "make a table of its result: CREATE TABLE … AS",
+                return WhyRelation(
+                    self._unsupported(
+                        "a clause over what is there, beside one over a live stream, is not supported",
+                        clause.span,
+                        "make a table of its result: CREATE TABLE … AS",
+                    )
                 )
             self._refuse_streams_inside(clause)
             come = beside(gateway, clause.rows, relations)
-            come.refuse_gathering(self.tokens, self.span, clause.span)
+            gathered = come.why_not_row_by_row(self.tokens, self.span, clause.span)
+            if gathered is not None and come.is_relation:
+                return WhyRelation(gathered, below=True)
+            if gathered is not None:
+                raise gathered
             if order_key(0) not in come.rowtimes or clause.order_by[0][1].descending:
                 raise self._other_order(clause)
 
@@ -342,8 +379,11 @@ class ClausePlan(RowtimePlan):
             outer = gateway.sql(self.statement.text)
         place = clauses[-1].clause.span if clauses else None
         found = beside(gateway, self.statement.text, relations)
-        found.refuse_gathering(self.tokens, self.span, place)
-        return _Bound(tuple(clauses), outer, found.rowtimes, found.lineage)
+        why = found.why_not_row_by_row(self.tokens, self.span, place)
+        if why is not None and not found.is_relation:
+            raise why
+        bound = _Bound(tuple(clauses), outer, found.rowtimes, found.lineage)
+        return bound if why is None else WhyRelation(why)
 
     def _relation(self, gateway: Gateway, name: str) -> LiveRelationNode:
         """A relation that is read, and where its rows come from."""
@@ -488,89 +528,6 @@ class ClausePlan(RowtimePlan):
         return NotSupportedError(
             message, condition="UNSUPPORTED_STREAM", sql=self.tokens.sql, span=span, hint=hint
         )
-
-
-@dataclass(frozen=True)
-class SequenceView:
-    """A view of windows or matches, as a stream.
-
-    Attributes
-    ----------
-    name
-        That it has in the session.
-    plan, names
-        Its query, and the names of its columns.
-    """
-
-    name: str
-    plan: ClausePlan
-    names: tuple[str, ...]
-
-    @property
-    def streams(self) -> frozenset[str]:
-        """The live streams behind it; of recorded ones none."""
-        return self.plan.streams
-
-    @property
-    def read(self) -> frozenset[str]:
-        """The streams that its query reads."""
-        return self.plan.read
-
-    @property
-    def views(self) -> Iterable[str]:
-        """The views that it reads."""
-        return self.plan.views()
-
-    @property
-    def text(self) -> str:
-        """The statement that made it."""
-        return self.plan.text
-
-    @property
-    def label(self) -> str:
-        """How users know it: by its name, or the query in brackets that it is."""
-        span = self.plan.span
-        is_apart = self.name.startswith(APART)
-        return "(" + " ".join(self.text[span.start : span.stop].split()) + ")" if is_apart else self.name
-
-    @property
-    def is_endless(self) -> bool:
-        """Whether there are no recorded rows of it."""
-        return self.plan.is_endless
-
-    @property
-    def lineage(self) -> tuple[Feed, ...]:
-        """The live streams whose columns it passes on."""
-        names = dict(zip(self.names, self.plan.columns, strict=True))
-        return tuple(feed.only(names) for feed in self.plan.bound.lineage)
-
-    def windows(self) -> dict[str, str]:
-        """What is retained for its clauses, and those of the views that it reads."""
-        return self.plan.windows(f".{self.name.lower()}", f"{self.label}: ")
-
-    def retained(self) -> dict[str, RetainedSchema]:
-        """The rows of its clauses, and of those that it follows, which may be in the driver's memory."""
-        return self.plan.retained(f".{self.name.lower()}")
-
-    def ends(self) -> dict[str, Ends]:
-        """What ends the partitions of its clauses, and of those that it follows, by their keys."""
-        return self.plan.ends_under(f".{self.name.lower()}")
-
-    def unbounded(self) -> Sequence[Unbounded]:
-        """The clauses, also of views that it reads, whose state grows as long as queries run."""
-        return self.plan.unbounded()
-
-    def coming(self, batch: MicroBatch) -> Coming:
-        """What it returns in a micro-batch."""
-        output = self.plan.evaluated(batch, f".{self.name.lower()}")
-        stream = self.plan.as_stream(output.rows, self.names)
-        return Coming(stream, replace(output, rows=stream.frame))
-
-    def recorded(self) -> Stream:
-        """The stream of what it returns over what was recorded."""
-        made = self.plan.as_stream(self.plan.recorded(), self.names)
-        known = self.plan.catalog.streams
-        return replace(made, name=self.name, sources=tuple(known[name] for name in sorted(self.read)))
 
 
 def _written(clause: LiveClause) -> str:

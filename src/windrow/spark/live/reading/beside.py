@@ -71,6 +71,11 @@ class Beside:
         """Whether a row of it depends on others that come, as far as is known."""
         return self.plan is None or gathering(self.plan) is not None
 
+    @property
+    def is_relation(self) -> bool:
+        """Whether a row of it is known to depend on others that come."""
+        return self.plan is not None and self.gathers
+
     @cached_property
     def columns(self) -> Mapping[str, tuple[tuple[str, str], ...]]:
         """Its columns that pass others on: the relation and column of each stream that it takes rows from.
@@ -118,14 +123,14 @@ class Beside:
             found += [feed.only(names) for feed in lineage]
         return tuple(found)
 
-    def refuse_gathering(
+    def why_not_row_by_row(
         self,
         tokens: TokenList,
         query: Span,
         clause: Span | None,
         beside: str = "WINDOW BY or MATCH_RECOGNIZE",
-    ) -> None:
-        """Refuse it where a row of it depends on others that come.
+    ) -> WindrowError | None:
+        """The error of a query of which a row depends on others that come; None of others.
 
         Parameters
         ----------
@@ -136,11 +141,10 @@ class Beside:
         beside
             What the clause is.
 
-        Raises
-        ------
-        NotSupportedError
-            ``UNSUPPORTED_STREAM``, at the word that says so, or at the clause or the query.
-        AnalysisError
+        Returns
+        -------
+        WindrowError
+            ``UNSUPPORTED_STREAM``, at the word that says so, or at the clause or the query;
             ``ORDER_NOT_ROWTIME`` where what UNION ALL puts together has the rowtime in different columns.
         """
 
@@ -152,7 +156,7 @@ class Beside:
         if self.gathers:
             found = None if self.plan is None else gathering(self.plan)
             what = self.reason if found is None else _word(found)
-            raise NotSupportedError(
+            return NotSupportedError(
                 f"{what} over a live stream beside {beside} is not supported",
                 condition="UNSUPPORTED_STREAM",
                 sql=tokens.sql,
@@ -161,13 +165,14 @@ class Beside:
                 " time over the clause: FROM (SELECT …) [RANGE 1 HOUR]",
             )
         if self.mixes_rowtimes:
-            raise AnalysisError(
+            return AnalysisError(
                 "what UNION ALL puts together has its rowtime in different columns",
                 condition="ORDER_NOT_ROWTIME",
                 sql=tokens.sql,
                 span=place("UNION"),
                 hint="select the rowtime in the same place in each query",
             )
+        return None
 
     def _holds(self, relation: str, column: str) -> bool:
         return relation in self.relations and column in self.relations[relation].rowtimes

@@ -22,4 +22,6 @@ def refuse_expanded_changes(gateway: Gateway, runner: Runner, query: Query, read
     read = of_query(
         gateway, reader, query, {}, {item.key: runner.changelog(item).schema for item in changelogs}
     )
-    read.refuse_gathering(reader.tokens, query.span, changelogs[0].span, beside="CHANGELOG OF")
+    why = read.why_not_row_by_row(reader.tokens, query.span, changelogs[0].span, beside="CHANGELOG OF")
+    if why is not None:
+        raise why

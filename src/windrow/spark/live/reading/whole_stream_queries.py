@@ -125,7 +125,7 @@ def _merged(texts: Texts, shape: Shape) -> int:
     if shape.group_by or shape.having or any(calls_aggregate(tokens, item) for item in shape.items):
         return 0
     varying = [one.source for one in shape.source if texts.is_temporal(one.source)]
-    if len(varying) != 1:
+    if len(varying) != 1 or any(one.turned is not None for one in shape.source):
         return 0
     ((start, stop),) = varying
     if (start, stop) in texts.reader.inputs:

@@ -1,0 +1,87 @@
+"""Texts in which clauses over streams, and streams beside them, have windows of unlimited length."""
+
+from __future__ import annotations
+
+import pytest
+
+from windrow.algebra.rewriting.relations_so_far import relations_so_far
+from windrow.syntax.tokens import tokenize
+
+BY_TIME = "WINDOW BY w AS (TYPE SLIDING ORDER BY s.ts START AS f END AS e)"
+PATTERN = "MATCH_RECOGNIZE (ORDER BY ts PATTERN (a b) DEFINE b AS b.v > a.v)"
+MEASURES = "MATCH_RECOGNIZE (MEASURES COUNT(*) AS n PATTERN (a b) DEFINE b AS b.v > a.v)"
+
+
+def read(query, *, below=False):
+    found = relations_so_far(tokenize(query), {"s", "t"}, {"s": "at"}, below=below)
+    return None if found is None else words(found.render())
+
+
+def words(text):
+    return [token.text for token in tokenize(text).tokens]
+
+
+def inside(query, of="SELECT * EXCEPT (__since) FROM"):
+    return f"{of} ( {query} ) [RANGE UNBOUNDED]"
+
+
+@pytest.mark.parametrize(
+    ("query", "meant"),
+    [
+        (
+            f"SELECT COUNT(*) FROM (SELECT f.k FROM s {BY_TIME})",
+            f"SELECT COUNT(*) FROM ( {inside(f'SELECT f.k , `f`.ts AS __since FROM s {BY_TIME}')} )",
+        ),
+        (
+            f"SELECT DISTINCT f.k, f.v + 1 AS u FROM s {BY_TIME} HAVING f.v > 1"
+            " ORDER BY f.v + 1, f.k, f.x LIMIT 3",
+            inside(
+                f"SELECT f.k, f.v + 1 AS u , `f`.ts AS __since FROM s {BY_TIME} HAVING f.v > 1",
+                "SELECT DISTINCT * EXCEPT (__since) FROM",
+            )
+            + " ORDER BY `u` , `k` , f.x LIMIT 3",
+        ),
+        (
+            f"SELECT f.k FROM s {BY_TIME} UNION SELECT k FROM t",
+            f"{inside(f'SELECT f.k , `f`.ts AS __since FROM s {BY_TIME}')}"
+            " UNION SELECT k FROM t [RANGE UNBOUNDED]",
+        ),
+        (
+            f"SELECT * FROM s {PATTERN} AS m, t WHERE m.k = t.k",
+            "SELECT * FROM (SELECT * EXCEPT (__since) FROM (SELECT * FROM s MATCH_RECOGNIZE (ORDER BY ts"
+            " MEASURES LAST(ts) AS __since PATTERN (a b) DEFINE b AS b.v > a.v) ) [RANGE UNBOUNDED]) AS m, t"
+            " [RANGE UNBOUNDED] WHERE m.k = t.k",
+        ),
+        (
+            f"SELECT MAX(n) FROM s {MEASURES}",
+            "SELECT MAX(n) FROM (SELECT * EXCEPT (__since) FROM (SELECT * FROM s MATCH_RECOGNIZE (MEASURES"
+            " LAST(`at`) AS __since, COUNT(*) AS n PATTERN (a b) DEFINE b AS b.v > a.v) ) [RANGE UNBOUNDED])",
+        ),
+        (
+            "SELECT MAX(n) FROM s MATCH_RECOGNIZE (MEASURES COUNT(*) AS n PATTERN (a*) DEFINE a AS v > 1)",
+            "SELECT MAX(n) FROM (SELECT * FROM (SELECT * FROM s MATCH_RECOGNIZE (MEASURES COUNT(*) AS n"
+            " PATTERN (a*) DEFINE a AS v > 1) ) [RANGE UNBOUNDED])",
+        ),
+        (  # a query of WITH has the name of a stream, and a clause is over a table
+            f"WITH t AS (SELECT 1) SELECT * FROM t, x {PATTERN}",
+            None,
+        ),
+        (
+            f"SELECT f.k, COUNT(*), MAX(e.v) * f.k AS m FROM s {BY_TIME} GROUP BY f.k HAVING COUNT(*) > 1",
+            "SELECT __since0 AS `k`, COUNT(*), MAX(__since1) * __since0 AS m FROM"
+            f" (SELECT f.k AS __since0, e.v AS __since1, `f`.ts AS __since FROM s {BY_TIME} )"
+            " [RANGE UNBOUNDED] GROUP BY __since0 HAVING COUNT(*) > 1",
+        ),
+        (f"SELECT f.k, AVG(COUNT(w)) AS a FROM s {BY_TIME} GROUP BY f.k", None),
+        (f"SELECT MAX(f.v) FROM s {BY_TIME} GROUP BY f.k", None),
+        (f"SELECT f, COUNT(*) AS n FROM s {BY_TIME} GROUP BY f", None),
+    ],
+)
+def test_clauses_over_streams_become_relations(query, meant):
+    assert read(query) == (None if meant is None else words(meant))
+
+
+def test_a_clause_over_rows_that_are_gathered_is_over_a_relation():
+    query = f"SELECT f.v FROM s JOIN t ON s.k = t.k {BY_TIME}"
+    meant = f"SELECT f.v FROM s [RANGE UNBOUNDED] JOIN t [RANGE UNBOUNDED] ON s.k = t.k {BY_TIME}"
+    assert read(query, below=True) == words(meant)
