@@ -139,6 +139,19 @@ def test_an_unknown_name_is_told_in_terms_of_the_window(session, sql, condition,
             "s is declared by WINDOW BY, which comes after: leave s. out to filter the rows, "
             "or filter the windows in HAVING after the clause",
         ),
+        (
+            query(start="lag(s.val) > 3"),
+            "WINDOW_FUNCTION_WITHOUT_OVER_CLAUSE",
+            "lag(s.val)",
+            "PREV AS p names the row before: START AS s PREV AS p WHEN p.val",
+        ),
+        (
+            "SELECT val FROM weather MATCH_RECOGNIZE (PARTITION BY station ORDER BY day MEASURES A.day AS d "
+            "PATTERN (A) DEFINE A AS val > 1)",
+            "UNRESOLVED_COLUMN.WITH_SUGGESTION",
+            "val",
+            "MATCH_RECOGNIZE returns its keys and MEASURES: add a measure, or write ALL ROWS PER MATCH",
+        ),
         (query(partition="stat"), "UNRESOLVED_COLUMN.WITH_SUGGESTION", "stat", "did you mean station?"),
         (query(order="dya"), "UNRESOLVED_COLUMN.WITH_SUGGESTION", "dya", "did you mean day?"),
         (

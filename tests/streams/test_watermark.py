@@ -20,13 +20,8 @@ from windrow.streams.admission.watermark import Ordering, Running, WatermarkStat
 from windrow.streams.entries import FOREVER, NO_BOUND, Decision, Entries, EntryKind
 
 ROW, BOUND, WATERMARK, OPEN, IDLE, CLOSE, PATTERN, TICK = EntryKind
-ADMITTED, LATE, REJECTED, ECLIPSED, QUARANTINED = (
-    Decision.ADMITTED,
-    Decision.LATE,
-    Decision.REJECTED,
-    Decision.ECLIPSED,
-    Decision.QUARANTINED,
-)
+ADMITTED, LATE, REJECTED = Decision.ADMITTED, Decision.LATE, Decision.REJECTED
+ECLIPSED, QUARANTINED = Decision.ECLIPSED, Decision.QUARANTINED
 
 
 class Log:

@@ -31,10 +31,12 @@ from windrow.errors import (
 )
 from windrow.spark.jvm.bridge import JavaError, messages
 from windrow.syntax.mistakes import (
+    behind_match,
     is_name_of_from,
     meant_clause,
     meant_file,
     meant_function,
+    meant_neighbour,
     meant_one_row_each,
     meant_syntax,
     meant_unit,
@@ -129,6 +131,10 @@ def translate(
             message, hint = _unbound(source[span.start : span.stop])
         elif condition.startswith("UNRESOLVED_COLUMN"):
             hint = variable_before_clause(source, span) or _meant_stream(source, span) or hint
+            if hint is None or hint.startswith(_THERE_ARE):
+                hint = behind_match(source) or hint
+        elif condition == "WINDOW_FUNCTION_WITHOUT_OVER_CLAUSE":
+            hint = hint or meant_neighbour(source, span)
         elif condition in ("TABLE_OR_VIEW_NOT_FOUND", "UNRESOLVABLE_TABLE_VALUED_FUNCTION"):
             hint = hint or meant_file(source[span.start : span.stop])
         elif condition == "WRITE_STREAM_NOT_ALLOWED":
@@ -319,6 +325,9 @@ def _message(error: PySparkException) -> str:
     return text[:1].lower() + text[1:] if text[1:2].islower() else text
 
 
+_THERE_ARE = "there are "
+
+
 def _hint(error: PySparkException) -> str | None:
     """Spark's suggestion as a hint, if it has one."""
     parameters = error.getMessageParameters() or {}
@@ -340,7 +349,7 @@ def _hint(error: PySparkException) -> str | None:
     if not candidates:
         return None
     context = (parameters.get("objectName") or "").split(".")[-1].strip("`")
-    return did_you_mean(context, candidates) or f"there are {', '.join(candidates)}"
+    return did_you_mean(context, candidates) or f"{_THERE_ARE}{', '.join(candidates)}"
 
 
 def _locate(error: PySparkException, text: SqlText, names: dict[str, str]) -> tuple[str, Span] | None:

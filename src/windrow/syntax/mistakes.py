@@ -18,11 +18,13 @@ from windrow.syntax.query_parts import find_window_queries
 from windrow.syntax.tokens import TokenKind, TokenList, tokenize
 
 __all__ = [
+    "behind_match",
     "is_name_of_from",
     "meant_clause",
     "meant_file",
     "meant_function",
     "meant_keyword",
+    "meant_neighbour",
     "meant_one_row_each",
     "meant_syntax",
     "meant_unit",
@@ -325,6 +327,35 @@ def variable_before_clause(sql: str, span: Span) -> str | None:
                     "rows, or filter the windows in HAVING after the clause"
                 )
     return None
+
+
+_NEIGHBOURS = {
+    "LAG": "PREV AS p names the row before: START AS s PREV AS p WHEN p.",
+    "LEAD": "NEXT AS n names the row after: END AS e NEXT AS n WHEN n.",
+}
+"""Functions of OVER that newcomers write into a condition of WINDOW BY, and what to write there."""
+
+
+def meant_neighbour(sql: str, span: Span) -> str | None:
+    """The hint for LAG or LEAD in a condition of WINDOW BY, None for any other call."""
+    tokens = _tokens(sql)
+    at = _at(tokens, span)
+    said = _NEIGHBOURS.get(tokens.word(at)) if at is not None else None
+    inside = any(query.clause.span.start <= span.start < query.clause.span.stop for query in _blocks(tokens))
+    if said is None or at is None or not inside:
+        return None
+    path = [at + 2, at + 4] if tokens.is_symbol(at + 3, ".") else [at + 2]
+    return f"{said}{tokens[path[-1]].text}" if tokens.is_name(path[-1]) else f"{said}x"
+
+
+def behind_match(sql: str) -> str | None:
+    """What is said of a column that MATCH_RECOGNIZE does not return; None without such a clause."""
+    tokens = _tokens(sql)
+    if not tokens.places("MATCH_RECOGNIZE") or any(
+        tokens.word(at + 1) == "ROWS" for at in tokens.places("ALL")
+    ):
+        return None
+    return "MATCH_RECOGNIZE returns its keys and MEASURES: add a measure, or write ALL ROWS PER MATCH"
 
 
 def is_name_of_from(sql: str, clause: Span, name: str) -> bool:
