@@ -62,14 +62,12 @@ def changelog(
             hint=f"leave the key out, or use one of {', '.join(_WITH_UPDATES)}",
         )
     changes = relation.changes()
-    if envelope == "delta" and not ordered:
-        return as_delta(changes, relation.columns, relation.names, relation.scale, key)
     keys = _keys(changes, relation.columns, relation.names, key)
     rows = [F.col(column) for column in relation.columns]
     if envelope == "diff":
         visible = changes.orderBy(AT, DIFF) if ordered else changes
         return visible.select(*rows, DIFF, relation.instant_column()).toDF(*relation.names, "_diff", "_at")
-    copies = _copies(changes)
+    copies = changes if relation.net_by is not None else _copies(changes)
     if key:
         copies = _with_updates(copies, keys, relation.columns)
     if ordered:
@@ -197,7 +195,7 @@ def one_sql(
         The first instant whose changes are returned; earlier ones are numbered too.
     """
     changes = relation.changes()
-    copies = _copies(changes)
+    copies = changes if relation.net_by is not None else _copies(changes)
     kinds = {field.name: field.dataType for field in copies.schema}
     values = [name for name in relation.columns if is_orderable(kinds[name])]
     if groups is None:

@@ -134,7 +134,8 @@ class TimeVarying:
     def changes(self) -> DataFrame:
         """The inserted and deleted rows, with `AT` and the count `DIFF`, which is not 0.
 
-        The counts are net: for equal rows and instants there is one row, or all have the same sign.
+        The counts are net: for equal rows and instants there is one row, or all have the same sign. With
+        `net_by`, each is 1 or -1.
 
         Raises
         ------
