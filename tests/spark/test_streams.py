@@ -345,6 +345,8 @@ def test_explain(ticks):
     text = ticks.sql("EXPLAIN SELECT k, COUNT(*) FROM ticks [RANGE 2] GROUP BY k").collect()[0][0]
     assert "ticks [RANGE 2]" in text
     assert text.endswith("evaluated for whole logs")
+    changes = ticks.sql("SELECT k FROM CHANGELOG OF (SELECT k FROM ticks [NOW])").plan()
+    assert changes.endswith("evaluated by Spark: a table of changes")
 
 
 @pytest.mark.parametrize(

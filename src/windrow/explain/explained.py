@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from windrow.algebra.bound_statement import BoundStatement
-from windrow.algebra.continuous import ChangelogOf, Continuous, StreamQuery, WindowedStream
+from windrow.algebra.continuous import ChangelogOf, Continuous, Query, StreamQuery, WindowedStream
 from windrow.algebra.names import order_key, partition_key
 from windrow.algebra.physical import FoundBoundary, PlanDraft
 from windrow.algebra.window_node import WindowBoundary
@@ -173,12 +173,14 @@ def _continuous(gateway: Gateway, query: Continuous, plans: Mapping[Span, Node])
             yield from _continuous(gateway, item.query, plans)
         yield section(names[item.key], [("relation", relation.sql[item.span.start : item.span.stop])])
     title = query.kind if isinstance(query, StreamQuery) else "relation"
-    how = _how(gateway, plans.get(relation.span))
+    how = _how(gateway, relation, plans.get(relation.span))
     yield section(title, [("query", one_line(relation.text, names)), ("", how)])
 
 
-def _how(gateway: Gateway, plan: Node | None) -> str:
+def _how(gateway: Gateway, relation: Query, plan: Node | None) -> str:
     """How a query is evaluated, and why Spark evaluates parts of it over pieces of time."""
+    if plan is None and not relation.is_temporal:
+        return "evaluated by Spark: a table of changes"
     if plan is None:
         return "evaluated instant by instant: the reference"
     parts = dict.fromkeys(part for node in walk(plan) if (part := _by_spark(gateway, node)) is not None)
