@@ -145,7 +145,7 @@ def test_a_malformed_csv_record_is_told_with_its_file(spark, tmp_path):
     with pytest.raises(InputError) as caught:
         session.sql("SELECT COUNT(*) FROM told").collect()
     assert caught.value.condition == "MALFORMED_RECORD"
-    assert caught.value.message.startswith(f"file {tmp_path}/a b%20ü.csv holds a record that is malformed")
+    assert caught.value.message.startswith(f"file {tmp_path}/a b%20ü.csv has a record that is malformed")
 
 
 @pytest.mark.parametrize("good", [JSON_LINES, JSON_ARRAY])
@@ -153,7 +153,7 @@ def test_a_malformed_json_record_is_told_with_its_file_and_table(spark, tmp_path
     written(tmp_path, {"1.json": good, "2.json": good[:-5], "3.json": good})
     with pytest.raises(InputError) as caught:
         windrow.Session(spark).register("told", tmp_path)
-    assert caught.value.message.startswith(f"table told: file {tmp_path}/2.json holds a record")
+    assert caught.value.message.startswith(f"table told: file {tmp_path}/2.json has a record")
 
 
 def test_csv_files_with_columns_in_another_order_are_not_mixed_up(spark, tmp_path):

@@ -39,6 +39,8 @@ def clauses_over_variables(tokens: TokenList) -> SqlText | None:
     ParseError, AnalysisError
         As `find_window_queries` and `find_matches`.
     """
+    if not _are_several(tokens):
+        return None
     blocks = find_window_queries(tokens)
     clauses: list[BlockText | MatchRelation] = [*blocks, *find_matches(tokens)]
     for query in blocks:
@@ -48,6 +50,13 @@ def clauses_over_variables(tokens: TokenList) -> SqlText | None:
             end = len(tokens.sql)
             return SqlText.of(verbatim(tokens, 0, start), around.text(), verbatim(tokens, stop, end))
     return None
+
+
+def _are_several(tokens: TokenList) -> bool:
+    """Whether there are clauses in the text that one with windows could be around."""
+    places = range(len(tokens))
+    windows = sum(begins_window_by(tokens, at) for at in places)
+    return windows > 1 or (windows == 1 and any(tokens.word(at) == "MATCH_RECOGNIZE" for at in places))
 
 
 def _as_block(tokens: TokenList, query: BlockText) -> PatternBlock:
