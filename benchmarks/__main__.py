@@ -149,7 +149,9 @@ def report_live(
 @app.command()
 def report(
     file: Annotated[Path, typer.Argument(help="What a run has written.", exists=True, dir_okay=False)],
-    section: Annotated[str, typer.Option(help="Of the page: results, streams, or patterns.")] = "results",
+    section: Annotated[
+        str, typer.Option(help="Of the page: results, chosen, streams, or patterns.")
+    ] = "results",
 ) -> None:
     """Write a run into benchmarks/figures.md, in place of the results there."""
     into_page(read(file), section=section)

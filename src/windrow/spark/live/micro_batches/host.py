@@ -127,7 +127,7 @@ class MicroBatches(ABC):
     """
 
     settings: Mapping[str, str] = MappingProxyType({})
-    """What Spark reports when the query starts."""
+    """Settings of Spark for the query, set when it starts."""
 
     _form: str | None = None
     """How the state is retained, where that is not what the plan says."""
