@@ -76,6 +76,7 @@ def test_matches_and_functions_in_functions(session):
     ("sql", "condition", "hint"),
     [
         ("SELECT f.* FROM t, LATERAL made(t.v) AS f", "UNSUPPORTED_QUERY", "behind LATERAL"),
+        ("SELECT f.* FROM t, LATERAL made(i + v) AS f", "UNSUPPORTED_QUERY", "behind LATERAL"),
         ("SELECT * FROM made(1, 2)", "WRONG_NUM_ARGS", "least INT"),
         ("SELECT * FROM made()", "WRONG_NUM_ARGS", "least INT"),
         (f"{CREATE} made(least INT) RETURNS TABLE RETURN {RUNS}", "ROUTINE_ALREADY_EXISTS", "OR REPLACE"),

@@ -39,6 +39,13 @@ from windrow.spark.scan.files_in_text import with_files
 from windrow.statements.clauses_over_streams import names_sequence, plan_to_start, run_sequence
 from windrow.statements.clauses_over_windows import with_clauses_cut
 from windrow.statements.composed import as_of_now, queries_inside, relation_inside, with_emitted
+from windrow.statements.definitions.session_functions import (
+    create_or_drop_function,
+    may_call_functions,
+    with_functions,
+)
+from windrow.statements.definitions.stored_views import create_stored_view, with_stored_views
+from windrow.statements.definitions.view_expansion import may_read_expanded, with_expanded
 from windrow.statements.emit_statements import (
     may_be_emitted,
     may_be_view,
@@ -50,16 +57,9 @@ from windrow.statements.named_streams import insert
 from windrow.statements.naming import refresh
 from windrow.statements.past_relations import past_relations, with_past
 from windrow.statements.select_stream import with_streams_as_rows
-from windrow.statements.session_functions import (
-    create_or_drop_function,
-    may_call_functions,
-    with_functions,
-)
 from windrow.statements.statement_context import StatementContext, names_of_script
-from windrow.statements.stored_views import create_stored_view, with_stored_views
 from windrow.statements.stream_statements import has_stream_words, is_continuous, run_continuous
 from windrow.statements.temporal_joins import may_join_versions, with_versions, without_ours
-from windrow.statements.view_expansion import may_read_expanded, with_expanded
 from windrow.statements.written_results import may_write_result, with_result
 from windrow.syntax.mistakes import unsupported_statement
 from windrow.syntax.nodes import Range

@@ -34,6 +34,7 @@ from windrow.spark.logs.text_log import is_text_log, of_text_log, read_text_log
 from windrow.spark.recorded.continuous_queries import Runner
 from windrow.spark.relations.time_varying_relation import TimeVarying
 from windrow.spark.scan.file_sources import read_table
+from windrow.statements.definitions.view_expansion import remember_expanded
 from windrow.statements.named_streams import (
     create_named,
     insert,
@@ -59,7 +60,6 @@ from windrow.statements.select_stream import (
 )
 from windrow.statements.statement_context import StatementContext
 from windrow.statements.stream_reader import reader_of
-from windrow.statements.view_expansion import remember_expanded
 from windrow.syntax.lengths import Length
 from windrow.syntax.mistakes import unsupported_statement
 from windrow.syntax.nodes import Range

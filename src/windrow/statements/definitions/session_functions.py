@@ -17,8 +17,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
-from windrow.algebra.names import verbatim
-from windrow.errors import AnalysisError, NotSupportedError
+from windrow.algebra.names import piece_of, verbatim
+from windrow.errors import AnalysisError, NotSupportedError, WindrowError
 from windrow.relation import Relation
 from windrow.relation_kinds import LiveRelation
 from windrow.spark.catalog import Catalog
@@ -29,7 +29,7 @@ from windrow.syntax.mistakes import unsupported_statement
 from windrow.syntax.nodes import Range
 from windrow.syntax.sql_functions import FunctionText, SqlFunction, arguments_of, parse_function
 from windrow.syntax.sqltext import Piece, SqlText, quoted
-from windrow.syntax.tokens import TokenKind, TokenList, tokenize
+from windrow.syntax.tokens import TokenList, tokenize
 
 __all__ = ["create_or_drop_function", "may_call_functions", "with_functions"]
 
@@ -63,7 +63,7 @@ def with_functions(gateway: Gateway, catalog: Catalog, text: str) -> Iterator[st
     done = 0
     for at in calls:
         start, stop = tokens[at].start, tokens[tokens.partner[at + 1]].stop
-        query = _of_call(tokens, at, catalog.sql_functions[tokens[at].name.lower()])
+        query = _of_call(gateway, tokens, at, catalog.sql_functions[tokens[at].name.lower()])
         parts += [verbatim(tokens, done, start), Piece(query, tokens.sql, start, stop - start)]
         done = stop
     with gateway.instead(SqlText.of(*parts, verbatim(tokens, done, len(text)))) as read:
@@ -80,13 +80,13 @@ def _calls(tokens: TokenList, functions: Mapping[str, SqlFunction]) -> Iterator[
             yield at
 
 
-def _of_call(tokens: TokenList, at: int, function: SqlFunction) -> str:
+def _of_call(gateway: Gateway, tokens: TokenList, at: int, function: SqlFunction) -> str:
     """The query that a call stands for, in brackets."""
     arguments = arguments_of(tokens, at, function)
     values = []
     for one, argument in zip(function.parameters, arguments, strict=True):
         if not isinstance(argument, str):
-            _refuse_columns(tokens, argument, function)
+            _refuse_columns(gateway, tokens, argument, function)
         value = argument if isinstance(argument, str) else tokens.text(*argument)
         values.append(f"CAST({value} AS {one.kind}) AS {quoted(one.name)}")
     result, listed = f"({function.query}) AS {_RESULT}{_names(function)}", f"{_RESULT}.*"
@@ -110,18 +110,20 @@ def _names(function: SqlFunction) -> str:
     return f"({', '.join(f'{_COLUMN}{number}' for number in range(len(function.columns)))})"
 
 
-def _refuse_columns(tokens: TokenList, argument: Range, function: SqlFunction) -> None:
+def _refuse_columns(gateway: Gateway, tokens: TokenList, argument: Range, function: SqlFunction) -> None:
     """Refuse an argument that reads columns: the function's windows are made once for each of its values."""
-    for at in range(*argument):
-        is_path = tokens.is_symbol(at + 1, ".") and at + 2 < argument[1]
-        if tokens[at].is_name and tokens[at].kind is not TokenKind.NUMBER and is_path:
-            raise NotSupportedError(
-                f"function {function.name}, which makes windows, takes constants and no columns",
-                condition="UNSUPPORTED_QUERY",
-                sql=tokens.sql,
-                span=tokens.span(*argument),
-                hint="write its query behind LATERAL, where it may read columns",
-            )
+    try:
+        gateway.sql(SqlText.of("SELECT ", piece_of(tokens, *argument)))
+    except WindrowError as error:
+        if not error.condition.startswith("UNRESOLVED_COLUMN"):
+            return  # calls of such functions, and what is wrong anyway: the statement itself reports it
+        raise NotSupportedError(
+            f"function {function.name}, which makes windows, takes constants and no columns",
+            condition="UNSUPPORTED_QUERY",
+            sql=tokens.sql,
+            span=tokens.span(*argument),
+            hint="write its query behind LATERAL, where it may read columns",
+        ) from None
 
 
 def create_or_drop_function(
