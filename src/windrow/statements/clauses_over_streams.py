@@ -114,7 +114,7 @@ def _create_view(context: StatementContext) -> Relation | None:
     gateway, catalog, execution = context.gateway, context.catalog, context.execution
     tokens, statement = context.tokens, context.statement
     view = parse_view(tokens, *statement)
-    if view is None or not view.temporary:
+    if view is None or not view.words.is_temporary:
         return None
     plan = plan_of_clauses(gateway, catalog, tokens, view.body, execution, recorded=True)
     if plan is None:
@@ -128,7 +128,7 @@ def _create_view(context: StatementContext) -> Relation | None:
     except WindrowError:
         if plan.is_endless:
             raise
-        if view.replace:
+        if view.words.replaces:
             forget(gateway, catalog, view.name)
         return None  # a table of what was recorded
     names = view.columns or plan.outer.columns

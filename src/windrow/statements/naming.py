@@ -159,15 +159,15 @@ def is_free(gateway: Gateway, catalog: Catalog, tokens: TokenList, view: View, n
         ``CREATE_VIEW_COLUMN_ARITY_MISMATCH``.
     """
     exists = view.name.lower() in catalog.names or gateway.spark.catalog.tableExists(quoted(view.name))
-    if exists and view.if_not_exists:
+    if exists and view.words.if_not_exists:
         return False
-    if exists and not view.replace:
+    if exists and not view.words.replaces:
         raise AnalysisError(
             f"view {view.name} already exists",
             condition="TEMP_TABLE_OR_VIEW_ALREADY_EXISTS",
             sqlstate="42P07",
             sql=tokens.sql,
-            span=tokens[view.at].span,
+            span=tokens[view.words.name_at].span,
             hint="choose another name, or CREATE OR REPLACE TEMPORARY VIEW",
         )
     if view.columns and len(view.columns) != len(names):
@@ -176,7 +176,7 @@ def is_free(gateway: Gateway, catalog: Catalog, tokens: TokenList, view: View, n
             condition="CREATE_VIEW_COLUMN_ARITY_MISMATCH",
             sqlstate="21S01",
             sql=tokens.sql,
-            span=tokens[view.at].span,
+            span=tokens[view.words.name_at].span,
             hint="name every column of the query once",
         )
     return True

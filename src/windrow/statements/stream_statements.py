@@ -167,13 +167,13 @@ def _run_query(
     query = reader.read(*(view.body if view is not None else (start, stop)))
     declare(gateway, catalog, written, read_by(reader.inputs.values()))
     if isinstance(query, Query) and not query.inputs:
-        if view is not None and view.replace and not gateway.plan_only:
+        if view is not None and view.words.replaces and not gateway.plan_only:
             catalog.forget(view.name)  # from now on the name is of Spark's view
         if not reader.reads_unused():
             return None
         with gateway.instead(SqlText.of(piece_of(tokens, 0, query.tokens[0], " "), query.text)) as used:
             return context.run_query(used)
-    if view is not None and not view.temporary:
+    if view is not None and not view.words.is_temporary:
         raise unsupported_statement(
             tokens, start, "a stored view of a continuous query", "create a TEMPORARY VIEW in each session"
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from windrow.errors import AnalysisError, ParseError
+from windrow.syntax.create_words import CreateWords, create_words
 from windrow.syntax.nodes import Range
 from windrow.syntax.tokens import TokenList
 
@@ -40,13 +41,11 @@ class SqlFunction:
 
 @dataclass(frozen=True, slots=True)
 class FunctionText:
-    """CREATE FUNCTION: the function, where its query stands, and what the words before its name say."""
+    """CREATE FUNCTION: the function, where its query stands, and the words before its name."""
 
     function: SqlFunction
     query: Range
-    is_temporary: bool
-    replaces: bool
-    if_not_exists: bool
+    words: CreateWords
 
 
 def parse_function(tokens: TokenList, statement: Range) -> FunctionText | None:
@@ -58,18 +57,10 @@ def parse_function(tokens: TokenList, statement: Range) -> FunctionText | None:
         ``PARSE_SYNTAX_ERROR`` for a parameter without a type, or no RETURNS.
     """
     at, stop = statement
-    if tokens.word(at) != "CREATE":
+    words = create_words(tokens, at, stop, "FUNCTION")
+    if words is None or words.name_at + 1 >= stop or not tokens.is_symbol(words.name_at + 1, "("):
         return None
-    replaces = tokens.word(at + 1) == "OR" and tokens.word(at + 2) == "REPLACE"
-    at += 3 if replaces else 1
-    is_temporary = tokens.word(at) in ("TEMP", "TEMPORARY")
-    at += is_temporary
-    if tokens.word(at) != "FUNCTION":
-        return None
-    if_not_exists = tokens.word(at + 1) == "IF"
-    at += 4 if if_not_exists else 1
-    if at + 1 >= stop or not tokens[at].is_name or not tokens.is_symbol(at + 1, "("):
-        return None
+    at = words.name_at
     name, close = tokens[at].name, tokens.partner[at + 1]
     parameters = tuple(_parameter(tokens, item) for item in tokens.split(at + 2, close) if item[0] < item[1])
     returns = close + 1
@@ -98,7 +89,7 @@ def parse_function(tokens: TokenList, statement: Range) -> FunctionText | None:
         listed = tokens.split(returns + 3, tokens.partner[returns + 2])
         columns = tuple((one.name, one.kind) for one in (_parameter(tokens, item) for item in listed))
     function = SqlFunction(name, parameters, columns, is_table, tokens.text(*query))
-    return FunctionText(function, query, is_temporary, replaces, if_not_exists)
+    return FunctionText(function, query, words)
 
 
 def _parameter(tokens: TokenList, item: Range) -> Parameter:

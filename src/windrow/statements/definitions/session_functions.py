@@ -163,11 +163,11 @@ def _create(
     gateway: Gateway, catalog: Catalog, tokens: TokenList, written: FunctionText, run_query: RunQuery
 ) -> Relation:
     function, name = written.function, written.function.name.lower()
-    if not written.is_temporary:
+    if not written.words.is_temporary:
         hint = "CREATE TEMPORARY FUNCTION, in each session"
         raise unsupported_statement(tokens, 0, "a function over windows that is not temporary", hint)
-    if name in catalog.sql_functions and not written.replaces:
-        if written.if_not_exists:
+    if name in catalog.sql_functions and not written.words.replaces:
+        if written.words.if_not_exists:
             return _done(gateway, f"the function {function.name} exists")
         raise AnalysisError(
             f"function {function.name} exists",

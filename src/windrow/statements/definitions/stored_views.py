@@ -22,6 +22,7 @@ from windrow.spark.gateway import Gateway
 from windrow.spark.jvm.views import SPARK_CATALOG, stored_view
 from windrow.statements.composed import RunQuery, located
 from windrow.syntax.cql_clauses import alias_after, begins_relation
+from windrow.syntax.create_words import create_words
 from windrow.syntax.mistakes import unsupported_statement
 from windrow.syntax.nodes import Range
 from windrow.syntax.patterns.match_relations import parameter_marks
@@ -260,15 +261,10 @@ def create_stored_view(
 
 def _head(tokens: TokenList, statement: Range) -> tuple[_Name, Range] | None:
     """The name of CREATE [OR REPLACE] VIEW and its query; None for temporary views and other statements."""
-    at, stop = statement
-    if tokens.word(at) != "CREATE":
+    words, stop = create_words(tokens, *statement, "VIEW"), statement[1]
+    if words is None or words.is_temporary:
         return None
-    at += 3 if tokens.word(at + 1) == "OR" and tokens.word(at + 2) == "REPLACE" else 1
-    if tokens.word(at) != "VIEW":
-        return None
-    at += 4 if tokens.word(at + 1) == "IF" else 1
-    if at >= stop or not tokens[at].is_name:
-        return None
+    at = words.name_at
     last, parts = at + 1, [tokens[at].name]
     while tokens.is_symbol(last, ".") and last + 1 < stop:
         parts.append(tokens[last + 1].name)

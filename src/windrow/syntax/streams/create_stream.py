@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from windrow.errors import ParseError, Span
 from windrow.syntax.cql_clauses import named_columns
+from windrow.syntax.create_words import create_words
 from windrow.syntax.lengths import TIME_UNITS, Length, LengthReader
 from windrow.syntax.nodes import Range
 from windrow.syntax.tokens import TokenKind, TokenList
@@ -94,18 +95,10 @@ def parse_create_stream(tokens: TokenList, start: int, stop: int) -> CreateStrea
     ParseError
         ``PARSE_SYNTAX_ERROR``.
     """
-    at = start
-    if tokens.word(at) != "CREATE":
+    words = create_words(tokens, start, stop, "STREAM")
+    if words is None or words.is_temporary:
         return None
-    replace = tokens.word(at + 1) == "OR" and tokens.word(at + 2) == "REPLACE"
-    at += 3 if replace else 1
-    if tokens.word(at) != "STREAM":
-        return None
-    to_retain = [tokens.word(at + 1 + place) for place in range(3)] == ["IF", "NOT", "EXISTS"]
-    at += 3 if to_retain else 0
-    if not (at + 1 < stop and tokens[at + 1].is_name):
-        return None
-    target, at = at + 1, at + 2
+    target, at = words.name_at, words.name_at + 1
 
     def wrong(message: str, index: int, hint: str = "") -> ParseError:
         span = tokens[index].span if index < stop else tokens.span(stop - 1, stop)
@@ -131,7 +124,7 @@ def parse_create_stream(tokens: TokenList, start: int, stop: int) -> CreateStrea
     for place, column in enumerate(columns):
         if column.name.lower() in names[:place]:
             raise wrong(f"column {column.name} is given twice", column.tokens[0], "name each differently")
-    made = CreateStream(tokens[target].name, target, columns, replace, None, to_retain)
+    made = CreateStream(tokens[target].name, target, columns, words.replaces, None, words.if_not_exists)
     return _OptionsParser(tokens, close + 1, stop, wrong).parse(made)
 
 
