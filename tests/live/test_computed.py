@@ -19,7 +19,7 @@ from windrow.spark.live.operators.incremental_plan import IncrementalPlan
 COLUMNS = (
     "x BIGINT, y BIGINT, i INT, h SMALLINT, at TIMESTAMP, local TIMESTAMP_NTZ, day DATE, s STRING, t STRING,"
     " d DECIMAL(10,2), wide DECIMAL(38,4), f DOUBLE, g DOUBLE, r FLOAT, b BOOLEAN,"
-    " o STRING COLLATE UTF8_BINARY, u STRUCT<n: BIGINT, of: STRUCT<t: STRING>>"
+    " o STRING COLLATE UTF8_BINARY, u STRUCT<n: BIGINT, of: STRUCT<t: STRING>>, m INTERVAL DAY TO SECOND"
 )
 UTC = datetime.UTC
 
@@ -49,6 +49,7 @@ VALUES = {
     "b": [True, False, None, True, False],
     "o": ["a", "A", None, "", "b"],
     "u": [{"n": 1, "of": {"t": "a"}}, None, {"n": None, "of": None}, {"n": 4, "of": {"t": None}}, {"n": 5}],
+    "m": [datetime.timedelta(hours=h, minutes=40, seconds=5.5) if h else None for h in (1, 30, 0, -50, 5)],
 }
 READ = """
 x
@@ -154,6 +155,9 @@ u.n
 u.n + x
 u.of.t
 u.of.t IS NULL
+m
+at + m
+CAST(m AS INTERVAL SECOND)
 """.strip().splitlines()
 READ.append(TimeScale("timestamp_ntz", "MICROSECOND").of_column("local", "timestamp_ntz", "MICROSECOND"))
 ASCII = """
@@ -169,6 +173,8 @@ t RLIKE '^a[^b]*e'
 LEFT = """
 startswith(s, t)
 hash(x)
+CAST(m AS INTERVAL HOUR)
+CAST(CAST(m AS INTERVAL DAY TO MINUTE) AS INTERVAL DAY TO SECOND)
 x / y
 x DIV y
 x % y
