@@ -42,7 +42,8 @@ _FORMS = {
     "truth": "({int} < {int}); ({long} >= {long}); ({double} = {double}); ({double} <= {float});"
     " ({text} < {text}); ({date} > {date}); ({time} <=> {time}); ({local} <> {local});"
     " ({decimal} < {decimal}); ({interval} = {interval}); ({int} < {double}); ({truth} AND {truth});"
-    " ({truth} OR {truth}); (NOT {truth}); ({double} IS NULL); ({interval} IS NOT NULL); ({int} IN (1, 7, NULL));"
+    " ({truth} OR {truth}); (NOT {truth}); ({double} IS NULL); ({interval} IS NOT NULL);"
+    " ({int} IN (1, 7, NULL));"
     " ({text} NOT IN ('a', 'b')); ({text} LIKE 'a%'); ({text} LIKE '%/%'); contains({text}, 'a');"
     " ({double} BETWEEN {double} AND {double}); ({text} RLIKE '[a-c]+')",
     "date": "CAST({time} AS DATE); CAST({local} AS DATE); date_add({date}, -30)",
