@@ -39,6 +39,18 @@ def test_a_star_leaves_out_what_is_only_read() -> None:
     )
 
 
+def test_having_with_such_a_subquery_chooses_rows_of_the_query_inside() -> None:
+    assert around(
+        f"SELECT s.i, COUNT(w) AS n FROM t {CLAUSE} HAVING n > 1 AND COUNT(w) < (SELECT MAX(COUNT(x)) FROM r"
+        " WINDOW BY x AS (TYPE SLIDING ORDER BY i START AS a WHEN a.v < s.v END)) ORDER BY n"
+    ) == (
+        "SELECT `i` AS `i`, `n` AS `n` FROM (SELECT COUNT(w) AS `__inside0`, s.v AS `__inside1`,"
+        " s.i AS `i`, COUNT(w) AS `n` FROM t … ) AS `__around` WHERE n > 1 AND `__inside0` <"
+        " (SELECT MAX(COUNT(x)) FROM r WINDOW BY x AS (TYPE SLIDING ORDER BY i START AS a WHEN a.v <"
+        " `__around`.`__inside1` END)) ORDER BY n"
+    )
+
+
 @pytest.mark.parametrize(
     "text",
     [

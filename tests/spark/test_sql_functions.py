@@ -53,6 +53,65 @@ def test_a_function_for_one_value(session):
     query = f"SELECT MAX(COUNT(w)) FROM t {CLAUSE}"
     session.sql(f"CREATE TEMP FUNCTION longest(least INT) RETURNS STRING RETURN ({query})")
     assert rows(session, "SELECT k, longest(19) AS l FROM t WHERE i = 3") == [("a", "2")]
+    found = session.sql(
+        "SELECT longest(19), k, longest(6) || longest(19), longest(19) AS l FROM t WHERE i = 3"
+    )
+    assert found.df.columns == ["longest(19)", "k", "longest(6) || longest(19)", "l"]
+    assert [tuple(row) for row in found.df.collect()] == [("2", "a", "12", "2")]
+    named = session.sql(
+        "SELECT (SELECT longest(19)) AS a, count(*) FROM t WHERE longest(19) = '2' GROUP BY k"
+    )
+    assert named.df.columns == ["a", "count(1)"]
+
+
+def test_a_function_that_returns_an_expression(session):
+    longest = f"(SELECT MAX(COUNT(w)) FROM t {CLAUSE})"
+    session.sql(
+        f"{CREATE} more(least INT, n INT DEFAULT 1) RETURNS INT RETURN n + 10 * {longest} + more.least"
+    )
+    assert rows(session, "SELECT more(19), more(19, 2)") == [(40, 41)]
+    session.sql(f"{CREATE} ever() RETURNS BOOLEAN RETURN {longest.replace('least', '19')} > 1")
+    found = session.sql("SELECT k, ever() FROM t WHERE ever() AND i = 3")
+    assert found.df.columns == ["k", "ever()"]
+    assert [tuple(row) for row in found.df.collect()] == [("a", True)]
+    assert rows(session, "SELECT k, i, more(v) FROM t WHERE k = 'b'") == [("b", 1, 18), ("b", 2, 29)]
+
+
+def test_arguments_of_columns(session):
+    session.sql(f"{CREATE} runs(least INT) RETURNS TABLE RETURN {RUNS}")
+    session.sql(f"{CREATE} longest(least INT) RETURNS INT RETURN (SELECT MAX(COUNT(w)) FROM t {CLAUSE})")
+    bounds = "VALUES (9, 'x'), (19, 'y'), (19, 'z'), (1, 'v'), (NULL, 'n') AS b (v, name)"
+    assert rows(session, f"SELECT name, f.* FROM {bounds}, LATERAL runs(b.v) AS f") == [
+        ("x", "a", 3, 5), ("x", "b", 1, 7), ("y", "a", 1, 15), ("y", "b", 1, 25),
+        ("z", "a", 1, 15), ("z", "b", 1, 25),
+    ]  # fmt: skip
+    assert rows(session, f"SELECT name, i FROM {bounds} LEFT JOIN LATERAL runs(least => v - 10) AS f") == [
+        ("n", None), ("v", None), ("x", None), ("y", 1), ("y", 3), ("z", 1), ("z", 3),
+    ]  # fmt: skip
+    # `v` is a column of the function's table too, and of what is around
+    assert rows(session, f"SELECT name, longest(v) FROM {bounds} WHERE longest(v + 0) > 0") == [
+        ("x", 1), ("y", 2), ("z", 2),
+    ]  # fmt: skip
+
+
+def test_arguments_of_columns_of_a_named_query(session):
+    session.sql(f"{CREATE} longest(least INT) RETURNS INT RETURN (SELECT MAX(COUNT(w)) FROM t {CLAUSE})")
+    named = "WITH b AS (SELECT * FROM VALUES (9, 'x'), (19, 'y') AS b (v, name))"
+    assert rows(session, f"{named} SELECT name FROM b WHERE longest(b.v) = 1") == [("x",)]
+
+
+def test_functions_without_a_clause_are_those_of_spark(session):
+    session.sql("CREATE OR REPLACE TEMPORARY FUNCTION plain_one(x INT) RETURN x + 1")
+    session.sql("CREATE OR REPLACE TEMPORARY FUNCTION plain_rows() RETURNS TABLE RETURN SELECT 2 AS y")
+    assert rows(session, "SELECT plain_one(1), y FROM plain_rows()") == [(2, 2)]
+    session.sql("DROP TEMPORARY FUNCTION plain_one")
+    session.sql("DROP TEMPORARY FUNCTION plain_rows")
+
+
+def test_parameters_of_the_statement_are_arguments(session):
+    session.sql(f"{CREATE} runs(least INT) RETURNS TABLE RETURN {RUNS}")
+    found = session.sql("SELECT i, ? AS x FROM runs(?) WHERE i > ?", 7, 19, 0)
+    assert sorted(map(tuple, found.collect())) == [(1, 7), (1, 7)]
 
 
 def test_matches_and_functions_in_functions(session):
@@ -75,8 +134,21 @@ def test_matches_and_functions_in_functions(session):
 @pytest.mark.parametrize(
     ("sql", "condition", "hint"),
     [
-        ("SELECT f.* FROM t, LATERAL made(t.v) AS f", "UNSUPPORTED_QUERY", "behind LATERAL"),
-        ("SELECT f.* FROM t, LATERAL made(i + v) AS f", "UNSUPPORTED_QUERY", "behind LATERAL"),
+        ("SELECT f.* FROM t, made(t.v) AS f", "UNSUPPORTED_QUERY", "LATERAL before"),
+        (
+            "SELECT f.* FROM t, LATERAL made((SELECT MAX(i) FROM made(9)) + t.v) AS f",
+            "UNSUPPORTED_QUERY", "CREATE TABLE",
+        ),
+        ("SELECT (SELECT MAX(i) FROM LATERAL made(MAX(t.v))) FROM t", "UNSUPPORTED_QUERY", "in a subquery"),
+        (
+            "SELECT f.i FROM (SELECT s.v AS x, (SELECT MAX(i) FROM LATERAL made(s.v)) AS i FROM t"
+            " WINDOW BY w AS (TYPE SLIDING ORDER BY i START AS s END)) AS f",
+            "UNSUPPORTED_QUERY", "in a subquery",
+        ),
+        (
+            "SELECT f.* FROM (SELECT rand() AS v) AS t, LATERAL made(t.v) AS f",
+            "NONDETERMINISTIC_QUERY", "in a table",
+        ),
         ("SELECT * FROM made(1, 2)", "WRONG_NUM_ARGS", "least INT"),
         ("SELECT * FROM made()", "WRONG_NUM_ARGS", "least INT"),
         (f"{CREATE} made(least INT) RETURNS TABLE RETURN {RUNS}", "ROUTINE_ALREADY_EXISTS", "OR REPLACE"),
@@ -87,10 +159,6 @@ def test_matches_and_functions_in_functions(session):
         (
             f"{CREATE} r(least INT) RETURNS TABLE RETURN {RUNS.replace('t WHERE', 'r(1) WHERE')}",
             "RECURSIVE_FUNCTION", "another name",
-        ),
-        (
-            f"{CREATE} f(least INT) RETURNS INT RETURN 1 + (SELECT MAX(COUNT(w)) FROM t {CLAUSE})",
-            "UNSUPPORTED_STATEMENT", "RETURN a query",
         ),
     ],
 )  # fmt: skip

@@ -207,14 +207,32 @@ def test_statements_that_spark_would_keep_as_text_are_refused(session, statement
 @pytest.mark.parametrize(
     "script",
     [
-        f"BEGIN CREATE TABLE made_here AS SELECT * FROM t; SELECT s.k FROM made_here {CLAUSE}; END",
-        f"BEGIN DECLARE least INT DEFAULT 2; SELECT s.k FROM t WHERE v > least {CLAUSE}; END",
+        "BEGIN IF true THEN CREATE TABLE made_here AS SELECT 1; SELECT s.k FROM made_here ⊞; END IF; END",
+        "BEGIN DECLARE x INT DEFAULT 2; WHILE x > 1 DO SELECT s.k FROM t WHERE v > x ⊞; END WHILE; END",
     ],
 )
-def test_windows_over_what_a_script_makes_are_refused_with_another_way(session, script):
+def test_windows_over_what_a_script_with_loops_makes_are_refused_with_another_way(session, script):
     with pytest.raises(WindrowError) as caught:
-        session.sql(script)
+        session.sql(script.replace("⊞", CLAUSE))
     assert "session.script" in caught.value.hint
+
+
+def test_windows_read_what_the_script_around_makes(session):
+    script = f"""
+        BEGIN
+            DECLARE chosen STRING DEFAULT 'a';
+            CREATE TEMPORARY VIEW made_here AS SELECT * FROM t WHERE k = 'b';
+            SET chosen = 'b';
+            SELECT s.k, s.i, AVG(w.v) AS a FROM made_here WHERE k = chosen {CLAUSE};
+            DROP VIEW made_here;
+        END"""
+    assert rows(session, script) == AVERAGES[3:]
+    session.check(script)
+    with pytest.raises(WindrowError):
+        session.sql("SELECT chosen")  # ends with the script
+    with pytest.raises(WindrowError) as caught:
+        session.sql(f"BEGIN SELECT 1;\n SELECT s.wrong FROM t {CLAUSE}; END")
+    assert caught.value.getQueryContext()[0].fragment() == "s.wrong"
 
 
 def test_statements_of_a_script_one_by_one_have_windows_over_what_they_make(session):

@@ -192,6 +192,7 @@ class _Binder:
         correlated = self.correlated(query, ranges)
         values = correlated if isinstance(correlated, ValuesOfWindows) else None
         if values is not None:
+            prefix = self.prefix(query.ctes)  # the relations around may be named queries
             partition_by = (*(values.fragment(key) for key in partition_by), *values.keys())
             order_by = tuple((values.fragment(key), item) for key, item in order_by)
         ordered = tuple(key for key, _ in order_by)

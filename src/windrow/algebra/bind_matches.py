@@ -172,10 +172,9 @@ class MatchBinder:
                 calls.mentioned,
                 values,
                 has_values=number > 0,
+                relation=calls.relation(),
             )
-            found = replace(
-                found, functions=calls.functions, members=calls.with_alias(found), hidden=calls.around
-            )
+            found = replace(found, functions=calls.functions, hidden=calls.around)
             source = SqlText.of("FROM ", RelationText(found.key), alias)
             if number < len(query.windows) - 1:
                 self._texts.windows[query.range[0], -1 - number] = found
@@ -196,8 +195,13 @@ class MatchBinder:
         values: ValuesOfMatches | None = None,
         *,
         has_values: bool = False,
+        relation: str | None = None,
     ) -> Match:
-        """The node; `has_values` says that the rows have the values of the query around already."""
+        """The node.
+
+        `has_values` says that the rows have the values of the query around already. The name of the
+        `relation` is that of a variable that all rows match, unless one of the pattern has the name.
+        """
         tokens = self._tokens
         is_ordered = bool(order_by)
         if not order_by:
@@ -216,7 +220,8 @@ class MatchBinder:
             around = SqlText.of(self._texts.prefix(values.ctes), values.query)
         labels = tuple(variables_of(clause.pattern))
         numbers = {name: number for number, name in enumerate(labels)}
-        members = {name: frozenset([number]) for name, number in numbers.items()}
+        members = {} if relation is None else {relation: frozenset(numbers.values())}
+        members |= {name: frozenset([number]) for name, number in numbers.items()}
         for subset in clause.subsets:
             members[subset.name] = frozenset(numbers[name] for name in subset.members)
         tree, program = compiled(clause.pattern, numbers, tokens, clause.pattern_at)

@@ -164,7 +164,7 @@ def _is_filtered(tokens: TokenList, source: Range, at: int) -> bool:
 def _left_of(tokens: TokenList, source: Range, at: int) -> Scope | None:
     """What stands to the left in FROM, if an expression there, or a subquery, sees it."""
     start = source[0]
-    if tokens.is_symbol(at, "(") and tokens.word(at - 1) == "LATERAL":
+    if tokens.word(at - 1) == "LATERAL" and tokens.word(at) != "VIEW":
         stop = at - 1
     elif begins_relation(tokens, at):
         return None

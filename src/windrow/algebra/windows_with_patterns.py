@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from windrow.algebra.aggregate_calls import kernel_function
-from windrow.algebra.match_node import Match
 from windrow.algebra.names import PATTERN_CALL, QUALIFIED
 from windrow.errors import AnalysisError, NotSupportedError, did_you_mean
 from windrow.syntax.nodes import Range
@@ -120,11 +119,10 @@ class WindowCalls:
             )
         return Named(column, found.span, found.expression)
 
-    def with_alias(self, match: Match) -> Mapping[str, frozenset[int]]:
-        """The variables, and the name of the relation for all rows."""
+    def relation(self) -> str | None:
+        """The name of the relation, which stands for all rows of a match; None without one."""
         alias = self.query.alias
-        names = [] if alias is None else [variable_name(self.tokens[alias[0]])]
-        return dict.fromkeys(names, frozenset(range(len(match.labels)))) | dict(match.members)
+        return None if alias is None else variable_name(self.tokens[alias[0]])
 
     def outer(
         self,

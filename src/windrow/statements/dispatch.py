@@ -57,6 +57,7 @@ from windrow.statements.named_streams import insert
 from windrow.statements.naming import refresh
 from windrow.statements.past_relations import past_relations, with_past
 from windrow.statements.select_stream import with_streams_as_rows
+from windrow.statements.sql_scripts import run_script
 from windrow.statements.statement_context import StatementContext, names_of_script
 from windrow.statements.stream_statements import has_stream_words, is_continuous, run_continuous
 from windrow.statements.temporal_joins import may_join_versions, with_versions, without_ours
@@ -66,6 +67,7 @@ from windrow.syntax.nodes import Range
 from windrow.syntax.patterns.match_relations import find_matches
 from windrow.syntax.patterns.pattern_windows import find_pattern_windows
 from windrow.syntax.query_parts import split_statements
+from windrow.syntax.sql_scripts import parse_script
 from windrow.syntax.sqltext import Piece, SqlText, quoted
 from windrow.syntax.streams.apart import clauses_apart
 from windrow.syntax.streams.commands import parse_command
@@ -82,6 +84,7 @@ __all__ = ["check", "run"]
 # a comment may contain anything, so what follows one is read as tokens
 _PATTERNS = re.compile(r"\bmatch_recognize\b|\bpattern\s*(?:\(|/\*|--)", re.IGNORECASE)
 _OURS = re.compile(rf"\bwindow(?:\s+by\b|\s*(?:/\*|--))|{_PATTERNS.pattern}", re.IGNORECASE)
+_SCRIPT = re.compile(r"\s*BEGIN\b", re.IGNORECASE)
 _VIEW = re.compile(r"\bview\b", re.IGNORECASE)
 _WHOLE = re.compile(r"\s*(?:TABLE|SELECT\s+\*\s+FROM)\s+`?(\w+)`?\s*(?:;\s*)?", re.IGNORECASE)
 _QUERY = re.compile(r"[\s(]*(SELECT|WITH|FROM|VALUES|TABLE)\b", re.IGNORECASE)
@@ -92,6 +95,13 @@ def run(
     gateway: Gateway, text: str, positional: list[Any], execution: str, catalog: Catalog | None = None
 ) -> Relation:
     """Run one statement; `catalog` has the session's streams."""
+    if _SCRIPT.match(text) and _may_be_ours(text):
+        tokens = tokenize(text)
+        statements = parse_script(tokens)
+        if statements is not None:
+            return run_script(
+                gateway, tokens, statements, lambda read: run(gateway, read, [], execution, catalog)
+            )
     with gateway.reading(text) as written, _evaluated(gateway, written) as evaluated:
         read = written if evaluated is None else evaluated
         left = positional if evaluated is None else []
@@ -526,7 +536,7 @@ def _view_query(tokens: TokenList, statement: Range) -> Range | None:
     if words[:1] == ["CACHE"]:
         return _cached_query(tokens, statement)
     if words[:1] == ["CREATE"] and "FUNCTION" in words:
-        hint = "RETURN a query: RETURN SELECT …, or (SELECT …) for one value; or create a temporary view"
+        hint = "write CREATE TEMPORARY FUNCTION f(x INT) RETURNS INT RETURN …"
         _refuse(tokens, start, "a SQL function over windows", hint)
     if words[:1] == ["CREATE"] and "MATERIALIZED" in words:
         _refuse(tokens, start, "a materialized view over windows", "CREATE TABLE … AS, or a temporary view")

@@ -42,14 +42,14 @@ class StatementContext:
 
 @contextmanager
 def names_of_script(is_script: bool) -> Iterator[None]:
-    """Say of names that are not found that windows in BEGIN … END are made before it runs."""
+    """Say of names that are not found that windows are made before a script with conditions or loops runs."""
     try:
         yield
     except WindrowError as error:
         unknown = ("TABLE_OR_VIEW_NOT_FOUND", "UNRESOLVED_COLUMN", "UNKNOWN_VARIABLE")
         if is_script and error.condition.startswith(unknown):
             error.hint = (
-                "windows in BEGIN … END are made before it runs: create what they read before it,"
-                " or run its statements with session.script"
+                "windows in a script with IF or loops are made before it runs: create what they read before"
+                " it, or run its statements with session.script"
             )
         raise

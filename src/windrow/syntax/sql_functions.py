@@ -1,7 +1,8 @@
-"""CREATE TEMPORARY FUNCTION of a query, and calls of such functions."""
+"""CREATE FUNCTION in SQL, and calls of such functions."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from windrow.errors import AnalysisError, ParseError
@@ -26,30 +27,37 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class SqlFunction:
-    """A function that returns what a query does.
+    """A function that returns what a query does, or the value of an expression.
 
     `columns` are the names and types of the columns that it returns; None for those of the query. A function
-    for one value has one column, and `is_table` is false. `query` has the query's text.
+    for one value has one column. `body` has the text of the query, or, if `is_expression`, of an expression.
     """
 
     name: str
     parameters: tuple[Parameter, ...]
     columns: tuple[tuple[str, str], ...] | None
-    is_table: bool
-    query: str
+    body: str
+    is_expression: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class FunctionText:
-    """CREATE FUNCTION: the function, where its query stands, and the words before its name."""
+    """CREATE FUNCTION: the function, where its body stands, and the words before its name."""
 
     function: SqlFunction
-    query: Range
+    body: Range
     words: CreateWords
 
 
-def parse_function(tokens: TokenList, statement: Range) -> FunctionText | None:
-    """The function of CREATE FUNCTION … RETURN query; None for any other statement, and for expressions.
+def parse_function(
+    tokens: TokenList, statement: Range, is_ours: Callable[[str], bool]
+) -> FunctionText | None:
+    """The function of CREATE FUNCTION … RETURN body; None for any other statement.
+
+    Parameters
+    ----------
+    is_ours
+        Whether a query needs a session of ours; functions of others are Spark's.
 
     Raises
     ------
@@ -62,34 +70,37 @@ def parse_function(tokens: TokenList, statement: Range) -> FunctionText | None:
         return None
     at = words.name_at
     name, close = tokens[at].name, tokens.partner[at + 1]
-    parameters = tuple(_parameter(tokens, item) for item in tokens.split(at + 2, close) if item[0] < item[1])
     returns = close + 1
-    body = next((one for one in tokens.level(returns, stop) if tokens.word(one) == "RETURN"), None)
-    if body is None:
+    return_at = next((one for one in tokens.level(returns, stop) if tokens.word(one) == "RETURN"), None)
+    if return_at is None or return_at + 1 >= stop:
         return None
-    query = (body + 1, stop)
-    while tokens.is_symbol(query[0], "(") and tokens.partner[query[0]] == query[1] - 1:
-        query = (query[0] + 1, query[1] - 1)
-    if tokens.word(query[0]) not in _BEGIN_QUERIES:
+    body = (return_at + 1, stop)
+    while tokens.is_symbol(body[0], "(") and tokens.partner[body[0]] == body[1] - 1:
+        body = (body[0] + 1, body[1] - 1)
+    if body[0] >= body[1]:
         return None
+    is_query = tokens.word(body[0]) in _BEGIN_QUERIES or tokens.word(returns + 1) == "TABLE"
+    text = tokens.text(*body)
+    if not is_ours(text if is_query else f"SELECT {text}"):
+        return None
+    parameters = tuple(_parameter(tokens, item) for item in tokens.split(at + 2, close) if item[0] < item[1])
     if tokens.word(returns) != "RETURNS":
         raise ParseError(
             f"function {name} does not say what it returns",
             condition="PARSE_SYNTAX_ERROR",
             sql=tokens.sql,
-            span=tokens[body].span,
+            span=tokens[return_at].span,
             hint="write RETURNS TABLE, or RETURNS INT, before RETURN",
         )
-    ends = [one for one in tokens.level(returns + 2, body + 1) if tokens.word(one) in _BEFORE_BODY]
-    is_table = tokens.word(returns + 1) == "TABLE"
+    ends = [one for one in tokens.level(returns + 2, return_at + 1) if tokens.word(one) in _BEFORE_BODY]
     columns: tuple[tuple[str, str], ...] | None = None
-    if not is_table:
+    if tokens.word(returns + 1) != "TABLE":
         columns = ((name, tokens.text(returns + 1, ends[0])),)
     elif tokens.is_symbol(returns + 2, "("):
         listed = tokens.split(returns + 3, tokens.partner[returns + 2])
         columns = tuple((one.name, one.kind) for one in (_parameter(tokens, item) for item in listed))
-    function = SqlFunction(name, parameters, columns, is_table, tokens.text(*query))
-    return FunctionText(function, query, words)
+    function = SqlFunction(name, parameters, columns, text, not is_query)
+    return FunctionText(function, body, words)
 
 
 def _parameter(tokens: TokenList, item: Range) -> Parameter:

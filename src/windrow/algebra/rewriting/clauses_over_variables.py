@@ -8,7 +8,7 @@ SELECT s.d, (SELECT COUNT(*) FROM r WHERE r.v > s.v WINDOW BY …) FROM t WINDOW
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from windrow.algebra.names import verbatim
 from windrow.algebra.qualified import relations_of
@@ -32,7 +32,7 @@ _AROUND = "__around"
 def clauses_over_variables(tokens: TokenList) -> SqlText | None:
     """The text with the first such SELECT around a query of its windows; None if there is none.
 
-    A subquery may be an item of SELECT, or stand behind the clause from ORDER BY on.
+    A subquery may be an item of SELECT, or stand behind the clause, but not before groups of its windows.
 
     Raises
     ------
@@ -45,10 +45,15 @@ def clauses_over_variables(tokens: TokenList) -> SqlText | None:
     clauses: list[BlockText | MatchRelation] = [*blocks, *find_matches(tokens)]
     for query in blocks:
         around = _Windows(tokens, _as_block(tokens, query), name=quoted(_AROUND), clauses=clauses, of=query)
-        if any(around.read(part) for part in (query.select, query.tail)):
-            start, stop = tokens.span(*query.range).start, tokens.span(*query.range).stop
-            end = len(tokens.sql)
-            return SqlText.of(verbatim(tokens, 0, start), around.text(), verbatim(tokens, stop, end))
+        if query.having is not None and query.groups_after is None and around.read(query.having):
+            word = query.having[0] - 1
+            around.query = replace(around.query, source=(query.source[0], word))
+            around.replaced[word, word + 1] = "WHERE"
+        elif not any(around.read(part) for part in (query.select, query.tail)):
+            continue
+        start, stop = tokens.span(*query.range).start, tokens.span(*query.range).stop
+        end = len(tokens.sql)
+        return SqlText.of(verbatim(tokens, 0, start), around.text(), verbatim(tokens, stop, end))
     return None
 
 

@@ -40,6 +40,7 @@ __all__ = [
     "ValuesOfMatches",
     "ValuesOfWindows",
     "boundary_row",
+    "refuse_changing",
     "values_of_matches",
     "values_of_pattern_windows",
     "values_of_windows",
@@ -298,7 +299,7 @@ def _values(
     scope = references.scope
     assert scope.source is not None
     ctes = visible_ctes(tokens, scope.source[0])
-    _refuse_changing(tokens, scope.source, ctes)
+    refuse_changing(tokens, scope.source, ctes)
     fields: dict[tuple[str, str], str] = {}
     columns: list[SqlText] = []
     for one in references.all():
@@ -372,7 +373,7 @@ def _filters(tokens: TokenList, scope: Scope, text: Callable[[int, int], SqlText
     return [SqlText.of("(", text(*part.range), ")") for part in parts if is_about_them(part)]
 
 
-def _refuse_changing(tokens: TokenList, source: Range, ctes: tuple[Cte, ...]) -> None:
+def refuse_changing(tokens: TokenList, source: Range, ctes: tuple[Cte, ...]) -> None:
     """Refuse FROM of the query around whose rows are others when they are computed again."""
     named = {cte.name.lower(): cte for cte in ctes}
     waiting, seen = [source], set()

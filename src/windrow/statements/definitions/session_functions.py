@@ -14,26 +14,37 @@ Spark.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
+from windrow.algebra.aggregate_calls import calls_aggregate
 from windrow.algebra.names import piece_of, verbatim
+from windrow.algebra.rewriting.outer_values import refuse_changing
+from windrow.algebra.scopes import scopes
 from windrow.errors import AnalysisError, NotSupportedError, WindrowError
 from windrow.relation import Relation
 from windrow.relation_kinds import LiveRelation
 from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
+from windrow.spark.jvm.plans import rows_change_by_run
 from windrow.statements.composed import RunQuery
 from windrow.syntax.cql_clauses import alias_after, begins_relation
+from windrow.syntax.expression_nodes import names_in
+from windrow.syntax.expressions import parse_expression
 from windrow.syntax.mistakes import unsupported_statement
-from windrow.syntax.nodes import Range
+from windrow.syntax.nodes import BlockText, Range
+from windrow.syntax.patterns.match_nodes import MatchRelation
+from windrow.syntax.patterns.match_relations import find_matches
+from windrow.syntax.query_parts import find_window_queries, is_set_operator, level_around, visible_ctes
+from windrow.syntax.select_list import aliased, without_distinct
 from windrow.syntax.sql_functions import FunctionText, SqlFunction, arguments_of, parse_function
 from windrow.syntax.sqltext import Piece, SqlText, quoted
 from windrow.syntax.tokens import TokenList, tokenize
 
 __all__ = ["create_or_drop_function", "may_call_functions", "with_functions"]
 
-_RESULT, _COLUMN = "__result", "__column"
+_RESULT, _COLUMN, _ROW, _ARGUMENT = "__result", "__column", "__returned", "__argument"
+_AFTER_SELECT = ("FROM", "WHERE", "GROUP", "HAVING", "QUALIFY", "LIMIT", "OFFSET")
 _ABOUT_FUNCTIONS = re.compile(r"\s*(?:create|drop)\b[^(]*?\bfunction\b", re.IGNORECASE)
 
 
@@ -52,20 +63,28 @@ def with_functions(gateway: Gateway, catalog: Catalog, text: str) -> Iterator[st
     AnalysisError
         ``WRONG_NUM_ARGS``.
     NotSupportedError
-        ``UNSUPPORTED_QUERY`` for arguments that are no constants.
+        ``UNSUPPORTED_QUERY`` for arguments of columns that a query of these values alone cannot read,
+        ``NONDETERMINISTIC_QUERY`` for columns of rows that may be others when they are read again.
     """
     tokens = tokenize(text)
     calls = list(_calls(tokens, catalog.sql_functions))
     if not calls:
         yield None
         return
-    parts: list[SqlText | Piece] = []
-    done = 0
+    unnamed = {item[1]: item for at in calls if (item := _unnamed_item(tokens, at)) is not None}
+    edits: list[tuple[int, int, SqlText]] = [
+        (tokens[stop - 1].stop, 0, SqlText.of(" AS ", quoted(tokens.text(start, stop)), " "))
+        for start, stop in unnamed.values()
+    ]
     for at in calls:
         start, stop = tokens[at].start, tokens[tokens.partner[at + 1]].stop
-        query = _of_call(gateway, tokens, at, catalog.sql_functions[tokens[at].name.lower()])
-        parts += [verbatim(tokens, done, start), Piece(query, tokens.sql, start, stop - start)]
-        done = stop
+        query = _of_call(gateway, tokens, at, catalog.sql_functions)
+        edits.append((start, stop - start, SqlText.of(Piece(query, tokens.sql, start, stop - start))))
+    parts: list[SqlText] = []
+    done = 0
+    for start, length, written in sorted(edits, key=lambda edit: edit[0]):
+        parts += [verbatim(tokens, done, start), written]
+        done = start + length
     with gateway.instead(SqlText.of(*parts, verbatim(tokens, done, len(text)))) as read:
         yield read
 
@@ -73,34 +92,121 @@ def with_functions(gateway: Gateway, catalog: Catalog, text: str) -> Iterator[st
 def _calls(tokens: TokenList, functions: Mapping[str, SqlFunction]) -> Iterator[int]:
     """The tokens at which calls begin, none inside of another."""
     stop = -1
-    for at in range(len(tokens)):
-        is_call = tokens[at].is_name and tokens.is_symbol(at + 1, "(") and not tokens.is_symbol(at - 1, ".")
-        if at > stop and is_call and tokens[at].name.lower() in functions:
+    for at in _every_call(tokens, functions):
+        if at > stop:
             stop = tokens.partner[at + 1]
             yield at
 
 
-def _of_call(gateway: Gateway, tokens: TokenList, at: int, function: SqlFunction) -> str:
+def _every_call(tokens: TokenList, functions: Mapping[str, SqlFunction]) -> Iterator[int]:
+    """The same, also of calls in the arguments of others."""
+    for at in range(len(tokens)):
+        is_call = tokens[at].is_name and tokens.is_symbol(at + 1, "(") and not tokens.is_symbol(at - 1, ".")
+        if is_call and tokens[at].name.lower() in functions:
+            yield at
+
+
+def _unnamed_item(tokens: TokenList, call: int) -> Range | None:
+    """The item of SELECT with a call, if it has no alias: Spark would name it after a subquery there."""
+    if begins_relation(tokens, call):
+        return None
+    inside = call
+    while True:
+        start, stop = level_around(tokens, inside)
+        level = [at for at in tokens.level(start, stop) if tokens.parent[at] == tokens.parent[inside]]
+        selects = [at for at in level if at < inside and tokens.word(at) == "SELECT"]
+        if selects or tokens.parent[inside] < 0:
+            break
+        inside = tokens.parent[inside]
+    if not selects:
+        return None
+    ends = (at for at in level if at > selects[-1] and _ends_select(tokens, at))
+    listed = without_distinct(tokens, (selects[-1] + 1, next(ends, stop)))
+    found = next((item for item in tokens.split(*listed) if item[0] <= call < item[1]), None)
+    return None if found is None or aliased(tokens, found) is not None else found
+
+
+def _ends_select(tokens: TokenList, at: int) -> bool:
+    """Whether the list of SELECT ends before a token."""
+    word = tokens.word(at)
+    is_distinct = tokens.word(at - 1) == "DISTINCT" and tokens.word(at - 2) in ("IS", "NOT")
+    return (
+        (word in _AFTER_SELECT and not is_distinct)
+        or (word == "ORDER" and tokens.word(at + 1) == "BY")
+        or is_set_operator(tokens, at)
+        or any(tokens.is_symbol(at, symbol) for symbol in ("|>", ";"))
+    )
+
+
+def _of_call(gateway: Gateway, tokens: TokenList, at: int, functions: Mapping[str, SqlFunction]) -> str:
     """The query that a call stands for, in brackets."""
+    function = functions[tokens[at].name.lower()]
     arguments = arguments_of(tokens, at, function)
-    values = []
-    for one, argument in zip(function.parameters, arguments, strict=True):
-        if not isinstance(argument, str):
-            _refuse_columns(gateway, tokens, argument, function)
-        value = argument if isinstance(argument, str) else tokens.text(*argument)
-        values.append(f"CAST({value} AS {one.kind}) AS {quoted(one.name)}")
-    result, listed = f"({function.query}) AS {_RESULT}{_names(function)}", f"{_RESULT}.*"
-    if function.columns is not None:
-        listed = ", ".join(
-            f"CAST({_RESULT}.{_COLUMN}{number} AS {kind}) AS {quoted(column)}"
-            for number, (column, kind) in enumerate(function.columns)
-        )
-    name = quoted(function.name)
-    source = f"(SELECT {', '.join(values)}) AS {name}, LATERAL {result}" if values else result
-    query = f"(SELECT {listed} FROM {source})"
+    given = [argument for argument in arguments if not isinstance(argument, str)]
+    values = [
+        SqlText.of("CAST(", one if isinstance(one, str) else piece_of(tokens, *one), f" AS {parameter.kind})")
+        for one, parameter in zip(arguments, function.parameters, strict=True)
+    ]
+    if any(_reads_columns(gateway, tokens, argument, functions) for argument in given):
+        source = _around(gateway, tokens, at, function, given)
+        query = _for_each_value(function, values, source)
+    else:
+        query = SqlText.of("(SELECT ", _listed(function), _from(function, values, SqlText()), ")")
     close = tokens.partner[at + 1] + 1
     is_named = alias_after(tokens, close, len(tokens)) is not None
-    return query if is_named or not begins_relation(tokens, at) else f"{query} AS {name}"
+    named = "" if is_named or not begins_relation(tokens, at) else f" AS {quoted(function.name)}"
+    return query.render() + named
+
+
+def _listed(function: SqlFunction) -> str:
+    """What a function returns, as items of SELECT."""
+    if function.columns is None:
+        return f"{_RESULT}.*"
+    return ", ".join(
+        f"CAST({_value(function, number)} AS {kind}) AS {quoted(column)}"
+        for number, (column, kind) in enumerate(function.columns)
+    )
+
+
+def _value(function: SqlFunction, number: int) -> str:
+    return f"({function.body})" if function.is_expression else f"{_RESULT}.{_COLUMN}{number}"
+
+
+def _from(function: SqlFunction, values: Sequence[SqlText], source: SqlText) -> SqlText:
+    """FROM with the parameters, whose values are of the rows of `source`, and the function's query.
+
+    The body of an expression reads the parameters where it stands.
+    """
+    named = [
+        SqlText.of(value, f" AS {quoted(one.name)}")
+        for value, one in zip(values, function.parameters, strict=True)
+    ]
+    relations = []
+    if named:
+        distinct = "DISTINCT " if source.parts else ""
+        relations.append(
+            SqlText.of(
+                f"(SELECT {distinct}", SqlText.join(", ", named), source, f") AS {quoted(function.name)}"
+            )
+        )
+    if not function.is_expression:
+        result = f"({function.body}) AS {_RESULT}{_names(function)}"
+        relations.append(SqlText.of("LATERAL " if named else "", result))
+    return SqlText.of(" FROM ", SqlText.join(", ", relations)) if relations else SqlText()
+
+
+def _for_each_value(function: SqlFunction, values: Sequence[SqlText], source: SqlText) -> SqlText:
+    """The function's rows for the values that a row around has, of those for all values there."""
+    arguments = [f"{quoted(function.name)}.{quoted(one.name)}" for one in function.parameters]
+    listed = [f"{one} AS {_ARGUMENT}{number}" for number, one in enumerate(arguments)]
+    conditions = [SqlText.of(f"{_ARGUMENT}{number} <=> ", value) for number, value in enumerate(values)]
+    return SqlText.of(
+        f"(SELECT {_ROW}.* FROM (SELECT {', '.join(listed)}, struct({_listed(function)}) AS {_ROW}",
+        _from(function, values, SqlText.of(" FROM ", source)),
+        ") WHERE ",
+        SqlText.join(" AND ", conditions),
+        ")",
+    )
 
 
 def _names(function: SqlFunction) -> str:
@@ -110,20 +216,66 @@ def _names(function: SqlFunction) -> str:
     return f"({', '.join(f'{_COLUMN}{number}' for number in range(len(function.columns)))})"
 
 
-def _refuse_columns(gateway: Gateway, tokens: TokenList, argument: Range, function: SqlFunction) -> None:
-    """Refuse an argument that reads columns: the function's windows are made once for each of its values."""
-    try:
-        gateway.sql(SqlText.of("SELECT ", piece_of(tokens, *argument)))
-    except WindrowError as error:
-        if not error.condition.startswith("UNRESOLVED_COLUMN"):
-            return  # calls of such functions, and what is wrong anyway: the statement itself reports it
+def _reads_columns(
+    gateway: Gateway, tokens: TokenList, argument: Range, functions: Mapping[str, SqlFunction]
+) -> bool:
+    """Whether an argument reads columns."""
+    if any(argument[0] <= at < argument[1] for at in _every_call(tokens, functions)):
+        if next(names_in(parse_expression(tokens, *argument)), None) is None:
+            return False
         raise NotSupportedError(
-            f"function {function.name}, which makes windows, takes constants and no columns",
+            "a call of a function that makes windows, in an argument that reads columns, is not supported",
             condition="UNSUPPORTED_QUERY",
             sql=tokens.sql,
             span=tokens.span(*argument),
-            hint="write its query behind LATERAL, where it may read columns",
-        ) from None
+            hint="store what it returns in a table first: CREATE TABLE … AS SELECT",
+        )
+    try:
+        gateway.sql(SqlText.of("SELECT ", piece_of(tokens, *argument)))
+    except WindrowError as error:
+        return error.condition.startswith("UNRESOLVED_COLUMN")  # else the statement itself reports it
+    return False
+
+
+def _around(
+    gateway: Gateway, tokens: TokenList, at: int, function: SqlFunction, arguments: Sequence[Range]
+) -> SqlText:
+    """The relations of which the arguments of a call read columns."""
+    clauses: list[BlockText | MatchRelation] = [*find_window_queries(tokens), *find_matches(tokens)]
+    scope = next(scopes(tokens, at, clauses), None)
+    source = None if scope is None else scope.source
+    if source is None or any(calls_aggregate(tokens, one) or _has_over(tokens, one) for one in arguments):
+        in_from = begins_relation(tokens, at) and tokens.word(at - 1) != "LATERAL"
+        raise NotSupportedError(
+            f"function {function.name}, which makes windows, takes columns of relations in FROM alone",
+            condition="UNSUPPORTED_QUERY",
+            sql=tokens.sql,
+            span=tokens.span(*arguments[0]),
+            hint="write LATERAL before it" if in_from else "compute them in a subquery in FROM",
+        )
+    refuse_changing(tokens, source, visible_ctes(tokens, at))
+    found = piece_of(tokens, *source)
+    if _changes(gateway, found):
+        raise NotSupportedError(
+            f"the query around returns other rows each time, and function {function.name} reads them again",
+            condition="NONDETERMINISTIC_QUERY",
+            sql=tokens.sql,
+            span=tokens.span(*source),
+            hint="store these rows in a table first",
+        )
+    return found
+
+
+def _changes(gateway: Gateway, source: SqlText) -> bool:
+    """Whether relations have other rows in each run; of clauses of ours and queries of WITH not known."""
+    try:
+        return rows_change_by_run(gateway.sql(SqlText.of("SELECT * FROM ", source)))
+    except WindrowError:
+        return False
+
+
+def _has_over(tokens: TokenList, part: Range) -> bool:
+    return any(tokens.word(at) == "OVER" and tokens.is_symbol(at - 1, ")") for at in range(*part))
 
 
 def create_or_drop_function(
@@ -153,8 +305,8 @@ def create_or_drop_function(
         if not gateway.checks:
             del catalog.sql_functions[name]
         return _done(gateway, f"drops the function {name}")
-    written = parse_function(tokens, (0, end))
-    if written is None or not is_ours(written.function.query):
+    written = parse_function(tokens, (0, end), is_ours)
+    if written is None:
         return None
     return _create(gateway, catalog, tokens, written, run_query)
 
@@ -174,10 +326,10 @@ def _create(
             condition="ROUTINE_ALREADY_EXISTS",
             sqlstate="42723",
             sql=tokens.sql,
-            span=tokens.span(*written.query),
+            span=tokens.span(*written.body),
             hint="write CREATE OR REPLACE TEMPORARY FUNCTION",
         )
-    for at in range(*written.query):
+    for at in range(*written.body):
         if tokens[at].is_name and tokens[at].name.lower() == name and tokens.is_symbol(at + 1, "("):
             raise AnalysisError(
                 f"function {function.name} calls itself",
@@ -198,13 +350,16 @@ def _create(
 
 
 def _as_called(tokens: TokenList, written: FunctionText) -> SqlText:
-    """The query as a call has it, with NULL for each parameter, and its place in the statement."""
-    function, span = written.function, tokens.span(*written.query)
+    """The body as a call has it, with NULL for each parameter, and its place in the statement."""
+    function, span = written.function, tokens.span(*written.body)
+    body = verbatim(tokens, span.start, span.stop)
     nulls = [f"CAST(NULL AS {one.kind}) AS {quoted(one.name)}" for one in function.parameters]
-    query = SqlText.of("(", verbatim(tokens, span.start, span.stop), f") AS {_RESULT}{_names(function)}")
-    if not nulls:
+    around = f"(SELECT {', '.join(nulls)}) AS {quoted(function.name)}" if nulls else ""
+    if function.is_expression:
+        return SqlText.of("SELECT (", body, ") AS ", quoted(_COLUMN), f" FROM {around}" if around else "")
+    query = SqlText.of("(", body, f") AS {_RESULT}{_names(function)}")
+    if not around:
         return SqlText.of("SELECT * FROM ", query)
-    around = f"(SELECT {', '.join(nulls)}) AS {quoted(function.name)}"
     return SqlText.of(f"SELECT {_RESULT}.* FROM {around}, LATERAL ", query)
 
 
