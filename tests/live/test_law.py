@@ -437,7 +437,8 @@ def test_plans_of_one_stream_in_memory_change_nothing(spark, tmp_path, query):
 def test_in_a_subquery_with_whose_value_spark_computes_is_live_what_it_is_over_the_whole_log(spark, tmp_path):
     query = (
         "SELECT k, COUNT(CASE WHEN v IN (SELECT b.v FROM t [ROWS 2] b WHERE b.k >= a.k) THEN 1 END) AS n"
-        " FROM s [RANGE 3] a WHERE if(v IN (SELECT b.k FROM t [RANGE 4] b WHERE b.k < a.v), 1, 2) = 2 GROUP BY k"
+        " FROM s [RANGE 3] a WHERE if(v IN (SELECT b.k FROM t [RANGE 4] b WHERE b.k < a.v), 1, 2) = 2"
+        " GROUP BY k"
     )
     s = [("a", 0, 1, 2, 0), ("a", 1, 2, 3, 1), ("a", 3, 1, 1, 3), ("a", 9, 1, 3, 9)]
     logs = {"s": ended(s), "t": ended([("a", 0, 1, 2, 0), ("a", 1, 2, 3, 1), ("a", 4, 3, 1, 4)])}
