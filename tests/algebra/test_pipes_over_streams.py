@@ -43,6 +43,10 @@ def whole(text):
             "SELECT * FROM (SELECT * EXCEPT (v) FROM (SELECT * FROM s ORDER BY v LIMIT 2 OFFSET 1) AS `s`)"
             " AS `q`",
         ),
+        (
+            "FROM s |> SET k = 1 |> WHERE x |> SET k = 2 |> LIMIT 1",
+            "SELECT * FROM (FROM (SELECT * FROM (FROM s |> SET k = 1) WHERE (x)) |> SET k = 2) LIMIT 1",
+        ),
         ("FROM s |> UNION ALL SELECT 1 |> SELECT k", "SELECT k FROM (SELECT * FROM s UNION ALL SELECT 1)"),
         ("FROM s |> PIVOT (f FOR k IN (1))", "SELECT * FROM (SELECT * FROM s) PIVOT (f FOR k IN (1))"),
         (
@@ -65,7 +69,6 @@ def test_operators_in_selects(text, selects):
         "SET k = 1",
         "TABLESAMPLE (1 ROWS)",
         "SELECT v OVER w WINDOW w AS (ORDER BY v)",
-        "LIMIT 2 |> OFFSET 1 |> LIMIT 1",
         "AGGREGATE COUNT(*) GROUP BY ROLLUP (k)",
         "AGGREGATE COUNT(*) GROUP BY 1",
     ],

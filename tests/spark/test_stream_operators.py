@@ -288,6 +288,8 @@ WHOLE = [
     "SELECT * FROM (SELECT k, v FROM s [RANGE 3]) PIVOT (collect_list(v) FOR k IN (1, 2))",
     "SELECT k FROM s [RANGE 3] UNION ALL VALUES (1L)",
     "SELECT -v AS v FROM s [RANGE 5] ORDER BY v + 0 LIMIT 1",
+    "FROM s [RANGE 3] |> SET k = 1 |> WHERE v > 0",
+    "SELECT k, v FROM s [RANGE 3] |> SET v = v + 1",
 ]
 QUERIES = [
     *(JOINS[0].format(join) for join in ("LEFT", "RIGHT", "INNER")),
@@ -357,7 +359,6 @@ REFUSED = [
         "SELECT",
         "to numbers",
     ),
-    ("FROM s [RANGE 3] |> SET k = 1", "|>", "Session(execution='reference')"),
 ]
 
 
@@ -369,7 +370,7 @@ PIPES = [
     "FROM s |> SELECT k, v AS w |> ORDER BY w DESC, k |> LIMIT 2 |> EXTEND w * 2 AS x |> WHERE s.k < 2",
     "SELECT k, v FROM s WHERE v > 0 |> UNION ALL SELECT k, v FROM t |> AGGREGATE MAX(v) AS m GROUP BY k",
     "FROM s |> WHERE k = 1 |> RIGHT JOIN t USING (k) |> AGGREGATE COUNT(*) AS n",
-    "WITH q AS (FROM s |> SELECT k) FROM q |> EXCEPT (FROM t |> SELECT k) |> ORDER BY k LIMIT 3 OFFSET 1",
+    "WITH q AS (FROM s |> SELECT k) FROM q |> EXCEPT (FROM t |> SELECT k) |> ORDER BY k |> LIMIT 3",
     "FROM (SELECT k, v FROM s) |> PIVOT (SUM(v) FOR k IN (1, 2)) |> SELECT `1`",
 ]
 

@@ -3,8 +3,8 @@
     FROM s [RANGE 3] |> WHERE v > 1 |> AGGREGATE COUNT(*) AS n GROUP BY k |> WHERE n > 2
       →  SELECT * FROM (SELECT k, COUNT(*) AS n FROM s [RANGE 3] WHERE (v > 1) GROUP BY k) AS s WHERE (n > 2)
 
-Several relations keep their names up to the operator that needs a SELECT around; a single one has its name
-behind that too.
+An operator that no SELECT has, as SET, remains a pipe, alone in brackets. Several relations keep their names
+up to the operator that needs a SELECT around; a single one has its name behind that too.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _SEVERAL_SETS = {"ROLLUP", "CUBE", "GROUPING", "ALL"}
 
 
 def pipe_as_selects(tokens: TokenList) -> SqlText | None:
-    """The text with the operators of its first pipe in SELECTs; None where there is no pipe, or none of which
-    all operators have such a form.
+    """The text with the operators of its first pipe in SELECTs; None where there is no pipe, or each has one
+    operator that no SELECT has.
 
     The resulting text may have further ones.
     """
@@ -88,6 +88,12 @@ class _Block:
         items = SqlText.of("*") if self.items is None else self.items
         return SqlText.of("SELECT ", items, " FROM ", self.source, where, by, self.tail)
 
+    def piped(self, operator: SqlText) -> _Block:
+        """A SELECT over a pipe with one operator, which Spark evaluates."""
+        is_source = self.is_open and not self.conditions
+        rows = self.source if is_source else SqlText.of("(", self.text, ")")
+        return _Block(SqlText.of("(FROM ", rows, " |> ", operator, ")"))
+
     def around(self, name: str | None = None) -> _Block:
         """A SELECT of its rows."""
         name = name or self.name
@@ -97,14 +103,13 @@ class _Block:
 
 def _piped(tokens: TokenList, level: Level) -> SqlText | None:
     stop = _end(tokens, level)
-    ends = [*level.pipes[1:], stop]
+    operators = [(pipe + 1, end) for pipe, end in zip(level.pipes, [*level.pipes[1:], stop], strict=True)]
     block = _first(tokens, level.start, level.pipes[0])
-    for pipe, end in zip(level.pipes, ends, strict=True):
-        made = None if block is None else _with_operator(tokens, block, (pipe + 1, end))
-        if made is None:
-            return None
-        block = made
-    return None if block is None else block.text
+    if block is None or (len(operators) == 1 and _with_operator(tokens, block, operators[0]) is None):
+        return None
+    for operator in operators:
+        block = _with_operator(tokens, block, operator) or block.piped(_piece(tokens, *operator))
+    return block.text
 
 
 def _end(tokens: TokenList, level: Level) -> int:
