@@ -165,6 +165,31 @@ def test_the_statement_itself_may_say_how_far_ahead_rows_are(session, spark, inc
     spark.catalog.dropTempView("t")
 
 
+def test_the_watermark_may_be_of_what_the_statement_computes(session, spark, incoming):
+    arriving(spark, incoming, 1).selectExpr("n", "CAST(ts AS STRING) AS at").createOrReplaceTempView("t")
+    source = "STREAM t WATERMARK to_timestamp(at) AS ts DELAY OF INTERVAL 0 SECONDS FUTURE 1 DAY AS q"
+    given = Memory()
+    query = session.sql(f"SELECT STREAM n, q.ts > TIMESTAMP '2000-01-01' AS late FROM {source}").start(
+        given, trigger={"availableNow": True}
+    )
+    query.await_termination()
+    rows = [row for table in given.batches.values() for row in table.to_pylist()]
+    assert {row["n"] for row in rows} == {0, 1, 2, 10, 11, 12}
+    assert query.late.count() == 3
+    query.stop()
+    for clause, condition, place in [
+        ("upper(at) AS at", "DUPLICATE_COLUMN", "at"),
+        ("to_timestamp(nothing) AS ts", "UNRESOLVED_COLUMN", "nothing"),
+        ("current_timestamp() AS ts", "SYSTEM_CLOCK", "current_timestamp()"),
+        ("upper(at) AS ts", "INVALID_ROWTIME", "ts"),
+    ]:
+        with pytest.raises(WindrowError) as caught:
+            session.sql(f"SELECT STREAM n FROM STREAM t WATERMARK {clause} DELAY OF INTERVAL 1 SECOND")
+        assert caught.value.condition.startswith(condition)
+        assert [context.fragment() for context in caught.value.getQueryContext()] == [place]
+    spark.catalog.dropTempView("t")
+
+
 def test_create_stream_from_a_streaming_view_says_it_too(session, spark, incoming):
     arriving(spark, incoming, 1).createOrReplaceTempView("t")
     columns = "(ROWTIME ts TIMESTAMP, n BIGINT, BOUND upto TIMESTAMP)"

@@ -423,6 +423,7 @@ def test_an_error_in_a_view_points_into_the_text_of_the_view(spark, tmp_path):
         "SELECT k, SUM(v) OVER (ORDER BY ts, v, k) AS c FROM s [RANGE 4]",
         "SELECT k, n FROM (SELECT k, COUNT(*) AS n FROM s [RANGE 4] GROUP BY ROLLUP (k))",
         "SELECT ISTREAM(k, v) FROM s [RANGE 3] WHERE k IN (SELECT v FROM s [RANGE 5])",
+        "FROM s [RANGE 4] |> WHERE v > 1 |> AGGREGATE COUNT(*) AS n GROUP BY k |> EXTEND n + k AS m",
     ],
 )
 @pytest.mark.usefixtures("interpreted")
@@ -430,6 +431,21 @@ def test_plans_of_one_stream_in_memory_change_nothing(spark, tmp_path, query):
     entries = [("a", 0, 1, 2, 0), ("a", 1, 2, 3, 1), ("a", 1, 1, 2, 1), ("b", 3, 1, 7, 3), ("a", 4, 2, 1, 4)]
     entries += [("a", 6, 1, 3, 6), ("a", 9, 1, 3, 9), ("a", 20, 3, 3, 20)]
     in_memory(spark, tmp_path, {"s": ended(entries)}, None, [0.2, 0.5, 0.7], {1, 2}, query)
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_in_a_subquery_with_whose_value_spark_computes_is_live_what_it_is_over_the_whole_log(spark, tmp_path):
+    query = (
+        "SELECT k, COUNT(CASE WHEN v IN (SELECT b.v FROM t [ROWS 2] b WHERE b.k >= a.k) THEN 1 END) AS n"
+        " FROM s [RANGE 3] a WHERE if(v IN (SELECT b.k FROM t [RANGE 4] b WHERE b.k < a.v), 1, 2) = 2"
+        " GROUP BY k"
+    )
+    s = [("a", 0, 1, 2, 0), ("a", 1, 2, 3, 1), ("a", 3, 1, 1, 3), ("a", 9, 1, 3, 9)]
+    logs = {"s": ended(s), "t": ended([("a", 0, 1, 2, 0), ("a", 1, 2, 3, 1), ("a", 4, 3, 1, 4)])}
+    found = total(live(spark, tmp_path, logs, None, [0.3, 0.6], {1}, query))
+    wanted = total([recorded(spark, logs, None).sql(query).changelog("diff").to_arrow()])
+    assert (+found, -found) == (+wanted, -wanted)
+    assert any(found.values())
 
 
 @pytest.mark.parametrize(

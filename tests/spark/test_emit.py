@@ -189,3 +189,19 @@ def test_words_of_windows_in_a_text_are_no_windows(session):
     query = "SELECT t, '[NOW] WINDOW BY MATCH_RECOGNIZE' AS x FROM s EMIT AFTER WATERMARK"
     plain = session.sql("SELECT t FROM s EMIT AFTER WATERMARK").collect()
     assert sorted(row.t for row in session.sql(query).collect()) == sorted(row.t for row in plain)
+
+
+def test_a_pipe_before_emit_gives_what_its_select_gives(spark):
+    session = windrow.Session(spark.newSession())
+    entries = [(1, 1, None), (2, 2, None), (5, 3, None), (None, 4, 5), (12, 5, None), (None, 6, 13)]
+    made = session.spark.createDataFrame(entries, "t INT, at INT, mark INT")
+    made.createOrReplaceTempView("entries")
+    session.sql(
+        "CREATE STREAM hits (ROWTIME t INT UNIT SECONDS, PTIME at INT, WATERMARK mark INT) FROM entries"
+    )
+    windows = "FROM TUMBLE(TABLE hits, DESCRIPTOR(t), 10)"
+    emit = "EMIT STREAM AFTER WATERMARK"
+    pipe = session.sql(f"{windows} |> WHERE t > 1 |> AGGREGATE COUNT(*) AS n GROUP BY wend {emit}").collect()
+    select = f"SELECT wend, COUNT(*) AS n {windows} WHERE t > 1 GROUP BY wend {emit}"
+    assert pipe == session.sql(select).collect()
+    assert [(row.wend, row.n) for row in pipe] == [(10, 2)]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+
 import pytest
 
 from tests.spark.test_continuous_property import changes, declare
@@ -254,11 +257,39 @@ IN_PIECES = [
     "SELECT a.* FROM s [RANGE 3] a FULL JOIN t [RANGE 3] b USING (k)",
     "SELECT b.*, a.* FROM s [RANGE 3] a RIGHT JOIN t [RANGE 3] b USING (v, k)",
 ]
+# IN where Spark computes with its answer, of subqueries that read the query around
+ASKED = [
+    "SELECT k, v FROM s [RANGE 3] a WHERE (v IN (SELECT b.v FROM t [ROWS 3] b WHERE a.k = b.k)) = false",
+    "SELECT k, coalesce(v NOT IN (SELECT b.v FROM t [ROWS 3] b WHERE a.k >= b.k), true) AS u"
+    " FROM s [RANGE 3] a",
+    "SELECT k, v, (v IN (SELECT b.v FROM t [ROWS 3] b WHERE a.k >= b.k)) IS NULL AS u FROM s [RANGE 3] a",
+    "SELECT k FROM (SELECT k, v IN (SELECT b.v FROM t [ROWS 2] b WHERE b.k <= a.k) AS b FROM s [RANGE 3] a) q"
+    " WHERE NOT b",
+    "WITH x AS (SELECT * FROM t [ROWS 3]) SELECT k, if(v IN (SELECT MAX(b.v) FROM x b WHERE a.k = b.k), 1, 2)"
+    " AS u FROM s [RANGE 3] a",
+    "SELECT if(k IN (SELECT b.k FROM t [ROWS 3] b WHERE a.k = b.k), 1, 2) AS u, COUNT(*) AS n"
+    " FROM s [RANGE 3] a GROUP BY k",
+    "SELECT COUNT(*) AS n FROM s [RANGE 3] a"
+    " WHERE if(k IN (SELECT b.k FROM t [ROWS 3] b WHERE a.v > b.v), 1, 2) = 1",
+    "SELECT k, v FROM s [RANGE 3] a WHERE v IN (SELECT b.v FROM t [ROWS 3] b"
+    " WHERE if(b.k IN (SELECT c.k FROM t [ROWS 3] c WHERE c.v > b.v), 1, 2) = 2)",
+    "SELECT k, SUM(v) OVER (PARTITION BY k) AS m,"
+    " if(k IN (SELECT b.k FROM t [ROWS 3] b WHERE a.v > b.v), 1, 2) AS u FROM s [RANGE 3] a",
+    "SELECT k, COUNT(CASE WHEN v IN (SELECT b.v FROM t [ROWS 2] b WHERE b.k >= a.k) THEN 1 END) AS n,"
+    " SUM(DISTINCT v) FILTER (WHERE v IN (SELECT v FROM t [ROWS 2])) AS m FROM s [RANGE 3] a GROUP BY k",
+    "SELECT k, SUM(v - (SELECT MIN(v) FROM t [ROWS 2])) AS m FROM s [RANGE 3] a GROUP BY k"
+    " HAVING COUNT(CASE WHEN EXISTS (SELECT 1 FROM t [ROWS 2] b WHERE b.k = a.k) THEN 1 END) < 2",
+    "SELECT k, v FROM s [RANGE 3] a WHERE (k, v) IN (SELECT b.k, b.v FROM t [ROWS 3] b WHERE a.ts >= b.ts)",
+    "SELECT a.k, b.v FROM s [RANGE 3] a JOIN t [ROWS 3] b ON a.k = b.k"
+    " AND if(a.v IN (SELECT c.v FROM t [ROWS 3] c WHERE c.k = a.k), 1, 2) = 2",
+]
 # of which Spark evaluates the text as a whole at each piece of time
 WHOLE = [
     "SELECT * FROM (SELECT k, v FROM s [RANGE 3]) PIVOT (collect_list(v) FOR k IN (1, 2))",
     "SELECT k FROM s [RANGE 3] UNION ALL VALUES (1L)",
     "SELECT -v AS v FROM s [RANGE 5] ORDER BY v + 0 LIMIT 1",
+    "FROM s [RANGE 3] |> SET k = 1 |> WHERE v > 0",
+    "SELECT k, v FROM s [RANGE 3] |> SET v = v + 1",
 ]
 QUERIES = [
     *(JOINS[0].format(join) for join in ("LEFT", "RIGHT", "INNER")),
@@ -277,6 +308,7 @@ QUERIES = [
     *TURNED,
     *COLLATED,
     *IN_PIECES,
+    *ASKED,
 ]
 
 
@@ -327,8 +359,37 @@ REFUSED = [
         "SELECT",
         "to numbers",
     ),
-    ("SELECT k FROM s [RANGE 3] |> WHERE k = 1", "|>", "Session(execution='reference')"),
 ]
+
+
+PIPES = [
+    "FROM s |> WHERE v > 0 |> AGGREGATE COUNT(*) AS n, SUM(v) AS total GROUP BY k % 2 AS odd |> WHERE n > 1",
+    "FROM s AS a |> WHERE a.k > 0 |> JOIN t AS b ON a.k = b.k |> WHERE a.v < b.v |> EXTEND a.v + b.v AS w"
+    " |> SELECT w",
+    "FROM s |> WHERE v > 0 |> LEFT JOIN names USING (k) |> DROP ts |> AS q |> SELECT q.k",
+    "FROM s |> SELECT k, v AS w |> ORDER BY w DESC, k |> LIMIT 2 |> EXTEND w * 2 AS x |> WHERE s.k < 2",
+    "SELECT k, v FROM s WHERE v > 0 |> UNION ALL SELECT k, v FROM t |> AGGREGATE MAX(v) AS m GROUP BY k",
+    "FROM s |> WHERE k = 1 |> RIGHT JOIN t USING (k) |> AGGREGATE COUNT(*) AS n",
+    "WITH q AS (FROM s |> SELECT k) FROM q |> EXCEPT (FROM t |> SELECT k) |> ORDER BY k |> LIMIT 3",
+    "FROM (SELECT k, v FROM s) |> PIVOT (SUM(v) FOR k IN (1, 2)) |> SELECT `1`",
+]
+
+
+@pytest.mark.sampled(every=2)
+@pytest.mark.parametrize("query", PIPES)
+def test_a_pipe_over_windows_gives_what_spark_gives_of_each_instant(spark, sessions, query):
+    session = sessions["batch"]
+    of_streams = re.sub(r"FROM (s|t)\b|JOIN (t)\b", lambda found: f"{found[0]} [RANGE 3]", query)
+    relation = session.sql(of_streams)
+    assert "by Spark at each piece of time" not in relation.plan()
+    for at in (0, 1, 3, 4):
+        for name in ("s", "t"):
+            rows = session.sql(f"SELECT * FROM {name} [RANGE 3]").at(at).df
+            rows.createOrReplaceTempView(f"__{name}")
+        of_tables = re.sub(r"(FROM|JOIN) (s|t)\b(?! AS)", r"\1 \2 AS \2", query)
+        of_tables = re.sub(r"(FROM|JOIN) (s|t)\b", r"\1 __\2", of_tables)
+        expected = spark.sql(of_tables).collect()
+        assert Counter(map(tuple, relation.at(at).df.collect())) == Counter(map(tuple, expected))
 
 
 @pytest.mark.parametrize(("query", "place", "hint"), REFUSED)

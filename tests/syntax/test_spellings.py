@@ -84,13 +84,32 @@ def test_from_stream_with_a_watermark(clause, delay, rest):
     assert found.written.text(*source.delay.tokens) == delay
 
 
+def test_from_stream_with_a_watermark_over_an_expression():
+    clause = "WATERMARK to_timestamp(delay, 'x') + f(a) AS ts DELAY OF INTERVAL 10 SECONDS FUTURE 1 DAY"
+    found = read(f"SELECT a FROM STREAM t {clause} [NOW] AS x")
+    assert found.tokens.sql.split() == ["SELECT", "a", "FROM", "t", "[NOW]", "AS", "x"]
+    (source,) = found.sources.values()
+    assert found.written[source.column].name == "ts"
+    assert found.written.text(*source.expression) == "to_timestamp(delay, 'x') + f(a)"
+
+
 def test_from_stream_without_a_watermark():
     found = read("SELECT a FROM s, STREAM t [NOW]")
     assert found.tokens.sql == "SELECT a FROM s,        t [NOW]"
     assert [source.column for source in found.sources.values()] == [None]
 
 
-@pytest.mark.parametrize("clause", ["WATERMARK ts", "WATERMARK ts DELAY OF", "WATERMARK f(ts) DELAY OF"])
+@pytest.mark.parametrize(
+    "clause",
+    [
+        "WATERMARK ts",
+        "WATERMARK ts DELAY OF",
+        "WATERMARK f(ts) DELAY OF",
+        "WATERMARK f(ts) DELAY OF INTERVAL 1 SECOND",
+        "WATERMARK AS ts DELAY OF INTERVAL 1 SECOND",
+        "WATERMARK f(ts) AS DELAY OF INTERVAL 1 SECOND",
+    ],
+)
 def test_a_watermark_of_another_form_is_refused(clause):
     with pytest.raises(ParseError, match="WATERMARK of a stream") as caught:
         read(f"SELECT a FROM STREAM t {clause}")

@@ -32,6 +32,7 @@ __all__ = [
     "find_uses",
     "kernel_function",
     "own_call",
+    "places_of_calls",
 ]
 
 _KERNEL = {name: own for own, function in FUNCTIONS.items() for name in function.names}
@@ -140,15 +141,23 @@ def aggregate_ranges(
 def find_calls(
     tokens: TokenList, ranges: list[Range], piece: Callable[[Range], SqlText]
 ) -> dict[Range, AggregateCall]:
-    """The aggregates over groups in these ranges, not those in subqueries or with OVER."""
-    found: dict[Range, AggregateCall] = {}
+    """The aggregates over groups in these ranges."""
+    places = places_of_calls(tokens, ranges)
+    return {
+        call: _call(tokens, *call, f"{AGGREGATE}{number}", piece, {}) for number, call in enumerate(places)
+    }
+
+
+def places_of_calls(tokens: TokenList, ranges: list[Range]) -> list[Range]:
+    """Where aggregates over groups stand in these ranges, not those in subqueries or with OVER."""
+    found = []
     for start, stop in ranges:
         last = start
         for call in _calls(tokens, start, stop, None):
             if call[0] >= last:  # else it stands in the one before
                 last = call[1]
-                found[call] = _call(tokens, *call, f"{AGGREGATE}{len(found)}", piece, {})
-    return found
+                found.append(call)
+    return list(dict.fromkeys(found))
 
 
 def find_uses(

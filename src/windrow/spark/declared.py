@@ -14,6 +14,7 @@ from windrow.algebra.continuous import (
     WindowedStream,
 )
 from windrow.algebra.names import piece_of, verbatim
+from windrow.algebra.rewriting.changing import refuse_changing
 from windrow.algebra.time_scale import TimeScale
 from windrow.errors import AnalysisError, NotSupportedError, Span
 from windrow.spark.analysis.evaluated_lengths import nanoseconds_of
@@ -93,7 +94,14 @@ def declare(gateway: Gateway, catalog: Catalog, written: Spelled, used: Collecti
                 span=span,
                 hint=f"leave the WATERMARK out: FROM {name} [RANGE …]",
             )
-        frame = gateway.sql(SqlText.of("SELECT * FROM STREAM ", piece_of(tokens, *source.name)))
+        column = tokens[source.column]
+        computed = SqlText()
+        if source.expression is not None:
+            refuse_changing(tokens, source.expression)
+            value = piece_of(tokens, *source.expression)
+            computed = SqlText.of(", (", value, f") AS {quoted(column.name)}")
+        table = piece_of(tokens, *source.name)
+        frame = gateway.sql(SqlText.of("SELECT *", computed, " FROM STREAM ", table))
         if not frame.isStreaming:
             raise NotSupportedError(
                 f"{name} does not stream",
@@ -102,9 +110,16 @@ def declare(gateway: Gateway, catalog: Catalog, written: Spelled, used: Collecti
                 span=span,
                 hint="STREAM is of tables and views over streaming DataFrames",
             )
-        column = tokens[source.column]
-        log = TableLog(column.name, places={column.name.lower(): column.span}, sql=tokens.sql)
         kinds = {field.name.lower(): field.dataType.simpleString() for field in frame.schema}
+        if len(kinds) < len(frame.columns):
+            raise AnalysisError(
+                f"{name} has a column {column.name} already",
+                condition="DUPLICATE_COLUMN",
+                sql=tokens.sql,
+                span=column.span,
+                hint="give what is computed another name",
+            )
+        log = TableLog(column.name, places={column.name.lower(): column.span}, sql=tokens.sql)
         scale = TimeScale.of(kinds.get(column.name.lower(), ""))
         delay = nanoseconds_of(gateway, tokens, source.delay)
         lag = None if scale is None else int(delay // scale.nanoseconds)
@@ -154,7 +169,9 @@ def _kinds(catalog: Catalog, query: Continuous) -> Iterable[tuple[str, str, Span
 def _key(tokens: TokenList, source: Watermark) -> str:
     assert source.column is not None
     assert source.delay is not None
-    parts = [tokens.text(*source.name), tokens[source.column].name, tokens.text(*source.delay.tokens)]
+    expression = [] if source.expression is None else [tokens.text(*source.expression)]
+    name, length = tokens.text(*source.name), tokens.text(*source.delay.tokens)
+    parts = [name, *expression, tokens[source.column].name, length]
     if source.future is not None:
         parts.append(f"future {tokens.text(*source.future.tokens)}")
     return quote("-".join(" ".join(part.lower().split()) for part in parts), safe=" '-")

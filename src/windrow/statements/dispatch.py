@@ -20,6 +20,7 @@ from windrow.algebra.rewriting.patterns_before_windows import patterns_below
 from windrow.algebra.rewriting.patterns_over_joins import patterns_over_join
 from windrow.algebra.rewriting.patterns_over_results import patterns_around
 from windrow.algebra.rewriting.pipes import as_nested_queries
+from windrow.algebra.rewriting.pipes_over_streams import pipe_as_selects
 from windrow.errors import ParseError
 from windrow.explain.explain_live import explain_live
 from windrow.explain.explained import explain
@@ -199,6 +200,9 @@ def _run(
                 return _run(gateway, read, [], execution, catalog)
     if (piped := _as_nested_queries(text)) is not None:
         with gateway.instead(piped) as rewritten:
+            return _run(gateway, rewritten, [], execution, catalog)
+    if catalog is not None and (selects := _pipe_as_selects(text, catalog)) is not None:
+        with gateway.instead(selects) as rewritten:
             return _run(gateway, rewritten, [], execution, catalog)
     if may_read_expanded(text, known):
         with with_expanded(gateway, known, text) as read:
@@ -425,6 +429,11 @@ def _as_nested_queries(text: str) -> SqlText | None:
         or patterns_over_join(tokens)
         or clauses_over_variables(tokens)
     )
+
+
+def _pipe_as_selects(text: str, catalog: Catalog) -> SqlText | None:
+    """The text with a pipe over streams as SELECTs; None without any."""
+    return pipe_as_selects(tokenize(text)) if "|>" in text and is_continuous(text, catalog) else None
 
 
 def _may_be_sequence(text: str, catalog: Catalog) -> bool:

@@ -24,7 +24,7 @@ from windrow.syntax.query_parts import begins_window_by, is_set_operator, level_
 from windrow.syntax.sqltext import SqlText
 from windrow.syntax.tokens import TokenList
 
-__all__ = ["as_nested_queries"]
+__all__ = ["Level", "as_nested_queries", "is_pipe", "level_of"]
 
 _BEGINS_QUERY = {"SELECT", "FROM", "TABLE", "VALUES"}
 
@@ -40,41 +40,45 @@ def as_nested_queries(tokens: TokenList) -> SqlText | None:
         ``PARSE_SYNTAX_ERROR`` for text that is not allowed behind the operator.
     """
     for at in opened_windows(tokens):
-        found = _Piped(tokens, _level_of(tokens, at)).pattern_window(at)
+        found = _Piped(tokens, level_of(tokens, at)).pattern_window(at)
         if found is not None:
             return found
     for at in range(len(tokens)):
         is_window = begins_window_by(tokens, at)
         is_match = (
             tokens.word(at) == "MATCH_RECOGNIZE"
-            and _is_pipe(tokens, at - 1)
+            and is_pipe(tokens, at - 1)
             and tokens.is_symbol(at + 1, "(")
             and has_parts(tokens, at + 1)
         )
         if is_window or is_match:
-            found = _Piped(tokens, _level_of(tokens, at)).text(at, is_window=is_window)
+            found = _Piped(tokens, level_of(tokens, at)).text(at, is_window=is_window)
             if found is not None:
                 return found
     return None
 
 
-def _is_pipe(tokens: TokenList, at: int) -> bool:
+def is_pipe(tokens: TokenList, at: int) -> bool:
+    """Whether an operator of a pipe follows a token."""
     return tokens.is_symbol(at, "|>")
 
 
 @dataclass(frozen=True)
-class _Level:
-    """A query, which begins with a SELECT or the like, up to the end of the brackets around it."""
+class Level:
+    """A query, which begins with a SELECT or the like, up to the end of the brackets around it, and the pipes
+    in it.
+    """
 
     start: int
     stop: int
     pipes: tuple[int, ...]
 
 
-def _level_of(tokens: TokenList, at: int) -> _Level:
+def level_of(tokens: TokenList, at: int) -> Level:
+    """The query around a token, within brackets or the statement."""
     first, stop = level_around(tokens, at)
     own = [index for index in tokens.level(first, stop) if tokens.parent[index] == tokens.parent[at]]
-    pipes = tuple(index for index in own if _is_pipe(tokens, index))
+    pipes = tuple(index for index in own if is_pipe(tokens, index))
     start = next(
         (
             index
@@ -88,7 +92,7 @@ def _level_of(tokens: TokenList, at: int) -> _Level:
         ),
         first,
     )
-    return _Level(start, stop, pipes)
+    return Level(start, stop, pipes)
 
 
 def _is_named(tokens: TokenList, own: list[int], index: int) -> bool:
@@ -105,7 +109,7 @@ def _is_named(tokens: TokenList, own: list[int], index: int) -> bool:
 @dataclass(frozen=True)
 class _Piped:
     tokens: TokenList
-    level: _Level
+    level: Level
 
     def text(self, at: int, *, is_window: bool) -> SqlText | None:
         """The whole text with the clause at a token in a SELECT; None if it is in one already."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from windrow.algebra.aggregate_calls import calls_aggregate, find_calls
+from windrow.algebra.aggregate_calls import calls_aggregate, find_calls, places_of_calls
 from windrow.algebra.window_node import AggregateCall
 from windrow.kernels.aggregates import FUNCTIONS
 from windrow.plan.columns import ROWS, Column, Expression, Part
@@ -23,7 +23,7 @@ from windrow.syntax.select_list import alias_of, without_alias
 from windrow.syntax.sqltext import SqlText
 from windrow.syntax.tokens import TokenKind, TokenList
 
-__all__ = ["grouped", "groups_by_all", "is_grouped", "key_places", "keys_of"]
+__all__ = ["arguments_of", "grouped", "groups_by_all", "is_grouped", "key_places", "keys_of"]
 
 
 def is_grouped(tokens: TokenList, select: Select) -> bool:
@@ -38,6 +38,18 @@ def is_grouped(tokens: TokenList, select: Select) -> bool:
 def groups_by_all(tokens: TokenList, select: Select) -> bool:
     """Whether a SELECT has groups by all that is no aggregate."""
     return select.group_by is not None and tokens.text(*select.group_by).upper() == "ALL"
+
+
+def arguments_of(tokens: TokenList, select: Select) -> list[Range]:
+    """What the aggregates of a SELECT with groups compute of each row."""
+    having = [] if select.having is None else [select.having]
+    found = []
+    for start, stop in places_of_calls(tokens, [*select.items, *having]):
+        bracket = start + 1
+        found += tokens.split(bracket + 1 + (tokens.word(bracket + 1) == "DISTINCT"), tokens.partner[bracket])
+        if tokens.word(tokens.partner[bracket] + 1) == "FILTER":  # (WHERE …)
+            found.append((tokens.partner[bracket] + 4, stop - 1))
+    return found
 
 
 def grouped(

@@ -1,13 +1,13 @@
 """What reads several rows in a way that only Spark understands: its text, over pieces of time.
 
 Of a SELECT the rows carry the times of pieces, by which they are grouped or parted too. A whole query is
-evaluated at each piece by a lateral join with the relations as they are then.
+evaluated at each piece by a lateral join with the relations as they are then. What Spark computes of rows and
+of subqueries is :mod:`windrow.plan.reader.computed_by_spark`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 
 from pyspark.sql.types import LongType
 
@@ -16,22 +16,20 @@ from windrow.plan.columns import ROWS, Column, Scope
 from windrow.plan.nodes import TIMES, Node, Pieces
 from windrow.plan.reader.groups import groups_by_all, is_grouped, key_places, keys_of
 from windrow.plan.reader.query_rows import BlockRows, column_of, filtered
-from windrow.plan.reader.read_over import over_of
 from windrow.plan.reader.reader_state import ReaderState
 from windrow.plan.reader.select import listed, sources_of
 from windrow.plan.reader.sources import input_of
 from windrow.plan.reader.statement_text import NotAnalysed, StatementText
-from windrow.plan.reader.subqueries_as_joins import alone, has_subquery, subqueries
 from windrow.plan.reasons import Reason
 from windrow.syntax.expressions.window_calls import is_over
 from windrow.syntax.grouping_sets import grouping_sets
 from windrow.syntax.nodes import Range
-from windrow.syntax.queries import Select, conjuncts
+from windrow.syntax.queries import Select
 from windrow.syntax.select_list import without_alias
 from windrow.syntax.sqltext import Piece, RelationText, SqlText, quoted
 from windrow.syntax.tokens import TokenList
 
-__all__ = ["asking_pieces", "asks", "framed_pieces", "grouped_pieces", "whole_pieces"]
+__all__ = ["framed_pieces", "grouped_pieces", "whole_pieces"]
 
 _UNKNOWN = {"DISTRIBUTE", "CLUSTER"}
 _AFTER_KEYS = ("ORDER", "SORT", "ROWS", "RANGE")
@@ -70,32 +68,6 @@ def _then(part: Piece | RelationText, read: dict[str, Node]) -> Piece | Relation
         return part
     listed = ", ".join(f"__r.{column.id} AS {quoted(column.name)}" for column in read[part.key].columns)
     return SqlText.of(f"(SELECT {listed} FROM ", part, f" AS __r WHERE __r.{ENTER} = {ROWS}.{ENTER})")
-
-
-def asks(statement: StatementText, select: Select) -> bool:
-    """Whether a SELECT that only looks at each row has subqueries over time-varying relations."""
-    stretches = [*select.items, *([] if select.where is None else [select.where])]
-    return over_of(statement, select) is None and any(has_subquery(statement, one) for one in stretches)
-
-
-def asking_pieces(reading: ReaderState, select: Select, why: Reason) -> Pieces | None:
-    """A SELECT of which Spark computes with subqueries; None where one of them reads it."""
-    statement = reading.statement
-    rows, _ = reading.from_where(reading, replace(select, where=None))
-    where = [] if select.where is None else conjuncts(statement.tokens, *select.where)
-    beside: dict[str, Node] = {}
-    for stretch in (*select.items, *where):
-        for bracket in subqueries(statement, stretch):
-            inner = alone(reading, bracket)
-            if inner is None:
-                return None
-            key = f"__asked{bracket[0]}"
-            beside[key] = inner
-            statement.instead[bracket] = SqlText.of(_then(RelationText(key), beside))
-    scope = rows.scope(statement.prefix(select.items[0][0]))
-    halves = _halves(scope, listed(statement, select, rows), [statement.text(one) for one in where])
-    passes = [one for item in select.items for one in sources_of(statement, item, rows)]
-    return _made(statement, rows, [], halves, None, why, select, passes, beside)
 
 
 def grouped_pieces(
@@ -157,12 +129,9 @@ def framed_pieces(
     return _made(statement, rows, columns, halves, None, why, select, passes)
 
 
-def _halves(
-    scope: Scope, items: SqlText, conditions: Iterable[SqlText] = (), after: SqlText | None = None
-) -> tuple[SqlText, SqlText]:
+def _halves(scope: Scope, items: SqlText, after: SqlText | None = None) -> tuple[SqlText, SqlText]:
     """The text of a SELECT up to the end of its list, and from there on."""
-    before = SqlText.of(scope.prefix, "SELECT ", items)
-    return before, SqlText.of(scope.source(conditions), after or SqlText())
+    return SqlText.of(scope.prefix, "SELECT ", items), SqlText.of(scope.source(), after or SqlText())
 
 
 def _part_by_times(statement: StatementText, brackets: Sequence[Range]) -> None:
@@ -193,11 +162,9 @@ def _made(
     why: Reason,
     select: Select,
     passes: Sequence[str | None],
-    beside: dict[str, Node] | None = None,
 ) -> Pieces:
-    others = {key: (*node.columns, *_TIMES) for key, node in (beside or {}).items()}
     text = SqlText.of(halves[0], f", {TIMES}", halves[1])
-    found = statement.analyser.schema(text, (*rows.node.columns, *_TIMES), others).fields[:-2]
+    found = statement.analyser.schema(text, (*rows.node.columns, *_TIMES)).fields[:-2]
     columns = [
         Column(made, one.name, one.dataType)
         for made, one in zip(statement.fresh(len(found)), found, strict=True)
@@ -208,7 +175,7 @@ def _made(
         known = [(made.id, one) for made, one in zip(columns, passes, strict=True) if one is not None]
     return Pieces(
         rows.node,
-        tuple((beside or {}).items()),
+        (),
         tuple(keys),
         halves,
         empty,

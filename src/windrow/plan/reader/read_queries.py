@@ -10,14 +10,8 @@ from windrow.algebra.rewriting.windows_in_text import windows_in
 from windrow.kernels.sorting import SortKey
 from windrow.plan.columns import Column, Scope
 from windrow.plan.nodes import Distinct, Filter, Node, Project, SetOperation, Sort, TimeWindows
-from windrow.plan.reader.groups import grouped, is_grouped
-from windrow.plan.reader.pieces import (
-    asking_pieces,
-    asks,
-    framed_pieces,
-    grouped_pieces,
-    whole_pieces,
-)
+from windrow.plan.reader.groups import arguments_of, grouped, is_grouped
+from windrow.plan.reader.pieces import framed_pieces, grouped_pieces, whole_pieces
 from windrow.plan.reader.query_rows import BlockRows, cast, filtered, passed, renamed
 from windrow.plan.reader.read_over import named_in, over_of, with_windows
 from windrow.plan.reader.reader_state import KnownNames, ReaderState
@@ -196,21 +190,13 @@ class QueryReader:
         if lengths is not None:
             node = self._timed(shape, sessions(self.statement, shape, lengths, self.query))
             return node, [self._sort_key(node, item) for item in items], len(node.columns)
-
-        def asking(why: Reason) -> tuple[Node, list[SortKey], int] | None:
-            """What is computed of IN a subquery, which only Spark knows."""
-            if is_grouped(self.tokens, shape) or not asks(self.statement, shape):
-                return None
-            wider, hidden = self._with_hidden(shape, items)
-            node = asking_pieces(self._reading, wider, why)
-            return None if node is None else self._shown(shape, node, items, hidden)
-
-        return or_instead(self.statement, lambda: self._one_select(shape, items), asking)
+        return self._one_select(shape, items)
 
     def _one_select(self, shape: Select, items: Sequence[OrderItem]) -> tuple[Node, list[SortKey], int]:
         """A SELECT with FROM, or without."""
         rows, conditions = from_where(self._reading, shape)
         if is_grouped(self.tokens, shape):
+            rows = unnested(self._reading, shape, rows, arguments_of(self.tokens, shape))
             return self._grouped(shape, rows, conditions, items)
         rows = unnested(self._reading, shape, rows, shape.items)
         found = self.statement.attempt(lambda: self._each(shape, rows, conditions, items), "MISSING_GROUP_BY")

@@ -16,7 +16,8 @@ from pyspark.sql.types import BooleanType, LongType
 from windrow.algebra.window_node import AggregateCall
 from windrow.plan.columns import ROWS, Column, Part
 from windrow.plan.nodes import Aggregate, Call, Join, Mark, Node, OneRow, Value
-from windrow.plan.reader.dependent import count_nothing, dependent, joined_back, null_safe
+from windrow.plan.reader.computed_by_spark import extended_by_spark, rows_at
+from windrow.plan.reader.dependent import Dependent, count_nothing, dependent, joined_back, null_safe
 from windrow.plan.reader.generated import generated
 from windrow.plan.reader.groups import grouped, is_grouped
 from windrow.plan.reader.query_rows import (
@@ -97,10 +98,22 @@ def decided(
         return _paired(reading, rows, found, kind, part), None
     bracket = tokens.partner[stop - 1] if tokens.is_symbol(stop - 1, ")") else -1
     is_in = bracket > start and tokens.word(bracket - 1) == "IN" and tokens.word(bracket - 2) != "NOT"
-    if is_in and _operand(statement, start, bracket - 1)[0] == start:
-        rows, found = _partners(reading, rows, (bracket, stop), (start, bracket - 1))
-        return _paired(reading, rows, found, "semi", part), None
+    if is_in:
+        found_in = statement.attempt(partial(_in_subquery, reading, rows, start, (bracket, stop)))
+        if not isinstance(found_in, Reason):
+            rows, found = found_in
+            return _paired(reading, rows, found, "semi", part), None
     return _stood(reading, select, rows, part, is_condition=True), part
+
+
+def _in_subquery(
+    reading: ReaderState, rows: BlockRows, start: int, bracket: Range
+) -> tuple[BlockRows, _Partners]:
+    """The partners of rows in the subquery of a condition that is IN and nothing else."""
+    operand = _operand(reading.statement, start, bracket[0] - 1)
+    if operand[0] != start:
+        raise UnreadError("what stands before IN", operand)
+    return _partners(reading, rows, bracket, operand)
 
 
 def unnested(
@@ -124,26 +137,61 @@ def _stood(
 ) -> BlockRows:
     """The rows with columns that stand in a stretch in place of its subqueries."""
     statement = reading.statement
-    tokens = statement.tokens
-    for first, stop in subqueries(statement, stretch):
-        word = tokens.word(first - 1)
+    is_inside = not is_condition and statement.tokens.parent[select.items[0][0]] not in reading.outside
+    why: Reason | None = None
+    beside: dict[str, Node] = {}
+    for bracket in subqueries(statement, stretch):
+        word = statement.tokens.word(bracket[0] - 1)
         if word == "EXISTS":
-            rows, found = _partners(reading, rows, (first, stop), None)
-            rows = _marked(statement, rows, found, (first - 1, stop))
+            rows, found = _partners(reading, rows, bracket, None)
+            rows = _marked(statement, rows, found, (bracket[0] - 1, bracket[1]))
         elif word == "IN":
-            is_not = tokens.word(first - 2) == "NOT"
-            operand = _operand(statement, stretch[0], first - 1 - is_not)
-            if not _decides(statement, stretch, (operand[0], stop)):
-                raise UnreadError("a value that is computed of IN a subquery", (operand[0], stop))
-            if not is_condition and tokens.parent[select.items[0][0]] not in reading.outside:
-                raise UnreadError("IN a subquery as a column that is read", (operand[0], stop))
-            rows, found = _partners(reading, rows, (first, stop), operand)
-            if is_not != _is_negated(statement, stretch[0], operand[0]):
-                found = replace(found, unknown=found.keys[-1])
-            rows = _marked(statement, rows, found, (operand[0], stop), "NOT " if is_not else "")
+            marked = statement.attempt(partial(_answered, reading, rows, stretch, bracket, is_inside))
+            if isinstance(marked, Reason):
+                why = marked
+                beside |= _values_of(reading, rows, bracket)
+            else:
+                rows = marked
         else:
-            rows = _with_value(reading, rows, (first, stop))
+            rows = _with_value(reading, rows, bracket)
+    if why is not None:
+        rows, column = extended_by_spark(statement, rows, stretch, beside, why)
+        _stand(statement, stretch, column)
     return rows
+
+
+def _answered(
+    reading: ReaderState, rows: BlockRows, stretch: Range, bracket: Range, is_inside: bool
+) -> BlockRows:
+    """The rows with a column that stands in a stretch for IN a subquery."""
+    statement = reading.statement
+    tokens, (first, stop) = statement.tokens, bracket
+    is_not = tokens.word(first - 2) == "NOT"
+    operand = _operand(statement, stretch[0], first - 1 - is_not)
+    at = operand[0], stop
+    if not _decides(statement, stretch, at):
+        raise UnreadError("a value that is computed of IN a subquery", at)
+    if is_inside:
+        raise UnreadError("IN a subquery as a column that is read", at)
+    rows, found = _partners(reading, rows, bracket, operand)
+    if is_not != _is_negated(statement, stretch[0], operand[0]):
+        found = replace(found, unknown=found.keys[-1])
+    return _marked(statement, rows, found, at, "NOT " if is_not else "")
+
+
+def _values_of(reading: ReaderState, rows: BlockRows, bracket: Range) -> dict[str, Node]:
+    """The relation of a subquery, by its key in the text that stands for it: its values for each row, at
+    any time.
+    """
+    statement = reading.statement
+    inner = alone(reading, bracket)
+    if inner is None:
+        found = dependent(reading, rows, bracket)
+    else:
+        found = Dependent(inner, (), tuple(column.id for column in inner.columns))
+    key = f"__asked{statement.numbers[0]}"
+    statement.instead[bracket] = rows_at(key, found.columns, found.keys)
+    return {key: found.node}
 
 
 def _marked(

@@ -2,9 +2,10 @@
 
 The ways in their order, of which the first is taken that applies:
 
-1. nodes;
-2. of a SELECT with groups, with functions over frames, or with subqueries that read nothing of it: its text,
-   over its rows in each piece of time in which they stay as they are;
+1. nodes, of which one is an expression that Spark computes with the value of IN
+   (:mod:`windrow.plan.reader.computed_by_spark`);
+2. of a SELECT with groups or with functions over frames: its text, over its rows in each piece of time in
+   which they stay as they are;
 3. of a query that stands alone, in brackets or under a name: its text, at each piece of time;
 4. none. Then the query is refused, for the reason why it has no nodes.
 

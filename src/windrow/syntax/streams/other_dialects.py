@@ -24,7 +24,8 @@ _AFTER_STAR = ("FROM", "EXCEPT")
 
 @dataclass(frozen=True, slots=True)
 class Watermark:
-    """``STREAM name [WATERMARK column DELAY OF length [FUTURE length]]``: a streaming table as a stream.
+    """``STREAM name [WATERMARK [expression AS] column DELAY OF length [FUTURE length]]``: a streaming table
+    as a stream.
 
     Attributes
     ----------
@@ -32,6 +33,8 @@ class Watermark:
         The tokens of the table's name.
     column, delay
         The token of the column of the rowtimes, and the length by which they lag; None without the clause.
+    expression
+        What computes that column; None where the table has it.
     future
         By how much rows may be ahead of their processing time.
     """
@@ -40,6 +43,7 @@ class Watermark:
     column: int | None = None
     delay: Length | None = None
     future: Length | None = None
+    expression: Range | None = None
 
     @property
     def end(self) -> int:
@@ -163,25 +167,29 @@ def _source(tokens: TokenList, at: int, stop: int) -> Watermark:
     name = (at + 1, last)
     if tokens.word(last) != "WATERMARK":
         return Watermark(name)
-    of = last + 3
-    first = of + 1
-    is_column = last + 1 < stop and tokens[last + 1].is_name
-    is_delay = tokens.word(last + 2) == "DELAY" and tokens.word(of) == "OF"
-    if not is_column or not is_delay or not begins_length(tokens, first, stop):
+    delays = next((one for one in tokens.level(last + 1, stop) if _is_delay(tokens, one)), stop)
+    first, column = delays + 2, delays - 1
+    is_column = column == last + 1
+    is_named = is_column or (column > last + 2 and tokens.word(column - 1) == "AS")
+    if not is_named or not tokens[column].is_name or not begins_length(tokens, first, stop):
         raise ParseError(
             "the WATERMARK of a stream names a column and a length of time",
             condition="PARSE_SYNTAX_ERROR",
             sql=tokens.sql,
             span=tokens.span(last, min(last + 2, stop)),
-            hint="write FROM STREAM t WATERMARK ts DELAY OF INTERVAL 10 SECONDS",
+            hint="write FROM STREAM t WATERMARK ts DELAY OF INTERVAL 10 SECONDS, or"
+            " WATERMARK to_timestamp(text) AS ts DELAY OF …",
         )
     delay = _length(tokens, first, stop, "after DELAY OF")
     at = delay.tokens[1]
     # FUTURE alone is an alias
     has_future = tokens.word(at) == "FUTURE" and begins_length(tokens, at + 1, stop)
-    return Watermark(
-        name, last + 1, delay, _length(tokens, at + 1, stop, "after FUTURE") if has_future else None
-    )
+    future = _length(tokens, at + 1, stop, "after FUTURE") if has_future else None
+    return Watermark(name, column, delay, future, None if is_column else (last + 1, column - 1))
+
+
+def _is_delay(tokens: TokenList, at: int) -> bool:
+    return tokens.word(at) == "DELAY" and tokens.word(at + 1) == "OF"
 
 
 def _length(tokens: TokenList, at: int, stop: int, place: str) -> Length:

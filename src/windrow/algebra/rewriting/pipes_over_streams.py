@@ -1,0 +1,220 @@
+"""Pipes over streams as SELECTs, which have nodes.
+
+    FROM s [RANGE 3] |> WHERE v > 1 |> AGGREGATE COUNT(*) AS n GROUP BY k |> WHERE n > 2
+      →  SELECT * FROM (SELECT k, COUNT(*) AS n FROM s [RANGE 3] WHERE (v > 1) GROUP BY k) AS s WHERE (n > 2)
+
+An operator that no SELECT has, as SET, remains a pipe, alone in brackets. Several relations keep their names
+up to the operator that needs a SELECT around; a single one has its name behind that too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from windrow.algebra.names import piece_of
+from windrow.algebra.rewriting.pipes import Level, is_pipe, level_of
+from windrow.syntax.cql_clauses import alias_after
+from windrow.syntax.nodes import Range
+from windrow.syntax.select_list import without_alias
+from windrow.syntax.sqltext import SqlText, quoted
+from windrow.syntax.streams.emit_clause import clauses_in
+from windrow.syntax.tokens import TokenKind, TokenList
+
+__all__ = ["pipe_as_selects"]
+
+_JOINS = {"JOIN", "INNER", "LEFT", "RIGHT", "FULL", "CROSS", "NATURAL", "SEMI", "ANTI", "LATERAL"}
+_SETS = {"UNION", "EXCEPT", "INTERSECT", "MINUS"}
+_PADDED = {"RIGHT", "FULL"}
+_SEVERAL_SETS = {"ROLLUP", "CUBE", "GROUPING", "ALL"}
+
+
+def pipe_as_selects(tokens: TokenList) -> SqlText | None:
+    """The text with the operators of its first pipe in SELECTs; None where there is no pipe, or each has one
+    operator that no SELECT has.
+
+    The resulting text may have further ones.
+    """
+    seen: set[int] = set()
+    for at in range(len(tokens)):
+        if not is_pipe(tokens, at):
+            continue
+        level = level_of(tokens, at)
+        if level.start in seen:
+            continue
+        seen.add(level.start)
+        query = _piped(tokens, level)
+        if query is not None:
+            stop = _end(tokens, level)
+            before, after = _piece(tokens, 0, level.start), _piece(tokens, stop, len(tokens))
+            return SqlText.of(before, query, after)
+    return None
+
+
+@dataclass(frozen=True)
+class _Block:
+    """A SELECT that is made.
+
+    Attributes
+    ----------
+    source, name, is_single
+        What stands after FROM, and its name where it is a single relation that has one.
+    items, conditions, by
+        The SELECT list, what stands in WHERE, and the keys of GROUP BY.
+    tail, stage
+        ORDER BY, LIMIT and OFFSET, and which of them there are: 1, 2, 3.
+    """
+
+    source: SqlText
+    name: str | None = None
+    is_single: bool = True
+    items: SqlText | None = None
+    conditions: tuple[SqlText, ...] = ()
+    by: SqlText | None = None
+    tail: SqlText = field(default_factory=SqlText)
+    stage: int = 0
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it only has relations and conditions."""
+        return self.items is None and self.stage == 0
+
+    @property
+    def text(self) -> SqlText:
+        """The query."""
+        where = (
+            SqlText.of(" WHERE ", SqlText.join(" AND ", self.conditions)) if self.conditions else SqlText()
+        )
+        by = SqlText() if self.by is None else SqlText.of(" GROUP BY ", self.by)
+        items = SqlText.of("*") if self.items is None else self.items
+        return SqlText.of("SELECT ", items, " FROM ", self.source, where, by, self.tail)
+
+    def piped(self, operator: SqlText) -> _Block:
+        """A SELECT over a pipe with one operator, which Spark evaluates."""
+        is_source = self.is_open and not self.conditions
+        rows = self.source if is_source else SqlText.of("(", self.text, ")")
+        return _Block(SqlText.of("(FROM ", rows, " |> ", operator, ")"))
+
+    def around(self, name: str | None = None) -> _Block:
+        """A SELECT of its rows."""
+        name = name or self.name
+        alias = "" if name is None else f" AS {quoted(name)}"
+        return _Block(SqlText.of("(", self.text, ")", alias), name)
+
+
+def _piped(tokens: TokenList, level: Level) -> SqlText | None:
+    stop = _end(tokens, level)
+    operators = [(pipe + 1, end) for pipe, end in zip(level.pipes, [*level.pipes[1:], stop], strict=True)]
+    block = _first(tokens, level.start, level.pipes[0])
+    if block is None or (len(operators) == 1 and _with_operator(tokens, block, operators[0]) is None):
+        return None
+    for operator in operators:
+        block = _with_operator(tokens, block, operator) or block.piped(_piece(tokens, *operator))
+    return block.text
+
+
+def _end(tokens: TokenList, level: Level) -> int:
+    """Where the operators end: at clauses such as EMIT."""
+    last = level.pipes[-1]
+    found = clauses_in(tokens, last, level.stop)
+    return next((at for at in found if tokens.parent[at] == tokens.parent[last]), level.stop)
+
+
+def _first(tokens: TokenList, start: int, stop: int) -> _Block | None:
+    """The query before the first pipe."""
+    word = tokens.word(start)
+    if word not in ("FROM", "TABLE"):
+        return _Block(SqlText.of("(", _piece(tokens, start, stop), ")"))
+    own = [at for at in tokens.level(start, stop) if not tokens.is_symbol(at - 1, ".")]
+    if any(tokens.word(at) == "SELECT" for at in own):
+        return None
+    is_single = not any(tokens.is_symbol(at, ",") or tokens.word(at) == "JOIN" for at in own)
+    name = _name_of(tokens, (start + 1, stop)) if is_single else None
+    return _Block(_piece(tokens, start + 1, stop), name, is_single)
+
+
+def _name_of(tokens: TokenList, relation: Range) -> str | None:
+    """The name of a relation; None for a query without one."""
+    at, stop = relation
+    name = None
+    if tokens.is_symbol(at, "("):
+        at = tokens.partner[at] + 1
+    elif tokens[at].is_name and not tokens.is_symbol(at + 1, "("):
+        while tokens.is_symbol(at + 1, ".") and at + 2 < stop:
+            at += 2
+        name, at = tokens[at].name, at + 1
+    if at < stop and tokens.is_symbol(at, "["):
+        at = tokens.partner[at] + 1
+    alias = alias_after(tokens, at, stop) if at < stop else None
+    if alias is not None:
+        name, at = tokens[alias].name, alias + 1
+    return name if at == stop else None
+
+
+def _with_operator(tokens: TokenList, block: _Block, operator: Range) -> _Block | None:
+    """The query with an operator; None for one that has no SELECT."""
+    start, stop = operator
+    word = tokens.word(start)
+    rest = start + 1, stop
+    if word in ("LIMIT", "OFFSET", "ORDER"):
+        return _ordered(tokens, block, operator)
+    if word in _JOINS:
+        kinds = {tokens.word(at) for at in range(start, min(start + 3, stop))}
+        may_stay = not block.conditions or not (block.is_single or kinds & _PADDED)
+        left = block if block.is_open and may_stay else block.around()
+        source = SqlText.of(left.source, " ", _piece(tokens, *operator))
+        return replace(left, source=source, name=None, is_single=False)
+    if word in _SETS:
+        return _Block(SqlText.of("(", block.text, " ", _piece(tokens, *operator), ")"))
+    if word in ("PIVOT", "UNPIVOT"):
+        return _Block(SqlText.of("(", block.text, ") ", _piece(tokens, *operator)))
+    if any(tokens.word(at) == "WINDOW" and tokens.word(at + 2) == "AS" for at in tokens.level(*rest)):
+        return None
+    if word == "AS" and stop - start == 2:
+        return block.around(tokens[start + 1].name)
+    over = block if block.is_open else block.around()
+    if word == "WHERE":
+        condition = SqlText.of("(", _piece(tokens, *rest), ")")
+        return replace(over, conditions=(*over.conditions, condition))
+    if word == "SELECT":
+        return replace(over, items=_piece(tokens, *rest))
+    if word == "EXTEND":
+        return replace(over, items=SqlText.of("*, ", _piece(tokens, *rest)))
+    if word == "DROP":
+        return replace(over, items=SqlText.of("* EXCEPT (", _piece(tokens, *rest), ")"))
+    return _aggregated(tokens, over, rest) if word == "AGGREGATE" else None
+
+
+def _aggregated(tokens: TokenList, block: _Block, rest: Range) -> _Block | None:
+    """``AGGREGATE COUNT(*) AS n GROUP BY k % 2 AS odd``: its keys are its first columns."""
+    start, stop = rest
+    own = tokens.level(start, stop)
+    by = next((at for at in own if tokens.word(at) == "GROUP" and tokens.word(at + 1) == "BY"), stop)
+    keys = tokens.split(by + 2, stop) if by < stop else []
+    if any(
+        tokens[first].kind is TokenKind.NUMBER or tokens.word(first) in _SEVERAL_SETS for first, _ in keys
+    ):
+        return None
+    named = [_piece(tokens, *key) for key in keys]
+    calls = [_piece(tokens, start, by)] if start < by else []
+    bare = [_piece(tokens, *without_alias(tokens, key)) for key in keys]
+    return replace(
+        block, items=SqlText.join(", ", [*named, *calls]), by=SqlText.join(", ", bare) if keys else None
+    )
+
+
+def _ordered(tokens: TokenList, block: _Block, operator: Range) -> _Block | None:
+    """The query with ORDER BY, LIMIT or OFFSET, of which later ones in this order are about its rows too."""
+    start, stop = operator
+    stages = {"ORDER": 1, "LIMIT": 2, "OFFSET": 3}
+    words = [tokens.word(at) for at in tokens.level(start, stop)]
+    first = stages[words[0]]
+    last = 3 if "OFFSET" in words else first
+    if first <= block.stage:
+        return None
+    # what is ordered by is what the operators before give, not what they are of
+    over = block.around() if block.stage == 0 and not block.is_open else block
+    return replace(over, tail=SqlText.of(over.tail, " ", _piece(tokens, *operator)), stage=last)
+
+
+def _piece(tokens: TokenList, start: int, stop: int) -> SqlText:
+    return SqlText.of(piece_of(tokens, start, stop, " "))

@@ -1,0 +1,77 @@
+"""Which SELECTs stand for a pipe over streams."""
+
+from __future__ import annotations
+
+import pytest
+
+from windrow.algebra.rewriting.pipes_over_streams import pipe_as_selects
+from windrow.syntax.tokens import tokenize
+
+
+def whole(text):
+    """The text when no pipe is left that has such a form, with one space between tokens."""
+    found = pipe_as_selects(tokenize(text))
+    return " ".join(token.text for token in tokenize(text).tokens) if found is None else whole(found.render())
+
+
+@pytest.mark.parametrize(
+    ("text", "selects"),
+    [
+        ("FROM s [NOW] |> WHERE k = 1", "SELECT * FROM s [NOW] WHERE (k = 1)"),
+        ("TABLE s |> SELECT k", "SELECT k FROM s"),
+        ("SELECT k FROM s [NOW] |> LIMIT 2", "SELECT * FROM (SELECT k FROM s [NOW]) LIMIT 2"),
+        (
+            "FROM a.s [NOW] |> WHERE x |> AGGREGATE COUNT(*) AS n GROUP BY k % 2 AS o |> WHERE n > 1",
+            "SELECT * FROM (SELECT k % 2 AS o, COUNT(*) AS n FROM a.s [NOW] WHERE (x) GROUP BY k % 2) AS `s`"
+            " WHERE (n > 1)",
+        ),
+        (
+            "FROM s [NOW] AS a |> JOIN t b ON a.k = b.k |> WHERE a.v > 1 |> LEFT JOIN u"
+            " |> EXTEND b.v + 1 AS x",
+            "SELECT *, b.v + 1 AS x FROM s [NOW] AS a JOIN t b ON a.k = b.k LEFT JOIN u WHERE (a.v > 1)",
+        ),
+        (
+            "FROM s a |> WHERE x |> JOIN t b",
+            "SELECT * FROM (SELECT * FROM s a WHERE (x)) AS `a` JOIN t b",
+        ),
+        (
+            "FROM s, r |> WHERE x |> FULL JOIN t b",
+            "SELECT * FROM (SELECT * FROM s, r WHERE (x)) FULL JOIN t b",
+        ),
+        (
+            "FROM s |> ORDER BY v |> LIMIT 2 OFFSET 1 |> DROP v |> AS q",
+            "SELECT * FROM (SELECT * EXCEPT (v) FROM (SELECT * FROM s ORDER BY v LIMIT 2 OFFSET 1) AS `s`)"
+            " AS `q`",
+        ),
+        (
+            "FROM s |> SET k = 1 |> WHERE x |> SET k = 2 |> LIMIT 1",
+            "SELECT * FROM (FROM (SELECT * FROM (FROM s |> SET k = 1) WHERE (x)) |> SET k = 2) LIMIT 1",
+        ),
+        ("FROM s |> UNION ALL SELECT 1 |> SELECT k", "SELECT k FROM (SELECT * FROM s UNION ALL SELECT 1)"),
+        ("FROM s |> PIVOT (f FOR k IN (1))", "SELECT * FROM (SELECT * FROM s) PIVOT (f FOR k IN (1))"),
+        (
+            "FROM s |> AGGREGATE COUNT(*) AS n GROUP BY k EMIT STREAM AFTER WATERMARK",
+            "SELECT k, COUNT(*) AS n FROM s GROUP BY k EMIT STREAM AFTER WATERMARK",
+        ),
+        (
+            "WITH q AS (FROM s |> SELECT k) FROM q |> WHERE k IN (FROM t |> SELECT k)",
+            "WITH q AS (SELECT k FROM s) SELECT * FROM q WHERE (k IN (SELECT k FROM t))",
+        ),
+    ],
+)
+def test_operators_in_selects(text, selects):
+    assert whole(text) == " ".join(token.text for token in tokenize(selects).tokens)
+
+
+@pytest.mark.parametrize(
+    "operator",
+    [
+        "SET k = 1",
+        "TABLESAMPLE (1 ROWS)",
+        "SELECT v OVER w WINDOW w AS (ORDER BY v)",
+        "AGGREGATE COUNT(*) GROUP BY ROLLUP (k)",
+        "AGGREGATE COUNT(*) GROUP BY 1",
+    ],
+)
+def test_operators_that_have_no_select(operator):
+    assert pipe_as_selects(tokenize(f"FROM s [NOW] |> {operator}")) is None
