@@ -21,7 +21,7 @@ from windrow.algebra.time_scale import TimeScale
 from windrow.errors import Span
 from windrow.kernels.zset.grouped import is_compared
 from windrow.kernels.zset.relation import ENTER, LEAVE
-from windrow.kernels.zset.time_windows import TimeWindows
+from windrow.kernels.zset.time_windows import WindowingFunction
 from windrow.plan import nodes as plan
 from windrow.plan.columns import ROWS, schema_of
 from windrow.plan.net import net_by
@@ -266,7 +266,7 @@ class _Lowering:
             return self.rows_of(node.spelled)
         own = _ids(node.rows)
         added = node.columns[len(own) :]
-        windows = TimeWindows(
+        windows = WindowingFunction(
             node.kind, node.time, node.lengths, tuple(one.id for one in added), last_instant(scale)
         )
         result = StructType([*schema_of(node.rows.columns), *schema_of(added)])
