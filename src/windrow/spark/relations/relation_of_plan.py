@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import assert_never
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -205,7 +206,9 @@ class _Lowering:
                 return first(bags, node, self.rows_of(node.input))
             case plan.Session():
                 return in_sessions(bags, node, self.rows_of(node.input))
-        raise AssertionError(node)
+            case plan.Scan():
+                raise AssertionError("a stream without a window is no relation")
+        assert_never(node)
 
     def _input_frame(self, node: plan.Input | plan.StreamWindow, temporal: TimeVarying) -> DataFrame:
         """The rows of an input, of which a plan need not read all columns."""
