@@ -117,7 +117,7 @@ def figures() -> Iterator[tuple[str, str]]:
 def public_classes(source: str) -> list[str]:
     """The names of a module's public classes.
 
-    >>> public_classes("class A:\n    class B: ...\nclass _C: ...")
+    >>> public_classes("class A: ...\\nclass _C: ...")
     ['A']
     """
     names = [node.name for node in ast.parse(source).body if isinstance(node, ast.ClassDef)]
