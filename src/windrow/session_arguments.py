@@ -72,6 +72,10 @@ def refuse_no_values(parameters: Sequence[tuple[int | str, Any]]) -> None:
             )
         if not isinstance(value, str | int | float | None):
             try:
+                if isinstance(
+                    value, set | frozenset
+                ):  # of which Spark 4.3 complains only where they are used
+                    raise TypeError
                 F.lit(value)
             except (AttributeError, TypeError, PySparkException) as error:
                 raise UsageError(

@@ -171,14 +171,6 @@ try:
     session.sql(united.format("5 - i")).start(matches)
 except windrow.WindrowError as error:
     errors["UNION ALL"] = [error.condition, *(context.fragment() for context in error.getQueryContext())]
-try:
-    gathered = session.sql(
-        "SELECT k, COUNT(*) AS c FROM"
-        " (SELECT s.k FROM n WINDOW BY w AS (TYPE TUMBLING ORDER BY i START AS s)) GROUP BY k"
-    )
-    gathered.start(matches)
-except windrow.WindrowError as error:
-    errors["gathering"] = [error.condition, *(context.fragment() for context in error.getQueryContext())]
 failing = query.start(windrow.Memory(), on_late="fail", trigger={"availableNow": True})
 try:
     failing.await_termination()
@@ -265,7 +257,6 @@ def test_errors_are_located_as_ever(answers):
         "table": ["TABLE_OR_VIEW_NOT_FOUND", "tt"],
         "kernel": ["DIVIDE_BY_ZERO", "e.i / (s.i - s.i) > 1"],
         "column": ["DIVIDE_BY_ZERO", "e.i / 0"],
-        "gathering": ["UNSUPPORTED_STREAM", "GROUP"],
         "live": ["LATE_ROW"],
         "UNION ALL": ["ORDER_NOT_ROWTIME", "UNION"],
     }

@@ -187,7 +187,7 @@ def test_a_view_keeps_the_length_that_it_was_made_with(session):
         ("2 + «v»", {}, "NON_CONSTANT_LENGTH", "reads no column"),
         ("«(SELECT NULL)»", {}, "INVALID_WINDOW_SIZE", "NULL is no length"),
         ("«(SELECT 1) + max(2)»", {}, "NON_CONSTANT_LENGTH", "before there are rows"),
-        ("(SELECT max(v) FROM «len»)", {}, "TABLE_OR_VIEW_NOT_FOUND", "len"),
+        ("(SELECT max(v) FROM «lenn»)", {}, "TABLE_OR_VIEW_NOT_FOUND", "lenn"),
         ("«1 + count(*)»", {}, "NON_CONSTANT_LENGTH", "before there are rows"),
         ("1 + «rand()»", {}, "NONDETERMINISTIC_QUERY", "another value in each run"),
         ("«1 / 0»", {}, "INVALID_WINDOW_SIZE", "cannot be computed"),

@@ -32,6 +32,7 @@ from windrow.errors import (
 from windrow.spark.jvm.bridge import JavaError, messages
 from windrow.syntax.mistakes import (
     behind_match,
+    call_within,
     is_name_of_from,
     meant_clause,
     meant_file,
@@ -134,6 +135,8 @@ def translate(
             if hint is None or hint.startswith(_THERE_ARE):
                 hint = behind_match(source) or hint
         elif condition == "WINDOW_FUNCTION_WITHOUT_OVER_CLAUSE":
+            called = re.match(r'window function "(\w+)', message)
+            span = call_within(source, span, called[1]) if called else span
             hint = hint or meant_neighbour(source, span)
         elif condition in ("TABLE_OR_VIEW_NOT_FOUND", "UNRESOLVABLE_TABLE_VALUED_FUNCTION"):
             hint = hint or meant_file(source[span.start : span.stop])

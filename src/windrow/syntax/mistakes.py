@@ -19,6 +19,7 @@ from windrow.syntax.tokens import TokenKind, TokenList, tokenize
 
 __all__ = [
     "behind_match",
+    "call_within",
     "is_name_of_from",
     "meant_clause",
     "meant_file",
@@ -346,6 +347,19 @@ def meant_neighbour(sql: str, span: Span) -> str | None:
         return None
     path = [at + 2, at + 4] if tokens.is_symbol(at + 3, ".") else [at + 2]
     return f"{said}{tokens[path[-1]].text}" if tokens.is_name(path[-1]) else f"{said}x"
+
+
+def call_within(sql: str, span: Span, name: str) -> Span:
+    """The place of the only call of a function at a place; the place itself if there is another number."""
+    tokens = _tokens(sql)
+    calls = [
+        at
+        for at in tokens.places(name.upper())
+        if span.start <= tokens[at].start < span.stop and tokens.is_symbol(at + 1, "(")
+    ]
+    if len(calls) != 1:
+        return span
+    return tokens.span(calls[0], tokens.partner[calls[0] + 1] + 1)
 
 
 def behind_match(sql: str) -> str | None:

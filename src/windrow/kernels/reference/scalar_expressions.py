@@ -505,6 +505,7 @@ _FUNCTIONS: dict[type, tuple[Callable[..., Any], tuple[str, ...]]] = {
     exp.Sign: (functions.sign, ("this",)),
     exp.Round: (functions.rounded, ("this", "decimals")),
     exp.Length: (functions.length, ("this",)),
+    exp.ArraySize: (len, ("this",)),
     exp.Upper: (functions.upper, ("this",)),
     exp.Lower: (functions.lower, ("this",)),
     exp.Substring: (functions.substring, ("this", "start", "length")),
