@@ -1,11 +1,12 @@
 """How the project reads, in figures: ``python -m tests.structure``.
 
-Folders and their files, file names that repeat, circles of imports, lines, the words of the map, and how
-often the words stand that the field has better ones for.
+Folders and their files, names of files and classes that repeat, circles of imports, lines, the words of the
+map, and how often the words stand that the field has better ones for.
 """
 
 from __future__ import annotations
 
+import ast
 import re
 import tokenize
 from collections import Counter
@@ -94,6 +95,9 @@ def figures() -> Iterator[tuple[str, str]]:
     )
     # a definition in `reference/` has the name of what it defines, and `spark/` has errors of its own
     yield "file names that repeat, twins aside", f"{len(repeated)}: {', '.join(sorted(repeated))}"
+    classes = Counter(name for source in sources.values() for name in public_classes(source))
+    twice = sorted(name for name, count in classes.items() if count > 1)
+    yield "public classes named in two modules", f"{len(twice)}: {', '.join(twice)}"
     yield "circles of imports", f"{len(circles(graph_of(modules)))}"
     texts = {
         "pages": "\n".join(page.read_text(encoding="utf-8") for page in pages),
@@ -108,6 +112,16 @@ def figures() -> Iterator[tuple[str, str]]:
         others = private_words(re.sub(TERMS, "", text.lower())).total()
         yield f"the same without terms of the field in {name}", f"{1000 * others / words:.1f}"
         yield f"the commonest in {name}", listed(dict(found.most_common(8)))
+
+
+def public_classes(source: str) -> list[str]:
+    """The names of a module's public classes.
+
+    >>> public_classes("class A: ...\\nclass _C: ...")
+    ['A']
+    """
+    names = [node.name for node in ast.parse(source).body if isinstance(node, ast.ClassDef)]
+    return [name for name in names if not name.startswith("_")]
 
 
 def graph_of(modules: list[Path]) -> dict[str, set[str]]:

@@ -22,7 +22,7 @@ from windrow.errors import ExecutionError
 from windrow.kernels.advance import Frontier, Growing, advance
 from windrow.kernels.advance import slices as followed
 from windrow.kernels.hashing import hashes
-from windrow.kernels.packing.shards import Layout, Sequence
+from windrow.kernels.packing.shards import Layout, SlicedPartition
 from windrow.kernels.patterns.pattern_plan import MatchPlan
 from windrow.kernels.patterns.pattern_slices import matches_halo
 from windrow.kernels.sorting import cut_codes, sorted_partitions
@@ -86,7 +86,7 @@ def _cut(stage: Fragment, rows: pa.Table) -> Layout:
         distinct = np.unique(codes[keys == key])
         cuts = distinct[1:][:: max(len(distinct) // 3, 1)][:2]
         if len(cuts):
-            sequences.append(Sequence(int(key), tuple(cuts.tolist())))
+            sequences.append(SlicedPartition(int(key), tuple(cuts.tolist())))
     return Layout(1, tuple(sequences))
 
 

@@ -13,7 +13,7 @@ from tests.punctuations.patterns import conditions
 from windrow.kernels.punctuated import (
     Delta,
 )
-from windrow.kernels.reference.punctuation import SoFar, excluded, tupled
+from windrow.kernels.reference.punctuation import InputSoFar, excluded, tupled
 from windrow.kernels.stored import from_stored, stored
 from windrow.punctuations import Cover, Pattern, lines_of
 
@@ -45,10 +45,10 @@ class Stream:
     def universe(self) -> dict[str, list]:
         return {name: self.values[kind] for name, kind in self.columns.items()}
 
-    def so_far(self, steps: int) -> SoFar:
+    def so_far(self, steps: int) -> InputSoFar:
         rows = [row for rows, _ in self.pieces[:steps] for row in rows]
         patterns = [pattern for _, patterns in self.pieces[:steps] for pattern in patterns]
-        return SoFar(rows, patterns, self.universe)
+        return InputSoFar(rows, patterns, self.universe)
 
     def step(self, number: int) -> Delta:
         rows, patterns = self.pieces[number]

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from windrow.kernels.computed import computed_functions, texts
-from windrow.kernels.computed.computed_operations import Choice, Computed, ComputedColumns, of_codes, only
+from windrow.kernels.computed.computed_operations import Computed, ComputedColumns, RowFilter, of_codes, only
 from windrow.kernels.computed.computed_values import (
     Applied,
     ComputedColumn,
@@ -33,7 +33,7 @@ UPPER = Once(Applied(texts.concatenated, (ComputedColumn(1), Constant(pa.scalar(
 MADE = Computed(
     NAMES,
     [
-        Choice(
+        RowFilter(
             Applied(
                 pc.or_kleene,
                 (equal(1, "a"), Applied(computed_functions.same, (ComputedColumn(1), ComputedColumn(2)))),
@@ -47,7 +47,7 @@ MADE = Computed(
                 7: Applied(pc.is_null, (ComputedColumn(1),)),
             }
         ),
-        Choice(Applied(pc.invert, (Applied(pc.equal, (ComputedColumn(4), Constant(pa.scalar("c!")))),))),
+        RowFilter(Applied(pc.invert, (Applied(pc.equal, (ComputedColumn(4), Constant(pa.scalar("c!")))),))),
         ComputedColumns(
             {
                 8: Applied(texts.length, (ComputedColumn(5),)),

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pyarrow as pa
 
 from windrow.kernels.aggregates import Aggregate
-from windrow.kernels.computed.computed_operations import Choice, Computed, ComputedColumns
+from windrow.kernels.computed.computed_operations import Computed, ComputedColumns, RowFilter
 from windrow.kernels.computed.computed_values import Applied, ComputedColumn
 from windrow.kernels.dividing import divisions, undivided
 from windrow.kernels.incremental import Fragment, Node, Program
 from windrow.kernels.packing.shards import Layout
 from windrow.kernels.zset.keyed_operator import Keyed
 from windrow.kernels.zset.relation import ENTER, LEAVE
-from windrow.kernels.zset.time_windows import TimeWindows
+from windrow.kernels.zset.time_windows import WindowingFunction
 
 LEAF = pa.schema([("k", pa.int64()), ("j", pa.int64()), ("v", pa.int64())])
 OTHER = pa.schema([("k", pa.int64()), ("j", pa.int32()), ("w", pa.int64())])
@@ -70,7 +70,7 @@ def test_a_key_that_is_computed_divides_nothing():
 
 
 def test_operators_of_each_row_ask_for_no_key_and_others_for_one():
-    windows = TimeWindows("TUMBLE", "v", {"dur": 3, "offset": 0}, ("from", "to"), 1)
+    windows = WindowingFunction("TUMBLE", "v", {"dur": 3, "offset": 0}, ("from", "to"), 1)
     side = chosen(0, k="k", v="v")
     tumble = node("windows", (), 1, ("k", "v", "from", "to"), side, windows=windows)
     assert undivided(Program((tumble,), (chosen(1, a="k"),)))
@@ -139,7 +139,7 @@ def test_rows_are_divided_by_a_key_that_is_computed_of_each():
 
 def test_rows_are_divided_by_a_window_of_which_each_is_in_one_and_by_no_others():
     def grouped(kind, **lengths):
-        windows = TimeWindows(kind, "v", {"dur": 3, "offset": 0, **lengths}, ("from", "to"), 1)
+        windows = WindowingFunction(kind, "v", {"dur": 3, "offset": 0, **lengths}, ("from", "to"), 1)
         rows = node("windows", (), 1, ("v", "to"), chosen(0, v="v"), windows=windows)
         group = node("group", ("to",), 2, ("to", "n"), computed(1, "w", "v", "to"), counts="n")
         return by_computed([rows, group], chosen(2, a="to"))
@@ -158,7 +158,7 @@ def test_a_row_that_is_left_out_has_no_key_and_one_that_might_be_has_its_own():
     def filtered(of):
         values = {0: Applied(pa.compute.negate, (ComputedColumn(10),)), 1: ComputedColumn(11)}
         stays = Applied(is_below_eight, (ComputedColumn(11),))
-        steps = [Choice(stays), ComputedColumns(values)]
+        steps = [RowFilter(stays), ComputedColumns(values)]
         made = Computed({10: "k", 11: of}, steps, (0,), ONLY)
         side = Fragment(0, (0,), ONLY, {0: frozenset(["k", of])}, None, made)
         group = node("group", ("a",), 1, ("a", "n"), side, counts="n")

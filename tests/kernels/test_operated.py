@@ -28,7 +28,7 @@ from windrow.kernels.sorting import SortKey
 from windrow.kernels.stored import from_stored, stored
 from windrow.kernels.zset.keyed_operator import First, Keyed
 from windrow.kernels.zset.relation import ENTER, LEAVE, NEVER
-from windrow.kernels.zset.time_windows import TimeWindows
+from windrow.kernels.zset.time_windows import WindowingFunction
 from windrow.punctuations.lines import line_of
 
 SIDE = pa.schema([("k", pa.int64()), ("v", pa.string())])
@@ -271,7 +271,7 @@ def test_what_leaves_where_nothing_should_is_noticed():
 
 def test_a_time_without_a_window_says_so_where_no_rows_are_left_to_begin_again_from():
     side, names = pa.schema([("t", pa.int64())]), ("b", "e")
-    windows = TimeWindows("TUMBLE", "t", {"size": 10}, names, 2**63 - 1)
+    windows = WindowingFunction("TUMBLE", "t", {"size": 10}, names, 2**63 - 1)
     result = pa.schema([("t", pa.int64()), *((name, pa.int64()) for name in names), *TIMES])
     operated = stepwise(keyed("windows", (), windows=windows), (side,), result)
     with pytest.raises(UnmatchedError) as caught:

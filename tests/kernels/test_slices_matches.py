@@ -29,8 +29,7 @@ from windrow.kernels.advance import slices
 from windrow.kernels.advance.slices import is_followed
 from windrow.kernels.hashing import hashes
 from windrow.kernels.packing.messages import MessageKind
-from windrow.kernels.packing.shards import Layout
-from windrow.kernels.packing.shards import Sequence as Slices
+from windrow.kernels.packing.shards import Layout, SlicedPartition
 from windrow.kernels.patterns.match_recognize import match_recognize
 from windrow.kernels.patterns.pattern_plan import STATE, Duration, PatternFrame, Register
 from windrow.kernels.patterns.pattern_slices import matches_alone, matches_halo
@@ -112,7 +111,7 @@ def by_steps(fragment, table):
 def fragment_of(plan, cuts):
     """Partition 0 in slices; the others whole."""
     (long,) = hashes(pa.table({"p": pa.array([0])}), ["p"]).tolist()
-    layout = Layout(2, (Slices(long, tuple(sorted(cuts))),)) if cuts else Layout(1)
+    layout = Layout(2, (SlicedPartition(long, tuple(sorted(cuts))),)) if cuts else Layout(1)
     return Fragment(plan, ("p",), (SortKey("at"),), ("x", "t", "due", "one", "none"), frozenset(), layout)
 
 

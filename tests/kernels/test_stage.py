@@ -15,7 +15,7 @@ from tests.kernels.in_stages import run
 from windrow.kernels.aggregates import Aggregate
 from windrow.kernels.hashing import hashes
 from windrow.kernels.packing.messages import CHUNK
-from windrow.kernels.packing.shards import Layout, Sequence
+from windrow.kernels.packing.shards import Layout, SlicedPartition
 from windrow.kernels.slices import Halo
 from windrow.kernels.sorting import SortKey, array_of_codes, cut_codes
 from windrow.kernels.tasks.fragment import Fragment, halo_for, only_put_out
@@ -104,7 +104,7 @@ def test_sliced_is_unsliced(rows, end, tumbling, cuts, descending):
     halves = [table.slice(0, len(rows) // 2), table.slice(len(rows) // 2)]
     (a,) = hashes(pa.table({"k": ["a"]}), ["k"]).tolist()
     whole = list(run(stage(Layout(1)), halves))
-    sliced = list(run(stage(Layout(2, (Sequence(a, tuple(sorted(codes.tolist()))),))), halves))
+    sliced = list(run(stage(Layout(2, (SlicedPartition(a, tuple(sorted(codes.tolist()))),))), halves))
     order = lambda row: (row["s"]["name"][0], row["p"])  # noqa: E731
     assert sorted(sliced, key=order) == sorted(whole, key=order)
 
@@ -169,7 +169,7 @@ def test_slices_with_the_rows_around_them_are_the_whole(
     key = SortKey("o", descending)
     codes = cut_codes(pa.chunked_array([pa.array(sorted(set(cuts)), pa.int64())]), key)
     (a,) = hashes(pa.table({"k": ["a"]}), ["k"]).tolist()
-    layout = Layout(2, (Sequence(a, tuple(sorted(codes.tolist()))),))
+    layout = Layout(2, (SlicedPartition(a, tuple(sorted(codes.tolist()))),))
     halo = halo_for(made, layout, key, table.schema.field("o"))
     assert halo is not None
     assert answers(made, table, key, layout, halo, tasks) == answers(made, table, key, Layout(1), None, tasks)
@@ -230,7 +230,7 @@ def test_slices_with_the_rows_in_reach_of_their_values_are_the_whole(
     made = replace(made, result=result)
     key = SortKey("o")
     (a,) = hashes(pa.table({"k": ["a"]}), ["k"]).tolist()
-    layout = Layout(2, (Sequence(a, tuple(sorted(set(cuts)))),))
+    layout = Layout(2, (SlicedPartition(a, tuple(sorted(set(cuts)))),))
     halo = halo_for(made, layout, key, pa.field("o", kind, nullable=False))
     apart = [later - earlier for earlier, later in pairwise(sorted(set(cuts)))]
     needed = span + (comparison == ">")
@@ -260,7 +260,7 @@ def test_values_bound_no_reach(change, why):
     made = replace(made, ansi=change.get("ansi", True))
     key = SortKey("o", change.get("descending", False))
     column = pa.field("o", change.get("kind", pa.int64()), nullable=change.get("nullable", False))
-    assert halo_for(made, Layout(0, (Sequence(0, (0, 10, 20)),)), key, column) is None, why
+    assert halo_for(made, Layout(0, (SlicedPartition(0, (0, 10, 20)),)), key, column) is None, why
 
 
 def test_what_cannot_be_computed_is_in_reach():
@@ -278,7 +278,7 @@ def test_what_cannot_be_computed_is_in_reach():
     )
     key = SortKey("o")
     (a,) = hashes(pa.table({"k": ["a"]}), ["k"]).tolist()
-    layout = Layout(1, (Sequence(a, (-far + 3,)),))
+    layout = Layout(1, (SlicedPartition(a, (-far + 3,)),))
     halo = halo_for(made, layout, key, pa.field("o", pa.int64(), nullable=False))
     whole = answers(made, table, key, Layout(1), None, 2)
     assert len(whole) == 2
@@ -289,7 +289,7 @@ def test_steps_are_only_those_that_are_needed():
     def named(layout: Layout, *, tumbling: bool) -> list[str]:
         return phases(Fragment(plan(ENDS["scan"], tumbling=tumbling), (), (), (), frozenset(), layout))
 
-    cut = Layout(0, (Sequence(0, (5,)),))
+    cut = Layout(0, (SlicedPartition(0, (5,)),))
     assert named(Layout(3), tumbling=True) == ["whole"]
     assert named(cut, tumbling=False) == ["summarise", "share", "finish"]
     assert named(cut, tumbling=True) == ["summarise", "share", "chain", "compose", "finish"]
@@ -317,7 +317,7 @@ def test_two_partitions_in_one_slice_are_refused(monkeypatch):
     )
     stage = Fragment(
         plan(ENDS["position"], tumbling=False), ("k",), (SortKey("o"),), ("o", "x"), frozenset(),
-        Layout(0, (Sequence(0, (0,)),)),
+        Layout(0, (SlicedPartition(0, (0,)),)),
     )  # fmt: skip
     table = pa.table({"k": ["a", "b"], "o": [1, 1], "x": [1, 1], "y": [1, 1], "name": ["", ""]})
     with pytest.raises(Exception, match="64-bit hash"):

@@ -16,7 +16,7 @@ from windrow.kernels.aggregates import Aggregate
 from windrow.kernels.incremental import Operated, Times, UnmatchedError, stepwise
 from windrow.kernels.reference.time_windows import windows_of
 from windrow.kernels.zset.relation import ENTER, LEAVE, NEVER
-from windrow.kernels.zset.time_windows import TimeWindows
+from windrow.kernels.zset.time_windows import WindowingFunction
 
 LENGTHS = {
     "SESSION": {"gap": 2},
@@ -71,7 +71,7 @@ def told_at_instants(operated, schema, rows, cuts, shown):
 )
 def test_rows_are_in_the_windows_that_the_definition_says(kind, rows, cuts):
     keys = ("k",) if kind == "SESSION" else ()
-    windows = TimeWindows(kind, "t", LENGTHS[kind], ("begin", "end"), 1)
+    windows = WindowingFunction(kind, "t", LENGTHS[kind], ("begin", "end"), 1)
     operator = keyed("windows", keys, windows=windows)
     operated = stepwise(operator, (TIMED,), pa.schema([*TIMED, *ADDED, *TIMES]))
     found = told_at_instants(operated, TIMED, rows, cuts, lambda row: (row["i"], row["begin"], row["end"]))
@@ -86,7 +86,7 @@ def test_rows_are_in_the_windows_that_the_definition_says(kind, rows, cuts):
 
 @pytest.mark.parametrize("kind", LENGTHS)
 def test_times_may_be_as_far_apart_as_their_windows_allow(kind):
-    windows = TimeWindows(kind, "t", LENGTHS[kind], ("begin", "end"), 1)
+    windows = WindowingFunction(kind, "t", LENGTHS[kind], ("begin", "end"), 1)
     operator = keyed("windows", (), windows=windows)
     far = 2**63 - 1 - 20
     rows = [(0.0, time, i, 0, NEVER) for i, time in enumerate((-far, 0, far))]
@@ -196,7 +196,7 @@ def test_extremes_are_of_the_type_of_the_values(kind):
 @pytest.mark.parametrize("at", [-(2**63), 2**63 - 1])
 @pytest.mark.parametrize("kind", LENGTHS)
 def test_times_at_either_end_of_all_are_in_no_windows_that_wrap_round(kind, at):
-    windows = TimeWindows(kind, "t", LENGTHS[kind], ("begin", "end"), 1)
+    windows = WindowingFunction(kind, "t", LENGTHS[kind], ("begin", "end"), 1)
     operator = keyed("windows", (), windows=windows)
     operated = stepwise(operator, (TIMED,), pa.schema([*TIMED, *ADDED, *TIMES]))
     given = [(None, t, i, 0, NEVER) for i, t in enumerate([at, 0, -(at // 4) * 3])]

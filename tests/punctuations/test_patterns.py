@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tests.punctuations.patterns import CONSTANTS, KINDS, UNIVERSE, conditions, rows
 from windrow.errors import WindrowError
 from windrow.kernels.hashing import hashes
-from windrow.kernels.reference.punctuation import SoFar, closed, excluded, matches
+from windrow.kernels.reference.punctuation import InputSoFar, closed, excluded, matches
 from windrow.punctuations import Closing, Cover, Pattern, index, lines_of
 from windrow.punctuations.index import NEVER, Columns, Index
 from windrow.punctuations.pattern import put_together
@@ -153,7 +153,7 @@ def test_values_are_closed_when_every_row_with_them_is_promised(case, data):
     before = [False] * len(keys)
     for number, one in enumerate(told, 1):
         news = closing.add([Pattern.where(schema, one)])
-        given_ = SoFar([], told[:number], universe)
+        given_ = InputSoFar([], told[:number], universe)
         wanted = [closed(given_, key) for key in keys]
         assert closing.closed.matches(table).tolist() == wanted
         told_now = Index(news, lines_of(schema)).matches(Columns(table, lines_of(schema)))

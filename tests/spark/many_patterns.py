@@ -45,7 +45,7 @@ from windrow.kernels.reference import match_recognize as reference
 from windrow.kernels.sorting import sorted_partitions
 from windrow.kernels.tasks.fragment import Fragment
 from windrow.spark.clauses import match_reference, matching
-from windrow.spark.clauses.answers import Answers
+from windrow.spark.clauses.answers import KnownAnswers
 from windrow.spark.collected import frame_of_collected
 
 PARTITIONS = 200
@@ -126,10 +126,10 @@ def asked_together(partitions: Mapping[int, tuple[Sequence[Any], reference.Claus
 
     Where Spark fails to answer some, the reference asks the rest itself: it may need none of those.
     """
-    asked: dict[Answers, dict[str, Any]] = defaultdict(dict)
+    asked: dict[KnownAnswers, dict[str, Any]] = defaultdict(dict)
     guesses = cycle([True, False])
 
-    def known(answers: Answers, question: Any) -> Any:
+    def known(answers: KnownAnswers, question: Any) -> Any:
         if repr(question) in answers.known:
             return answers.known[repr(question)]
         asked[answers][repr(question)] = question
@@ -150,7 +150,7 @@ def asked_together(partitions: Mapping[int, tuple[Sequence[Any], reference.Claus
         for number, (part, clause) in list(left.items()):
             before = sum(map(len, asked.values()))
             conditions = {label: guessed(one, guess) for label, one in clause.conditions.items()}
-            with patch.object(Answers, "of", known), suppress(ExecutionError):
+            with patch.object(KnownAnswers, "of", known), suppress(ExecutionError):
                 reference.match_recognize(part, replace(clause, conditions=conditions))
             if sum(map(len, asked.values())) == before:
                 del left[number]

@@ -13,12 +13,12 @@ from windrow.kernels.patterns.tree import Repeat, Tree
 from windrow.kernels.patterns.tree import Sequence as InOrder
 from windrow.kernels.reference import match_recognize as reference
 from windrow.kernels.reference.match_recognize import Clause, Seen
-from windrow.spark.clauses.answers import Answers
+from windrow.spark.clauses.answers import KnownAnswers
 
 ROWS = [{"i": at} for at in range(4)]
 
 
-def clause(tree: Tree, answers: Answers) -> Clause:
+def clause(tree: Tree, answers: KnownAnswers) -> Clause:
     def holds(seen: Seen) -> bool:
         return answers.of([seen.rows[row]["i"] for row, _ in seen.taken]) < 4
 
@@ -32,7 +32,7 @@ def test_what_the_reference_asks_of_many_partitions_is_asked_in_few_rounds():
         rounds.append(len(questions))
         return [sum(question) for question in questions]
 
-    answers = Answers(ask)
+    answers = KnownAnswers(ask)
     partitions = {
         number: (
             [{"i": number + row["i"]} for row in ROWS],
@@ -54,7 +54,7 @@ def test_where_spark_fails_to_answer_the_reference_asks_itself():
             raise ExecutionError("one of them", condition="SOME")
         return [0]
 
-    answers = Answers(ask)
+    answers = KnownAnswers(ask)
     asked_together({number: ([{"i": number}], clause(A, answers)) for number in range(2)})
     assert not answers.known
     assert len(reference.match_recognize(ROWS, clause(A, answers))) == 4

@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from windrow.errors import WindrowError
 from windrow.streams import Decision, EntryKind, NamedStream, Ordering
-from windrow.streams.admission.watermark import Running, WatermarkState
+from windrow.streams.admission.watermark import RunningWatermark, WatermarkState
 from windrow.streams.pattern_arguments import pattern_of
 from windrow.streams.producer import Producer
 from windrow.streams.producer_punctuations import is_breach
@@ -36,7 +36,7 @@ class Streams(RuleBasedStateMachine):
         self.folder = Path(tempfile.mkdtemp())
         self.stream = NamedStream.create(self.folder / "s", COLUMNS, "at", ordering=ordering)
         self.late = late
-        self.model = Running(WatermarkState(), ordering)
+        self.model = RunningWatermark(WatermarkState(), ordering)
         self.attached: dict[str, Producer] = {}
         self.rows: dict[Decision, list[int]] = {decision: [] for decision in Decision}
         self.inserted: dict[str, list[list[dict]]] = {name: [] for name in NAMES}
@@ -93,7 +93,7 @@ class Streams(RuleBasedStateMachine):
         if receipt is None:
             assert (self.late, refused) == ("error", "LATE_ROWS")
             before = self.model
-            self.model = Running(before.state, before.ordering)
+            self.model = RunningWatermark(before.state, before.ordering)
             assert {self.say(EntryKind.ROW, name, row["at"], row) for row in rows} - {Decision.ADMITTED}
             self.model = before
             return

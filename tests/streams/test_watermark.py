@@ -16,7 +16,7 @@ from windrow.punctuations import Cover, Pattern, lines_of
 from windrow.streams.admission import batch_watermark
 from windrow.streams.admission.batch_watermark import advance
 from windrow.streams.admission.future import Future
-from windrow.streams.admission.watermark import Ordering, Running, WatermarkState, decide
+from windrow.streams.admission.watermark import Ordering, RunningWatermark, WatermarkState, decide
 from windrow.streams.entries import FOREVER, NO_BOUND, Decision, Entries, EntryKind
 
 ROW, BOUND, WATERMARK, OPEN, IDLE, CLOSE, PATTERN, TICK = EntryKind
@@ -28,7 +28,7 @@ class Log:
     """A stream to which entries are added one after the other; times are of hours and minutes."""
 
     def __init__(self, ordering: Ordering | None = None) -> None:
-        self.running = Running(WatermarkState(), ordering or Ordering.ordered())
+        self.running = RunningWatermark(WatermarkState(), ordering or Ordering.ordered())
         self.ptime = 0
 
     def add(self, kind: EntryKind, producer: str, at: int = 0) -> Decision:
@@ -225,7 +225,7 @@ def test_unordered_rows_say_nothing():
 
 
 def test_open_producers_that_have_said_nothing_for_a_while_are_named():
-    running = Running(WatermarkState(), Ordering.ordered())
+    running = RunningWatermark(WatermarkState(), Ordering.ordered())
     running.process(ROW, "P1", 1, 1000)
     running.process(ROW, "P2", 1, 2000)
     running.process(OPEN, "P3", 0, 1500)
@@ -516,7 +516,7 @@ def test_batches_are_judged_as_single_entries_are_wherever_the_log_is_cut(entrie
 @settings(deadline=None, max_examples=100)
 @given(entries=logs(), ordering=st.sampled_from(ORDERINGS))
 def test_the_clock_never_goes_back_and_no_admitted_row_is_below_it(entries, ordering):
-    running, clock, firm = Running(WatermarkState(), ordering), NO_BOUND, NO_BOUND
+    running, clock, firm = RunningWatermark(WatermarkState(), ordering), NO_BOUND, NO_BOUND
     for kind, code, at, ptime in zip(
         entries.kind.tolist(), entries.code.tolist(), entries.at.tolist(), entries.ptime.tolist(), strict=True
     ):

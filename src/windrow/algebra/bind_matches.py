@@ -50,7 +50,7 @@ def stands_in_from(tokens: TokenList, index: int) -> bool:
     )
 
 
-class Texts(Protocol):
+class BoundTexts(Protocol):
     """The SQL of a statement's parts, in which the clauses inside read their windows and matches."""
 
     tokens: TokenList
@@ -95,7 +95,7 @@ class Texts(Protocol):
 class MatchBinder:
     """Makes nodes of the clauses of a statement."""
 
-    def __init__(self, texts: Texts) -> None:
+    def __init__(self, texts: BoundTexts) -> None:
         self._texts, self._tokens = texts, texts.tokens
         self._rowtimes, self._own = texts.rowtimes, texts.own
 

@@ -17,7 +17,7 @@ from windrow.syntax.patterns.row_patterns import variables_of
 from windrow.syntax.query_parts import is_set_operator, level_around
 from windrow.syntax.tokens import TokenList
 
-__all__ = ["Scope", "first_of", "parts_of_from", "scopes"]
+__all__ = ["VisibleRelations", "first_of", "parts_of_from", "scopes"]
 
 _JOINS = {"JOIN", "INNER", "CROSS", "LEFT", "RIGHT", "FULL", "OUTER", "SEMI", "ANTI", "NATURAL"}
 _ENDS_FROM = {"WHERE", "GROUP", "HAVING", "ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "LIMIT", "OFFSET",
@@ -25,7 +25,7 @@ _ENDS_FROM = {"WHERE", "GROUP", "HAVING", "ORDER", "SORT", "CLUSTER", "DISTRIBUT
 
 
 @dataclass(frozen=True)
-class Scope:
+class VisibleRelations:
     """The relations that one query shows to an expression in it.
 
     Attributes
@@ -53,7 +53,9 @@ class Scope:
     is_whole: bool = False
 
 
-def scopes(tokens: TokenList, at: int, clauses: Sequence[BlockText | MatchRelation]) -> Iterator[Scope]:
+def scopes(
+    tokens: TokenList, at: int, clauses: Sequence[BlockText | MatchRelation]
+) -> Iterator[VisibleRelations]:
     """The scopes around a token, from the innermost outwards; `clauses` are those of the text."""
     blocks = [one for one in clauses if isinstance(one, BlockText)]
     matches = {one.range[1] - 1: one for one in clauses if isinstance(one, MatchRelation)}
@@ -95,7 +97,7 @@ def parts_of_from(tokens: TokenList, within: Range) -> tuple[Range, Range | None
     return (start + 1, stop), (stop + 1, ends[1] if len(ends) > 1 else within[1])
 
 
-def _of_match(tokens: TokenList, match: MatchRelation, at: int) -> Scope:
+def _of_match(tokens: TokenList, match: MatchRelation, at: int) -> VisibleRelations:
     """What MATCH_RECOGNIZE shows: columns of its rows, and its variables in conditions and measures.
 
     The name of its relation hides others, although it is not seen.
@@ -106,12 +108,12 @@ def _of_match(tokens: TokenList, match: MatchRelation, at: int) -> Scope:
     if not any(start <= at < stop for start, stop in keys):
         variables = (*variables_of(clause.pattern), *(subset.name for subset in clause.subsets))
         names |= {name.lower() for name in variables}
-    return Scope(frozenset(names), at, None, match.source)
+    return VisibleRelations(frozenset(names), at, None, match.source)
 
 
 def _of_query(
     tokens: TokenList, level: Range, at: int, inside: int, blocks: Sequence[BlockText]
-) -> Scope | None:
+) -> VisibleRelations | None:
     """What a query shows at a token; `inside` is the one before on the way outwards, in brackets at it."""
     first, last = level
     own = [index for index in tokens.level(first, last) if tokens.parent[index] == tokens.parent[at]]
@@ -135,8 +137,8 @@ def _of_query(
     if query is not None and not _sees_rows(query, at, inside):
         clause = query.clause
         variables = {clause.name.lower(), *(variable.name.lower() for variable in clause.variables())}
-        return Scope(names | variables, at, None, None)
-    return Scope(names, at, source, source, where, is_whole=True)
+        return VisibleRelations(names | variables, at, None, None)
+    return VisibleRelations(names, at, source, source, where, is_whole=True)
 
 
 _BEGIN = ("SELECT", "FROM")
@@ -161,7 +163,7 @@ def _is_filtered(tokens: TokenList, source: Range, at: int) -> bool:
     return tokens.word(at - 1) == "LATERAL" and words.isdisjoint(("RIGHT", "FULL"))
 
 
-def _left_of(tokens: TokenList, source: Range, at: int) -> Scope | None:
+def _left_of(tokens: TokenList, source: Range, at: int) -> VisibleRelations | None:
     """What stands to the left in FROM, if an expression there, or a subquery, sees it."""
     start = source[0]
     if tokens.word(at - 1) == "LATERAL" and tokens.word(at) != "VIEW":
@@ -177,7 +179,7 @@ def _left_of(tokens: TokenList, source: Range, at: int) -> Scope | None:
         stop -= 1
     if stop <= start:
         return None
-    return Scope(frozenset(relations_of(tokens, (start, stop))), at, (start, stop), (start, stop))
+    return VisibleRelations(frozenset(relations_of(tokens, (start, stop))), at, (start, stop), (start, stop))
 
 
 def _is_clause(tokens: TokenList, at: int, word: str) -> bool:

@@ -316,10 +316,10 @@ def run_command(
         page = {"--ui": ui or None, "--ui-port": ui_port, "--on-malformed": on_malformed}
         refuse_together("no --live", {"--checkpoint": checkpoint, "--trigger": trigger, **page})
         statements = split_script(script)
-        from windrow.cli.run import Output, Picture, View, run_script
+        from windrow.cli.run import Output, Picture, PrintOptions, run_script
 
         columns = tuple(name.strip() for name in key.split(",")) if key is not None else ()
-        view = View(at, (envelope or "delta") if asks_changes else None, columns)
+        view = PrintOptions(at, (envelope or "delta") if asks_changes else None, columns)
         drawn_key = tuple(value.strip() for value in plot_key.split(",")) if plot_key is not None else None
         picture = Picture(plot, drawn_key, plot_rows or 200) if plot is not None else None
         into = Output(output_form, output, limit, view, picture)

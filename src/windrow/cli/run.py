@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Output",
     "Picture",
-    "View",
+    "PrintOptions",
     "at_its_place",
     "draw_picture",
     "late_for_groups",
@@ -49,7 +49,7 @@ _MORE = " (--limit N shows N, --output writes all)"
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class PrintOptions:
     """How time-varying relations are printed: their rows as of an instant, or their changelog."""
 
     at: str | None = None
@@ -90,7 +90,7 @@ class Output:
     format: Format
     path: Path | None = None
     limit: int | None = None
-    view: View = field(default_factory=View)
+    view: PrintOptions = field(default_factory=PrintOptions)
     picture: Picture | None = None
     more: str = _MORE
 

@@ -13,7 +13,7 @@ from IPython.display import display
 from windrow.cli.connection import open_session, start_spark, values
 from windrow.cli.output.formats import Format
 from windrow.cli.progress import Progress
-from windrow.cli.run import Output, View, at_its_place, draw_picture, print_rows, write_rows
+from windrow.cli.run import Output, PrintOptions, at_its_place, draw_picture, print_rows, write_rows
 from windrow.cli.sql_script import ScriptStatement, read_script, split_script
 from windrow.errors import UsageError, WindrowError
 from windrow.notebook.magic_options import MagicLine, help_text, read_line
@@ -113,7 +113,7 @@ class WindrowMagics(Magics):
     ) -> Relation | LiveQuery | None:
         """Run statements, display all results but the last, and return that; a live query itself."""
         parameters = values(session.spark, line.options.params)
-        view = View(line.at, line.envelope if line.live is None else None, line.key)
+        view = PrintOptions(line.at, line.envelope if line.live is None else None, line.key)
         last: Relation | LiveQuery | None = None
         with Progress(visible=False) as progress:
             for statement in statements:

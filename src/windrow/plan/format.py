@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import assert_never
 
 from windrow.plan.nodes import (
     Aggregate,
@@ -84,4 +85,4 @@ def _label(node: Node, notes: Mapping[int, str]) -> str:
             return node.label
         case Join() | Filter() | Over() | Session() | Distinct() | SetOperation() | Sort():
             return node.label
-    raise AssertionError(node)
+    assert_never(node)

@@ -8,6 +8,7 @@ computed.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import assert_never
 
 from windrow.kernels.sorting import SortKey
 from windrow.kernels.zset.relation import ENTER, LEAVE
@@ -92,7 +93,9 @@ class _Sql:
                 return _renamed(both, node.columns)
             case plan.Sort():
                 return self._sorted(node)
-        raise AssertionError(node)
+            case plan.Scan() | plan.StreamWindow():
+                raise AssertionError("a stream has no rows at one instant")
+        assert_never(node)
 
     def _over(self, node: plan.Node, text: SqlText) -> SqlText:
         """A text over the rows of a node."""

@@ -25,7 +25,7 @@ from windrow.streams.log_position import Position
 
 __all__ = [
     "PARTS",
-    "Reader",
+    "ReadingQuery",
     "base_number",
     "drop_bases",
     "forget",
@@ -44,7 +44,7 @@ PARTS = (_BASES, _READERS)
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class ReadingQuery:
     """A live query that reads the log.
 
     Attributes
@@ -157,14 +157,14 @@ def note(
     ExecutionError
         ``DISK_FULL``, ``STREAM_NOT_WRITTEN``.
     """
-    reader = Reader(name, number, str(checkpoint), socket.gethostname(), time.time(), is_temporary)
+    reader = ReadingQuery(name, number, str(checkpoint), socket.gethostname(), time.time(), is_temporary)
     with writing(stream, "how far a query has read"):
         (stream / _READERS).mkdir(exist_ok=True)
         with written(pending, json.dumps(asdict(reader)).encode()) as path:
             path.replace(_reader(stream, name))
 
 
-def readers(stream: Path) -> list[Reader]:
+def readers(stream: Path) -> list[ReadingQuery]:
     """The live queries that have read the log.
 
     Raises
@@ -187,7 +187,7 @@ def readers(stream: Path) -> list[Reader]:
     return found
 
 
-def reader_of(stream: Path, name: str) -> Reader | None:
+def reader_of(stream: Path, name: str) -> ReadingQuery | None:
     """A reader by its name; None if it has noted nothing, or what it noted is damaged."""
     try:
         return _read(_reader(stream, name))
@@ -195,8 +195,8 @@ def reader_of(stream: Path, name: str) -> Reader | None:
         return None
 
 
-def _read(path: Path) -> Reader:
-    return Reader(**json.loads(path.read_text(encoding="utf-8")))
+def _read(path: Path) -> ReadingQuery:
+    return ReadingQuery(**json.loads(path.read_text(encoding="utf-8")))
 
 
 def forget(stream: Path, name: str) -> bool:

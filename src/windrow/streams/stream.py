@@ -38,7 +38,7 @@ from windrow.streams.log import Log
 from windrow.streams.log_position import Batch, Position, follow
 from windrow.streams.log_retention import (
     PARTS,
-    Reader,
+    ReadingQuery,
     drop_bases,
     forget,
     note,
@@ -418,7 +418,7 @@ class NamedStream:
                 self._position_path(number).unlink(missing_ok=True)
         drop_bases(self.folder)
 
-    def readers(self) -> list[Reader]:
+    def readers(self) -> list[ReadingQuery]:
         """The live queries that have read the stream: no entry that one of them needs is deleted.
 
         Raises
@@ -428,7 +428,7 @@ class NamedStream:
         """
         return readers(self.folder)
 
-    def reader(self, name: str) -> Reader | None:
+    def reader(self, name: str) -> ReadingQuery | None:
         """A live query by its name; None if it has noted nothing, or what it noted is damaged."""
         return reader_of(self.folder, name)
 

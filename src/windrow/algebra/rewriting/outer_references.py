@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from windrow.algebra.scopes import Scope, first_of, parts_of_from, scopes
+from windrow.algebra.scopes import VisibleRelations, first_of, parts_of_from, scopes
 from windrow.errors import AnalysisError
 from windrow.syntax.cql_clauses import begins_relation
 from windrow.syntax.nodes import BlockText, Range, Side
@@ -50,7 +50,7 @@ class OuterReferences:
     The last are aggregates over a window, or what stands in DEFINE, MEASURES and a length.
     """
 
-    scope: Scope
+    scope: VisibleRelations
     rows: tuple[OuterReference, ...]
     whens: tuple[OuterReference, ...]
     over: tuple[OuterReference, ...]
@@ -191,7 +191,7 @@ class _Finder:
         self,
         tokens: TokenList,
         clauses: Sequence[Clause],
-        scope: Scope,
+        scope: VisibleRelations,
         columns_of: ColumnsOf | None,
         let: Collection[str] = (),
         hidden: Range | None = None,
@@ -236,7 +236,7 @@ class _Finder:
             and not begins_relation(tokens, at)
         )
 
-    def inner(self, at: int) -> Iterator[Scope]:
+    def inner(self, at: int) -> Iterator[VisibleRelations]:
         """The scopes of the SELECT itself around a token."""
         for scope in scopes(self.tokens, at, self.clauses):
             if scope.at == self.scope.at:
@@ -264,7 +264,7 @@ class _Finder:
         found = self.columns_in(source)
         return found is None or name in found
 
-    def columns(self, scope: Scope) -> list[str]:
+    def columns(self, scope: VisibleRelations) -> list[str]:
         return [] if scope.columns is None else self.columns_in(scope.columns) or []
 
     def columns_in(self, source: Range) -> list[str] | None:

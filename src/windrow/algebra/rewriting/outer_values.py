@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from windrow.algebra.names import OUTER, QUALIFIED, of_relation
 from windrow.algebra.rewriting.changing import varies_by_run
 from windrow.algebra.rewriting.outer_references import OuterReference, OuterReferences
-from windrow.algebra.scopes import Scope, parts_of_from
+from windrow.algebra.scopes import VisibleRelations, parts_of_from
 from windrow.algebra.window_node import Uses, WindowBoundary, WindowFragment
 from windrow.errors import NotSupportedError, Span
 from windrow.syntax.expression_nodes import Expression, Name, OperationNode, names_in
@@ -348,7 +348,9 @@ def _is_lateral(
     return not grouping.isdisjoint(("ALL", "ROLLUP", "CUBE", "GROUPING"))
 
 
-def _filters(tokens: TokenList, scope: Scope, text: Callable[[int, int], SqlText]) -> list[SqlText]:
+def _filters(
+    tokens: TokenList, scope: VisibleRelations, text: Callable[[int, int], SqlText]
+) -> list[SqlText]:
     """The conditions of WHERE that are about these relations alone.
 
     Values of rows that WHERE leaves out would be more work, and a WHEN may fail for them: ``o.x <> 0``.

@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from windrow.session import Session
     from windrow.spark.live import LiveQuery
 
-__all__ = ["ARGUMENTS", "COMMANDS", "Command", "run_command"]
+__all__ = ["ARGUMENTS", "COMMANDS", "DotCommand", "run_command"]
 
 _BESIDE = 24
 """The least width of the column of descriptions; on narrower terminals they are below the commands."""
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class DotCommand:
     """A command: its arguments, its description, and the completions of its arguments."""
 
     name: str
@@ -312,26 +312,28 @@ def _print(names: tuple[str, ...], rows: list[Any]) -> None:
 
 
 _ALL = (
-    Command(".help", "", "this list", _help),
-    Command(".open", "[NAME=]PATH [FORMAT]", "attach files as a table, or a recorded or named stream", _open),
-    Command(".tables", "", "the tables, views and streams", _tables),
-    Command(".schema", "NAME", "the columns of one", _schema, ("TABLE",)),
-    Command(".mode", "|".join(MODES), "the form of rows; changelog op|delta|diff|cql", _mode, MODES),
-    Command(".limit", "N|off", "how many rows are printed", _limit),
-    Command(".timer", "[on|off]", "print how long statements take", _timer, ("on", "off")),
-    Command(".read", "FILE", "run a script", _read),
-    Command(".explain", "[SQL]", "how a query is run; the last one without", _explain),
-    Command(".plot", "[FILE]", "draw the last query into an SVG, PNG or HTML file", _plot),
-    Command(
+    DotCommand(".help", "", "this list", _help),
+    DotCommand(
+        ".open", "[NAME=]PATH [FORMAT]", "attach files as a table, or a recorded or named stream", _open
+    ),
+    DotCommand(".tables", "", "the tables, views and streams", _tables),
+    DotCommand(".schema", "NAME", "the columns of one", _schema, ("TABLE",)),
+    DotCommand(".mode", "|".join(MODES), "the form of rows; changelog op|delta|diff|cql", _mode, MODES),
+    DotCommand(".limit", "N|off", "how many rows are printed", _limit),
+    DotCommand(".timer", "[on|off]", "print how long statements take", _timer, ("on", "off")),
+    DotCommand(".read", "FILE", "run a script", _read),
+    DotCommand(".explain", "[SQL]", "how a query is run; the last one without", _explain),
+    DotCommand(".plot", "[FILE]", "draw the last query into an SVG, PNG or HTML file", _plot),
+    DotCommand(
         ".watch",
         "[SQL]",
         "run a query over named streams, and print its output",
         _watch,
     ),
-    Command(".stop", "[QUERY]", "stop a live query, or all", _stop),
-    Command(".state", "[QUERY]", "the progress of live queries, or the state of one", _state),
-    Command(".late", "[STREAM]", "how many rows were late, or those of a stream", _late, ("TABLE",)),
-    Command(".quit", "", "leave", _quit),
+    DotCommand(".stop", "[QUERY]", "stop a live query, or all", _stop),
+    DotCommand(".state", "[QUERY]", "the progress of live queries, or the state of one", _state),
+    DotCommand(".late", "[STREAM]", "how many rows were late, or those of a stream", _late, ("TABLE",)),
+    DotCommand(".quit", "", "leave", _quit),
 )
 
 COMMANDS = {command.name: command for command in _ALL} | {".exit": _ALL[-1]}

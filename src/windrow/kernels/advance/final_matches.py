@@ -14,7 +14,7 @@ from windrow.kernels.advance.suffix import DONE, SEARCHED, TAKEN, Suffix
 from windrow.kernels.pairs import PairRows
 from windrow.kernels.patterns.execution import Matches, SoFar, find_matches, parts_of, requested
 from windrow.kernels.patterns.match_recognize import rows_of_matches
-from windrow.kernels.patterns.measures import Written
+from windrow.kernels.patterns.measures import MatchRows
 from windrow.kernels.patterns.pattern_plan import (
     CLASSIFIER,
     MatchNumber,
@@ -70,7 +70,7 @@ def advance_matches(
 ) -> tuple[list[pa.RecordBatch], FinalMatches]:
     """The rows of final matches, and what is decided with them."""
     decided = final_matches(plan, suffix, frontier)
-    written = Written(decided.matches, suffix.table)
+    written = MatchRows(decided.matches, suffix.table)
     return list(rows_of_matches(plan, written, decided.free)), decided
 
 
@@ -80,7 +80,7 @@ def final_matches(plan: MatchPlan, suffix: Suffix, frontier: Frontier | None) ->
     bounds, first, end = suffix.bounds, suffix.bounds[:-1], suffix.bounds[1:]
     is_closed, so_far = frontier is None, _so_far(plan, suffix, frontier)
     matches = find_matches(plan, suffix.table, bounds, so_far)
-    written = Written(matches, suffix.table)
+    written = MatchRows(matches, suffix.table)
     counts, row = np.diff(bounds), np.arange(suffix.table.num_rows)
     decided = row < np.repeat(matches.undecided_from, counts)
     is_taken = suffix.state & TAKEN > 0

@@ -22,7 +22,7 @@ from windrow.kernels.aggregates import exact
 from windrow.kernels.aggregates.fold import fold
 from windrow.kernels.aggregates.numbers import as_doubles
 from windrow.kernels.aggregates.spec import Aggregate, Bools, Ints, Partial, added
-from windrow.kernels.aggregates.windows import Windows, masked, skip_nulls
+from windrow.kernels.aggregates.windows import ValueWindows, masked, skip_nulls
 
 __all__ = ["AVERAGE", "TOTAL", "average", "total"]
 
@@ -90,13 +90,13 @@ def _exact_average(spec: Aggregate, source: pa.DataType, totals: exact.Totals, c
     return masked(totals.floats() / count, empty, kind)
 
 
-def _exact_totals(windows: Windows) -> exact.Totals:
+def _exact_totals(windows: ValueWindows) -> exact.Totals:
     if pa.types.is_decimal(windows.values.type):
         return exact.word_totals(exact.decimal_words(windows.values), windows.lo, windows.hi)
     return exact.integer_totals(windows.values.cast(pa.int64()).to_numpy(), windows.lo, windows.hi)
 
 
-def _float_sums(windows: Windows, spec: Aggregate) -> npt.NDArray[np.float64]:
+def _float_sums(windows: ValueWindows, spec: Aggregate) -> npt.NDArray[np.float64]:
     """Sums of a float column; 0.0 where empty."""
     if spec.any_order:
         sums: npt.NDArray[np.float64] = _pairs(windows)[0] + 0.0
@@ -108,7 +108,7 @@ def _float_sums(windows: Windows, spec: Aggregate) -> npt.NDArray[np.float64]:
     return fold(values, windows.lo, windows.hi, np.add) + 0.0
 
 
-def _pairs(windows: Windows) -> npt.NDArray[Any]:
+def _pairs(windows: ValueWindows) -> npt.NDArray[Any]:
     """Sums of a float column in two doubles, (2, windows); 0.0 where empty."""
     values = as_doubles(windows.values)
     if not len(values):

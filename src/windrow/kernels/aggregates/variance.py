@@ -18,7 +18,7 @@ import pyarrow as pa
 from windrow.kernels.aggregates.fold import fold
 from windrow.kernels.aggregates.numbers import as_doubles
 from windrow.kernels.aggregates.spec import Aggregate, Ints, Partial
-from windrow.kernels.aggregates.windows import Windows, masked, skip_nulls
+from windrow.kernels.aggregates.windows import ValueWindows, masked, skip_nulls
 
 __all__ = ["VARIANCE", "variance"]
 
@@ -38,7 +38,7 @@ def variance(spec: Aggregate, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> pa
     return _result(spec, count, _moments(windows)[2])
 
 
-def _moments(windows: Windows) -> Floats:
+def _moments(windows: ValueWindows) -> Floats:
     """The state of every window; meaningless where it is empty."""
     values = as_doubles(windows.values)
     with np.errstate(all="ignore"):

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from windrow.kernels.aggregates.spec import Bools, Ints, Result
 
 __all__ = [
-    "Windows",
+    "ValueWindows",
     "by_length",
     "by_range",
     "expanded",
@@ -37,7 +37,7 @@ EXPANDED = 1 << 21
 
 
 @dataclass(frozen=True, slots=True)
-class Windows:
+class ValueWindows:
     """Windows over the values of a column that are not NULL.
 
     Attributes
@@ -58,12 +58,12 @@ class Windows:
         return np.equal(self.lo, self.hi)
 
 
-def skip_nulls(column: pa.ChunkedArray, lo: Ints, hi: Ints) -> Windows:
+def skip_nulls(column: pa.ChunkedArray, lo: Ints, hi: Ints) -> ValueWindows:
     """The same windows over the column's values without its NULLs."""
     if not column.null_count:
-        return Windows(column, lo, hi)
+        return ValueWindows(column, lo, hi)
     before = valid_before(column)
-    return Windows(column.drop_null(), before[lo], before[hi])
+    return ValueWindows(column.drop_null(), before[lo], before[hi])
 
 
 def valid_before(column: pa.ChunkedArray) -> Ints:

@@ -12,7 +12,7 @@ from windrow.kernels.computed import computed_values
 from windrow.kernels.computed.computed_values import ComputedColumn, ComputedRows, Value, whole
 from windrow.kernels.computed.lookups import CollectedTable, LookUp
 
-__all__ = ["Choice", "Computed", "ComputedColumns", "ComputedOperation", "carrying", "of_codes", "only"]
+__all__ = ["Computed", "ComputedColumns", "ComputedOperation", "RowFilter", "carrying", "of_codes", "only"]
 
 _CARRIED = -(1 << 62)
 """The number of a column that goes along: one that no other has."""
@@ -26,7 +26,7 @@ class ComputedOperation(Protocol):
 
 
 @dataclass(frozen=True)
-class Choice:
+class RowFilter:
     """Rows that stay."""
 
     condition: Value
@@ -111,7 +111,7 @@ def only(made: Computed, names: Sequence[str]) -> Computed:
     operations: list[ComputedOperation] = []
     for operation in reversed(made.operations):
         match operation:
-            case Choice():
+            case RowFilter():
                 needed |= operation.condition.reads
                 operations.append(operation)
             case ComputedColumns():
@@ -145,8 +145,8 @@ def of_codes(made: Computed, coded: frozenset[str]) -> Computed:
     operations: list[ComputedOperation] = []
     for operation in made.operations:
         match operation:
-            case Choice():
-                operations.append(Choice(computed_values.of_codes(operation.condition, numbers)))
+            case RowFilter():
+                operations.append(RowFilter(computed_values.of_codes(operation.condition, numbers)))
             case ComputedColumns():
                 operations.append(
                     ComputedColumns(

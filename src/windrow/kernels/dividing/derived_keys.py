@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from windrow.kernels.computed.computed_operations import Choice, Computed, ComputedColumns, carrying, only
+from windrow.kernels.computed.computed_operations import Computed, ComputedColumns, RowFilter, carrying, only
 from windrow.kernels.incremental.operator_program import Fragment, Node
 from windrow.kernels.zset.relation import ENTER, LEAVE
-from windrow.kernels.zset.time_windows import TimeWindows, ticks_of, with_time
+from windrow.kernels.zset.time_windows import WindowingFunction, ticks_of, with_time
 
 __all__ = ["DerivedKey", "Way"]
 
@@ -69,7 +69,7 @@ class Way:
     leaf: int
     columns: pa.Schema
     missing: pa.Schema
-    operations: tuple[Computed | TimeWindows, ...] = ()
+    operations: tuple[Computed | WindowingFunction, ...] = ()
 
     def through(self, fragment: Fragment, names: Sequence[str]) -> Way | None:
         """The way on to these columns of a fragment; None where it needs more than each row."""
@@ -77,7 +77,7 @@ class Way:
         if fragment.chosen is not None:
             made = _choosing(fragment.schema, fragment.chosen)
         if made is None or not all(
-            isinstance(operation, (Choice, ComputedColumns)) for operation in made.operations
+            isinstance(operation, (RowFilter, ComputedColumns)) for operation in made.operations
         ):
             return None
         made = only(made, names)

@@ -14,13 +14,13 @@ import pyarrow as pa
 from windrow.kernels.hashing import hashes
 from windrow.kernels.sorting import SortKey, cut_codes, one_array
 
-__all__ = ["Layout", "Sequence", "shards_of"]
+__all__ = ["Layout", "SlicedPartition", "shards_of"]
 
 Array = np.ndarray
 
 
 @dataclass(frozen=True)
-class Sequence:
+class SlicedPartition:
     """A partition that is cut into slices.
 
     `key` is the hash of its keys (:mod:`windrow.kernels.hashing`), `cuts` the first cut code of every slice
@@ -41,7 +41,7 @@ class Layout:
     """The first `buckets` shards have whole partitions; after them come the slices of each sequence."""
 
     buckets: int
-    sequences: tuple[Sequence, ...] = ()
+    sequences: tuple[SlicedPartition, ...] = ()
 
     @property
     def shards(self) -> int:

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.kernels.patterns.execution import find_matches, requested
-from windrow.kernels.patterns.measures import OutputRows, Written, measured
+from windrow.kernels.patterns.measures import MatchRows, OutputRows, measured
 from windrow.kernels.patterns.pattern_plan import STATE, MatchPlan, is_asking
 
 __all__ = ["match_recognize", "rows_of_matches"]
@@ -44,10 +44,10 @@ def match_recognize(plan: MatchPlan, table: pa.Table, bounds: Array) -> Iterator
         yield from requested(plan, table, bounds)
         return
     matches = find_matches(plan, table, bounds)
-    yield from rows_of_matches(plan, Written(matches, table), np.ones(table.num_rows, bool))
+    yield from rows_of_matches(plan, MatchRows(matches, table), np.ones(table.num_rows, bool))
 
 
-def rows_of_matches(plan: MatchPlan, written: Written, may_be_free: Array) -> Iterator[pa.RecordBatch]:
+def rows_of_matches(plan: MatchPlan, written: MatchRows, may_be_free: Array) -> Iterator[pa.RecordBatch]:
     """The output of the clause for these matches; of the other rows, those that `may_be_free` are unmatched.
 
     Over frames it is a row for each of those.
@@ -71,7 +71,7 @@ def rows_of_matches(plan: MatchPlan, written: Written, may_be_free: Array) -> It
         yield from pa.table(dict(zip(names, plain, strict=True)), plan.result).combine_chunks().to_batches()
 
 
-def _output_rows(plan: MatchPlan, written: Written, may_be_free: Array) -> tuple[OutputRows, Array]:
+def _output_rows(plan: MatchPlan, written: MatchRows, may_be_free: Array) -> tuple[OutputRows, Array]:
     """The rows of the result, and of which kind each is."""
     matches = written.matches
     every = np.arange(len(matches.start))

@@ -25,7 +25,7 @@ from windrow.kernels.patterns.pattern_plan import (
     Navigation,
 )
 
-__all__ = ["OutputRows", "Written", "measured"]
+__all__ = ["MatchRows", "OutputRows", "measured"]
 
 Array = np.ndarray
 
@@ -49,7 +49,7 @@ class OutputRows:
     row: Array
 
 
-class Written:
+class MatchRows:
     """The rows of all matches, one after the other."""
 
     def __init__(self, matches: Matches, table: pa.Table) -> None:
@@ -102,7 +102,7 @@ class Written:
 
 
 def measured(
-    plan: MatchPlan, measure: Measure, written: Written, output: OutputRows
+    plan: MatchPlan, measure: Measure, written: MatchRows, output: OutputRows
 ) -> pa.ChunkedArray | pa.Array:
     """The values of a measure, one for each row of the output."""
     match measure:
@@ -118,7 +118,9 @@ def measured(
             return _aggregated(plan, measure, written, output)
 
 
-def _navigated(plan: MatchPlan, measure: Navigation, written: Written, output: OutputRows) -> pa.ChunkedArray:
+def _navigated(
+    plan: MatchPlan, measure: Navigation, written: MatchRows, output: OutputRows
+) -> pa.ChunkedArray:
     places, low, stop = written.seen(measure.members, output, final=measure.final)
     at = low + measure.offset if measure.from_first else stop - 1 - measure.offset
     there = (at >= low) & (at < stop)
@@ -133,7 +135,7 @@ def _navigated(plan: MatchPlan, measure: Navigation, written: Written, output: O
 
 
 def _classifiers(
-    plan: MatchPlan, measure: Navigation, written: Written, output: OutputRows, place: Array, there: Array
+    plan: MatchPlan, measure: Navigation, written: MatchRows, output: OutputRows, place: Array, there: Array
 ) -> pa.ChunkedArray:
     if len(written.row):
         match = np.maximum(output.match, 0)
@@ -148,7 +150,7 @@ def _classifiers(
 
 
 def _aggregated(
-    plan: MatchPlan, measure: Aggregated, written: Written, output: OutputRows
+    plan: MatchPlan, measure: Aggregated, written: MatchRows, output: OutputRows
 ) -> pa.ChunkedArray:
     places, low, stop = written.seen(measure.members, output, final=measure.final)
     spec = measure.spec

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from windrow.kernels.patterns.execution import Matches, find_matches
 from windrow.kernels.patterns.match_recognize import rows_of_matches
-from windrow.kernels.patterns.measures import Written
+from windrow.kernels.patterns.measures import MatchRows
 from windrow.kernels.patterns.pattern_plan import CLASSIFIER, MatchNumber, MatchPlan, Navigation, asks_spark
 from windrow.kernels.patterns.tree import longest
 from windrow.kernels.slices.halo import MOST, Halo
@@ -54,10 +54,10 @@ def matches_alone(plan: MatchPlan, table: pa.Table, first: int, count: int) -> I
     row = np.arange(table.num_rows)
     is_own = (row >= first) & (row < first + count)
     free = is_own.copy()
-    earlier = Written(_chosen(matches, matches.start < first), table)
+    earlier = MatchRows(_chosen(matches, matches.start < first), table)
     free[earlier.row] = False
     own = _chosen(matches, (matches.start >= first) & (matches.start < first + count))
-    yield from rows_of_matches(plan, Written(own, table), free)
+    yield from rows_of_matches(plan, MatchRows(own, table), free)
 
 
 def _chosen(matches: Matches, which: Array) -> Matches:

@@ -24,8 +24,8 @@ from windrow.kernels.reference.comparison import compare
 from windrow.kernels.reference.values import Row, canonical
 
 __all__ = [
+    "InputSoFar",
     "Key",
-    "SoFar",
     "closed",
     "computed",
     "distinct",
@@ -50,7 +50,7 @@ Tuple = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
-class SoFar:
+class InputSoFar:
     """What has come of an input: its rows in order, its punctuations, and what its rows may be."""
 
     rows: Sequence[Row]
@@ -118,7 +118,7 @@ def possible(universe: Universe) -> Iterable[Row]:
         yield dict(zip(universe, values, strict=True))
 
 
-def closed(so_far: SoFar, known: Row) -> bool:
+def closed(so_far: InputSoFar, known: Row) -> bool:
     """Whether punctuations exclude every possible row with these values in these columns."""
     rest = {name: [known[name]] if name in known else own for name, own in so_far.universe.items()}
     return all(excluded(row, so_far.patterns) for row in possible(rest))
@@ -139,7 +139,7 @@ def different(rows: Iterable[Row]) -> list[Row]:
     return list({tupled(row): row for row in reversed([*rows])}.values())[::-1]
 
 
-def select(so_far: SoFar, qualifies: Callable[[Row], bool]) -> Meaning:
+def select(so_far: InputSoFar, qualifies: Callable[[Row], bool]) -> Meaning:
     """WHERE: all that qualify; all punctuations; nothing."""
     return Meaning(
         [tupled(row) for row in so_far.rows if qualifies(row)],
@@ -148,14 +148,14 @@ def select(so_far: SoFar, qualifies: Callable[[Row], bool]) -> Meaning:
     )
 
 
-def project(so_far: SoFar, names: Sequence[str]) -> Meaning:
+def project(so_far: InputSoFar, names: Sequence[str]) -> Meaning:
     """Some columns: all rows; the punctuations of every row that becomes this one; nothing."""
     return Meaning(
         [tupled(row, names) for row in so_far.rows], (0,), lambda row: closed(so_far, only(row, names))
     )
 
 
-def computed(so_far: SoFar, names: Sequence[str], made: Mapping[str, Callable[[Row], Any]]) -> Meaning:
+def computed(so_far: InputSoFar, names: Sequence[str], made: Mapping[str, Callable[[Row], Any]]) -> Meaning:
     """Expressions: all rows, with what is computed of each; rows that only excluded ones become; nothing."""
 
     def becomes(row: Row) -> Row:
@@ -165,7 +165,7 @@ def computed(so_far: SoFar, names: Sequence[str], made: Mapping[str, Callable[[R
     return Meaning([tupled(becomes(row)) for row in so_far.rows], (0,), lambda row: tupled(row) not in open_)
 
 
-def distinct(so_far: SoFar) -> Meaning:
+def distinct(so_far: InputSoFar) -> Meaning:
     """DISTINCT: the first of each; all punctuations; the rows that match none."""
     seen = different(so_far.rows)
     return Meaning(
@@ -176,7 +176,7 @@ def distinct(so_far: SoFar) -> Meaning:
 
 
 def group(
-    so_far: SoFar, names: Sequence[str], aggregated: Callable[[Sequence[Row]], Mapping[str, Any]]
+    so_far: InputSoFar, names: Sequence[str], aggregated: Callable[[Sequence[Row]], Mapping[str, Any]]
 ) -> Meaning:
     """GROUP BY: the groups whose every possible member is excluded; those; the other groups."""
     members: dict[Tuple, list[Row]] = {} if names else {(): []}
@@ -217,7 +217,7 @@ def in_order(keys: Sequence[Key], one: Row, other: Row) -> int:
     return 0
 
 
-def sort(so_far: SoFar, keys: Sequence[Key]) -> Meaning:
+def sort(so_far: InputSoFar, keys: Sequence[Key]) -> Meaning:
     """ORDER BY: the rows of `Initial` in order; that prefix; the rest.
 
     `Initial` is the part of what is excluded of which no possible row that is not excluded comes before: the
@@ -236,7 +236,7 @@ def sort(so_far: SoFar, keys: Sequence[Key]) -> Meaning:
 
 
 def over(
-    so_far: SoFar,
+    so_far: InputSoFar,
     names: Sequence[str],
     keys: Sequence[Key],
     computed: Callable[[Sequence[Row]], Sequence[Mapping[str, Any]]],
@@ -283,7 +283,9 @@ def over(
     )
 
 
-def session(so_far: SoFar, names: Sequence[str], time: str, gap: int, longest: int | None = None) -> Meaning:
+def session(
+    so_far: InputSoFar, names: Sequence[str], time: str, gap: int, longest: int | None = None
+) -> Meaning:
     """SESSION: the rows of sessions into which no row can come, with their begin and end; the others.
 
     With a longest duration a session has no row that long after its first, and ends then at the latest: what
@@ -332,7 +334,7 @@ def session(so_far: SoFar, names: Sequence[str], time: str, gap: int, longest: i
     return Meaning(passed, (len(waiting),), is_excluded)
 
 
-def join(left: SoFar, right: SoFar, on: Sequence[tuple[str, str]], kind: str) -> Meaning:
+def join(left: InputSoFar, right: InputSoFar, on: Sequence[tuple[str, str]], kind: str) -> Meaning:
     """A join whose columns are called differently on the two sides.
 
     All pairs; rows without a partner when the other side is closed for them. Rows are retained while the
@@ -345,10 +347,12 @@ def join(left: SoFar, right: SoFar, on: Sequence[tuple[str, str]], kind: str) ->
     def match(one: Row, other: Row) -> bool:
         return all(satisfied(one[name], "=", other[partner]) for name, partner in on)
 
-    def is_done(so_far: SoFar, values: Sequence[Any], names: Sequence[str]) -> bool:
+    def is_done(so_far: InputSoFar, values: Sequence[Any], names: Sequence[str]) -> bool:
         return None in values or closed(so_far, dict(zip(names, values, strict=True)))
 
-    def open_rows(mine: SoFar, own: Sequence[str], other: SoFar, partner: Sequence[str]) -> list[Row]:
+    def open_rows(
+        mine: InputSoFar, own: Sequence[str], other: InputSoFar, partner: Sequence[str]
+    ) -> list[Row]:
         return [row for row in mine.rows if not is_done(other, [row[name] for name in own], partner)]
 
     retained_left = open_rows(left, left_keys, right, right_keys)
@@ -393,7 +397,7 @@ def join(left: SoFar, right: SoFar, on: Sequence[tuple[str, str]], kind: str) ->
             if is_done(left, [row[name] for name in right_keys], left_keys)
         ]
 
-    def is_decided(row: Row, mine: SoFar, retained: Sequence[Row], *, may_be_missing: bool) -> bool:
+    def is_decided(row: Row, mine: InputSoFar, retained: Sequence[Row], *, may_be_missing: bool) -> bool:
         own = only(row, mine.universe)
         if may_be_missing and all(value is None for value in own.values()):
             return False
@@ -413,7 +417,7 @@ def join(left: SoFar, right: SoFar, on: Sequence[tuple[str, str]], kind: str) ->
     )
 
 
-def set_operator(left: SoFar, right: SoFar, operator: str) -> Meaning:
+def set_operator(left: InputSoFar, right: InputSoFar, operator: str) -> Meaning:
     """UNION, INTERSECT, EXCEPT and their ALL forms over inputs with the same columns.
 
     `retained` counts different rows, of both sides together.

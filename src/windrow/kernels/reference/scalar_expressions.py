@@ -21,7 +21,7 @@ from windrow.kernels.reference import arithmetic, functions
 from windrow.kernels.reference.casts import TARGETS, Type, cast
 from windrow.kernels.reference.comparison import compare, equals, identical
 from windrow.kernels.reference.intervals import UNITS, interval
-from windrow.kernels.reference.values import Column, Env, mismatch
+from windrow.kernels.reference.values import Env, SubqueryValues, mismatch
 
 __all__ = ["compile_expression"]
 
@@ -33,7 +33,7 @@ def compile_expression(sql: str, *, ansi: bool = True) -> Evaluator:
 
     ``v.field`` is a field of the row that the variable `v` is bound to, NULL if there is no such row; deeper
     paths go into structs. Where the environment is itself a row, its fields are written bare. Names are
-    matched as they are, else regardless of case. A name alone after IN may be bound to a `Column`.
+    matched as they are, else regardless of case. A name alone after IN may be bound to a `SubqueryValues`.
 
     Parameters
     ----------
@@ -232,12 +232,12 @@ def _in(node: exp.In, ansi: bool) -> Evaluator:
 
     def contained(env: Env) -> bool | None:
         subject, column = value(env), items[0](env) if is_name else None
-        if isinstance(column, Column) and not column:
+        if isinstance(column, SubqueryValues) and not column:
             return False
         if subject is None:
             return None
         answer: bool | None = False
-        for item in column if isinstance(column, Column) else (item(env) for item in items):
+        for item in column if isinstance(column, SubqueryValues) else (item(env) for item in items):
             same = equals(subject, item)
             if same:
                 return True

@@ -19,10 +19,10 @@ from windrow.errors import AnalysisError
 __all__ = [
     "DECIMALS",
     "BoundRow",
-    "Column",
     "Env",
     "Months",
     "Row",
+    "SubqueryValues",
     "canonical",
     "mismatch",
     "numbers",
@@ -38,7 +38,7 @@ DECIMALS = Context(prec=700, rounding=ROUND_HALF_UP)
 """Wide enough for a product of two decimals and for any double written out: nothing is rounded unasked."""
 
 
-class Column(tuple[Any, ...]):
+class SubqueryValues(tuple[Any, ...]):
     """The values that a subquery of one column returns, as IN reads them."""
 
 

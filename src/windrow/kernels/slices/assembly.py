@@ -15,7 +15,7 @@ import pyarrow as pa
 from windrow.kernels.aggregates import Gaps
 from windrow.kernels.pairs import Array, PairRows
 from windrow.kernels.slices.predicate_analysis import positions_as_column, rising
-from windrow.kernels.slices.sequence import Sequence
+from windrow.kernels.slices.sequence import SliceSequence
 from windrow.kernels.window_plan import Search, WindowPlan
 
 __all__ = ["Assembly", "assemble"]
@@ -50,7 +50,7 @@ class Assembly:
 
 
 def assemble(
-    plan: WindowPlan, number: int, sequence: Sequence, own: pa.Table, chunks: Mapping[int, pa.Table]
+    plan: WindowPlan, number: int, sequence: SliceSequence, own: pa.Table, chunks: Mapping[int, pa.Table]
 ) -> Assembly:
     """Assemble the table of slice `number`; `chunks` are those of other slices, by number."""
     first, stop = sequence.first_chunk[number], sequence.first_chunk[number + 1]
@@ -99,7 +99,9 @@ def _run(present: Array, chunk: int) -> int:
     return chunk + int(following[0]) if len(following) else len(present)
 
 
-def _gaps(plan: WindowPlan, sequence: Sequence, gaps: list[tuple[int, int, int, int]]) -> list[Gaps | None]:
+def _gaps(
+    plan: WindowPlan, sequence: SliceSequence, gaps: list[tuple[int, int, int, int]]
+) -> list[Gaps | None]:
     if not gaps:
         return [None] * len(plan.aggregates)
     bounds = np.array(gaps, np.int64).T
@@ -110,7 +112,7 @@ def _gaps(plan: WindowPlan, sequence: Sequence, gaps: list[tuple[int, int, int, 
     ]
 
 
-def _adapted(plan: WindowPlan, sequence: Sequence, *, guarded: bool) -> WindowPlan:
+def _adapted(plan: WindowPlan, sequence: SliceSequence, *, guarded: bool) -> WindowPlan:
     """The plan with positions read from a column, and a guard against boundaries at incomplete rows."""
     labels = None if plan.labels is None else positions_as_column(plan.labels, _POSITION)
     start, end = (
@@ -120,7 +122,7 @@ def _adapted(plan: WindowPlan, sequence: Sequence, *, guarded: bool) -> WindowPl
     return replace(plan, labels=labels, start=start, end=end)
 
 
-def _adapted_search(search: Search, side: str, sequence: Sequence, *, guarded: bool) -> Search:
+def _adapted_search(search: Search, side: str, sequence: SliceSequence, *, guarded: bool) -> Search:
     if search.predicate is None:
         return search
     strategy = search.strategy

@@ -26,7 +26,7 @@ from windrow.kernels.window_plan import (
     SameRow,
 )
 
-__all__ = ["Range", "Scope", "Truth", "evaluate", "hits", "outward"]
+__all__ = ["PossibleValues", "Range", "Truth", "evaluate", "hits", "outward"]
 
 _EXACT = 2.0**53  # integers up to here are doubles
 
@@ -77,7 +77,7 @@ class Truth:
         return certain
 
 
-class Scope(Protocol):
+class PossibleValues(Protocol):
     """The possible values of a predicate's leaves."""
 
     ansi: bool
@@ -91,7 +91,7 @@ class Scope(Protocol):
     def position(self, side: str, shift: int) -> Range:
         """The position of a side's row, or of its neighbour; NULL where there is none."""
 
-    def at_end(self, side: str, end: int) -> Scope:
+    def at_end(self, side: str, end: int) -> PossibleValues:
         """The same where the rows of `side` are those with the least (−1) or the greatest (1) value."""
 
 
@@ -103,7 +103,7 @@ def outward(values: Array, *, up: bool) -> Array:
     return _widened(doubles, up=up)
 
 
-def evaluate(expression: PairExpression, scope: Scope) -> Range | Truth:
+def evaluate(expression: PairExpression, scope: PossibleValues) -> Range | Truth:
     """The possible values of an expression."""
     match expression:
         case ColumnRef():
@@ -122,19 +122,19 @@ def evaluate(expression: PairExpression, scope: Scope) -> Range | Truth:
             return _OPERATIONS.get(operator, _strict)(expression, scope)
 
 
-def truth(expression: PairExpression, scope: Scope) -> Truth:
+def truth(expression: PairExpression, scope: PossibleValues) -> Truth:
     """The possible values of a predicate."""
     return _as_truth(evaluate(expression, scope))
 
 
-def hits(expression: PairExpression, target: str, scope: Scope) -> tuple[Array, Array, Array]:
+def hits(expression: PairExpression, target: str, scope: PossibleValues) -> tuple[Array, Array, Array]:
     """For each slice and chunk of `target`, whether a row may be found (or fail), one is, every one is."""
     whole = truth(expression, scope)
     every = whole.certain
     return whole.true | whole.fails, every | _some(expression, target, scope), every
 
 
-def _some(expression: PairExpression, target: str, scope: Scope) -> Array:
+def _some(expression: PairExpression, target: str, scope: PossibleValues) -> Array:
     """Whether some row of the chunk satisfies the predicate, whatever the rows of the other sides."""
     every = truth(expression, scope).certain
     if not isinstance(expression, Operation):
@@ -198,11 +198,11 @@ def _as_range(value: Range | Truth) -> Range:
     return Range(low, high, value.null, np.zeros_like(value.null), value.fails)
 
 
-def _ranges(expression: Operation, scope: Scope) -> list[Range]:
+def _ranges(expression: Operation, scope: PossibleValues) -> list[Range]:
     return [_as_range(evaluate(operand, scope)) for operand in expression.operands]
 
 
-def _connected(expression: Operation, scope: Scope) -> Truth:
+def _connected(expression: Operation, scope: PossibleValues) -> Truth:
     parts = [truth(operand, scope) for operand in expression.operands]
     if expression.operator == "AND":
         return reduce(_and, parts)
@@ -223,7 +223,7 @@ def _not(value: Truth) -> Truth:
     return Truth(value.false, value.true, value.null, value.fails)
 
 
-def _negation(expression: Operation, scope: Scope) -> Truth:
+def _negation(expression: Operation, scope: PossibleValues) -> Truth:
     return _not(truth(expression.operands[0], scope))
 
 
@@ -251,7 +251,7 @@ def _less(left: Range, right: Range) -> Truth:
     )
 
 
-def _strict(expression: Operation, scope: Scope) -> Range | Truth:
+def _strict(expression: Operation, scope: PossibleValues) -> Range | Truth:
     parts = _ranges(expression, scope)
     operator = expression.operator
     match operator:
@@ -271,24 +271,24 @@ def _strict(expression: Operation, scope: Scope) -> Range | Truth:
             return _anything(parts)
 
 
-def _between(expression: Operation, scope: Scope) -> Truth:
+def _between(expression: Operation, scope: PossibleValues) -> Truth:
     value, low, high = expression.operands
     return _connected(
         Operation("AND", (Operation(">=", (value, low)), Operation("<=", (value, high)))), scope
     )
 
 
-def _in(expression: Operation, scope: Scope) -> Truth:
+def _in(expression: Operation, scope: PossibleValues) -> Truth:
     first, *others = expression.operands
     return _connected(Operation("OR", tuple(Operation("=", (first, other)) for other in others)), scope)
 
 
-def _is_null(expression: Operation, scope: Scope) -> Truth:
+def _is_null(expression: Operation, scope: PossibleValues) -> Truth:
     value = _as_range(evaluate(expression.operands[0], scope))
     return Truth(value.null, value.wild | ~value.empty, np.zeros_like(value.null), value.fails)
 
 
-def _coalesce(expression: Operation, scope: Scope) -> Range:
+def _coalesce(expression: Operation, scope: PossibleValues) -> Range:
     first, *others = _ranges(expression, scope)
     for other in others:
         fails = first.fails | (first.null & other.fails)
@@ -365,7 +365,7 @@ _ENDS: Mapping[str, Callable[..., _Ends]] = {
     "ABS": _absolute,
 }
 
-_OPERATIONS: Mapping[str, Callable[[Operation, Scope], Range | Truth]] = {
+_OPERATIONS: Mapping[str, Callable[[Operation, PossibleValues], Range | Truth]] = {
     "AND": _connected,
     "OR": _connected,
     "NOT": _negation,

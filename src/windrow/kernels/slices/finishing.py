@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from collections.abc import Sequence as Ordered
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +11,7 @@ from windrow.kernels.compiling.chains import walk
 from windrow.kernels.pairs import Array
 from windrow.kernels.slices.assembly import Assembly, assemble
 from windrow.kernels.slices.reach import reach
-from windrow.kernels.slices.sequence import Sequence
+from windrow.kernels.slices.sequence import SliceSequence
 from windrow.kernels.slices.summary import Summary
 from windrow.kernels.slices.support import needs_chain
 from windrow.kernels.window_by import (
@@ -29,19 +28,19 @@ from windrow.kernels.window_plan import WindowPlan
 __all__ = ["finish", "own_windows", "wanted"]
 
 
-def wanted(plan: WindowPlan, summaries: Ordered[Summary]) -> list[frozenset[int]]:
+def wanted(plan: WindowPlan, summaries: Sequence[Summary]) -> list[frozenset[int]]:
     """For each slice the chunks, numbered through the sequence, whose rows it needs from others.
 
     Every task computes the same result from the same summaries, which are those of all slices in order.
     """
-    found = reach(plan, Sequence(plan, summaries)).wanted
+    found = reach(plan, SliceSequence(plan, summaries)).wanted
     return [frozenset(np.flatnonzero(row).tolist()) for row in found]
 
 
 def finish(
     plan: WindowPlan,
     number: int,
-    summaries: Ordered[Summary],
+    summaries: Sequence[Summary],
     own: pa.Table,
     chunks: Mapping[int, pa.Table],
     entry: int | None = None,
@@ -69,7 +68,7 @@ def finish(
     """
     if not own.num_rows:
         return
-    assembly = assemble(plan, number, Sequence(plan, summaries), own, chunks)
+    assembly = assemble(plan, number, SliceSequence(plan, summaries), own, chunks)
     if plan.tumbling and plan.end is None and not plan.first_only:
         windows = _between_starts(assembly)
     else:

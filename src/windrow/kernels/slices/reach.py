@@ -17,7 +17,7 @@ from windrow.kernels.pairs import Array
 from windrow.kernels.slices import bounds
 from windrow.kernels.slices.bounds import Range
 from windrow.kernels.slices.predicate_analysis import own_side
-from windrow.kernels.slices.sequence import Sequence
+from windrow.kernels.slices.sequence import SliceSequence
 from windrow.kernels.window_plan import ColumnRef, ConstantRef, RowsOutput, Search, WindowPlan
 
 __all__ = ["Reach", "needs_rows", "reach"]
@@ -39,7 +39,7 @@ def needs_rows(plan: WindowPlan) -> list[str]:
     return list(dict.fromkeys(outputs + functions))
 
 
-def reach(plan: WindowPlan, sequence: Sequence) -> Reach:
+def reach(plan: WindowPlan, sequence: SliceSequence) -> Reach:
     """Compute the reach, and the chunks that each slice needs from others."""
     own, chunk = sequence.own, np.arange(sequence.chunks)
     if not sequence.chunks:
@@ -71,7 +71,7 @@ def reach(plan: WindowPlan, sequence: Sequence) -> Reach:
     return Reach(starts, ends, wanted & ~own & windows.any(axis=1, keepdims=True))
 
 
-def _window_chunks(plan: WindowPlan, sequence: Sequence) -> tuple[Array, Array]:
+def _window_chunks(plan: WindowPlan, sequence: SliceSequence) -> tuple[Array, Array]:
     """For each chunk, whether a window may be made in it, and whether one certainly is."""
     if plan.labels is None:
         return np.ones(sequence.chunks, bool), np.ones(sequence.chunks, bool)
@@ -85,7 +85,7 @@ def _window_chunks(plan: WindowPlan, sequence: Sequence) -> tuple[Array, Array]:
     return may, some
 
 
-def _next_starts(sequence: Sequence, may: Array, some: Array) -> tuple[Array, Array]:
+def _next_starts(sequence: SliceSequence, may: Array, some: Array) -> tuple[Array, Array]:
     """Where the first start after each slice may be, which ends its last window if tumbling without END.
 
     Also, shape (slices, 1), whether there may be none.
@@ -104,7 +104,12 @@ def _between(lows: Array, ends: Array) -> Array:
 
 
 def _searched(
-    search: Search, target: str, sequence: Sequence, sides: dict[str, _Side], lows: Array, last_low: Array
+    search: Search,
+    target: str,
+    sequence: SliceSequence,
+    sides: dict[str, _Side],
+    lows: Array,
+    last_low: Array,
 ) -> tuple[Array, Array]:
     """The chunks in which a boundary may be found by windows that search from rows in `lows` on.
 
@@ -140,7 +145,7 @@ def _first_from(true: Array) -> Array:
 
 
 def _hits(
-    search: Search, target: str, sequence: Sequence, sides: dict[str, _Side]
+    search: Search, target: str, sequence: SliceSequence, sides: dict[str, _Side]
 ) -> tuple[Array, Array, Array]:
     if search.strategy == "first true":
         true = sequence.true(target)
@@ -150,7 +155,7 @@ def _hits(
     return bounds.hits(search.predicate, target, _Scope(sequence, target, sides, sequence.plan.ansi))
 
 
-def _is_there(search: Search, sequence: Sequence, sides: dict[str, _Side], last_low: Array) -> Array:
+def _is_there(search: Search, sequence: SliceSequence, sides: dict[str, _Side], last_low: Array) -> Array:
     """Whether the row at a distance from the base row certainly exists for all windows."""
     base = sides[search.base]
     lowest, highest = base.positions
@@ -168,7 +173,7 @@ def _is_there(search: Search, sequence: Sequence, sides: dict[str, _Side], last_
 class _Side:
     """The rows of a boundary: for each slice those of some chunks, or no row at all."""
 
-    def __init__(self, sequence: Sequence, chunks: Array, missing: Array | None = None) -> None:
+    def __init__(self, sequence: SliceSequence, chunks: Array, missing: Array | None = None) -> None:
         self._sequence = sequence
         self._chunks = chunks
         self.missing = np.zeros((len(chunks), 1), bool) if missing is None else missing
@@ -202,7 +207,7 @@ class _Scope:
     """What a predicate's leaves may be: the target's for each chunk, the other sides' for each slice."""
 
     def __init__(
-        self, sequence: Sequence, target: str, sides: dict[str, _Side], ansi: bool, end: int = 0
+        self, sequence: SliceSequence, target: str, sides: dict[str, _Side], ansi: bool, end: int = 0
     ) -> None:
         self.ansi = ansi
         self._sequence, self._target, self._sides, self._end = sequence, target, sides, end

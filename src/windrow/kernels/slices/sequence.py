@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence as Ordered
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -18,7 +18,7 @@ from windrow.kernels.slices.summary import Summary
 from windrow.kernels.strategies.monotone import ascends
 from windrow.kernels.window_plan import ColumnRef, ConstantRef, PairExpression, WindowPlan
 
-__all__ = ["Bounds", "Sequence"]
+__all__ = ["Bounds", "SliceSequence"]
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Bounds:
     wild: Array
 
 
-class Sequence:
+class SliceSequence:
     """All slices with rows. Chunks are numbered through all slices, rows from 0.
 
     Attributes
@@ -46,7 +46,7 @@ class Sequence:
         int64, the first chunk of each slice and, last, the number of chunks.
     """
 
-    def __init__(self, plan: WindowPlan, summaries: Ordered[Summary]) -> None:
+    def __init__(self, plan: WindowPlan, summaries: Sequence[Summary]) -> None:
         self.plan = plan
         self.summaries = summaries
         self._bounds: dict[ColumnRef, Bounds] = {}

@@ -7,8 +7,7 @@ which it is left. Composing the slices in order then costs one look-up each.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from collections.abc import Sequence as Ordered
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +18,7 @@ from windrow.kernels.pairs import Array
 from windrow.kernels.slices.assembly import assemble
 from windrow.kernels.slices.finishing import own_windows
 from windrow.kernels.slices.reach import reach
-from windrow.kernels.slices.sequence import Sequence
+from windrow.kernels.slices.sequence import SliceSequence
 from windrow.kernels.slices.summary import Summary
 from windrow.kernels.window_by import following_windows
 from windrow.kernels.window_plan import WindowPlan
@@ -46,7 +45,7 @@ class Chain:
 def chain(
     plan: WindowPlan,
     number: int,
-    summaries: Ordered[Summary],
+    summaries: Sequence[Summary],
     own: pa.Table,
     chunks: Mapping[int, pa.Table],
 ) -> Chain:
@@ -54,7 +53,7 @@ def chain(
     nothing = np.zeros(0, np.int64)
     if not own.num_rows:
         return Chain(nothing, nothing)
-    sequence = Sequence(plan, summaries)
+    sequence = SliceSequence(plan, summaries)
     assembly = assemble(plan, number, sequence, own, chunks)
     windows = own_windows(assembly)
     if not len(windows.low):
@@ -66,7 +65,7 @@ def chain(
     return Chain(starts[entered], assembly.rows.position(stop - 1))
 
 
-def compose(chains: Ordered[Chain]) -> list[int]:
+def compose(chains: Sequence[Chain]) -> list[int]:
     """For each slice, in order, the row of the sequence from which its first window is searched."""
     entries, entry = [], 0
     for link in chains:
@@ -77,7 +76,7 @@ def compose(chains: Ordered[Chain]) -> list[int]:
     return entries
 
 
-def _entries(plan: WindowPlan, number: int, sequence: Sequence) -> tuple[Array, Array]:
+def _entries(plan: WindowPlan, number: int, sequence: SliceSequence) -> tuple[Array, Array]:
     """The first rows of the slice's chunks in which windows before it may end, and those after the last."""
     ends = np.logical_or.reduce(reach(plan, sequence).ends[:number], axis=0)
     low, stop = (

@@ -6,7 +6,7 @@ processes all changes at once.
 
 from __future__ import annotations
 
-from windrow.kernels.zset.elementary_intervals import Pieces, elementary, gaps, timeline
+from windrow.kernels.zset.elementary_intervals import ElementaryIntervals, elementary, gaps, timeline
 from windrow.kernels.zset.join import overlapping
 from windrow.kernels.zset.multiplicities import COUNTS, counted
 from windrow.kernels.zset.relation import ENTER, LEAVE, NEVER
@@ -16,7 +16,7 @@ __all__ = [
     "ENTER",
     "LEAVE",
     "NEVER",
-    "Pieces",
+    "ElementaryIntervals",
     "counted",
     "elementary",
     "gaps",

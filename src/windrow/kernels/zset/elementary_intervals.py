@@ -10,13 +10,13 @@ import numpy.typing as npt
 from windrow.kernels.zset.group_and_time import by_group_and_time
 from windrow.kernels.zset.relation import NEVER
 
-__all__ = ["Pieces", "elementary", "gaps", "timeline"]
+__all__ = ["ElementaryIntervals", "elementary", "gaps", "timeline"]
 
 Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Pieces:
+class ElementaryIntervals:
     """The elementary intervals of groups, and the intervals in which each row exists.
 
     Attributes
@@ -34,7 +34,7 @@ class Pieces:
     stop: Ints
 
 
-def elementary(group: Ints, enter: Ints, leave: Ints) -> Pieces:
+def elementary(group: Ints, enter: Ints, leave: Ints) -> ElementaryIntervals:
     """Cut the time of each group at the instants at which one of its rows enters or leaves.
 
     Parameters
@@ -70,11 +70,13 @@ def elementary(group: Ints, enter: Ints, leave: Ints) -> Pieces:
     stop = np.cumsum(np.bincount(of, minlength=len(stays)))[group] if count else np.zeros(0, np.int64)
     stop[ends] = place[count:]
     if is_interval.all():
-        return Pieces(of, at, until, place[:count], stop)
+        return ElementaryIntervals(of, at, until, place[:count], stop)
     renumbered = np.cumsum(is_interval) - is_interval
     total = int(is_interval.sum())
     after = np.append(renumbered, total)
-    return Pieces(of[is_interval], at[is_interval], until[is_interval], after[place[:count]], after[stop])
+    return ElementaryIntervals(
+        of[is_interval], at[is_interval], until[is_interval], after[place[:count]], after[stop]
+    )
 
 
 def gaps(enter: Ints, leave: Ints, origin: int) -> tuple[Ints, Ints]:

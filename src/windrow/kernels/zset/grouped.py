@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from windrow.kernels.aggregates import Aggregate, aggregate
 from windrow.kernels.aggregates.windows import expanded
-from windrow.kernels.zset.elementary_intervals import Pieces, elementary
+from windrow.kernels.zset.elementary_intervals import ElementaryIntervals, elementary
 from windrow.kernels.zset.group_and_time import by_group_and_time
 
 __all__ = ["grouped", "is_compared", "merged", "parts"]
@@ -109,7 +109,7 @@ def _as_before(column: pa.Array) -> npt.NDArray[np.bool_]:
     return same
 
 
-def parts(pieces: Pieces) -> Iterator[slice]:
+def parts(pieces: ElementaryIntervals) -> Iterator[slice]:
     """Ranges of rows of whole groups, each with about the same number of references."""
     if not len(pieces.first):
         return

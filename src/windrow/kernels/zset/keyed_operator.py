@@ -26,7 +26,7 @@ from windrow.kernels.zset.grouped import grouped
 from windrow.kernels.zset.join import overlapping
 from windrow.kernels.zset.multiplicities import COUNTS, counted
 from windrow.kernels.zset.relation import COMPLETE, ENTER, LEAVE, with_one_zero
-from windrow.kernels.zset.time_windows import TimeWindows, runs, sessions, ticks_of, with_time
+from windrow.kernels.zset.time_windows import WindowingFunction, runs, sessions, ticks_of, with_time
 
 __all__ = ["First", "Keyed"]
 
@@ -77,7 +77,7 @@ class Keyed:
     origin: int = 0
     aggregates: tuple[tuple[str, Aggregate], ...] = ()
     first: First | None = None
-    windows: TimeWindows | None = None
+    windows: WindowingFunction | None = None
 
     def pack(self, batches: Batches, task: int, *, right: bool = False) -> Iterator[pa.RecordBatch]:
         """Pack the rows of one side as chunks for shards."""

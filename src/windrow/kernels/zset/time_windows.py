@@ -20,7 +20,7 @@ from windrow.kernels.zset.elementary_intervals import elementary
 from windrow.kernels.zset.group_and_time import by_group_and_time
 from windrow.kernels.zset.grouped import parts
 
-__all__ = ["TimeWindows", "of_ticks", "overflow", "runs", "sessions", "ticks_of", "with_time"]
+__all__ = ["WindowingFunction", "of_ticks", "overflow", "runs", "sessions", "ticks_of", "with_time"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -28,7 +28,7 @@ _LEAST, _GREATEST = -(2**63), 2**63 - 1
 
 
 @dataclass(frozen=True)
-class TimeWindows:
+class WindowingFunction:
     """A windowing function.
 
     Attributes

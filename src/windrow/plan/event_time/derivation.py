@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from typing import assert_never
 
 from windrow.algebra.rewriting.time_windows_as_sql import TimeWindow
 from windrow.errors import Span
@@ -153,6 +154,8 @@ def _derived(deriving: Deriving, node: plan.Node, judged: bool) -> Derived:
     match node:
         case plan.Scan():
             return node, Facts()
+        case plan.StreamWindow():
+            raise AssertionError("a window in brackets is an input where there is EMIT")
         case plan.Input():
             return node, of_input(deriving, node)
         case plan.Filter():
@@ -185,7 +188,7 @@ def _derived(deriving: Deriving, node: plan.Node, judged: bool) -> Derived:
             return of_set_operation(deriving, node)
         case plan.Sort():
             return of_sort(deriving, node)
-    raise AssertionError(node)
+    assert_never(node)
 
 
 def _finalizing(node: plan.Node, facts: Facts) -> dict[str, EventColumn]:

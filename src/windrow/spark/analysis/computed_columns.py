@@ -14,7 +14,12 @@ from itertools import count
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow.kernels.computed.computed_operations import Choice, Computed, ComputedColumns, ComputedOperation
+from windrow.kernels.computed.computed_operations import (
+    Computed,
+    ComputedColumns,
+    ComputedOperation,
+    RowFilter,
+)
 from windrow.kernels.computed.computed_values import ComputedColumn, Value
 from windrow.kernels.computed.lookups import CollectedTable, LookUp, LookUpTable
 from windrow.spark.analysis.expressions import ColumnScope, Struct, read
@@ -136,7 +141,7 @@ class ComputedReading:
                 condition = self.read(condition_of(operator), "the filter")
                 if not pa.types.is_boolean(condition.kind):
                     raise Unread
-                return [Choice(condition.value)]
+                return [RowFilter(condition.value)]
             case "Join" if self.tables is not None:
                 return self._joined(at, self.tables, operator.tree("condition"))
         raise Unread
@@ -176,7 +181,7 @@ class ComputedReading:
         reads = frozenset[int]().union(*map(columns_read, others))
         read = [number for number in self.selected if number in reads or number in above]
         found: list[ComputedOperation] = [LookUp(equal, table, kind == outer, read)]
-        return found + [Choice(self.read(other, "the join").value) for other in others]
+        return found + [RowFilter(self.read(other, "the join").value) for other in others]
 
     def _sides(
         self, condition: SparkNode, kinds: Mapping[int, pa.DataType]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-__all__ = ["Answers"]
+__all__ = ["KnownAnswers"]
 
 
-class Answers:
+class KnownAnswers:
     """The answers to questions of one kind.
 
     Parameters

@@ -38,7 +38,7 @@ from windrow.kernels.reference.window_by import OrderKey
 from windrow.rules.match_draft import ARGUMENT, MATCH_NUMBER, AggregateLeaf, calls_of_spark
 from windrow.rules.types import INTEGERS
 from windrow.spark.arrow import contains
-from windrow.spark.clauses.answers import Answers
+from windrow.spark.clauses.answers import KnownAnswers
 from windrow.spark.clauses.matching import BoundMatch, result_types, selected
 from windrow.spark.clauses.spark_aggregates import aggregate_lists
 from windrow.spark.clauses.subquery_reference import apart, plain
@@ -231,7 +231,7 @@ class MatchReference:
                 values = {row[0]: plain(row[1]) for row in found.select(_ASKED, leaf.name).collect()}
             return [values[place] for place in range(len(rows))]
 
-        answers = Answers(asked)
+        answers = KnownAnswers(asked)
         return lambda seen: answers.of((listed(seen), seen.number))
 
     def argument(self, leaf: Navigated) -> Value:

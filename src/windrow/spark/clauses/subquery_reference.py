@@ -9,7 +9,7 @@ from pyspark.sql import Row
 from pyspark.sql.types import DataType, StructField, StructType
 
 from windrow.errors import ExecutionError
-from windrow.kernels.reference.values import BoundRow, Column
+from windrow.kernels.reference.values import BoundRow, SubqueryValues
 from windrow.spark.gateway import Gateway
 from windrow.syntax.sqltext import RelationText, SqlText
 from windrow.syntax.subqueries import subqueries
@@ -81,9 +81,9 @@ class _Subquery:
         """Whether it has a row."""
         return bool(self.rows(env))
 
-    def column(self, env: Mapping[str, Any]) -> Column:
+    def column(self, env: Mapping[str, Any]) -> SubqueryValues:
         """Its values."""
-        return Column(self.rows(env))
+        return SubqueryValues(self.rows(env))
 
     def value(self, env: Mapping[str, Any]) -> Any:
         """Its one value, NULL where it has no row."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import assert_never
+
 from windrow.plan import nodes as plan
 from windrow.plan.columns import Column
 from windrow.plan.reasons import Reason
@@ -62,7 +64,11 @@ def _carried(gateway: Gateway, node: plan.Node) -> Columns:
             return frames_of_a_block(node)[-1].input.columns
         case plan.Pieces() | plan.Session() | plan.Distinct() | plan.Sort():
             return tuple(column for one in node.inputs for column in one.columns)
-    return ()
+        case plan.Scan() | plan.Input() | plan.StreamWindow() | plan.TimeWindows():
+            return ()
+        case plan.Filter() | plan.Project() | plan.OneRow() | plan.SetOperation():
+            return ()  # computed by Spark, row by row
+    assert_never(node)
 
 
 def _compared(node: plan.Node) -> Columns:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import assert_never
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -21,7 +22,7 @@ from windrow.algebra.time_scale import TimeScale
 from windrow.errors import Span
 from windrow.kernels.zset.grouped import is_compared
 from windrow.kernels.zset.relation import ENTER, LEAVE
-from windrow.kernels.zset.time_windows import TimeWindows
+from windrow.kernels.zset.time_windows import WindowingFunction
 from windrow.plan import nodes as plan
 from windrow.plan.columns import ROWS, schema_of
 from windrow.plan.net import net_by
@@ -205,7 +206,9 @@ class _Lowering:
                 return first(bags, node, self.rows_of(node.input))
             case plan.Session():
                 return in_sessions(bags, node, self.rows_of(node.input))
-        raise AssertionError(node)
+            case plan.Scan():
+                raise AssertionError("a stream without a window is no relation")
+        assert_never(node)
 
     def _input_frame(self, node: plan.Input | plan.StreamWindow, temporal: TimeVarying) -> DataFrame:
         """The rows of an input, of which a plan need not read all columns."""
@@ -266,7 +269,7 @@ class _Lowering:
             return self.rows_of(node.spelled)
         own = _ids(node.rows)
         added = node.columns[len(own) :]
-        windows = TimeWindows(
+        windows = WindowingFunction(
             node.kind, node.time, node.lengths, tuple(one.id for one in added), last_instant(scale)
         )
         result = StructType([*schema_of(node.rows.columns), *schema_of(added)])

@@ -13,7 +13,7 @@ from windrow.kernels.aggregates import Aggregate
 from windrow.kernels.packing.shards import Layout
 from windrow.kernels.zset.keyed_operator import First, Keyed
 from windrow.kernels.zset.relation import ENTER, LEAVE
-from windrow.kernels.zset.time_windows import TimeWindows
+from windrow.kernels.zset.time_windows import WindowingFunction
 from windrow.plan.columns import Completeness
 from windrow.spark.arrow import can_travel, contains, decode, encode, travelling_type
 from windrow.spark.gateway import Gateway
@@ -45,7 +45,7 @@ def run_keyed(
     origin: int = 0,
     aggregates: tuple[tuple[str, Aggregate], ...] = (),
     first: First | None = None,
-    windows: TimeWindows | None = None,
+    windows: WindowingFunction | None = None,
     until: Sequence[Completeness] = (),
 ) -> DataFrame:
     """Run an operator, described as in :class:`windrow.kernels.zset.keyed_operator.Keyed`.

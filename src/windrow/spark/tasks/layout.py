@@ -26,7 +26,7 @@ from pyspark.sql.types import (
 from windrow.errors import WindrowError
 from windrow.kernels.hashing import hashes
 from windrow.kernels.packing.parquet_files import FileScan
-from windrow.kernels.packing.shards import Layout, Sequence
+from windrow.kernels.packing.shards import Layout, SlicedPartition
 from windrow.kernels.sorting import SortKey, cut_codes, has_values_of_codes
 from windrow.spark.gateway import Gateway
 from windrow.spark.jvm.plans import bytes_of_sources, estimated_bytes
@@ -70,13 +70,13 @@ def survey(
     if scan is not None and ranges and has_values_of_codes(scan.schema.field(order.column).type):
         cuts = _cuts_between(ranges, order, _tasks(gateway, scan.rows, budget))
         if cuts:
-            return Layout(0, (Sequence(0, cuts),))
+            return Layout(0, (SlicedPartition(0, cuts),))
     try:
         sample = _sample(gateway, rows, scan, list(dict.fromkeys((*partition, order.column))))
     except WindrowError:  # the same error is reported when the query runs
         return shuffled
     keys = hashes(sample, partition)
-    sequences: list[Sequence] = []
+    sequences: list[SlicedPartition] = []
     rest = len(keys) / _SAMPLED
     nested = isinstance(rows.schema[order.column].dataType, ArrayType | StructType)
     if sliceable and not nested and len(keys):
@@ -86,7 +86,7 @@ def survey(
             if count > budget:
                 cuts = _cuts(codes[keys == np.uint64(key)], _tasks(gateway, count, budget))
                 if cuts:
-                    sequences.append(Sequence(key, cuts))
+                    sequences.append(SlicedPartition(key, cuts))
                     rest -= count
     if not partition:
         return Layout(0 if sequences else 1, tuple(sequences))

@@ -15,7 +15,14 @@ import numpy as np
 import numpy.typing as npt
 
 from windrow.streams.admission.future import quarantined
-from windrow.streams.admission.watermark import Decided, Ordering, Running, Standing, WatermarkState, decide
+from windrow.streams.admission.watermark import (
+    Decided,
+    Ordering,
+    ProducerState,
+    RunningWatermark,
+    WatermarkState,
+    decide,
+)
 from windrow.streams.entries import FOREVER, NO_BOUND, Decision, Entries, EntryKind, Ints
 from windrow.streams.producer_punctuations import breaches
 
@@ -92,14 +99,14 @@ class _Judged:
 
     decision: npt.NDArray[np.int8]
     violated: Ints
-    producers: Mapping[str, Standing]
+    producers: Mapping[str, ProducerState]
     before: Ints
 
 
 _NOTHING = _Judged(np.zeros(0, np.int8), np.zeros(0, np.int64), {}, np.zeros(0, np.int64))
 
 
-class _Swift(Running):
+class _Swift(RunningWatermark):
     """A state with the least bounds in heaps, so that an entry is cheap with any number of producers."""
 
     def __init__(self, state: WatermarkState, ordering: Ordering) -> None:
@@ -133,11 +140,11 @@ class _Swift(Running):
         """The state after all entries."""
         return replace(self.state, producers=self.producers)
 
-    def _move(self, name: str, before: Standing | None) -> None:
+    def _move(self, name: str, before: ProducerState | None) -> None:
         self._note(name, before)
         self._advance_watermarks()
 
-    def _note(self, name: str, before: Standing | None) -> None:
+    def _note(self, name: str, before: ProducerState | None) -> None:
         """Update the heaps for a producer whose state was `before`."""
         after = self.producers.get(name)
         if before is not None and before.is_open:
@@ -168,11 +175,11 @@ class _Swift(Running):
 class _Least:
     """The least value of the open producers: a heap from which outdated values are removed lazily."""
 
-    def __init__(self, producers: Mapping[str, Standing], value: Callable[[Standing], int]) -> None:
+    def __init__(self, producers: Mapping[str, ProducerState], value: Callable[[ProducerState], int]) -> None:
         self.producers, self.value = producers, value
         self.heap: list[tuple[int, str]] = []
 
-    def put(self, name: str, known: Standing) -> None:
+    def put(self, name: str, known: ProducerState) -> None:
         """Note the value of an open producer."""
         heapq.heappush(self.heap, (self.value(known), name))
 
@@ -311,7 +318,7 @@ def _of_one_in_order(running: _Swift, entries: Entries, broken: Bools) -> _Judge
 
 
 _STRUCTURAL = (EntryKind.OPEN, EntryKind.IDLE, EntryKind.CLOSE, EntryKind.TICK)
-_UNKNOWN = Standing(is_open=False)
+_UNKNOWN = ProducerState(is_open=False)
 _Trajectory = tuple[Ints, Ints]
 
 
@@ -362,7 +369,7 @@ def _of_open(
 
 def _producers(
     running: _Swift, entries: Entries, groups: _Groups, firm_bound: Ints, estimate: Ints, is_in: Bools
-) -> dict[str, Standing]:
+) -> dict[str, ProducerState]:
     """The state of the producers after the range."""
     if not len(groups.start):
         return {}
@@ -379,7 +386,7 @@ def _producers(
     for code, firm, estimated, seen, heard in zip(*(values.tolist() for values in columns), strict=True):
         name = entries.names[code]
         seen = max(seen, running.producers[name].seen)
-        found[name] = Standing(True, firm, estimated, seen, heard)
+        found[name] = ProducerState(True, firm, estimated, seen, heard)
     return found
 
 

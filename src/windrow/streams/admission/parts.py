@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from windrow.streams.admission.future import Future
-from windrow.streams.admission.watermark import Ordering, Standing, WatermarkState
+from windrow.streams.admission.watermark import Ordering, ProducerState, WatermarkState
 from windrow.streams.entries import FOREVER, NO_BOUND, Decision
 
 __all__ = ["Ahead", "BatchPart", "Refused", "Said", "judge_part"]
@@ -135,9 +135,9 @@ class Said:
             quarantined_bounds=refused.quarantined_bounds,
         )
 
-    def _standing(self, ordering: Ordering) -> Standing:
+    def _standing(self, ordering: Ordering) -> ProducerState:
         firm, estimated = _bounds(ordering, np.array([self.seen]), np.array([self.bound]))
-        return Standing(True, int(firm[0]), int(estimated[0]), self.seen)
+        return ProducerState(True, int(firm[0]), int(estimated[0]), self.seen)
 
 
 def judge_part(

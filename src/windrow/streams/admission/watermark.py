@@ -33,7 +33,7 @@ from windrow.streams.admission.future import Future, quarantined
 from windrow.streams.entries import FOREVER, NO_BOUND, Decision, Entries, EntryKind, Ints
 from windrow.streams.producer_punctuations import is_breach, shared
 
-__all__ = ["Decided", "Ordering", "Running", "Standing", "WatermarkState", "decide"]
+__all__ = ["Decided", "Ordering", "ProducerState", "RunningWatermark", "WatermarkState", "decide"]
 
 _VERSION = 4
 _READ = (3, 4)
@@ -88,7 +88,7 @@ class Ordering:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ProducerState:
     """The state of a producer.
 
     Attributes
@@ -144,7 +144,7 @@ class WatermarkState:
     firm_at: int = NO_BOUND
     left: int = NO_BOUND
     firm_left: int = NO_BOUND
-    producers: Mapping[str, Standing] = field(default_factory=dict)
+    producers: Mapping[str, ProducerState] = field(default_factory=dict)
     admitted: int = 0
     late: int = 0
     rejected: int = 0
@@ -203,7 +203,7 @@ class WatermarkState:
                 condition="CLOCK_VERSION",
                 hint="use the version of Windrow that wrote it",
             )
-        producers = {name: Standing(*known) for name, known in values.pop("producers").items()}
+        producers = {name: ProducerState(*known) for name, known in values.pop("producers").items()}
         patterns = {name: tuple(own) for name, own in values.pop("patterns").items()}
         of_stream = tuple(values.pop("shared"))
         return WatermarkState(producers=producers, patterns=patterns, shared=of_stream, **values)
@@ -244,7 +244,7 @@ def decide(state: WatermarkState, ordering: Ordering, entries: Entries) -> Decid
     entries
         The next entries.
     """
-    running = Running(state, ordering)
+    running = RunningWatermark(state, ordering)
     count = len(entries)
     rows = [None] * count if entries.rows is None else entries.rows.to_pylist()
     patterns = [None] * count if entries.patterns is None else entries.patterns.to_pylist()
@@ -287,7 +287,7 @@ def decide(state: WatermarkState, ordering: Ordering, entries: Entries) -> Decid
 _ADMITTED = (Decision.ADMITTED, NO_BOUND)
 
 
-class Running:
+class RunningWatermark:
     """A state that advances one entry at a time."""
 
     def __init__(self, state: WatermarkState, ordering: Ordering) -> None:
@@ -337,7 +337,9 @@ class Running:
             if known is not None:
                 self._leave(name, known, ptime, is_closed=kind == EntryKind.CLOSE)
         else:
-            found = self._said(kind, name, known or Standing(is_open=False), at, ptime, is_broken=is_broken)
+            found = self._said(
+                kind, name, known or ProducerState(is_open=False), at, ptime, is_broken=is_broken
+            )
         self._move(name, known)
         return found
 
@@ -350,7 +352,7 @@ class Running:
             self.state = replace(state, quarantined_bounds=state.quarantined_bounds + 1)
 
     def _said(
-        self, kind: int, name: str, known: Standing, at: int, ptime: int, *, is_broken: bool
+        self, kind: int, name: str, known: ProducerState, at: int, ptime: int, *, is_broken: bool
     ) -> tuple[Decision, int]:
         is_newcomer = not known.is_open
         if is_newcomer:
@@ -372,11 +374,11 @@ class Running:
             firm = max(firm, at)
         elif kind == EntryKind.WATERMARK:
             estimated = max(estimated, at)
-        self.producers[name] = Standing(True, firm, estimated, seen, ptime)
+        self.producers[name] = ProducerState(True, firm, estimated, seen, ptime)
         self._count(kind, decision)
         return decision, violated
 
-    def _leave(self, name: str, known: Standing, ptime: int, *, is_closed: bool) -> None:
+    def _leave(self, name: str, known: ProducerState, ptime: int, *, is_closed: bool) -> None:
         if known.is_open:
             state = self.state
             self.state = replace(
@@ -399,13 +401,13 @@ class Running:
         elif kind == EntryKind.ROW:
             self.state = replace(state, started=True, admitted=state.admitted + 1)
 
-    def _move(self, _name: str, _before: Standing | None) -> None:
+    def _move(self, _name: str, _before: ProducerState | None) -> None:
         """Advance the watermarks, after an entry of a producer, as far as the producers allow."""
         self.state = _moved(self.state, self.producers)
         self.producers = dict(self.state.producers)
 
 
-def _moved(state: WatermarkState, producers: Mapping[str, Standing]) -> WatermarkState:
+def _moved(state: WatermarkState, producers: Mapping[str, ProducerState]) -> WatermarkState:
     """The state with watermarks as these producers allow, without producers that no longer matter."""
     at, firm = state.at, state.firm_at
     opened = [known for known in producers.values() if known.is_open]
@@ -421,7 +423,7 @@ def _moved(state: WatermarkState, producers: Mapping[str, Standing]) -> Watermar
     return replace(state, at=at, firm_at=firm, producers=relevant)
 
 
-def _decision(kind: int, known: Standing, at: int, *, is_broken: bool) -> tuple[Decision, int]:
+def _decision(kind: int, known: ProducerState, at: int, *, is_broken: bool) -> tuple[Decision, int]:
     """The decision about an entry of a producer with these bounds."""
     if kind == EntryKind.ROW:
         if at < known.firm:

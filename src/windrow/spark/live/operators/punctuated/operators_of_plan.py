@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import assert_never
 
 from pyspark.sql.types import DataType
 
@@ -67,7 +68,11 @@ def _of_node(gateway: Gateway, node: plan.Node) -> Reason | None:
             return _of_order(node.columns, f"{node.operator}{' all' if node.all else ''}".upper(), None)
         case plan.Sort():
             return _of_sort(node)
-    return None
+        case plan.Scan() | plan.Filter() | plan.Project() | plan.Session() | plan.TimeWindows():
+            return None
+        case plan.SetOperation():  # UNION ALL
+            return None
+    assert_never(node)
 
 
 def _of_join(node: plan.Join) -> Reason | None:
