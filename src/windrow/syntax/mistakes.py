@@ -335,17 +335,26 @@ _NEIGHBOURS = {
 }
 """Functions of OVER that newcomers write into a condition of WINDOW BY, and what to write there."""
 
+_NEIGHBOURS_OF_PATTERNS = {"LAG": ("PREV", "before"), "LEAD": ("NEXT", "after")}
+"""The same in MATCH_RECOGNIZE: what reads which row."""
+
 
 def meant_neighbour(sql: str, span: Span) -> str | None:
-    """The hint for LAG or LEAD in a condition of WINDOW BY, None for any other call."""
+    """The hint for LAG or LEAD in a condition of WINDOW BY or in MATCH_RECOGNIZE, None for any other call."""
     tokens = _tokens(sql)
     at = _at(tokens, span)
-    said = _NEIGHBOURS.get(tokens.word(at)) if at is not None else None
-    inside = any(query.clause.span.start <= span.start < query.clause.span.stop for query in _blocks(tokens))
-    if said is None or at is None or not inside:
+    word = tokens.word(at) if at is not None else ""
+    if at is None or word not in _NEIGHBOURS:
         return None
     path = [at + 2, at + 4] if tokens.is_symbol(at + 3, ".") else [at + 2]
-    return f"{said}{tokens[path[-1]].text}" if tokens.is_name(path[-1]) else f"{said}x"
+    if any(query.clause.span.start <= span.start < query.clause.span.stop for query in _blocks(tokens)):
+        column = tokens[path[-1]].text if tokens.is_name(path[-1]) else "x"
+        return f"{_NEIGHBOURS[word]}{column}"
+    if any(start < at < tokens.partner.get(start + 1, 0) for start in tokens.places("MATCH_RECOGNIZE")):
+        function, where = _NEIGHBOURS_OF_PATTERNS[word]
+        column = tokens.text(path[0], path[-1] + 1) if tokens.is_name(path[0]) else "x"
+        return f"write {function}({column}) for the row {where}"
+    return None
 
 
 def behind_match(sql: str) -> str | None:
