@@ -146,13 +146,6 @@ def test_an_unknown_name_is_told_in_terms_of_the_window(session, sql, condition,
             "PREV AS p names the row before: START AS s PREV AS p WHEN p.val",
         ),
         (
-            "SELECT * FROM weather MATCH_RECOGNIZE (PARTITION BY station ORDER BY day MEASURES A.day AS d "
-            "PATTERN (A UP) DEFINE UP AS val > lag(UP.val))",
-            "WINDOW_FUNCTION_WITHOUT_OVER_CLAUSE",
-            "lag(UP.val)",
-            "write PREV(UP.val) for the row before",
-        ),
-        (
             "SELECT val FROM weather MATCH_RECOGNIZE (PARTITION BY station ORDER BY day MEASURES A.day AS d "
             "PATTERN (A) DEFINE A AS val > 1)",
             "UNRESOLVED_COLUMN.WITH_SUGGESTION",

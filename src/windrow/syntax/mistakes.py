@@ -340,12 +340,16 @@ _NEIGHBOURS_OF_PATTERNS = {"LAG": ("PREV", "before"), "LEAD": ("NEXT", "after")}
 
 
 def meant_neighbour(sql: str, span: Span) -> str | None:
-    """The hint for LAG or LEAD in a condition of WINDOW BY or in MATCH_RECOGNIZE, None for any other call."""
+    """The hint for LAG or LEAD in a condition of WINDOW BY or in MATCH_RECOGNIZE, None for any other call.
+
+    The place may be that of the call, or of a comparison with it.
+    """
     tokens = _tokens(sql)
-    at = _at(tokens, span)
-    word = tokens.word(at) if at is not None else ""
-    if at is None or word not in _NEIGHBOURS:
+    calls = (at for word in _NEIGHBOURS for at in tokens.places(word) if tokens.is_symbol(at + 1, "("))
+    at = next((at for at in calls if span.start <= tokens[at].start < span.stop), None)
+    if at is None:
         return None
+    word = tokens.word(at)
     path = [at + 2, at + 4] if tokens.is_symbol(at + 3, ".") else [at + 2]
     if any(query.clause.span.start <= span.start < query.clause.span.stop for query in _blocks(tokens)):
         column = tokens[path[-1]].text if tokens.is_name(path[-1]) else "x"
