@@ -10,6 +10,7 @@ from windrow.syntax.mistakes import (
     meant_clause,
     meant_function,
     meant_keyword,
+    meant_neighbour,
     meant_syntax,
     named_like_variable,
     variable_before_clause,
@@ -223,3 +224,19 @@ def test_a_column_called_within_orders_rows():
         tokenize("SELECT * FROM t MATCH_RECOGNIZE (ORDER BY within, x PATTERN (A) WITHIN 3 DEFINE A AS TRUE)")
     )
     assert len(match.clause.order_by) == 2
+
+
+@pytest.mark.parametrize(
+    ("call", "hint"),
+    [
+        ("lag(price)", "write PREV(price) for the row before"),
+        ("lead(B.price)", "write NEXT(B.price) for the row after"),
+        ("lag(2 * price)", "write PREV(x) for the row before"),
+        ("first_value(price)", None),
+    ],
+)
+def test_functions_of_over_in_a_pattern_have_the_hint_of_their_own(call, hint):
+    sql = f"SELECT * FROM prices MATCH_RECOGNIZE (ORDER BY day PATTERN (A B) DEFINE B AS price > {call})"
+    for marked in (call, f"price > {call}"):
+        at = sql.index(marked)
+        assert meant_neighbour(sql, Span(at, at + len(marked))) == hint

@@ -336,17 +336,30 @@ _NEIGHBOURS = {
 }
 """Functions of OVER that newcomers write into a condition of WINDOW BY, and what to write there."""
 
+_NEIGHBOURS_OF_PATTERNS = {"LAG": ("PREV", "before"), "LEAD": ("NEXT", "after")}
+"""The same in MATCH_RECOGNIZE: what reads which row."""
+
 
 def meant_neighbour(sql: str, span: Span) -> str | None:
-    """The hint for LAG or LEAD in a condition of WINDOW BY, None for any other call."""
+    """The hint for LAG or LEAD in a condition of WINDOW BY or in MATCH_RECOGNIZE, None for any other call.
+
+    The place may be that of the call, or of a comparison with it.
+    """
     tokens = _tokens(sql)
-    at = _at(tokens, span)
-    said = _NEIGHBOURS.get(tokens.word(at)) if at is not None else None
-    inside = any(query.clause.span.start <= span.start < query.clause.span.stop for query in _blocks(tokens))
-    if said is None or at is None or not inside:
+    calls = (at for word in _NEIGHBOURS for at in tokens.places(word) if tokens.is_symbol(at + 1, "("))
+    at = next((at for at in calls if span.start <= tokens[at].start < span.stop), None)
+    if at is None:
         return None
+    word = tokens.word(at)
     path = [at + 2, at + 4] if tokens.is_symbol(at + 3, ".") else [at + 2]
-    return f"{said}{tokens[path[-1]].text}" if tokens.is_name(path[-1]) else f"{said}x"
+    if any(query.clause.span.start <= span.start < query.clause.span.stop for query in _blocks(tokens)):
+        column = tokens[path[-1]].text if tokens.is_name(path[-1]) else "x"
+        return f"{_NEIGHBOURS[word]}{column}"
+    if any(start < at < tokens.partner.get(start + 1, 0) for start in tokens.places("MATCH_RECOGNIZE")):
+        function, where = _NEIGHBOURS_OF_PATTERNS[word]
+        column = tokens.text(path[0], path[-1] + 1) if tokens.is_name(path[0]) else "x"
+        return f"write {function}({column}) for the row {where}"
+    return None
 
 
 def call_within(sql: str, span: Span, name: str) -> Span:
