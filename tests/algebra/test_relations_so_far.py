@@ -81,8 +81,9 @@ def inside(query, of="SELECT * EXCEPT (__since) FROM"):
             f" WHERE v > 0 WINDOW u AS (ORDER BY ts), w AS ({OF_ROWS}) QUALIFY n OVER w > 1"
             " ORDER BY ts LIMIT 3",
             "SELECT * EXCEPT ( __since0, __since1, __since2, v), __since0 AS `n`, 1 + __since1 AS"
-            " `1 + n OVER w`, lag(v) OVER (PARTITION BY k ORDER BY ts ASC NULLS FIRST) AS b, MIN(v) OVER u AS m FROM"
-            " (SELECT *, n OVER w AS __since0, n OVER w AS __since1, n OVER w AS __since2 FROM s AS r WHERE v > 0 WINDOW"
+            " `1 + n OVER w`, lag(v) OVER (PARTITION BY k ORDER BY ts ASC NULLS FIRST) AS b,"
+            " MIN(v) OVER u AS m FROM (SELECT *, n OVER w AS __since0, n OVER w AS __since1,"
+            " n OVER w AS __since2 FROM s AS r WHERE v > 0 WINDOW"
             f" u AS (ORDER BY ts), w AS ({OF_ROWS}) ) [RANGE UNBOUNDED] AS r WINDOW u AS (ORDER BY ts)"
             " QUALIFY __since2 > 1 ORDER BY ts LIMIT 3",
         ),
