@@ -341,7 +341,8 @@ class Runner:
         return shown
 
     def sql(self, text: str) -> None:
-        relation = self.namespace["answer"] = self.session.script(text)[-1]
+        session = self.namespace["session"]  # the page may make one
+        relation = self.namespace["answer"] = session.script(text)[-1]
         if relation.df.columns == ["plan"]:
             print(relation.collect()[0][0])
         elif relation.df.columns:

@@ -46,6 +46,9 @@ from windrow.without_sql.python_lengths import duration_of
 
 __all__ = ["Session"]
 
+_INNER_NAMES = ("__windrow", "__file_")
+"""How the names of Windrow's own views begin, and of those of files that stand in ``FROM``."""
+
 Execution = Literal["batch", "reference"]
 Dialect = Literal["spark", "cql"]
 
@@ -555,10 +558,10 @@ class Session:
         found = {
             row["tableName"]: "view" if row["isTemporary"] else "table"
             for row in tables
-            if not row["tableName"].startswith("__windrow")
+            if not row["tableName"].startswith(_INNER_NAMES)
         }
         lower = {name.lower(): name for name in found}
-        ours = {name: kind for name, kind in kinds.items() if not name.startswith("__windrow")}
+        ours = {name: kind for name, kind in kinds.items() if not name.startswith(_INNER_NAMES)}
         return found | {lower.get(name, name): kind for name, kind in ours.items()}
 
     def count_late(self) -> dict[str, int]:

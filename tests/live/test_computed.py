@@ -8,7 +8,11 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import functions as f
 
+from tests.live.typed_expressions import KINDS, expression
 from windrow.algebra.time_scale import TimeScale
 from windrow.kernels.computed.lookups import LookUp
 from windrow.kernels.computed.texts import extracted, found, time_shape
@@ -19,7 +23,7 @@ from windrow.spark.live.operators.incremental_plan import IncrementalPlan
 COLUMNS = (
     "x BIGINT, y BIGINT, i INT, h SMALLINT, at TIMESTAMP, local TIMESTAMP_NTZ, day DATE, s STRING, t STRING,"
     " d DECIMAL(10,2), wide DECIMAL(38,4), f DOUBLE, g DOUBLE, r FLOAT, b BOOLEAN,"
-    " o STRING COLLATE UTF8_BINARY, u STRUCT<n: BIGINT, of: STRUCT<t: STRING>>"
+    " o STRING COLLATE UTF8_BINARY, u STRUCT<n: BIGINT, of: STRUCT<t: STRING>>, m INTERVAL DAY TO SECOND"
 )
 UTC = datetime.UTC
 
@@ -49,6 +53,7 @@ VALUES = {
     "b": [True, False, None, True, False],
     "o": ["a", "A", None, "", "b"],
     "u": [{"n": 1, "of": {"t": "a"}}, None, {"n": None, "of": None}, {"n": 4, "of": {"t": None}}, {"n": 5}],
+    "m": [datetime.timedelta(hours=h, minutes=40, seconds=5.5) if h else None for h in (1, 30, 0, -50, 5)],
 }
 READ = """
 x
@@ -154,6 +159,9 @@ u.n
 u.n + x
 u.of.t
 u.of.t IS NULL
+m
+at + m
+CAST(m AS INTERVAL SECOND)
 """.strip().splitlines()
 READ.append(TimeScale("timestamp_ntz", "MICROSECOND").of_column("local", "timestamp_ntz", "MICROSECOND"))
 ASCII = """
@@ -169,6 +177,8 @@ t RLIKE '^a[^b]*e'
 LEFT = """
 startswith(s, t)
 hash(x)
+CAST(m AS INTERVAL HOUR)
+CAST(CAST(m AS INTERVAL DAY TO MINUTE) AS INTERVAL DAY TO SECOND)
 x / y
 x DIV y
 x % y
@@ -227,7 +237,8 @@ def leaf(incremental_plan, schema, rows):
 
 def spark_values(spark, rows, given, where=None):
     """What Spark makes of the same rows."""
-    frame = spark.createDataFrame(rows).coalesce(1)
+    local = f.col("local").cast("TIMESTAMP_NTZ")  # Spark takes times without a zone for others
+    frame = spark.createDataFrame(rows).withColumn("local", local).coalesce(1)
     frame = frame if where is None else frame.where(where)
     return frame.selectExpr(*(f"{text} AS `{name}`" for name, text in given.items())).toArrow()
 
@@ -254,6 +265,19 @@ def test_expressions_have_sparks_values(spark, leaf, rows, utc):
         if not (fragment.chosen or is_same):
             wrong.append((text, made and made.column("c").to_pylist(), told.column(str(at)).to_pylist()))
     assert wrong == []
+
+
+@given(st.randoms(use_true_random=False))
+@settings(max_examples=25, suppress_health_check=list(HealthCheck))
+def test_random_expressions_have_sparks_values_or_are_left_to_spark(spark, leaf, rows, utc, random):
+    texts = [expression(random, random.choice(KINDS), random.choice((1, 1, 2, 3))) for _ in range(25)]
+    made = {}
+    for text in texts:
+        fragment, found = leaf({"c": text})
+        if found is not None and not fragment.chosen:
+            made[text] = found.column("c")
+    told = spark_values(spark, rows, {str(at): text for at, text in enumerate(made)})
+    assert [text for at, text in enumerate(made) if not same(made[text], told.column(str(at)))] == []
 
 
 @pytest.mark.parametrize("zone", ["America/New_York", "Europe/Berlin"])

@@ -115,3 +115,8 @@ def test_check_reads_the_columns_of_a_file_and_makes_nothing(session, spark, tmp
     assert not spark.catalog.tableExists("of_a_check")
     with pytest.raises(WindrowError, match="UNKNOWN_FIELD"):
         session.check(f"SELECT s.kk FROM '{path}' {clause}")
+
+
+def test_the_view_of_a_file_is_no_name_of_the_session(session):
+    session.sql("SELECT * FROM 'sensor.csv'").collect()
+    assert not [name for name in session.names() if "sensor" in name]

@@ -32,8 +32,7 @@ class QualifiedFields:
     columns
         Where ``r.k`` is written first, by the field.
     keys
-        Where ``r.k`` stands in PARTITION BY and ORDER BY of a SELECT over groups, which have that field
-        alone.
+        Where ``r.k`` stands in PARTITION BY and ORDER BY, and the field.
     """
 
     atoms: Mapping[int, Name]
@@ -83,8 +82,12 @@ def is_star(name: Name) -> bool:
     return name.parts[1].endswith(_STAR)
 
 
-def find_qualified(tokens: TokenList, query: BlockText) -> QualifiedFields:
-    """The columns that a SELECT with WINDOW BY reads with their relations, where their relations are gone."""
+def find_qualified(tokens: TokenList, query: BlockText, *, with_keys: bool = False) -> QualifiedFields:
+    """The columns that a SELECT with WINDOW BY reads with their relations, where their relations are gone.
+
+    So they are in PARTITION BY and ORDER BY of a SELECT over groups, or `with_keys`. The rows of a query
+    inside (:mod:`windrow.algebra.rewriting.patterns_before_windows`) have the fields already.
+    """
     clause = query.clause
     relations = set(relations_of(tokens, query.source))
     rows = {item.name.lower(): item.name for item in clause.variables()} | {clause.name.lower(): clause.name}
@@ -95,9 +98,12 @@ def find_qualified(tokens: TokenList, query: BlockText) -> QualifiedFields:
     atoms: dict[int, Name] = {}
     columns: dict[str, Range] = {}
     for start, stop in (part for part in read if part is not None):
-        for at in range(start, stop - 4):
+        for at in range(start, stop - 2):
+            if _is_field(tokens, at) and tokens[at].name.lower() in rows:
+                atoms[at] = Name((rows[tokens[at].name.lower()], tokens[at + 2].name), (at, at + 3))
+                continue
             path = (at, at + 2, at + 4)
-            is_path = tokens.is_symbol(at + 1, ".") and tokens.is_symbol(at + 3, ".")
+            is_path = at + 4 < stop and tokens.is_symbol(at + 1, ".") and tokens.is_symbol(at + 3, ".")
             star = at in items and tokens[at].name.lower() in variables and tokens.is_symbol(at + 4, "*")
             if not is_path or not all(tokens[part].is_name for part in path[: 2 if star else 3]):
                 continue
@@ -111,7 +117,7 @@ def find_qualified(tokens: TokenList, query: BlockText) -> QualifiedFields:
                 columns.setdefault(field, (at + 2, at + 5))
     keys: dict[Range, str] = {}
     listed = (*clause.partition_by, *(item.expression for item in clause.order_by))
-    for start, stop in listed if query.group_by is not None else ():
+    for start, stop in listed if with_keys or query.group_by is not None else ():
         for at in range(start, stop - 2):
             is_path = tokens[at].is_name and tokens.is_symbol(at + 1, ".") and tokens[at + 2].is_name
             relation = tokens[at].name.lower()
@@ -120,6 +126,12 @@ def find_qualified(tokens: TokenList, query: BlockText) -> QualifiedFields:
                 keys[at, at + 3] = quoted(name)
                 columns.setdefault(name, (at, at + 3))
     return QualifiedFields(atoms, columns, keys)
+
+
+def _is_field(tokens: TokenList, at: int) -> bool:
+    """Whether a field of a variable stands here that has a column with its relation."""
+    is_path = tokens[at].is_name and tokens.is_symbol(at + 1, ".") and tokens[at + 2].is_name
+    return is_path and tokens[at + 2].name.startswith(QUALIFIED)
 
 
 def relations_of(tokens: TokenList, source: Range) -> Iterable[str]:

@@ -33,7 +33,7 @@ def patterns_over_join(tokens: TokenList) -> SqlText | None:
 
     Raises
     ------
-    ParseError, AnalysisError, NotSupportedError
+    ParseError, AnalysisError
         As `find_pattern_windows`.
     """
     for query in find_pattern_windows(tokens):
@@ -77,8 +77,8 @@ class _Join:
         """Make a column of what is read of a relation."""
         tokens, relation = self.tokens, self.tokens[at].name.lower()
         if tokens.is_symbol(at + 2, "*"):
-            is_item = tokens.parent[at] == tokens.parent[self.query.range[0]]
-            self.replaced[at, at + 3] = f"{quoted(self.whole(relation))}.*" if is_item else "*"
+            is_count = tokens.is_symbol(at - 1, "(") and tokens.word(at - 2) == "COUNT"
+            self.replaced[at, at + 3] = "*" if is_count else f"{quoted(self.whole(relation))}.*"
         elif tokens[at + 2].is_name:
             name = of_relation(relation, tokens[at + 2].name.lower())
             self.columns.setdefault(name, piece_of(tokens, at, at + 3))

@@ -282,6 +282,8 @@ def _cast(node: SparkNode, operands: Sequence[Typed]) -> Typed:
     (value,) = operands
     old, new = value.kind, kind_of(node.fields["dataType"])
     if old == new:
+        # an interval that ends with another field than seconds is cut there
+        only(not pa.types.is_duration(new) or str(node.fields["dataType"]).endswith("second"))
         return value
     if new == pa.date32() and (old == LOCAL or (old == INSTANT and is_utc(node))):
         least, most = span_of(value)

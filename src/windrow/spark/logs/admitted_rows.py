@@ -1,8 +1,8 @@
 """The admitted rows of a log: those that violate no bound and no punctuation of their producer.
 
-A bound at t is a producer's punctuation that no later row of it has a rowtime below t. A punctuation is a
-punctuation that no later row of it matches a pattern. Each row is admitted or rejected once, by the entries
-before it in the log. A rejected row is late, and has the bound that it violates.
+A bound at t is a producer's promise that no later row of it has a rowtime below t; a punctuation, that no
+later row of it matches a pattern. Each row is admitted or rejected once, by the entries before it in the log.
+A rejected row is late, and has the bound that it violates.
 """
 
 from __future__ import annotations

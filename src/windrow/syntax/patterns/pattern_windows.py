@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from windrow.errors import AnalysisError, NotSupportedError, ParseError
+from windrow.errors import AnalysisError, ParseError
 from windrow.syntax.nodes import Cte, Range
 from windrow.syntax.patterns.match_clause import parse_pattern_window
 from windrow.syntax.patterns.match_nodes import MatchClause
@@ -87,8 +87,6 @@ def find_pattern_windows(tokens: TokenList) -> list[PatternBlock]:
         As `find_matches`.
     AnalysisError
         As `find_matches`; ``INVALID_PATTERN_FRAME``, ``ANCHOR_IN_WINDOW``.
-    NotSupportedError
-        ``UNSUPPORTED_CLAUSE`` for windows over the groups, or the join, of which WINDOW BY makes its own.
     """
     selects: dict[int, list[int]] = {}
     for opened in opened_windows(tokens):
@@ -156,7 +154,7 @@ def _query_of(tokens: TokenList, select: int, opened: list[int]) -> PatternBlock
             span=tokens[select].span,
             hint="add FROM with the rows to find patterns in",
         )
-    made_by, first, listed = _rows_of(tokens, own, marks, opened)
+    made_by, first, listed = _rows_of(tokens, own, marks)
     after = [at for at in own if at > (listed or first) and _begins_tail(tokens, at)]
     tail = after[0] if after else stop
     end = list_stop = tail
@@ -210,23 +208,12 @@ def _query_of(tokens: TokenList, select: int, opened: list[int]) -> PatternBlock
     )
 
 
-def _rows_of(
-    tokens: TokenList, own: list[int], marks: dict[str, int], opened: list[int]
-) -> tuple[int | None, int, int | None]:
+def _rows_of(tokens: TokenList, own: list[int], marks: dict[str, int]) -> tuple[int | None, int, int | None]:
     """The clause that makes the rows, a token from which on the windows follow, and their list."""
     window_by = next((at for at in own if begins_window_by(tokens, at)), None)
     if window_by is None:
         made_by = min((marks[word] for word in ("GROUP", "HAVING") if word in marks), default=None)
         return made_by, marks["FROM"], marks.get("WINDOW")
-    for at in opened:
-        if marks["FROM"] < at < window_by:
-            raise NotSupportedError(
-                "a window with a pattern before WINDOW BY, over groups or a join, is not supported",
-                condition="UNSUPPORTED_CLAUSE",
-                sql=tokens.sql,
-                span=tokens.span(at, tokens.partner[at] + 1),
-                hint="put it in a subquery in FROM, or after WINDOW BY, over the windows",
-            )
     first = tokens.partner[window_by + 4]
     lists = (at for at in own if at > first and begins_named_windows(tokens, at))
     return window_by, first, next(lists, None)
