@@ -9,6 +9,10 @@ from windrow.syntax.tokens import tokenize
 
 BY_TIME = "WINDOW BY w AS (TYPE SLIDING ORDER BY s.ts START AS f END AS e)"
 PATTERN = "MATCH_RECOGNIZE (ORDER BY ts PATTERN (a b) DEFINE b AS b.v > a.v)"
+OF_ROWS = (
+    "PARTITION BY k ORDER BY ts MEASURES COUNT(*) AS n ROWS BETWEEN CURRENT ROW AND 2 FOLLOWING PATTERN (a)"
+    " DEFINE a AS v > 1"
+)
 MEASURES = "MATCH_RECOGNIZE (MEASURES COUNT(*) AS n PATTERN (a b) DEFINE b AS b.v > a.v)"
 
 
@@ -71,6 +75,21 @@ def inside(query, of="SELECT * EXCEPT (__since) FROM"):
             "SELECT __since0 AS `k`, COUNT(*), MAX(__since1) * __since0 AS m FROM"
             f" (SELECT f.k AS __since0, e.v AS __since1, `f`.ts AS __since FROM s {BY_TIME} )"
             " [RANGE UNBOUNDED] GROUP BY __since0 HAVING COUNT(*) > 1",
+        ),
+        (
+            "SELECT * EXCEPT (v), n OVER w, 1 + n OVER w, lag(v) OVER w AS b, MIN(v) OVER u AS m FROM s AS r"
+            f" WHERE v > 0 WINDOW u AS (ORDER BY ts), w AS ({OF_ROWS}) QUALIFY n OVER w > 1"
+            " ORDER BY ts LIMIT 3",
+            "SELECT * EXCEPT ( __since0, __since1, __since2, v), __since0 AS `n`, 1 + __since1 AS"
+            " `1 + n OVER w`, lag(v) OVER (PARTITION BY k ORDER BY ts ASC NULLS FIRST) AS b,"
+            " MIN(v) OVER u AS m FROM (SELECT *, n OVER w AS __since0, n OVER w AS __since1,"
+            " n OVER w AS __since2 FROM s AS r WHERE v > 0 WINDOW"
+            f" u AS (ORDER BY ts), w AS ({OF_ROWS}) ) [RANGE UNBOUNDED] AS r WINDOW u AS (ORDER BY ts)"
+            " QUALIFY __since2 > 1 ORDER BY ts LIMIT 3",
+        ),
+        (
+            f"SELECT k, n OVER w FROM s WINDOW w AS ({OF_ROWS}) LIMIT 3",
+            f"SELECT * FROM ( SELECT k, n OVER w FROM s WINDOW w AS ({OF_ROWS}) ) [RANGE UNBOUNDED] LIMIT 3",
         ),
         (f"SELECT f.k, AVG(COUNT(w)) AS a FROM s {BY_TIME} GROUP BY f.k", None),
         (f"SELECT MAX(f.v) FROM s {BY_TIME} GROUP BY f.k", None),

@@ -68,6 +68,17 @@ def test_cuts_and_kills_change_nothing(spark, tmp_path, name):
 
 
 @pytest.mark.usefixtures("interpreted")
+def test_a_view_of_them_is_that_of_the_whole_log(spark, tmp_path):
+    query, logs = "SELECT k, SUM(n) AS n FROM c GROUP BY k", {"s": ended(S)}
+    before = [f"CREATE OR REPLACE TEMPORARY VIEW c AS {WINDOWS.format('s [RANGE 3]')}"]
+    found = live(spark, tmp_path, logs, None, [0.3, 0.55, 0.8], {1}, query, before)
+    relation = recorded(spark, logs, None, before).sql(query)
+    changed, meant = total(found), total([relation.changelog("diff").to_arrow()])
+    assert +changed
+    assert (+changed, -changed) == (+meant, -meant)
+
+
+@pytest.mark.usefixtures("interpreted")
 def test_the_reference_evaluates_it_at_each_instant(spark, tmp_path, monkeypatch):
     query, logs = MATCHES.format("s [RANGE 3]"), {"s": ended(S[:5])}
     relation = recorded(spark, logs, None).sql(query)

@@ -50,6 +50,12 @@ pytestmark = pytest.mark.usefixtures("interpreted")
             None,
         ),
         (
+            "SELECT ts, lag(v) OVER w AS b, m OVER w FROM s WINDOW w AS (PARTITION BY k ORDER BY ts MEASURES"
+            " COUNT(*) AS m ROWS BETWEEN CURRENT ROW AND 2 FOLLOWING PATTERN (a b*) DEFINE a AS TRUE)",
+            ["ts", "b", "m"],
+            None,
+        ),
+        (
             "SELECT t.k, t.n FROM s GROUP BY k, ts LET n = COUNT(*) {windows:ORDER BY ts}",
             ["k", "n"],
             "a clause over windows",

@@ -172,6 +172,13 @@ COLLATED = (
     "(SELECT ts, (CASE WHEN v > 1 THEN upper(p) ELSE p END) COLLATE UTF8_LCASE AS c,"
     " (CASE WHEN k = 1 THEN 'X' WHEN v = 2 THEN 'y' ELSE 'x' END) COLLATE UNICODE_CI AS d, p, k, v FROM s)"
 )
+OVER_COLLATED = (
+    "SELECT lower(c) AS c, t, n, u FROM (SELECT a.ts, a.c, a.d, a.v, a.k, a.p, COUNT(w) AS m FROM {} WINDOW"
+    " BY w AS (TYPE SLIDING PARTITION BY k ORDER BY ts, v, p START AS a END AS e WHEN e.ts - a.ts > 2))"
+    " MATCH_RECOGNIZE (PARTITION BY c ORDER BY ts, d DESC, v, k, p MEASURES FIRST(ts) AS t, COUNT(*) AS n,"
+    " LAST(p) AS u PATTERN (a b+) DEFINE b AS b.m >= a.m)"
+)
+"""A pattern over windows, of which some wait for others."""
 
 
 @law(1)
@@ -185,8 +192,16 @@ COLLATED = (
             " MEASURES FIRST(ts) AS t, COUNT(*) AS n, LAST(d) AS u PATTERN (a b+) DEFINE b AS b.v >= a.v)",
             "SELECT lower(a.c) AS c, a.ts, a.v, SUM(w.v) AS n FROM {} WINDOW BY w AS (TYPE SLIDING"
             " PARTITION BY c ORDER BY ts, d, v, k, p START AS a END AS e AT n WHEN e.ts - a.ts > 2)",
+            OVER_COLLATED,
         ]
     ),
+)
+@example(EVENTS, [0.4, 0.7], {1}, OVER_COLLATED)
+@example(
+    [("a", at // 2, at % 2, (7 * at) % 4, at // 2 - 1) for at in range(14)],
+    [0.3, 0.5, 0.8],
+    {0},
+    OVER_COLLATED,
 )
 @example(
     EVENTS,
@@ -383,6 +398,18 @@ AROUND_TWO = [
     "{} UNION {}",
     "{} INTERSECT ALL {}",
 ]
+_PATTERN = f"(PARTITION BY k {ORDER} {{}} ROWS BETWEEN CURRENT ROW AND 2 FOLLOWING {PATTERNS[0]})"
+OVER_PATTERNS = [
+    "SELECT ts, k, t OVER w, count(*) OVER w, lag(v) OVER w AS b, lead(v, 2, 7) OVER w AS c FROM s WINDOW"
+    " w AS " + _PATTERN.format("MEASURES LAST(ts) AS t"),
+    "SELECT *, t OVER w, row_number() OVER w AS n, SUM(v) OVER u AS m FROM (SELECT * FROM s WHERE v > 0) AS r"
+    " WINDOW u AS (PARTITION BY k ORDER BY ts RANGE BETWEEN 2 PRECEDING AND CURRENT ROW), w AS "
+    + _PATTERN.format("MEASURES LAST(ts) AS t")
+    + " QUALIFY n < 3 AND (t OVER w IS NULL OR t OVER w > 2)",
+    "SELECT DISTINCT r.k, rank() OVER w AS n, ntile(2) OVER w AS m FROM s AS r WHERE v > 0 WINDOW w AS "
+    + _PATTERN.format(""),
+]
+"""What reads the rows of a partition, beside what reads the rows of a match."""
 
 
 @st.composite
@@ -397,6 +424,8 @@ def gathering(draw):
         mode, skip = draw(st.sampled_from(MODES[:2])), draw(st.sampled_from(SKIPS))
         return OF_MATCHES.format(ORDER, mode, skip, draw(st.sampled_from(PATTERNS)))
 
+    if not draw(st.integers(0, 5)):
+        return draw(st.sampled_from(OVER_PATTERNS))
     if draw(st.booleans()):
         return draw(st.sampled_from(AROUND)).format(clause())
     return draw(st.sampled_from(AROUND_TWO)).format(clause(), clause())
@@ -414,6 +443,9 @@ _MATCHES = OF_MATCHES.format(ORDER, "ONE ROW PER MATCH", SKIPS[0], PATTERNS[0])
     gathering(),
 )
 @example(EVENTS, [0.5], {0}, AROUND[0].format(_WINDOWS))
+@example(EVENTS, [0.4, 0.8], {1}, OVER_PATTERNS[0])
+@example(EVENTS, [0.5], set(), OVER_PATTERNS[1])
+@example(EVENTS, [0.3, 0.6], {0}, OVER_PATTERNS[2])
 @example(EVENTS, [0.4, 0.7], {1}, AROUND[3].format(_MATCHES))
 @example(EVENTS, [0.4, 0.7], set(), AROUND[6].format(_WINDOWS))
 @example(EVENTS, [0.6], set(), AROUND[7].format(_MATCHES))

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.live.stepping import law
-from windrow import Memory, Session, WindrowError
+from windrow import Memory, Session
 from windrow.kernels.patterns.tree import Label, Repeat, Sequence
 from windrow.kernels.reference.match_recognize import Clause, OutputRow, Seen, match_recognize
 from windrow.kernels.reference.scalar_expressions import compile_expression
@@ -229,19 +229,11 @@ def test_over_live_streams_they_are_live_relations(session, query):
     assert "because    of a clause over windows" in session.sql(f"EXPLAIN {query}").collect()[0][0]
 
 
-def test_views_of_them_over_live_streams_are_refused_when_the_statement_is_given(session):
-    query = f"CREATE TEMPORARY VIEW x AS SELECT f.v FROM recent {WINDOW}"
-    with pytest.raises(WindrowError) as raised:
-        session.sql(query)
-    error = raised.value
-    assert (error.condition, error.sql) == ("UNSUPPORTED_STREAM", query)
-    assert query[error.span.start : error.span.stop] == "WINDOW BY"
-    assert "below the window" in error.hint
-
-
-def test_what_the_hint_of_a_refusal_names_runs_live(session):
-    below = f"SELECT * FROM (SELECT f.ts, f.v FROM coming {WINDOW}) [RANGE 1 HOUR]"
-    assert isinstance(session.sql(below), LiveRelation)
+def test_views_of_them_over_live_streams_are_live_relations(session):
+    session.sql(f"CREATE OR REPLACE TEMPORARY VIEW x AS SELECT f.v FROM recent {WINDOW}")
+    relation = session.sql("SELECT v, COUNT(*) AS n FROM x GROUP BY v")
+    assert isinstance(relation, LiveRelation)
+    assert "because    of a clause over windows" in relation.plan()
 
 
 def test_a_view_over_a_named_stream_grows_with_it_and_is_started(spark, tmp_path):

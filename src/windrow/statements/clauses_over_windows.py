@@ -53,7 +53,6 @@ from windrow.syntax.patterns.pattern_windows import PatternBlock, find_pattern_w
 from windrow.syntax.query_parts import find_window_queries, with_items
 from windrow.syntax.sqltext import RelationText, SqlText
 from windrow.syntax.streams.apart import clauses_apart
-from windrow.syntax.streams.create_view import parse_view
 from windrow.syntax.streams.other_dialects import selects_stream, spelled
 from windrow.syntax.tokens import TokenList, tokenize
 
@@ -64,10 +63,6 @@ Island = BlockText | MatchRelation | PatternBlock
 _ROWS = "__changes"
 _OF_TABLE = "__windrow_of_table_"
 _numbers = itertools.count(1)
-_BELOW = (
-    "put the clause below the window, with the rowtime of its label row:"
-    " FROM (SELECT … FROM s WINDOW BY …) [RANGE 1 HOUR]"
-)
 
 
 @dataclass(frozen=True)
@@ -115,7 +110,7 @@ def with_clauses_cut(
     Raises
     ------
     NotSupportedError
-        ``UNSUPPORTED_STREAM`` for a view over live streams, and for subqueries that vary in the clause.
+        ``UNSUPPORTED_STREAM`` for subqueries that vary in the clause.
     """
     tokens = tokenize(text)
     island = _first_clause(tokens, catalog)
@@ -146,14 +141,6 @@ def with_clauses_cut(
         reader, query = _read(gateway, catalog, rows, execution)
         if query.is_temporal:
             endless = is_endless(gateway, catalog, live_streams(catalog, query))
-            if endless and parse_view(tokens, 0, len(tokens)) is not None:
-                raise NotSupportedError(
-                    f"a view of {_called(island)} over windows of time of a live stream is not supported",
-                    condition="UNSUPPORTED_STREAM",
-                    sql=tokens.sql,
-                    span=_word(tokens, island),
-                    hint=_BELOW,
-                )
             clause = _without_what_varies(tokens, first, reader)
             definition = ClauseDefinition(reader, query, clause)
             asked = gateway.plan_only
@@ -207,20 +194,6 @@ def _shown(
 
 def _called(island: Island) -> str:
     return f"WINDOW BY {island.clause.name}" if isinstance(island, BlockText) else "MATCH_RECOGNIZE"
-
-
-def _word(tokens: TokenList, island: Island) -> Span:
-    """The words that begin the clause."""
-    match island:
-        case MatchRelation():
-            return island.clause.word
-        case PatternBlock():
-            at = island.windows[0].clause.pattern_at[0] - 1
-            return tokens[at].span
-        case BlockText():
-            starts = [token.start for token in tokens.tokens]
-            at = starts.index(island.clause.span.start)
-            return tokens.span(at, at + 2)
 
 
 # -- where clauses stand ---------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 
 from windrow.algebra.names import SINCE, piece_of
 from windrow.algebra.rewriting.edits import Edits
+from windrow.algebra.rewriting.over_beside_patterns import has_over_of_rows, put_over_around_patterns
 from windrow.syntax.cql_clauses import begins_relation
 from windrow.syntax.nodes import BlockText, Range, Role
 from windrow.syntax.patterns.match_nodes import MatchRelation
@@ -63,6 +64,8 @@ def relations_so_far(
         match clause:
             case BlockText(groups_after=None):
                 _put_around_windows(edits, clause)
+            case PatternBlock(made_by=None) if has_over_of_rows(tokens, clause):
+                put_over_around_patterns(edits, clause, _WINDOW)
             case PatternBlock(made_by=None):
                 _put_around_select(edits, clause, "")
             case MatchRelation():

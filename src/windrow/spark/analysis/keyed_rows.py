@@ -29,6 +29,10 @@ __all__ = ["KeyedRows", "arrow_of", "refuse_unorderable", "sort_key", "travellin
 
 
 _KNOWN = "__known"
+_EXACTLY = {
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
 
 
 class KeyedRows:
@@ -46,10 +50,11 @@ class KeyedRows:
             for number, (_, item) in enumerate(window.order_by)
         )
 
-    def keyed(self, wide: DataFrame, known: DataFrame | None = None) -> DataFrame:
+    def keyed(self, wide: DataFrame, known: DataFrame | None = None, *, is_ranked: bool = True) -> DataFrame:
         """The keys and columns as they are exchanged; Spark resolves collations, as Arrow has none.
 
-        Of `known` rows the keys of partitions are so already: rows of theirs get the same.
+        Of `known` rows the keys of partitions are so already: rows of theirs get the same. Keys of the order
+        are ranks among these rows, or, as long as others may come between, values for :meth:`ranked`.
         """
         collated = self.collated(wide)
         for name in self.partition:
@@ -57,13 +62,23 @@ class KeyedRows:
                 wide = _with_one_of_equals(wide, name, known)
         for key in self.order:
             if key.column in collated:
-                wide = wide.withColumn(key.column, _rank(key.column, self.partition))
+                found = _rank(F.col(key.column), self.partition) if is_ranked else _text(key.column)
+                wide = wide.withColumn(key.column, found)
         kinds = {name: wide.schema[name].dataType for name in wide.columns}
         for kind in kinds.values():
             self.refuse_staying(kind)
         if all(map(travels_as_it_is, kinds.values())):
             return wide
         return wide.select(*(encode(F.col(name), kind).alias(name) for name, kind in kinds.items()))
+
+    def ranked(self, keyed: DataFrame) -> DataFrame:
+        """Keyed rows with ranks among them in place of values of the order that have a collation."""
+        collated = self.collated(self.rows)
+        for key in self.order:
+            if key.column in collated:
+                value = _value(key.column, self.type_of(key.column))
+                keyed = keyed.withColumn(key.column, _rank(value, self.partition))
+        return keyed
 
     def collated(self, rows: DataFrame) -> frozenset[str]:
         """The keys, among these columns, that have a collation."""
@@ -139,9 +154,20 @@ def _on_the_way(kind: DataType) -> DataType:
             return travelling_type(kind)
 
 
-def _rank(name: str, partition: tuple[str, ...]) -> Column:
+def _rank(key: Column, partition: tuple[str, ...]) -> Column:
     """Integers in the order of a key within its partition."""
-    return F.dense_rank().over(SparkWindow.partitionBy(*partition).orderBy(F.col(name).asc_nulls_first()))
+    return F.dense_rank().over(SparkWindow.partitionBy(*partition).orderBy(key.asc_nulls_first()))
+
+
+def _text(name: str) -> Column:
+    """The value of a column as bytes, from which :func:`_value` has it again."""
+    return F.to_json(F.struct(F.col(name).alias("x")), _EXACTLY).cast("binary")
+
+
+def _value(name: str, kind: DataType) -> Column:
+    """The value behind the bytes in a column."""
+    schema = StructType([StructField("x", kind)])
+    return F.from_json(F.col(name).cast("string"), schema, _EXACTLY).getField("x")
 
 
 def _with_one_of_equals(rows: DataFrame, name: str, known: DataFrame | None) -> DataFrame:
@@ -149,12 +175,11 @@ def _with_one_of_equals(rows: DataFrame, name: str, known: DataFrame | None) -> 
 
     They are those of a known row, if one has an equal value.
     """
-    equals, text = SparkWindow.partitionBy(name), F.to_json(F.struct(F.col(name).alias("x"))).cast("binary")
+    equals, text = SparkWindow.partitionBy(name), _text(name)
     if known is None:
         return rows.withColumn(name, F.min(text).over(equals))
-    stored = F.col(name).cast("string")
-    value = F.from_json(stored, StructType([StructField("x", rows.schema[name].dataType)]))
-    theirs = known.select(F.col(name).alias(_KNOWN), value.getField("x").alias(name)).distinct()
+    value = _value(name, rows.schema[name].dataType)
+    theirs = known.select(F.col(name).alias(_KNOWN), value.alias(name)).distinct()
     both = rows.unionByName(theirs, allowMissingColumns=True)
     found = F.coalesce(F.min(_KNOWN).over(equals), F.min(text).over(equals))
     return both.withColumn(name, found).where(F.isnull(_KNOWN)).drop(_KNOWN)

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import DataType, DateType, IntegerType, LongType, StructType
 
@@ -130,8 +131,8 @@ class LiveClause:
         What was written, and what it means.
     kernel, result
         What advances it, and what that returns.
-    schema, waiting
-        Those of the rows that are carried, and of rows that wait for the frontier.
+    schema, waiting, due
+        Those of the rows that are carried, of rows that wait for the frontier, and of those that it reached.
     rowtime
         The column of the rows' rowtimes.
     follows
@@ -159,6 +160,7 @@ class LiveClause:
     result: StructType
     schema: StructType
     waiting: StructType
+    due: StructType
     rowtime: str
     follows: bool
     displayed: StructType
@@ -206,12 +208,28 @@ class LiveClause:
             The partitions of which no more rows will come.
         """
         fragment = fragment_of(gateway, self.bound, rows)
-        before = span.before(name)
-        keyed = fragment.keyed(fragment.wide(), None if before is None else before.frame)
+        known = self._known(span, name, fragment.partition)
+        keyed = fragment.keyed(fragment.wide(), known, is_ranked=not self.follows)
         with gateway.translated():
             emitted, retained, report = self._advanced_by(gateway, fragment, keyed, span, until, name, ended)
         span.to_retain[name] = retained
         return PartOutput(fragment.finished(emitted, self.result), report)
+
+    def _known(self, span: InstantSpan, name: str, partition: tuple[str, ...]) -> DataFrame | None:
+        """The keys of partitions of rows that are retained or wait, which equal ones of new rows get; None
+        where there are none, or keys need no comparison.
+        """
+        if self.collated.isdisjoint(partition):
+            return None
+        found = [span.before(each) for each in (name, _waiting(name))]
+        frames = [one.frame.select(*partition) for one in found if one is not None]
+        return reduce(DataFrame.unionAll, frames) if frames else None
+
+    def _ranked(self, spark: SparkSession, fragment: WindowStage | MatchStage, due: pa.Table) -> pa.Table:
+        """Rows that have waited, now that no other of their instants will come."""
+        if self.waiting == self.due:
+            return due
+        return fragment.ranked(frame_of_collected(spark, due, self.waiting)).toArrow()
 
     def _advanced_by(
         self,
@@ -236,6 +254,7 @@ class LiveClause:
         if self.follows:
             came, waits = _kept(span, _waiting(name), ()).due(came, is_due, number)
             span.to_retain[_waiting(name)] = RetainedRows.in_memory(spark, waits, self.waiting)
+            came = self._ranked(spark, fragment, came)
         if self.pairs is None:
             moves = kernel.moves_by_time(until)
 
@@ -245,7 +264,7 @@ class LiveClause:
             clause = self._answered(fragment, search)
             emitted, retained = clause.advanced(retained, came, until, number, ended, moves=moves)
         else:
-            rows, before = frame_of_collected(spark, came, self.waiting), span.before(name)
+            rows, before = frame_of_collected(spark, came, self.due), span.before(name)
             found = self.pairs.found(gateway, None if before is None else before.frame, rows).toArrow()
             is_new = pc.is_null(found.column(AT))
             old, came = found.filter(pc.invert(is_new)), found.filter(is_new).drop_columns(CARRIED.names)
@@ -327,7 +346,6 @@ def bind_live(
     clause: Window | Match,
     rows: DataFrame,
     scale: TimeScale,
-    refuse: Callable[[frozenset[str]], None],
     rowtimes: Collection[str],
     lineage: Sequence[Feed],
     *,
@@ -335,7 +353,7 @@ def bind_live(
 ) -> LiveClause:
     """Analyse a clause over rows that are only analysed.
 
-    `refuse` raises for keys with a collation that cannot be advanced. `rowtimes` are the columns of its rows
+    `rowtimes` are the columns of its rows
     that have the rowtime, and `lineage` those of its rows; fields of a row are called `__row.field`.
     """
     bound = bind_clause(gateway, clause, rows, whole=False)
@@ -347,7 +365,6 @@ def bind_live(
     fragment = fragment_of(gateway, bound, rows)
     wide = fragment.wide()
     collated = fragment.collated(wide)
-    refuse(collated)
     keyed = fragment.keyed(wide)
     types = fragment.types(wide)
     result = fragment.result(types)
@@ -388,8 +405,8 @@ def bind_live(
         one.only(origins).where(set(key.columns.values())) for one, key in zip(lineage, keys, strict=False)
     ]
     return LiveClause(
-        clause, bound, ClauseKernel(growing, rising, fixed, scale), result, carried, keyed.schema, rowtime,
-        follows, whole,
+        clause, bound, ClauseKernel(growing, rising, fixed, scale), result, carried,
+        fragment.keyed(wide, is_ranked=not follows).schema, keyed.schema, rowtime, follows, whole,
         frozenset(name for name, value in as_is.items() if value in own), pairs,
         types if isinstance(bound, BoundMatch) and bound.draft.requested else None, collated,
         tuple(keys), tuple(gives),

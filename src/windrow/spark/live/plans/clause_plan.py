@@ -363,14 +363,7 @@ class ClausePlan(RowtimePlan):
                 raise self._other_order(clause)
 
             follows = any(self._waits(key) for key in clause.rows.relations())
-
-            def refuse(collated: frozenset[str], one: Window | Match = clause, waits: bool = follows) -> None:
-                if waits:
-                    self._refuse_ranks(one, collated)
-
-            made = bind_live(
-                gateway, clause, rows, self.scale, refuse, come.rowtimes, come.lineage, follows=follows
-            )
+            made = bind_live(gateway, clause, rows, self.scale, come.rowtimes, come.lineage, follows=follows)
             clauses.append(made)
             gateway.frames[clause.key] = gateway.spark.createDataFrame([], made.displayed)
             lineage = made.lineage if may_end(self._ends_of(made.keys)) else ()
@@ -514,15 +507,6 @@ class ClausePlan(RowtimePlan):
                     span or clause.span,
                     "make a table of its result: CREATE TABLE … AS",
                 )
-
-    def _refuse_ranks(self, clause: Window | Match, collated: frozenset[str]) -> None:
-        """Refuse an order by a collation of rows that wait, of which those of an instant come one by one."""
-        if any(order_key(number) in collated for number in range(len(clause.order_by))):
-            raise self._unsupported(
-                "an order by a key with a collation is not supported over another clause or a view",
-                clause.span,
-                "order by a key in plain UTF8_BINARY, such as lower(name)",
-            )
 
     def _unsupported(self, message: str, span: Place, hint: str) -> NotSupportedError:
         return NotSupportedError(
