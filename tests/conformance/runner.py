@@ -132,7 +132,7 @@ def _frame(spark: SparkSession, table: Table) -> DataFrame:
     if not rows:  # of which PySpark makes no Arrow
         return spark.createDataFrame(rows, table.schema)
     # As Arrow, rows are a relation whose size is known. Of those that Python makes it is not, which costs a
-    # job more for each clause; how such are surveyed is tried in tests/spark/test_slices.py.
+    # job more for each clause; how such are surveyed is tried in tests/spark/windows/test_slices.py.
     return spark.createDataFrame(LocalDataToArrowConversion.convert(rows, table.schema, False), table.schema)
 
 

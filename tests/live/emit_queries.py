@@ -10,9 +10,9 @@ from itertools import pairwise
 from hypothesis import strategies as st
 from pyspark.sql import functions as F
 
+from tests.live.queries.test_named import opened
 from tests.live.random_logs import COLUMNS, table
 from tests.live.stepping import in_micro_batches
-from tests.live.test_named import opened
 from windrow import Session
 from windrow.spark.logs.live_source import PTIME
 from windrow.streams import Decision, EntryKind, Ordering, WatermarkState

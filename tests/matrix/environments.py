@@ -9,22 +9,24 @@ __all__ = ["AREAS", "ENVIRONMENTS", "Environment"]
 
 AREAS: Mapping[str, tuple[str, ...]] = {
     "syntax": ("tests/syntax",),
-    "`WINDOW BY`": ("tests/spark/test_types.py",),
-    "`MATCH_RECOGNIZE`": ("tests/spark/test_pattern_examples.py",),
-    "windows of time": ("tests/spark/test_table_functions.py",),
-    "CQL": ("tests/spark/test_late.py::test_random_logs",),
+    "`WINDOW BY`": ("tests/spark/windows/test_types.py",),
+    "`MATCH_RECOGNIZE`": ("tests/spark/patterns/test_pattern_examples.py",),
+    "windows of time": ("tests/spark/relations/test_table_functions.py",),
+    "CQL": ("tests/spark/relations/test_late.py::test_random_logs",),
     "`EMIT`": (
-        "tests/spark/test_versions.py::test_each_row_is_joined_with_what_was_valid_then_as_far_as_is_known",
+        "tests/spark/relations/test_versions.py::test_each_row_is_joined_with_what_was_valid_then_as_far_as_is_known",
     ),
     "live": (
-        "tests/live/test_query.py::test_changes_leave_with_the_bound_that_allows_them",
-        "tests/live/test_sequences.py::test_a_named_stream_is_read_as_recorded_and_live",
-        "tests/live/test_computed.py::test_expressions_have_sparks_values",
-        "tests/live/test_computed.py::test_look_ups_in_small_tables_have_sparks_rows",
-        "tests/live/test_direct_input.py",
+        "tests/live/queries/test_query.py::test_changes_leave_with_the_bound_that_allows_them",
+        "tests/live/clauses/test_sequences.py::test_a_named_stream_is_read_as_recorded_and_live",
+        "tests/live/input/test_computed.py::test_expressions_have_sparks_values",
+        "tests/live/input/test_computed.py::test_look_ups_in_small_tables_have_sparks_rows",
+        "tests/live/input/test_direct_input.py",
     ),
-    "named streams": ("tests/live/test_named.py::test_a_query_runs_over_what_is_recorded_and_live",),
-    "errors": ("tests/spark/test_errors.py::test_every_way_to_look_at_a_relation_tells_errors_alike",),
+    "named streams": ("tests/live/queries/test_named.py::test_a_query_runs_over_what_is_recorded_and_live",),
+    "errors": (
+        "tests/spark/sessions/test_errors.py::test_every_way_to_look_at_a_relation_tells_errors_alike",
+    ),
 }
 """What is tried, and by which tests."""
 

@@ -1,0 +1,103 @@
+"""WINDOW BY and MATCH_RECOGNIZE over windows of live streams are at each instant those of the whole log."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+
+from tests.live.queries.test_query import declared, put
+from tests.live.random_logs import declared_live, ended, live, recorded
+from tests.live.stepping import rows_of, total
+from windrow import Memory, Session, WindrowError
+
+S = [
+    ("a", 0, 1, 2, 0),
+    ("a", 1, 2, 3, 1),
+    ("a", 1, 1, 2, 1),
+    ("b", 3, 1, 7, 3),
+    ("a", 4, 2, 1, 4),
+    ("a", 6, 1, 3, 6),
+    ("b", 7, 0, 1, 7),
+    ("a", 9, 1, 3, 9),
+    ("a", 12, 3, 3, 12),
+]
+T = [("a", 0, 1, 1, 0), ("a", 2, 2, 2, 2), ("b", 5, 1, 3, 5), ("a", 13, 1, 3, 13)]
+WINDOWS = (
+    "SELECT f.ts, f.k, COUNT(w) AS n FROM {} WINDOW BY w AS (TYPE SLIDING PARTITION BY k ORDER BY ts, v"
+    " START AS f END AS e WHEN e.v > f.v)"
+)
+MATCHES = (
+    "SELECT * FROM {} MATCH_RECOGNIZE (PARTITION BY k ORDER BY ts, v MEASURES COUNT(*) AS n, LAST(ts) AS u"
+    " PATTERN (a b*) DEFINE b AS b.v >= PREV(b.v))"
+)
+QUERIES = {
+    "windows over a length of time": WINDOWS.format("s [RANGE 3]"),
+    "windows over slides": WINDOWS.format("s [RANGE 4 SLIDE 2]"),
+    "matches over rows": MATCHES.format("s [ROWS 4]"),
+    "matches over the last of each key": MATCHES.format("s [PARTITION BY v ROWS 2]"),
+    "windows over groups": "SELECT f.k, f.n, COUNT(w) AS m FROM (SELECT k, COUNT(*) AS n FROM s [RANGE 5]"
+    " GROUP BY k) WINDOW BY w AS (TYPE TUMBLING ORDER BY n, k START AS f WHEN f.n > 1)",
+    "windows over a join": "SELECT f.k, e.v FROM (SELECT a.k, a.ts, b.v FROM s [RANGE 4] AS a JOIN t"
+    " [RANGE 6] AS b ON a.k = b.k) WINDOW BY w AS (TYPE SLIDING PARTITION BY k ORDER BY ts, v START AS f"
+    " END AS e)",
+    "a stream of matches": f"SELECT ISTREAM(x.k, x.n) FROM ({MATCHES.format('s [RANGE 4]')}) AS x",
+    "matches beside a window": f"SELECT x.k, x.n, b.v FROM ({MATCHES.format('s [RANGE 4]')}) AS x"
+    " JOIN t [RANGE 6] AS b ON x.k = b.k",
+    "matches over windows": "SELECT * FROM (" + WINDOWS.format("s [RANGE 4]") + ") MATCH_RECOGNIZE (PARTITION"
+    " BY k ORDER BY ts, n MEASURES COUNT(*) AS c PATTERN (a b*) DEFINE b AS b.n <= a.n)",
+}
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("name", QUERIES)
+@pytest.mark.usefixtures("interpreted")
+def test_cuts_and_kills_change_nothing(spark, tmp_path, name):
+    query = QUERIES[name]
+    logs = {"s": ended(S), **({"t": ended(T)} if " t [" in query else {})}
+    plan = declared_live(spark, tmp_path, logs, None).sql(query)._live
+    assert plan.why_not_in_memory == "a clause over windows"
+    found = live(spark, tmp_path, logs, None, [0.3, 0.55, 0.8], {1}, query)
+    relation = recorded(spark, logs, None).sql(query)
+    if not plan.is_relation:
+        assert rows_of(found) == rows_of([relation.to_arrow()])
+        return
+    changed, meant = total(found), total([relation.changelog("diff").to_arrow()])
+    assert +changed
+    assert (+changed, -changed) == (+meant, -meant)
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_a_view_of_them_is_that_of_the_whole_log(spark, tmp_path):
+    query, logs = "SELECT k, SUM(n) AS n FROM c GROUP BY k", {"s": ended(S)}
+    before = [f"CREATE OR REPLACE TEMPORARY VIEW c AS {WINDOWS.format('s [RANGE 3]')}"]
+    found = live(spark, tmp_path, logs, None, [0.3, 0.55, 0.8], {1}, query, before)
+    relation = recorded(spark, logs, None, before).sql(query)
+    changed, meant = total(found), total([relation.changelog("diff").to_arrow()])
+    assert +changed
+    assert (+changed, -changed) == (+meant, -meant)
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_the_reference_evaluates_it_at_each_instant(spark, tmp_path, monkeypatch):
+    query, logs = MATCHES.format("s [RANGE 3]"), {"s": ended(S[:5])}
+    relation = recorded(spark, logs, None).sql(query)
+    monkeypatch.setattr("tests.live.random_logs.Session", partial(Session, execution="reference"))
+    found = live(spark, tmp_path, logs, None, [0.5], set(), query)
+    changed, meant = total(found), total([relation.changelog("diff").to_arrow()])
+    assert (+changed, -changed) == (+meant, -meant)
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_a_session_goes_on_with_the_checkpoint_of_another(spark, tmp_path):
+    """In which the hidden name of the clause has another number."""
+    query, incoming, sink = WINDOWS.format("s [RANGE 3]"), tmp_path / "in", Memory()
+    incoming.mkdir()
+    start = {"checkpoint": tmp_path / "c", "envelope": "diff", "trigger": {"availableNow": True}}
+    for number, text in enumerate((query, query.replace("COUNT(w) AS n", "COUNT(w) n"))):
+        put(incoming, number, [(3 * number + at, "a", at) for at in range(3)])
+        session = declared(spark, incoming)
+        session.sql(text).start(sink, **start).await_termination()
+    assert sorted(sink.batches) == [0, 1]
+    with pytest.raises(WindrowError, match="CHECKPOINT_OF_ANOTHER_QUERY"):
+        session.sql(query.replace("e.v > f.v", "e.v < f.v")).start(sink, **start)
