@@ -51,6 +51,10 @@ class Changes:
     key: tuple[str, ...] = ()
 
 
+_IN_PLACE_OF = {
+    "insert": "write to a named stream by INSERT INTO s, or session.stream('s').producer('p').insert(rows)",
+}
+"""What does what other libraries have an attribute for."""
 _OF_DATAFRAMES = [name for name in dir(DataFrame) if not name.startswith("_")]
 
 
@@ -435,7 +439,7 @@ class Relation(_Frame):
             if name in self.columns:
                 return self.df[name]
             own = [known for known in dir(type(self)) if not known.startswith("_")]
-            hint = did_you_mean(name, [*own, *self.columns, *_OF_DATAFRAMES])
+            hint = _IN_PLACE_OF.get(name) or did_you_mean(name, [*own, *self.columns, *_OF_DATAFRAMES])
             raise NoAttributeError(
                 f"a relation has no {name}",
                 condition="NO_ATTRIBUTE",

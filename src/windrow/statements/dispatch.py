@@ -40,6 +40,7 @@ from windrow.spark.scan.files_in_text import with_files
 from windrow.statements.clauses_over_streams import names_sequence, plan_to_start, run_sequence
 from windrow.statements.clauses_over_windows import with_clauses_cut
 from windrow.statements.composed import as_of_now, queries_inside, relation_inside, with_emitted
+from windrow.statements.compound_statements import run_compound
 from windrow.statements.definitions.session_functions import (
     create_or_drop_function,
     may_call_functions,
@@ -58,17 +59,16 @@ from windrow.statements.named_streams import insert
 from windrow.statements.naming import refresh
 from windrow.statements.past_relations import past_relations, with_past
 from windrow.statements.select_stream import with_streams_as_rows
-from windrow.statements.sql_scripts import run_script
 from windrow.statements.statement_context import StatementContext, names_of_script
 from windrow.statements.stream_statements import has_stream_words, is_continuous, run_continuous
 from windrow.statements.temporal_joins import may_join_versions, with_versions, without_ours
 from windrow.statements.written_results import may_write_result, with_result
+from windrow.syntax.compounds import parse_compound
 from windrow.syntax.mistakes import unsupported_statement
 from windrow.syntax.nodes import Range
 from windrow.syntax.patterns.match_relations import find_matches
 from windrow.syntax.patterns.pattern_windows import find_pattern_windows
 from windrow.syntax.query_parts import split_statements
-from windrow.syntax.sql_scripts import parse_script
 from windrow.syntax.sqltext import Piece, SqlText, quoted
 from windrow.syntax.streams.apart import clauses_apart
 from windrow.syntax.streams.commands import parse_command
@@ -85,7 +85,6 @@ __all__ = ["check", "run"]
 # a comment may contain anything, so what follows one is read as tokens
 _PATTERNS = re.compile(r"\bmatch_recognize\b|\bpattern\s*(?:\(|/\*|--)", re.IGNORECASE)
 _OURS = re.compile(rf"\bwindow(?:\s+by\b|\s*(?:/\*|--))|{_PATTERNS.pattern}", re.IGNORECASE)
-_SCRIPT = re.compile(r"\s*BEGIN\b", re.IGNORECASE)
 _VIEW = re.compile(r"\bview\b", re.IGNORECASE)
 _WHOLE = re.compile(r"\s*(?:TABLE|SELECT\s+\*\s+FROM)\s+`?(\w+)`?\s*(?:;\s*)?", re.IGNORECASE)
 _QUERY = re.compile(r"[\s(]*(SELECT|WITH|FROM|VALUES|TABLE)\b", re.IGNORECASE)
@@ -96,12 +95,11 @@ def run(
     gateway: Gateway, text: str, positional: list[Any], execution: str, catalog: Catalog | None = None
 ) -> Relation:
     """Run one statement; `catalog` has the session's streams."""
-    if _SCRIPT.match(text) and _may_be_ours(text):
+    if text.lstrip()[:5].upper() == "BEGIN" and _may_be_ours(text):
         tokens = tokenize(text)
-        statements = parse_script(tokens)
-        if statements is not None:
-            return run_script(
-                gateway, tokens, statements, lambda read: run(gateway, read, [], execution, catalog)
+        if (parts := parse_compound(tokens)) is not None:
+            return run_compound(
+                gateway, tokens, parts, lambda read: run(gateway, read, [], execution, catalog)
             )
     with gateway.reading(text) as written, _evaluated(gateway, written) as evaluated:
         read = written if evaluated is None else evaluated
@@ -119,10 +117,7 @@ def run(
 
 @contextmanager
 def _evaluated(gateway: Gateway, text: str) -> Iterator[str | None]:
-    """The statement with the values of lengths that are computed; None if there are none.
-
-    Clauses in pipes stand in SELECTs then.
-    """
+    """The statement with the values of computed lengths, and no clause in a pipe; None if it has neither."""
     if may_write_lengths(text) and (piped := _as_nested_queries(text)) is not None:
         with gateway.instead(piped) as rewritten, _evaluated(gateway, rewritten) as evaluated:
             yield rewritten if evaluated is None else evaluated
@@ -198,11 +193,8 @@ def _run(
         with with_functions(gateway, known, text) as read:
             if read is not None:
                 return _run(gateway, read, [], execution, catalog)
-    if (piped := _as_nested_queries(text)) is not None:
+    if (piped := _as_nested_queries(text, catalog)) is not None:
         with gateway.instead(piped) as rewritten:
-            return _run(gateway, rewritten, [], execution, catalog)
-    if catalog is not None and (selects := _pipe_as_selects(text, catalog)) is not None:
-        with gateway.instead(selects) as rewritten:
             return _run(gateway, rewritten, [], execution, catalog)
     if may_read_expanded(text, known):
         with with_expanded(gateway, known, text) as read:
@@ -413,14 +405,15 @@ def _may_be_ours(text: str) -> bool:
     return _OURS.search(text) is not None
 
 
-def _as_nested_queries(text: str) -> SqlText | None:
-    """The text with a clause of ours in a SELECT over rows; None where each stands in one.
+def _as_nested_queries(text: str, catalog: Catalog | None = None) -> SqlText | None:
+    """The text with a clause of ours, or a pipe over streams, in a SELECT over rows; None where it is in one.
 
     Clauses may stand in a pipe, after FROM, over a join, groups or windows of the same SELECT, below its
     windows, and in subqueries that read these.
     """
+    is_pipe = catalog is not None and "|>" in text and is_continuous(text, catalog)
     if not _may_be_ours(text):
-        return None
+        return pipe_as_selects(tokenize(text)) if is_pipe else None
     tokens = tokenize(text)
     return (
         as_nested_queries(tokens)
@@ -428,12 +421,8 @@ def _as_nested_queries(text: str) -> SqlText | None:
         or patterns_around(tokens)
         or patterns_over_join(tokens)
         or clauses_over_variables(tokens)
+        or (pipe_as_selects(tokens) if is_pipe else None)
     )
-
-
-def _pipe_as_selects(text: str, catalog: Catalog) -> SqlText | None:
-    """The text with a pipe over streams as SELECTs; None without any."""
-    return pipe_as_selects(tokenize(text)) if "|>" in text and is_continuous(text, catalog) else None
 
 
 def _may_be_sequence(text: str, catalog: Catalog) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from windrow.syntax.sql_scripts import parse_script
+from windrow.syntax.compounds import parse_compound
 from windrow.syntax.tokens import tokenize
 
 
@@ -14,7 +14,7 @@ def test_statements_variables_and_queries() -> None:
         " CREATE TABLE t AS SELECT CASE WHEN a = 1 THEN 2 END; (SELECT 1); END;"
     )
     tokens = tokenize(text)
-    found = parse_script(tokens)
+    found = parse_compound(tokens)
     assert found is not None
     assert [tokens[one.range[0]].text for one in found] == ["DECLARE", "SET", "SET", "CREATE", "("]
     assert [one.declares for one in found] == [("a", "b"), (), (), (), ()]
@@ -38,4 +38,4 @@ def test_statements_variables_and_queries() -> None:
     ],
 )
 def test_other_texts_and_scripts_are_left_to_spark(text: str) -> None:
-    assert parse_script(tokenize(text)) is None
+    assert parse_compound(tokenize(text)) is None

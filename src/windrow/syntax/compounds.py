@@ -1,4 +1,4 @@
-"""SQL scripts, ``BEGIN … END``, of which the statements run one after the other."""
+"""Compound statements, ``BEGIN … END``, whose statements run one after the other."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from windrow.syntax.nodes import Range
 from windrow.syntax.tokens import TokenList
 
-__all__ = ["ScriptStatement", "parse_script"]
+__all__ = ["CompoundPart", "parse_compound"]
 
 _QUERIES = ("SELECT", "WITH", "FROM", "VALUES", "TABLE")
 _COMMANDS = (
@@ -17,8 +17,8 @@ _COMMANDS = (
 
 
 @dataclass(frozen=True, slots=True)
-class ScriptStatement:
-    """A statement of a script.
+class CompoundPart:
+    """A statement of a compound statement.
 
     Attributes
     ----------
@@ -27,9 +27,9 @@ class ScriptStatement:
     declares
         The names of the variables that it declares.
     sets
-        Whether it is SET of variables of the script.
+        Whether it is SET of variables that the compound statement declares.
     is_query
-        Whether the script may return its rows.
+        Whether the compound statement may return its rows.
     """
 
     range: Range
@@ -38,15 +38,15 @@ class ScriptStatement:
     is_query: bool = False
 
 
-def parse_script(tokens: TokenList) -> list[ScriptStatement] | None:
-    """The statements of a script; None for other texts, and for scripts with more than statements.
+def parse_compound(tokens: TokenList) -> list[CompoundPart] | None:
+    """The statements of a compound statement; None for other texts, and where there is more than statements.
 
-    Those have conditions, loops, handlers, blocks in blocks.
+    That is conditions, loops, handlers, blocks in blocks.
 
     >>> from windrow.syntax.tokens import tokenize
-    >>> [one.range for one in parse_script(tokenize("BEGIN DECLARE x = 1; SET x = 2; SELECT x; END"))]
+    >>> [one.range for one in parse_compound(tokenize("BEGIN DECLARE x = 1; SET x = 2; SELECT x; END"))]
     [(1, 5), (6, 10), (11, 13)]
-    >>> parse_script(tokenize("BEGIN IF x THEN SELECT 1; END IF; END"))
+    >>> parse_compound(tokenize("BEGIN IF x THEN SELECT 1; END IF; END"))
     """
     end = len(tokens) - tokens.is_symbol(len(tokens) - 1, ";")
     if tokens.word(0) != "BEGIN" or tokens.word(end - 1) != "END":
@@ -54,7 +54,7 @@ def parse_script(tokens: TokenList) -> list[ScriptStatement] | None:
     cuts = [at for at in tokens.semicolons if at < end - 1]
     if not cuts or cuts[-1] != end - 2:
         return None
-    found: list[ScriptStatement] = []
+    found: list[CompoundPart] = []
     declared: set[str] = set()
     for start, stop in zip([1, *(cut + 1 for cut in cuts)], cuts, strict=False):
         statement = _statement(tokens, (start, stop), declared)
@@ -65,22 +65,22 @@ def parse_script(tokens: TokenList) -> list[ScriptStatement] | None:
     return found
 
 
-def _statement(tokens: TokenList, part: Range, declared: set[str]) -> ScriptStatement | None:
+def _statement(tokens: TokenList, part: Range, declared: set[str]) -> CompoundPart | None:
     start, stop = part
     word = tokens.word(start) if start < stop else ""
     if tokens.is_symbol(start, "(") or word in _QUERIES:
-        return ScriptStatement(part, is_query=True)
+        return CompoundPart(part, is_query=True)
     if word in _COMMANDS:
-        return ScriptStatement(part)
+        return CompoundPart(part)
     if word == "DECLARE":
         return _declaration(tokens, part)
     first = start + 1 + (tokens.word(start + 1) in ("VAR", "VARIABLE"))
     first += tokens.is_symbol(first, "(")
     name = tokens[first].name.lower() if first < stop and tokens[first].is_name else ""
-    return ScriptStatement(part, sets=True) if word == "SET" and name in declared else None
+    return CompoundPart(part, sets=True) if word == "SET" and name in declared else None
 
 
-def _declaration(tokens: TokenList, part: Range) -> ScriptStatement | None:
+def _declaration(tokens: TokenList, part: Range) -> CompoundPart | None:
     """DECLARE of variables; None of conditions and handlers."""
     start, stop = part
     first = start + 1 + (tokens.word(start + 1) in ("VAR", "VARIABLE"))
@@ -91,4 +91,4 @@ def _declaration(tokens: TokenList, part: Range) -> ScriptStatement | None:
     while tokens.is_symbol(first + 1, ",") and first + 2 < stop:
         first += 2
         names.append(tokens[first].name)
-    return ScriptStatement(part, declares=tuple(names))
+    return CompoundPart(part, declares=tuple(names))

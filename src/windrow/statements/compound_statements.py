@@ -1,6 +1,6 @@
-"""SQL scripts with clauses of ours: the statements run one by one.
+"""Compound statements with clauses of ours: their statements run one by one.
 
-So windows read what the statements before them make. Variables of the script are variables of Spark's session
+So windows read what the statements before them make. Its variables are variables of Spark's session
 until it ends.
 """
 
@@ -12,22 +12,22 @@ from collections.abc import Callable
 from windrow.algebra.names import piece_of
 from windrow.relation import Relation
 from windrow.spark.gateway import Gateway
-from windrow.syntax.sql_scripts import ScriptStatement
+from windrow.syntax.compounds import CompoundPart
 from windrow.syntax.sqltext import SqlText, quoted
 from windrow.syntax.tokens import TokenList
 
-__all__ = ["run_script"]
+__all__ = ["run_compound"]
 
 
-def run_script(
+def run_compound(
     gateway: Gateway,
     tokens: TokenList,
-    statements: list[ScriptStatement],
+    statements: list[CompoundPart],
     run: Callable[[str], Relation],
 ) -> Relation:
     """Run the statements, each to its end; the rows are those of the last query.
 
-    Checked are the queries with which the script begins: later statements may read what others make.
+    Checked are the queries with which it begins: later statements may read what others make.
 
     Raises
     ------
@@ -55,7 +55,7 @@ def run_script(
             gateway.sql(SqlText.of(f"DROP TEMPORARY VARIABLE IF EXISTS {quoted(name)}"))
     found = last if answer is None else answer
     if found is None:
-        return Relation(gateway.spark.sql("SELECT 1 WHERE FALSE").select(), "a SQL script", gateway)
+        return Relation(gateway.spark.sql("SELECT 1 WHERE FALSE").select(), "a compound statement", gateway)
     return found
 
 
