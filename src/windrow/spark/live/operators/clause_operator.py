@@ -229,7 +229,9 @@ class LiveClause:
         """Rows that have waited, now that no other of their instants will come."""
         if self.waiting == self.due:
             return due
-        return fragment.ranked(frame_of_collected(spark, due, self.waiting)).toArrow()
+        found = fragment.ranked(frame_of_collected(spark, due, self.waiting)).toArrow()
+        # rows that are carried have no ranks any more
+        return found.cast(pa.schema([field.with_nullable(True) for field in found.schema]))
 
     def _advanced_by(
         self,
