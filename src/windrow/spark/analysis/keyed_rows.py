@@ -29,10 +29,13 @@ __all__ = ["KeyedRows", "arrow_of", "refuse_unorderable", "sort_key", "travellin
 
 
 _KNOWN = "__known"
-_EXACTLY = {
-    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
-    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
-}
+_TIME = "yyyy-MM-dd'T'HH:mm:ss"
+# in UTC: in other zones times before 1900 have offsets of seconds, which texts leave out
+_WRITTEN = {"timeZone": "UTC", "timestampFormat": f"{_TIME}.SSSSSS", "timestampNTZFormat": f"{_TIME}.SSSSSS"}
+# checkpoints may have texts of earlier versions, with milliseconds and an offset
+_READ = {"timeZone": "UTC"} | dict.fromkeys(
+    ("timestampFormat", "timestampNTZFormat"), f"{_TIME}[.SSSSSS][.SSS][XXX]"
+)
 
 
 class KeyedRows:
@@ -161,13 +164,13 @@ def _rank(key: Column, partition: tuple[str, ...]) -> Column:
 
 def _text(name: str) -> Column:
     """The value of a column as bytes, from which :func:`_value` has it again."""
-    return F.to_json(F.struct(F.col(name).alias("x")), _EXACTLY).cast("binary")
+    return F.to_json(F.struct(F.col(name).alias("x")), _WRITTEN).cast("binary")
 
 
 def _value(name: str, kind: DataType) -> Column:
     """The value behind the bytes in a column."""
     schema = StructType([StructField("x", kind)])
-    return F.from_json(F.col(name).cast("string"), schema, _EXACTLY).getField("x")
+    return F.from_json(F.col(name).cast("string"), schema, _READ).getField("x")
 
 
 def _with_one_of_equals(rows: DataFrame, name: str, known: DataFrame | None) -> DataFrame:
