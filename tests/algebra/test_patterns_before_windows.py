@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from windrow.algebra.rewriting.patterns_before_windows import patterns_below
+from windrow.algebra.rewriting.patterns.patterns_before_windows import patterns_below
 from windrow.syntax.tokens import tokenize
 
 PATTERN = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from windrow.algebra.rewriting.patterns_one_by_one import patterns_one_by_one
+from windrow.algebra.rewriting.patterns.patterns_one_by_one import patterns_one_by_one
 from windrow.syntax.patterns.pattern_windows import find_pattern_windows
 from windrow.syntax.tokens import tokenize
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from windrow.algebra.rewriting.patterns_over_joins import patterns_over_join
+from windrow.algebra.rewriting.patterns.patterns_over_joins import patterns_over_join
 from windrow.syntax.tokens import tokenize
 
 FRAME = "ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING PATTERN (A B+)"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from windrow.algebra.rewriting.patterns_over_results import patterns_around
+from windrow.algebra.rewriting.patterns.patterns_over_results import patterns_around
 from windrow.syntax.tokens import tokenize
 
 FRAME = "ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING PATTERN (A B+)"

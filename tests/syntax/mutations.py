@@ -39,6 +39,7 @@ from windrow.statements.dispatch import _may_be_ours, _query_of, _view_query
 from windrow.statements.stream_statements import has_stream_words
 from windrow.syntax import mistakes
 from windrow.syntax.cql_clauses import parse_stream_window, refuse_alias_before, window_at
+from windrow.syntax.definitions.create_view import parse_view
 from windrow.syntax.expression_nodes import names_in, parts_of
 from windrow.syntax.expressions import parse_expression
 from windrow.syntax.expressions.monotone_parts import going
@@ -51,7 +52,6 @@ from windrow.syntax.streams.as_of import as_of_joins, pasts
 from windrow.syntax.streams.commands import parse_command
 from windrow.syntax.streams.cql_spellings import in_spark
 from windrow.syntax.streams.create_stream import parse_create_stream
-from windrow.syntax.streams.create_view import parse_view
 from windrow.syntax.streams.emit_clause import parse_emission
 from windrow.syntax.streams.other_dialects import spelled
 from windrow.syntax.streams.punctuate import parse_punctuate

@@ -86,7 +86,7 @@ def find_qualified(tokens: TokenList, query: BlockText, *, with_keys: bool = Fal
     """The columns that a SELECT with WINDOW BY reads with their relations, where their relations are gone.
 
     So they are in PARTITION BY and ORDER BY of a SELECT over groups, or `with_keys`. The rows of a query
-    inside (:mod:`windrow.algebra.rewriting.patterns_before_windows`) have the fields already.
+    inside (:mod:`windrow.algebra.rewriting.patterns.patterns_before_windows`) have the fields already.
     """
     clause = query.clause
     relations = set(relations_of(tokens, query.source))

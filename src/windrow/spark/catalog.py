@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self
 from pyspark.sql import DataFrame
 
 from windrow.spark.logs.session_streams import Stream
-from windrow.syntax.sql_functions import SqlFunction
+from windrow.syntax.definitions.sql_functions import SqlFunction
 
 if TYPE_CHECKING:
     from windrow.algebra.continuous import Continuous, Query, Reader

@@ -21,9 +21,9 @@ from windrow.statements.named_streams import insert
 from windrow.statements.naming import forget, is_free, refresh, remember_sequence
 from windrow.statements.statement_context import StatementContext
 from windrow.syntax.cql_clauses import begins_relation, window_at
+from windrow.syntax.definitions.create_view import parse_view
 from windrow.syntax.nodes import Range
 from windrow.syntax.streams.apart import clauses_apart
-from windrow.syntax.streams.create_view import parse_view
 from windrow.syntax.streams.other_dialects import spelled
 from windrow.syntax.tokens import TokenList
 

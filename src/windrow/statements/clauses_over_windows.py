@@ -27,7 +27,7 @@ from windrow.algebra.continuous import Query, Reader
 from windrow.algebra.match_node import Match
 from windrow.algebra.names import verbatim
 from windrow.algebra.rewriting.changing import refuse_changing
-from windrow.algebra.rewriting.patterns_one_by_one import patterns_one_by_one
+from windrow.algebra.rewriting.patterns.patterns_one_by_one import patterns_one_by_one
 from windrow.algebra.rewriting.relations_so_far import relations_so_far
 from windrow.algebra.window_node import Window
 from windrow.errors import NotSupportedError, Span

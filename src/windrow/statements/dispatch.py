@@ -16,9 +16,9 @@ from windrow.algebra.bind import bind
 from windrow.algebra.names import verbatim
 from windrow.algebra.rewriting.clauses_over_variables import clauses_over_variables
 from windrow.algebra.rewriting.nested_streams import may_nest_streams
-from windrow.algebra.rewriting.patterns_before_windows import patterns_below
-from windrow.algebra.rewriting.patterns_over_joins import patterns_over_join
-from windrow.algebra.rewriting.patterns_over_results import patterns_around
+from windrow.algebra.rewriting.patterns.patterns_before_windows import patterns_below
+from windrow.algebra.rewriting.patterns.patterns_over_joins import patterns_over_join
+from windrow.algebra.rewriting.patterns.patterns_over_results import patterns_around
 from windrow.algebra.rewriting.pipes import as_nested_queries
 from windrow.algebra.rewriting.pipes_over_streams import pipe_as_selects
 from windrow.errors import ParseError

@@ -19,9 +19,9 @@ from windrow.spark.recorded.continuous_queries import Runner
 from windrow.spark.relations.time_varying_relation import TimeVarying
 from windrow.statements.clause_relations import relation_of_clause
 from windrow.streams import NamedStream
+from windrow.syntax.definitions.create_view import View
 from windrow.syntax.sqltext import quoted
 from windrow.syntax.streams.create_stream import CreateStream
-from windrow.syntax.streams.create_view import View
 from windrow.syntax.tokens import TokenList
 
 __all__ = [

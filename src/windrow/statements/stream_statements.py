@@ -60,6 +60,7 @@ from windrow.statements.select_stream import (
 )
 from windrow.statements.statement_context import StatementContext
 from windrow.statements.stream_reader import reader_of
+from windrow.syntax.definitions.create_view import View, parse_view
 from windrow.syntax.lengths import Length
 from windrow.syntax.mistakes import unsupported_statement
 from windrow.syntax.nodes import Range
@@ -67,7 +68,6 @@ from windrow.syntax.order_by import output_order
 from windrow.syntax.sqltext import Piece, SqlText, quoted
 from windrow.syntax.sqltext import RelationText as SourceRelation
 from windrow.syntax.streams.create_stream import CreateStream, DeclaredColumn, parse_create_stream
-from windrow.syntax.streams.create_view import View, parse_view
 from windrow.syntax.streams.other_dialects import Spelled, spelled
 from windrow.syntax.tokens import TokenKind, TokenList
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from windrow.algebra.names import verbatim
 from windrow.algebra.qualified import relations_of
-from windrow.algebra.rewriting.patterns_over_results import QueryAround
+from windrow.algebra.rewriting.patterns.patterns_over_results import QueryAround
 from windrow.algebra.scopes import scopes
 from windrow.syntax.cql_clauses import begins_relation
 from windrow.syntax.nodes import BlockText, Range, Role, WindowClause

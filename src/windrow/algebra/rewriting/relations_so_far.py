@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 from windrow.algebra.names import SINCE, piece_of
 from windrow.algebra.rewriting.edits import Edits
-from windrow.algebra.rewriting.over_beside_patterns import has_over_of_rows, put_over_around_patterns
+from windrow.algebra.rewriting.patterns.over_beside_patterns import has_over_of_rows, put_over_around_patterns
 from windrow.syntax.cql_clauses import begins_relation
 from windrow.syntax.nodes import BlockText, Range, Role
 from windrow.syntax.patterns.match_nodes import MatchRelation

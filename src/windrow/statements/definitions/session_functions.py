@@ -29,6 +29,7 @@ from windrow.spark.gateway import Gateway
 from windrow.spark.jvm.plans import rows_change_by_run
 from windrow.statements.composed import RunQuery
 from windrow.syntax.cql_clauses import alias_after, begins_relation
+from windrow.syntax.definitions.sql_functions import FunctionText, SqlFunction, arguments_of, parse_function
 from windrow.syntax.expression_nodes import names_in
 from windrow.syntax.expressions import parse_expression
 from windrow.syntax.mistakes import unsupported_statement
@@ -37,7 +38,6 @@ from windrow.syntax.patterns.match_nodes import MatchRelation
 from windrow.syntax.patterns.match_relations import find_matches
 from windrow.syntax.query_parts import find_window_queries, is_set_operator, level_around, visible_ctes
 from windrow.syntax.select_list import aliased, without_distinct
-from windrow.syntax.sql_functions import FunctionText, SqlFunction, arguments_of, parse_function
 from windrow.syntax.sqltext import Piece, SqlText, quoted
 from windrow.syntax.tokens import TokenList, tokenize
 

@@ -22,7 +22,7 @@ from windrow.spark.gateway import Gateway
 from windrow.spark.jvm.views import SPARK_CATALOG, stored_view
 from windrow.statements.composed import RunQuery, located
 from windrow.syntax.cql_clauses import alias_after, begins_relation
-from windrow.syntax.create_words import create_words
+from windrow.syntax.definitions.create_words import create_words
 from windrow.syntax.mistakes import unsupported_statement
 from windrow.syntax.nodes import Range
 from windrow.syntax.patterns.match_relations import parameter_marks

@@ -10,9 +10,9 @@ from windrow.errors import NotSupportedError
 from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
 from windrow.statements.naming import forget, is_free
+from windrow.syntax.definitions.create_view import View
 from windrow.syntax.patterns.match_relations import parameter_marks
 from windrow.syntax.sqltext import quoted
-from windrow.syntax.streams.create_view import View
 from windrow.syntax.streams.other_dialects import Spelled
 from windrow.syntax.tokens import TokenList, tokenize
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from windrow.errors import ParseError, Span
 from windrow.syntax.cql_clauses import named_columns
-from windrow.syntax.create_words import create_words
+from windrow.syntax.definitions.create_words import create_words
 from windrow.syntax.lengths import TIME_UNITS, Length, LengthReader
 from windrow.syntax.nodes import Range
 from windrow.syntax.tokens import TokenKind, TokenList

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from windrow.syntax.create_words import CreateWords, create_words
+from windrow.syntax.definitions.create_words import CreateWords, create_words
 from windrow.syntax.nodes import Range
 from windrow.syntax.tokens import TokenList
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from windrow.errors import AnalysisError, ParseError
-from windrow.syntax.create_words import CreateWords, create_words
+from windrow.syntax.definitions.create_words import CreateWords, create_words
 from windrow.syntax.nodes import Range
 from windrow.syntax.tokens import TokenList
 

@@ -1,0 +1,1 @@
+"""Windows of OVER with patterns as other queries: before WINDOW BY, over joins and results, beside others."""

@@ -1,0 +1,1 @@
+"""Texts that define views and functions."""
