@@ -433,6 +433,7 @@ def test_plans_of_one_stream_in_memory_change_nothing(spark, tmp_path, query):
     in_memory(spark, tmp_path, {"s": ended(entries)}, None, [0.2, 0.5, 0.7], {1, 2}, query)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("interpreted")
 def test_in_a_subquery_with_whose_value_spark_computes_is_live_what_it_is_over_the_whole_log(spark, tmp_path):
     query = (
