@@ -117,6 +117,15 @@ def test_queries_of_with_that_the_function_does_not_read(session):
     assert found == rows(session, "SELECT k, i FROM runs(9)") != []
 
 
+def test_types_with_commas(session):
+    kind = "STRUCT<least: INT, name: STRING>"
+    session.sql(
+        f"{CREATE} runs(of {kind}) RETURNS TABLE (i INT, read {kind})"
+        f" RETURN SELECT s.i, of FROM t WHERE v > of.least {CLAUSE.replace('least', '99')}"
+    )
+    assert rows(session, "SELECT i, read.name FROM runs(struct(19 AS least, 'z' AS name))") == [(2, "z")]
+
+
 def test_functions_without_a_clause_are_those_of_spark(session):
     session.sql("CREATE OR REPLACE TEMPORARY FUNCTION plain_one(x INT) RETURN x + 1")
     session.sql("CREATE OR REPLACE TEMPORARY FUNCTION plain_rows() RETURNS TABLE RETURN SELECT 2 AS y")
