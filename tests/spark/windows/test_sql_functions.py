@@ -126,6 +126,18 @@ def test_types_with_commas(session):
     assert rows(session, "SELECT i, read.name FROM runs(struct(19 AS least, 'z' AS name))") == [(2, "z")]
 
 
+def test_functions_and_scripts_that_call_functions_alone(session):
+    session.sql(f"{CREATE} longest(least INT) RETURNS INT RETURN (SELECT MAX(COUNT(w)) FROM t {CLAUSE})")
+    session.sql(f"{CREATE} longer(of INT) RETURNS INT RETURN 1 + longest(of)")
+    assert rows(session, "SELECT longer(19)") == [(3,)]
+    assert rows(session, "SELECT k, longer(v) FROM t WHERE i = 2") == [("a", 3), ("b", 2)]
+    script = (
+        "BEGIN CREATE TEMPORARY VIEW made_here AS SELECT 19 AS v;"
+        " SELECT longer(v) FROM made_here; DROP VIEW made_here; END"
+    )
+    assert rows(session, script) == [(3,)]
+
+
 def test_functions_without_a_clause_are_those_of_spark(session):
     session.sql("CREATE OR REPLACE TEMPORARY FUNCTION plain_one(x INT) RETURN x + 1")
     session.sql("CREATE OR REPLACE TEMPORARY FUNCTION plain_rows() RETURNS TABLE RETURN SELECT 2 AS y")

@@ -41,7 +41,7 @@ from windrow.syntax.sql_functions import FunctionText, SqlFunction, arguments_of
 from windrow.syntax.sqltext import Piece, SqlText, quoted
 from windrow.syntax.tokens import TokenList, tokenize
 
-__all__ = ["create_or_drop_function", "may_call_functions", "with_functions"]
+__all__ = ["calls_functions", "create_or_drop_function", "may_call_functions", "with_functions"]
 
 _RESULT, _COLUMN, _ROW, _ARGUMENT = "__result", "__column", "__returned", "__argument"
 _AFTER_SELECT = ("FROM", "WHERE", "GROUP", "HAVING", "QUALIFY", "LIMIT", "OFFSET")
@@ -52,6 +52,14 @@ def may_call_functions(text: str, catalog: Catalog) -> bool:
     """Whether a text may call such a function."""
     lower = text.lower()
     return any(name in lower for name in catalog.sql_functions)
+
+
+def calls_functions(text: str, catalog: Catalog) -> bool:
+    """Whether a text calls such a function."""
+    return (
+        may_call_functions(text, catalog)
+        and next(_every_call(tokenize(text), catalog.sql_functions), None) is not None
+    )
 
 
 @contextmanager
