@@ -51,6 +51,7 @@ _SOURCE = "__v"
 _CLASSIFIERS = "__c"
 _ZERO = "CAST(0 AS BIGINT)"
 _DIGITS_OF_BIGINT = 18
+_DIGITS_OF_DECIMAL = 38
 _NUMBERS = frozenset({"tinyint", "smallint", "int", "bigint", "float", "double"})
 _WITHIN: tuple[Range, Range, Range, Range] = ((-4, -4), (-3, -3), (-2, -2), (-1, -1))
 
@@ -505,11 +506,19 @@ class Definitions:
             return None
         at = self.match.clause.duration.tokens
         key, falls = self.measuring_key("DURATION", at)
-        over = SqlText.of("(", key.text, f") {'-' if falls else '+'} (", self.length() or SqlText(), ")")
+        length = self.length() or SqlText()
+        sign = "-" if falls else "+"
+        over = SqlText.of("(", key.text, f") {sign} (", length, ")")
         with self.measured("DURATION", at):
-            of_key, of_due = self.analyzer.types_of([key.text, over], [], [])
+            of_key, of_length, of_due = self.analyzer.types_of([key.text, length, over], [], [])
+        scale = max(_digits(kind)[1] if is_decimal(kind) else 0 for kind in (of_key, of_length))
+        is_rounded = is_decimal(of_due) and _digits(of_due)[1] < scale
+        if is_rounded:  # by Spark, for a digit more before the point
+            exact = f") AS DECIMAL({_DIGITS_OF_DECIMAL - 1}, {scale}))"
+            over = SqlText.of("CAST((", key.text, exact, f" {sign} CAST((", length, exact)
+            of_due = f"decimal({_DIGITS_OF_DECIMAL},{scale})"
         rising = _rising(of_due, falls=falls)
-        if of_key == "string" or rising is None:
+        if of_key == "string" or rising is None or (is_rounded and scale == _DIGITS_OF_DECIMAL):
             raise NotSupportedError(
                 f"DURATION over keys of type {of_key} is not supported",
                 condition="UNSUPPORTED_CONDITION",

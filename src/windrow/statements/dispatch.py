@@ -42,6 +42,7 @@ from windrow.statements.clauses_over_windows import with_clauses_cut
 from windrow.statements.composed import as_of_now, queries_inside, relation_inside, with_emitted
 from windrow.statements.compound_statements import run_compound
 from windrow.statements.definitions.session_functions import (
+    calls_functions,
     create_or_drop_function,
     may_call_functions,
     with_functions,
@@ -88,6 +89,7 @@ _OURS = re.compile(rf"\bwindow(?:\s+by\b|\s*(?:/\*|--))|{_PATTERNS.pattern}", re
 _VIEW = re.compile(r"\bview\b", re.IGNORECASE)
 _WHOLE = re.compile(r"\s*(?:TABLE|SELECT\s+\*\s+FROM)\s+`?(\w+)`?\s*(?:;\s*)?", re.IGNORECASE)
 _QUERY = re.compile(r"[\s(]*(SELECT|WITH|FROM|VALUES|TABLE)\b", re.IGNORECASE)
+_COMPOUND = re.compile(r"(?:\s|--[^\n]*\n|/\*(?:[^*]|\*(?!/))*\*/)*begin\b", re.IGNORECASE)
 _BUILDERS = {"batch": build_window, "reference": build_reference}
 
 
@@ -95,7 +97,7 @@ def run(
     gateway: Gateway, text: str, positional: list[Any], execution: str, catalog: Catalog | None = None
 ) -> Relation:
     """Run one statement; `catalog` has the session's streams."""
-    if text.lstrip()[:5].upper() == "BEGIN" and _may_be_ours(text):
+    if _COMPOUND.match(text) and (_may_be_ours(text) or calls_functions(text, catalog or Catalog())):
         tokens = tokenize(text)
         if (parts := parse_compound(tokens)) is not None:
             return run_compound(
@@ -164,6 +166,8 @@ def _is_ours(catalog: Catalog, query: str) -> bool:
         if _as_nested_queries(query) is not None:
             return True
         return bind(found, (0, len(found)), _rowtimes(catalog)) is not None
+    if calls_functions(query, catalog):
+        return True
     return has_clauses(query) or calls_table_functions(query, catalog.functions)
 
 

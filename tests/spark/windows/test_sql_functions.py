@@ -100,6 +100,44 @@ def test_arguments_of_columns_of_a_named_query(session):
     assert rows(session, f"{named} SELECT name FROM b WHERE longest(b.v) = 1") == [("x",)]
 
 
+def test_what_is_counted_in_groups_is_no_argument(session):
+    session.sql(f"{CREATE} longest(least INT) RETURNS INT RETURN (SELECT MAX(COUNT(w)) FROM t {CLAUSE})")
+    for sql in (
+        "SELECT k, longest(COUNT(*)) FROM t GROUP BY k",
+        "SELECT longest(ROW_NUMBER() OVER (ORDER BY k)) FROM t",
+    ):
+        with pytest.raises(WindrowError, match="columns of relations in FROM alone"):
+            session.sql(sql)
+
+
+def test_queries_of_with_that_the_function_does_not_read(session):
+    body = f"WITH b AS (SELECT * FROM t) SELECT s.k, s.i FROM b AS t {CLAUSE}"
+    session.sql(f"{CREATE} runs(least INT) RETURNS TABLE RETURN {body}")
+    found = rows(session, "WITH b AS (SELECT 1 AS v), s AS (SELECT 2) SELECT k, i FROM runs(9)")
+    assert found == rows(session, "SELECT k, i FROM runs(9)") != []
+
+
+def test_types_with_commas(session):
+    kind = "STRUCT<least: INT, name: STRING>"
+    session.sql(
+        f"{CREATE} runs(of {kind}) RETURNS TABLE (i INT, read {kind})"
+        f" RETURN SELECT s.i, of FROM t WHERE v > of.least {CLAUSE.replace('least', '99')}"
+    )
+    assert rows(session, "SELECT i, read.name FROM runs(struct(19 AS least, 'z' AS name))") == [(2, "z")]
+
+
+def test_functions_and_scripts_that_call_functions_alone(session):
+    session.sql(f"{CREATE} longest(least INT) RETURNS INT RETURN (SELECT MAX(COUNT(w)) FROM t {CLAUSE})")
+    session.sql(f"{CREATE} longer(of INT) RETURNS INT RETURN 1 + longest(of)")
+    assert rows(session, "SELECT longer(19)") == [(3,)]
+    assert rows(session, "SELECT k, longer(v) FROM t WHERE i = 2") == [("a", 3), ("b", 2)]
+    script = (
+        "BEGIN CREATE TEMPORARY VIEW made_here AS SELECT 19 AS v;"
+        " SELECT longer(v) FROM made_here; DROP VIEW made_here; END"
+    )
+    assert rows(session, script) == [(3,)]
+
+
 def test_functions_without_a_clause_are_those_of_spark(session):
     session.sql("CREATE OR REPLACE TEMPORARY FUNCTION plain_one(x INT) RETURN x + 1")
     session.sql("CREATE OR REPLACE TEMPORARY FUNCTION plain_rows() RETURNS TABLE RETURN SELECT 2 AS y")
@@ -149,6 +187,9 @@ def test_matches_and_functions_in_functions(session):
             "SELECT f.* FROM (SELECT rand() AS v) AS t, LATERAL made(t.v) AS f",
             "NONDETERMINISTIC_QUERY", "in a table",
         ),
+        ("SELECT f.* FROM (SELECT i FROM t) AS t, LATERAL made(COUNT(*)) AS f", "UNSUPPORTED_QUERY", ""),
+        ("SELECT k, (SELECT MAX(i) FROM made(COUNT(*))) FROM t GROUP BY k", "UNSUPPORTED_QUERY", ""),
+        ("WITH T AS (SELECT 1 AS i) SELECT f.i FROM made(9) AS f", "UNSUPPORTED_QUERY", "rename"),
         ("SELECT * FROM made(1, 2)", "WRONG_NUM_ARGS", "least INT"),
         ("SELECT * FROM made()", "WRONG_NUM_ARGS", "least INT"),
         (f"{CREATE} made(least INT) RETURNS TABLE RETURN {RUNS}", "ROUTINE_ALREADY_EXISTS", "OR REPLACE"),

@@ -227,6 +227,7 @@ def test_windows_read_what_the_script_around_makes(session):
             DROP VIEW made_here;
         END"""
     assert rows(session, script) == AVERAGES[3:]
+    assert rows(session, f"-- of one\n/* and **all** */{script}") == AVERAGES[3:]
     session.check(script)
     with pytest.raises(WindrowError):
         session.sql("SELECT chosen")  # ends with the script

@@ -41,7 +41,7 @@ from windrow.syntax.select_list import aliased, without_distinct
 from windrow.syntax.sqltext import Piece, SqlText, quoted
 from windrow.syntax.tokens import TokenList, tokenize
 
-__all__ = ["create_or_drop_function", "may_call_functions", "with_functions"]
+__all__ = ["calls_functions", "create_or_drop_function", "may_call_functions", "with_functions"]
 
 _RESULT, _COLUMN, _ROW, _ARGUMENT = "__result", "__column", "__returned", "__argument"
 _AFTER_SELECT = ("FROM", "WHERE", "GROUP", "HAVING", "QUALIFY", "LIMIT", "OFFSET")
@@ -54,6 +54,14 @@ def may_call_functions(text: str, catalog: Catalog) -> bool:
     return any(name in lower for name in catalog.sql_functions)
 
 
+def calls_functions(text: str, catalog: Catalog) -> bool:
+    """Whether a text calls such a function."""
+    return (
+        may_call_functions(text, catalog)
+        and next(_every_call(tokenize(text), catalog.sql_functions), None) is not None
+    )
+
+
 @contextmanager
 def with_functions(gateway: Gateway, catalog: Catalog, text: str) -> Iterator[str | None]:
     """The statement with the queries of such functions in place of their calls; None if it calls none.
@@ -63,7 +71,8 @@ def with_functions(gateway: Gateway, catalog: Catalog, text: str) -> Iterator[st
     AnalysisError
         ``WRONG_NUM_ARGS``.
     NotSupportedError
-        ``UNSUPPORTED_QUERY`` for arguments of columns that a query of these values alone cannot read,
+        ``UNSUPPORTED_QUERY`` for arguments of columns that a query of these values alone cannot read, and
+        for queries of WITH that would be taken for what the function reads,
         ``NONDETERMINISTIC_QUERY`` for columns of rows that may be others when they are read again.
     """
     tokens = tokenize(text)
@@ -141,6 +150,7 @@ def _ends_select(tokens: TokenList, at: int) -> bool:
 def _of_call(gateway: Gateway, tokens: TokenList, at: int, functions: Mapping[str, SqlFunction]) -> str:
     """The query that a call stands for, in brackets."""
     function = functions[tokens[at].name.lower()]
+    _refuse_hidden(tokens, at, function)
     arguments = arguments_of(tokens, at, function)
     given = [argument for argument in arguments if not isinstance(argument, str)]
     values = [
@@ -156,6 +166,25 @@ def _of_call(gateway: Gateway, tokens: TokenList, at: int, functions: Mapping[st
     is_named = alias_after(tokens, close, len(tokens)) is not None
     named = "" if is_named or not begins_relation(tokens, at) else f" AS {quoted(function.name)}"
     return query.render() + named
+
+
+def _refuse_hidden(tokens: TokenList, at: int, function: SqlFunction) -> None:
+    """Refuse queries of WITH with the name of a relation that the function reads from elsewhere."""
+    named = {cte.name.lower(): cte for cte in visible_ctes(tokens, at)}
+    body = tokenize(function.body)
+    for index in range(len(body)):
+        name = body[index].name.lower() if body[index].is_name else ""
+        is_table = not body.is_symbol(index + 1, ".") and not body.is_symbol(index + 1, "(")
+        if name not in named or not is_table or not begins_relation(body, index):
+            continue
+        if all(cte.name.lower() != name for cte in visible_ctes(body, index)):
+            raise NotSupportedError(
+                f"a query of WITH has the name {name} of what function {function.name} reads elsewhere",
+                condition="UNSUPPORTED_QUERY",
+                sql=tokens.sql,
+                span=tokens.span(*named[name].item),
+                hint="rename it",
+            )
 
 
 def _listed(function: SqlFunction) -> str:
@@ -219,7 +248,9 @@ def _names(function: SqlFunction) -> str:
 def _reads_columns(
     gateway: Gateway, tokens: TokenList, argument: Range, functions: Mapping[str, SqlFunction]
 ) -> bool:
-    """Whether an argument reads columns."""
+    """Whether an argument reads columns, or rows: ``count(*)`` has no column."""
+    if _reads_rows(tokens, argument):
+        return True
     if any(argument[0] <= at < argument[1] for at in _every_call(tokens, functions)):
         if next(names_in(parse_expression(tokens, *argument)), None) is None:
             return False
@@ -244,7 +275,7 @@ def _around(
     clauses: list[BlockText | MatchRelation] = [*find_window_queries(tokens), *find_matches(tokens)]
     scope = next(scopes(tokens, at, clauses), None)
     source = None if scope is None else scope.source
-    if source is None or any(calls_aggregate(tokens, one) or _has_over(tokens, one) for one in arguments):
+    if source is None or any(_reads_rows(tokens, one) for one in arguments):
         in_from = begins_relation(tokens, at) and tokens.word(at - 1) != "LATERAL"
         raise NotSupportedError(
             f"function {function.name}, which makes windows, takes columns of relations in FROM alone",
@@ -274,8 +305,10 @@ def _changes(gateway: Gateway, source: SqlText) -> bool:
         return False
 
 
-def _has_over(tokens: TokenList, part: Range) -> bool:
-    return any(tokens.word(at) == "OVER" and tokens.is_symbol(at - 1, ")") for at in range(*part))
+def _reads_rows(tokens: TokenList, part: Range) -> bool:
+    """Whether a part is computed over several rows."""
+    has_over = any(tokens.word(at) == "OVER" and tokens.is_symbol(at - 1, ")") for at in range(*part))
+    return has_over or calls_aggregate(tokens, part)
 
 
 def create_or_drop_function(

@@ -1,12 +1,13 @@
-"""The words before the name of what CREATE makes."""
+"""The words before the name of what CREATE makes, and its lists of names with types."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from windrow.syntax.nodes import Range
 from windrow.syntax.tokens import TokenList
 
-__all__ = ["CreateWords", "create_words"]
+__all__ = ["CreateWords", "column_items", "create_words"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,3 +42,18 @@ def create_words(tokens: TokenList, start: int, stop: int, kind: str) -> CreateW
     if at >= stop or not tokens[at].is_name:
         return None
     return CreateWords(replaces, is_temporary, if_not_exists, at)
+
+
+def column_items(tokens: TokenList, start: int, stop: int) -> list[Range]:
+    """The ranges between commas, but for those in MAP<INT, STRING>."""
+    items: list[Range] = []
+    for first, last in tokens.split(start, stop):
+        depth = 0
+        if items:
+            before = [tokens[at].text for at in range(*items[-1])]
+            depth = sum(text.count("<") - text.count(">") for text in before)
+        if depth > 0:
+            items[-1] = (items[-1][0], last)
+        else:
+            items.append((first, last))
+    return items

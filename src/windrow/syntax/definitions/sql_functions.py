@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from windrow.errors import AnalysisError, ParseError
-from windrow.syntax.definitions.create_words import CreateWords, create_words
+from windrow.syntax.definitions.create_words import CreateWords, column_items, create_words
 from windrow.syntax.nodes import Range
 from windrow.syntax.tokens import TokenList
 
@@ -83,7 +83,9 @@ def parse_function(
     text = tokens.text(*body)
     if not is_ours(text if is_query else f"SELECT {text}"):
         return None
-    parameters = tuple(_parameter(tokens, item) for item in tokens.split(at + 2, close) if item[0] < item[1])
+    parameters = tuple(
+        _parameter(tokens, item) for item in column_items(tokens, at + 2, close) if item[0] < item[1]
+    )
     if tokens.word(returns) != "RETURNS":
         raise ParseError(
             f"function {name} does not say what it returns",
@@ -97,7 +99,7 @@ def parse_function(
     if tokens.word(returns + 1) != "TABLE":
         columns = ((name, tokens.text(returns + 1, ends[0])),)
     elif tokens.is_symbol(returns + 2, "("):
-        listed = tokens.split(returns + 3, tokens.partner[returns + 2])
+        listed = column_items(tokens, returns + 3, tokens.partner[returns + 2])
         columns = tuple((one.name, one.kind) for one in (_parameter(tokens, item) for item in listed))
     function = SqlFunction(name, parameters, columns, text, not is_query)
     return FunctionText(function, body, words)

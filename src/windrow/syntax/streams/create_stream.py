@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from windrow.errors import ParseError, Span
 from windrow.syntax.cql_clauses import named_columns
-from windrow.syntax.definitions.create_words import create_words
+from windrow.syntax.definitions.create_words import column_items, create_words
 from windrow.syntax.lengths import TIME_UNITS, Length, LengthReader
 from windrow.syntax.nodes import Range
 from windrow.syntax.tokens import TokenKind, TokenList
@@ -110,7 +110,7 @@ def parse_create_stream(tokens: TokenList, start: int, stop: int) -> CreateStrea
     if not tokens.is_symbol(at, "("):
         raise wrong("expected the columns of the stream in brackets", at)
     close = tokens.partner[at]
-    columns = tuple(_column(tokens, item, wrong) for item in _items(tokens, at + 1, close))
+    columns = tuple(_column(tokens, item, wrong) for item in column_items(tokens, at + 1, close))
     marked = [column for column in columns if column.is_rowtime]
     if len(marked) != 1:
         second = marked[1].tokens[0] if marked else at
@@ -220,21 +220,6 @@ class _OptionsParser:
             raise reader.unexpected()
         self.at = found.tokens[1]
         return found
-
-
-def _items(tokens: TokenList, start: int, stop: int) -> list[Range]:
-    """The ranges between commas, but for those in MAP<INT, STRING>."""
-    items: list[Range] = []
-    for first, last in tokens.split(start, stop):
-        depth = 0
-        if items:
-            before = [tokens[at].text for at in range(*items[-1])]
-            depth = sum(text.count("<") - text.count(">") for text in before)
-        if depth > 0:
-            items[-1] = (items[-1][0], last)
-        else:
-            items.append((first, last))
-    return items
 
 
 def _column(tokens: TokenList, item: Range, wrong: Callable[..., ParseError]) -> DeclaredColumn:
