@@ -45,9 +45,27 @@ def whole(text):
         ),
         (
             "FROM s |> SET k = 1 |> WHERE x |> SET k = 2 |> LIMIT 1",
-            "SELECT * FROM (FROM (SELECT * FROM (FROM s |> SET k = 1) WHERE (x)) |> SET k = 2) LIMIT 1",
+            "SELECT * FROM (FROM (SELECT * FROM (FROM s |> SET k = 1) AS `s` WHERE (x)) AS `s` |> SET k = 2)"
+            " AS `s` LIMIT 1",
         ),
         ("FROM s |> UNION ALL SELECT 1 |> SELECT k", "SELECT k FROM (SELECT * FROM s UNION ALL SELECT 1)"),
+        (
+            "FROM s |> LIMIT 2 |> UNION ALL TABLE t |> OFFSET 3 |> LIMIT 1",
+            "SELECT * FROM ((SELECT * FROM s LIMIT 2) UNION ALL TABLE t) LIMIT 1 OFFSET 3",
+        ),
+        (
+            "FROM s |> ORDER BY v |> ORDER BY k |> OFFSET 1 |> AGGREGATE COUNT(*) |> LIMIT 1",
+            "SELECT * FROM (SELECT COUNT(*) FROM (SELECT * FROM (SELECT * FROM s ORDER BY v) AS `s`"
+            " ORDER BY k OFFSET 1) AS `s`) AS `s` LIMIT 1",
+        ),
+        (
+            "FROM s |> ORDER BY k |> OFFSET 1 |> LIMIT 2 |> WHERE x",
+            "SELECT * FROM (SELECT * FROM s ORDER BY k LIMIT 2 OFFSET 1) AS `s` WHERE (x)",
+        ),
+        (
+            "FROM s |> LIMIT 3 |> OFFSET 1",
+            "SELECT * FROM (SELECT * FROM s LIMIT 3) AS `s` OFFSET 1",
+        ),
         ("FROM s |> PIVOT (f FOR k IN (1))", "SELECT * FROM (SELECT * FROM s) PIVOT (f FOR k IN (1))"),
         (
             "FROM s |> AGGREGATE COUNT(*) AS n GROUP BY k EMIT STREAM AFTER WATERMARK",
@@ -75,3 +93,21 @@ def test_operators_in_selects(text, selects):
 )
 def test_operators_that_have_no_select(operator):
     assert pipe_as_selects(tokenize(f"FROM s [NOW] |> {operator}")) is None
+
+
+@pytest.mark.parametrize(
+    "operators",
+    [
+        # which rows are first, a SELECT around an order does not know
+        "ORDER BY v |> LIMIT 3 |> OFFSET 1",
+        "ORDER BY v |> OFFSET 1 |> LIMIT 3 OFFSET 1",
+        "ORDER BY v |> SELECT k |> LIMIT 3",
+        "ORDER BY v |> SET k = 1 |> WHERE v > 1 |> OFFSET 3",
+        # clauses without a pipe, of the whole
+        "WHERE v > 0 ORDER BY v LIMIT 1",
+        "AGGREGATE COUNT(*) AS n GROUP BY k LIMIT 1",
+        "SELECT k UNION ALL SELECT k FROM t",
+    ],
+)
+def test_pipes_that_stay(operators):
+    assert pipe_as_selects(tokenize(f"FROM s [NOW] |> {operators}")) is None

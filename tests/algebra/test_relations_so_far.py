@@ -88,6 +88,13 @@ def inside(query, of="SELECT * EXCEPT (__since) FROM"):
             " QUALIFY __since2 > 1 ORDER BY ts LIMIT 3",
         ),
         (
+            "SELECT s.* EXCEPT (v), n OVER w, lag(v) OVER u AS b FROM s"
+            f" WINDOW u AS (ORDER BY ts), w AS ({OF_ROWS})",
+            "SELECT s.* EXCEPT ( __since0, v), __since0 AS `n`, lag(v) OVER u AS b FROM"
+            f" (SELECT *, n OVER w AS __since0 FROM s WINDOW u AS (ORDER BY ts), w AS ({OF_ROWS}) )"
+            " [RANGE UNBOUNDED] AS s WINDOW u AS (ORDER BY ts)",
+        ),
+        (
             f"SELECT k, n OVER w FROM s WINDOW w AS ({OF_ROWS}) LIMIT 3",
             f"SELECT * FROM ( SELECT k, n OVER w FROM s WINDOW w AS ({OF_ROWS}) ) [RANGE UNBOUNDED] LIMIT 3",
         ),

@@ -10,7 +10,7 @@ from windrow.errors import AnalysisError, NotSupportedError, did_you_mean
 from windrow.syntax.nodes import Range
 from windrow.syntax.patterns.match_nodes import Named, variable_name
 from windrow.syntax.patterns.pattern_windows import PatternBlock, PatternWindow, PatternWindowCall
-from windrow.syntax.select_list import alias_of, without_alias
+from windrow.syntax.select_list import alias_of, excepted, without_alias
 from windrow.syntax.sqltext import SqlText, quoted
 from windrow.syntax.tokens import TokenList
 
@@ -141,13 +141,13 @@ class WindowCalls:
         select, items = query.select, []
         distinct = tokens.word(select[0]) in ("DISTINCT", "ALL")
         for start, stop in tokens.split(select[0] + distinct, select[1]):
-            qualified = (
-                stop - start == 3 and tokens.is_symbol(start + 1, ".") and not self.is_of_column(start)
-            )
+            bracket = excepted(tokens, (start, stop))
+            own = stop if bracket is None else bracket - 1
+            qualified = own - start == 3 and tokens.is_symbol(start + 1, ".") and not self.is_of_column(start)
             if hidden and (start in stars or qualified) and tokens.is_symbol(stop - 1, "*"):
                 replaced[stop - 1, stop] = f"* EXCEPT ({hidden})"
-            elif hidden and start in stars:
-                replaced[start + 2, start + 3] = f"({hidden}, "
+            elif hidden and (start in stars or qualified) and bracket is not None:
+                replaced[bracket, bracket + 1] = f"({hidden}, "
             item = text((start, stop), replaced)
             whole = self.call_at((start, stop))
             named = whole.measure if whole is not None else None

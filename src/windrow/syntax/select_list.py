@@ -5,7 +5,7 @@ from __future__ import annotations
 from windrow.syntax.nodes import Range
 from windrow.syntax.tokens import Token, TokenKind, TokenList
 
-__all__ = ["alias_of", "aliased", "without_alias", "without_distinct"]
+__all__ = ["alias_of", "aliased", "excepted", "without_alias", "without_distinct"]
 
 _OPERATORS = {"AND", "OR", "NOT", "IS", "DISTINCT", "FROM", "LIKE", "ILIKE", "RLIKE", "IN", "BETWEEN", "DIV"}
 _BEFORE_NAMES = {"THEN", "ELSE", "WHEN", "OVER", "COLLATE"}
@@ -53,3 +53,10 @@ def _ends_operand(token: Token) -> bool:
     if token.kind is TokenKind.SYMBOL:
         return token.text in (")", "]")
     return token.word not in _OPERATORS | _BEFORE_NAMES
+
+
+def excepted(tokens: TokenList, item: Range) -> int | None:
+    """The bracket of ``* EXCEPT (…)``, or of ``r.* EXCEPT (…)``; None where an item is none."""
+    bracket = tokens.partner.get(item[1] - 1, -1) if tokens.is_symbol(item[1] - 1, ")") else -1
+    is_star = bracket - 2 >= item[0] and tokens.is_symbol(bracket - 2, "*")
+    return bracket if is_star and tokens.word(bracket - 1) == "EXCEPT" else None

@@ -304,6 +304,18 @@ def test_strings_of_a_collation_are_compared_by_it(session, operator):
     assert shown(session.sql(ours).collect()) == shown(session.spark.sql(theirs).collect())
 
 
+@pytest.mark.parametrize("order", ["k NULLS LAST", "k DESC NULLS FIRST", "k", "k DESC"])
+def test_nulls_of_a_collation_stand_first_or_last(session, order):
+    values = "(1, 'b'), (2, NULL), (3, 'A'), (4, 'a')"
+    rows = f"(SELECT i, k COLLATE UTF8_LCASE AS k FROM VALUES {values} AS t (i, k))"
+    ours = (
+        f"SELECT l.i, a FROM {rows} WINDOW BY w AS"
+        f" (TYPE SLIDING ORDER BY {order}, i START AS l AT a END UNBOUNDED)"
+    )
+    theirs = f"SELECT i, ROW_NUMBER() OVER (ORDER BY {order}, i) AS a FROM {rows}"
+    assert shown(session.sql(ours).collect()) == shown(session.spark.sql(theirs).collect())
+
+
 def test_null_keys_are_a_partition_and_come_first(session):
     sql = (
         "SELECT k, positions FROM (SELECT s.k, collect_list(w.i) AS positions FROM VALUES"

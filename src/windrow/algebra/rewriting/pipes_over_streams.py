@@ -4,7 +4,8 @@
       →  SELECT * FROM (SELECT k, COUNT(*) AS n FROM s [RANGE 3] WHERE (v > 1) GROUP BY k) AS s WHERE (n > 2)
 
 An operator that no SELECT has, as SET, remains a pipe, alone in brackets. Several relations keep their names
-up to the operator that needs a SELECT around; a single one has its name behind that too.
+up to the operator that needs a SELECT around; a single one has its name behind that too. LIMIT and OFFSET
+keep to an ORDER BY before them, whatever stands between, which SELECTs do not: such a pipe stays as it is.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from windrow.algebra.names import piece_of
 from windrow.algebra.rewriting.pipes import Level, is_pipe, level_of
 from windrow.syntax.cql_clauses import alias_after
 from windrow.syntax.nodes import Range
+from windrow.syntax.query_parts import TAIL, is_set_operator
 from windrow.syntax.select_list import without_alias
 from windrow.syntax.sqltext import SqlText, quoted
 from windrow.syntax.streams.emit_clause import clauses_in
@@ -29,8 +31,8 @@ _SEVERAL_SETS = {"ROLLUP", "CUBE", "GROUPING", "ALL"}
 
 
 def pipe_as_selects(tokens: TokenList) -> SqlText | None:
-    """The text with the operators of its first pipe in SELECTs; None where there is no pipe, or each has one
-    operator that no SELECT has.
+    """The text with the operators of its first pipe in SELECTs; None where there is no pipe, or each stays as
+    it is.
 
     The resulting text may have further ones.
     """
@@ -60,8 +62,10 @@ class _Block:
         What stands after FROM, and its name where it is a single relation that has one.
     items, conditions, by
         The SELECT list, what stands in WHERE, and the keys of GROUP BY.
-    tail, stage
-        ORDER BY, LIMIT and OFFSET, and which of them there are: 1, 2, 3.
+    tail, offset, stage
+        ORDER BY and LIMIT, and OFFSET; the last operator of them: ORDER BY 1, OFFSET 2, LIMIT 3.
+    is_ordered
+        Whether its rows have an order, which LIMIT and OFFSET keep to.
     """
 
     source: SqlText
@@ -71,7 +75,9 @@ class _Block:
     conditions: tuple[SqlText, ...] = ()
     by: SqlText | None = None
     tail: SqlText = field(default_factory=SqlText)
+    offset: SqlText = field(default_factory=SqlText)
     stage: int = 0
+    is_ordered: bool = False
 
     @property
     def is_open(self) -> bool:
@@ -86,28 +92,38 @@ class _Block:
         )
         by = SqlText() if self.by is None else SqlText.of(" GROUP BY ", self.by)
         items = SqlText.of("*") if self.items is None else self.items
-        return SqlText.of("SELECT ", items, " FROM ", self.source, where, by, self.tail)
+        return SqlText.of("SELECT ", items, " FROM ", self.source, where, by, self.tail, self.offset)
 
     def piped(self, operator: SqlText) -> _Block:
         """A SELECT over a pipe with one operator, which Spark evaluates."""
         is_source = self.is_open and not self.conditions
-        rows = self.source if is_source else SqlText.of("(", self.text, ")")
-        return _Block(SqlText.of("(FROM ", rows, " |> ", operator, ")"))
+        rows = self.source if is_source else self.around().source
+        made = SqlText.of("(FROM ", rows, " |> ", operator, ")", self.alias)
+        return _Block(made, self.name, is_ordered=self.is_ordered)
 
-    def around(self, name: str | None = None) -> _Block:
+    @property
+    def alias(self) -> str:
+        """What gives its rows their name."""
+        return "" if self.name is None else f" AS {quoted(self.name)}"
+
+    def around(self) -> _Block:
         """A SELECT of its rows."""
-        name = name or self.name
-        alias = "" if name is None else f" AS {quoted(name)}"
-        return _Block(SqlText.of("(", self.text, ")", alias), name)
+        made = SqlText.of("(", self.text, ")", self.alias)
+        return _Block(made, self.name, is_ordered=self.is_ordered)
 
 
 def _piped(tokens: TokenList, level: Level) -> SqlText | None:
     stop = _end(tokens, level)
     operators = [(pipe + 1, end) for pipe, end in zip(level.pipes, [*level.pipes[1:], stop], strict=True)]
     block = _first(tokens, level.start, level.pipes[0])
-    if block is None or (len(operators) == 1 and _with_operator(tokens, block, operators[0]) is None):
+    if block is None or any(_has_tail(tokens, operator) for operator in operators):
+        return None
+    if len(operators) == 1 and _with_operator(tokens, block, operators[0]) is None:
         return None
     for operator in operators:
+        is_cut = tokens.word(operator[0]) in ("LIMIT", "OFFSET")
+        if is_cut and block.is_ordered and not (block.stage and _stays(tokens, block, operator)):
+            return None
         block = _with_operator(tokens, block, operator) or block.piped(_piece(tokens, *operator))
     return block.text
 
@@ -117,6 +133,21 @@ def _end(tokens: TokenList, level: Level) -> int:
     last = level.pipes[-1]
     found = clauses_in(tokens, last, level.stop)
     return next((at for at in found if tokens.parent[at] == tokens.parent[last]), level.stop)
+
+
+def _has_tail(tokens: TokenList, operator: Range) -> bool:
+    """Whether clauses or a query follow an operator without a pipe: they are about all that is before."""
+    start, stop = operator
+    if tokens.word(start) in _SETS:
+        return False
+    own = [at for at in tokens.level(start + 1, stop) if not tokens.is_symbol(at - 1, ".")]
+    is_limit = tokens.word(start) == "LIMIT"
+    return any(
+        is_set_operator(tokens, at)
+        or (tokens.word(at) in TAIL and tokens.word(at + 1) == "BY")
+        or (tokens.word(at) in ("LIMIT", "OFFSET") and not is_limit)
+        for at in own
+    )
 
 
 def _first(tokens: TokenList, start: int, stop: int) -> _Block | None:
@@ -162,15 +193,16 @@ def _with_operator(tokens: TokenList, block: _Block, operator: Range) -> _Block 
         may_stay = not block.conditions or not (block.is_single or kinds & _PADDED)
         left = block if block.is_open and may_stay else block.around()
         source = SqlText.of(left.source, " ", _piece(tokens, *operator))
-        return replace(left, source=source, name=None, is_single=False)
+        return replace(left, source=source, name=None, is_single=False, is_ordered=False)
     if word in _SETS:
-        return _Block(SqlText.of("(", block.text, " ", _piece(tokens, *operator), ")"))
+        rows = SqlText.of("(", block.text, ")") if block.stage else block.text
+        return _Block(SqlText.of("(", rows, " ", _piece(tokens, *operator), ")"))
     if word in ("PIVOT", "UNPIVOT"):
         return _Block(SqlText.of("(", block.text, ") ", _piece(tokens, *operator)))
     if any(tokens.word(at) == "WINDOW" and tokens.word(at + 2) == "AS" for at in tokens.level(*rest)):
         return None
     if word == "AS" and stop - start == 2:
-        return block.around(tokens[start + 1].name)
+        return replace(block, name=tokens[start + 1].name).around()
     over = block if block.is_open else block.around()
     if word == "WHERE":
         condition = SqlText.of("(", _piece(tokens, *rest), ")")
@@ -197,23 +229,30 @@ def _aggregated(tokens: TokenList, block: _Block, rest: Range) -> _Block | None:
     named = [_piece(tokens, *key) for key in keys]
     calls = [_piece(tokens, start, by)] if start < by else []
     bare = [_piece(tokens, *without_alias(tokens, key)) for key in keys]
-    return replace(
-        block, items=SqlText.join(", ", [*named, *calls]), by=SqlText.join(", ", bare) if keys else None
+    by_keys = SqlText.join(", ", bare) if keys else None
+    return replace(block, items=SqlText.join(", ", [*named, *calls]), by=by_keys, is_ordered=False)
+
+
+def _ordered(tokens: TokenList, block: _Block, operator: Range) -> _Block:
+    """The query with ORDER BY, LIMIT or OFFSET."""
+    word, made = tokens.word(operator[0]), SqlText.of(" ", _piece(tokens, *operator))
+    over = block if _stays(tokens, block, operator) else block.around()
+    over = replace(over, is_ordered=word == "ORDER" or over.is_ordered)
+    if word == "OFFSET":
+        return replace(over, offset=made, stage=2)
+    return replace(over, tail=SqlText.of(over.tail, made), stage=1 if word == "ORDER" else 3)
+
+
+def _stays(tokens: TokenList, block: _Block, operator: Range) -> bool:
+    """Whether ORDER BY, LIMIT or OFFSET is of the SELECT itself: what is ordered by is what the operators
+    before give, not what they are of.
+    """
+    if block.stage == 0:
+        return block.is_open
+    words = [tokens.word(at) for at in tokens.level(*operator)]
+    return words[0] != "ORDER" and (
+        block.stage == 1 or (block.stage == 2 and words[0] == "LIMIT" and "OFFSET" not in words)
     )
-
-
-def _ordered(tokens: TokenList, block: _Block, operator: Range) -> _Block | None:
-    """The query with ORDER BY, LIMIT or OFFSET, of which later ones in this order are about its rows too."""
-    start, stop = operator
-    stages = {"ORDER": 1, "LIMIT": 2, "OFFSET": 3}
-    words = [tokens.word(at) for at in tokens.level(start, stop)]
-    first = stages[words[0]]
-    last = 3 if "OFFSET" in words else first
-    if first <= block.stage:
-        return None
-    # what is ordered by is what the operators before give, not what they are of
-    over = block.around() if block.stage == 0 and not block.is_open else block
-    return replace(over, tail=SqlText.of(over.tail, " ", _piece(tokens, *operator)), stage=last)
 
 
 def _piece(tokens: TokenList, start: int, stop: int) -> SqlText:

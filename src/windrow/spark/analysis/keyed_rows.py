@@ -158,8 +158,9 @@ def _on_the_way(kind: DataType) -> DataType:
 
 
 def _rank(key: Column, partition: tuple[str, ...]) -> Column:
-    """Integers in the order of a key within its partition."""
-    return F.dense_rank().over(SparkWindow.partitionBy(*partition).orderBy(key.asc_nulls_first()))
+    """Integers in the order of a key within its partition; NULL for NULL."""
+    rank = F.dense_rank().over(SparkWindow.partitionBy(*partition).orderBy(key.asc_nulls_first()))
+    return F.when(key.isNotNull(), rank)
 
 
 def _text(name: str) -> Column:

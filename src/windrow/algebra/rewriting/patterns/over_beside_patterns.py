@@ -16,7 +16,7 @@ from windrow.algebra.rewriting.edits import Edits
 from windrow.algebra.windows_with_patterns import WindowCalls
 from windrow.syntax.nodes import Range
 from windrow.syntax.patterns.pattern_windows import PatternBlock
-from windrow.syntax.select_list import without_alias, without_distinct
+from windrow.syntax.select_list import excepted, without_alias, without_distinct
 from windrow.syntax.sqltext import SqlText, quoted
 from windrow.syntax.tokens import TokenList
 
@@ -73,8 +73,8 @@ def _put_name(edits: Edits, item: Range, calls: WindowCalls, hidden: str) -> Non
         return
     if tokens.is_symbol(item[1] - 1, "*"):
         edits.put(item[1], f"EXCEPT ({hidden})")
-    elif tokens.is_symbol(item[0], "*"):
-        edits.put(item[0] + 3, f"{hidden},")
+    elif (bracket := excepted(tokens, item)) is not None:
+        edits.put(bracket + 1, f"{hidden},")
     has_alias = without_alias(tokens, item) != item and tokens.word(item[1] - 2) != "OVER"
     if not has_alias and any(item[0] <= at[0] and at[1] <= item[1] for at in calls.columns):
         call = calls.call_at(item)

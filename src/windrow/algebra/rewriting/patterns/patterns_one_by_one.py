@@ -10,7 +10,7 @@ from __future__ import annotations
 from windrow.algebra.names import piece_of
 from windrow.syntax.nodes import Range
 from windrow.syntax.patterns.pattern_windows import PatternBlock, PatternWindowCall
-from windrow.syntax.select_list import without_alias
+from windrow.syntax.select_list import excepted, without_alias
 from windrow.syntax.sqltext import Piece, SqlText, quoted
 from windrow.syntax.tokens import TokenList
 
@@ -63,9 +63,9 @@ def _item(
     """An item of SELECT, with the name that it has; stars leave out what is `hidden`."""
     if tokens.is_symbol(item[1] - 1, "*"):
         return SqlText.of(piece_of(tokens, *item), f" EXCEPT ({hidden})")
-    if tokens.is_symbol(item[0], "*"):
-        rest = piece_of(tokens, item[0] + 3, item[1])
-        return SqlText.of(f"* EXCEPT ({hidden}, ", rest)
+    if (bracket := excepted(tokens, item)) is not None:
+        before, rest = piece_of(tokens, item[0], bracket + 1), piece_of(tokens, bracket + 1, item[1])
+        return SqlText.of(before, f"{hidden}, ", rest)
     text = _written(tokens, item, names)
     has_alias = without_alias(tokens, item) != item and tokens.word(item[1] - 2) != "OVER"
     if has_alias or not any(item[0] <= at[0] and at[1] <= item[1] for at in names):
