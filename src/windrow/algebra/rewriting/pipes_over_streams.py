@@ -26,7 +26,6 @@ __all__ = ["pipe_as_selects"]
 
 _JOINS = {"JOIN", "INNER", "LEFT", "RIGHT", "FULL", "CROSS", "NATURAL", "SEMI", "ANTI", "LATERAL"}
 _SETS = {"UNION", "EXCEPT", "INTERSECT", "MINUS"}
-_PADDED = {"RIGHT", "FULL"}
 _SEVERAL_SETS = {"ROLLUP", "CUBE", "GROUPING", "ALL"}
 
 
@@ -124,6 +123,8 @@ def _piped(tokens: TokenList, level: Level) -> SqlText | None:
         is_cut = tokens.word(operator[0]) in ("LIMIT", "OFFSET")
         if is_cut and block.is_ordered and not (block.stage and _stays(tokens, block, operator)):
             return None
+        if tokens.word(operator[0]) in _JOINS and block.conditions and not block.is_single:
+            return None  # names of the condition could be of the relation that is joined
         block = _with_operator(tokens, block, operator) or block.piped(_piece(tokens, *operator))
     return block.text
 
@@ -189,9 +190,7 @@ def _with_operator(tokens: TokenList, block: _Block, operator: Range) -> _Block 
     if word in ("LIMIT", "OFFSET", "ORDER"):
         return _ordered(tokens, block, operator)
     if word in _JOINS:
-        kinds = {tokens.word(at) for at in range(start, min(start + 3, stop))}
-        may_stay = not block.conditions or not (block.is_single or kinds & _PADDED)
-        left = block if block.is_open and may_stay else block.around()
+        left = block if block.is_open and not block.conditions else block.around()
         source = SqlText.of(left.source, " ", _piece(tokens, *operator))
         return replace(left, source=source, name=None, is_single=False, is_ordered=False)
     if word in _SETS:
