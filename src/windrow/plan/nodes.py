@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from windrow.algebra.window_node import AggregateCall
+from windrow.algebra.match_node import Match
+from windrow.algebra.window_node import AggregateCall, Window
 from windrow.kernels.sorting import SortKey
 from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.plan.columns import ROWS, Column, Completeness, Expression, Scope
@@ -25,6 +26,7 @@ __all__ = [
     "TIMES",
     "Aggregate",
     "Call",
+    "Clause",
     "Distinct",
     "Filter",
     "Input",
@@ -467,6 +469,29 @@ class Pieces(_Node):
         return (*(() if self.input is None else (self.input,)), *(one for _, one in self.beside))
 
 
+@dataclass(frozen=True, eq=False)
+class Clause(_Node):
+    """WINDOW BY or MATCH_RECOGNIZE over a relation that changes over time: over its rows at each instant.
+
+    Attributes
+    ----------
+    input
+        What the clause reads: each row as a struct, and the keys of its partitions and order.
+    clause
+        The clause.
+    columns
+        Its output, under the names that the query around knows.
+    label, at
+        How it is written, and where.
+    """
+
+    input: Node
+    clause: Window | Match
+    columns: tuple[Column, ...]
+    label: str
+    at: Range
+
+
 TIMES = f"{ROWS}.{ENTER}, {ROWS}.{LEAVE}"
 """In texts over pieces of time, the time of a row."""
 
@@ -654,7 +679,7 @@ class Sort(_Passing):
 
 Node: TypeAlias = (
     "Scan | Input | StreamWindow | Filter | Project | Join | Mark | Value | Aggregate | OneRow | Pieces"
-    " | Over | Session | TimeWindows | Distinct | SetOperation | Sort"
+    " | Clause | Over | Session | TimeWindows | Distinct | SetOperation | Sort"
 )
 
 

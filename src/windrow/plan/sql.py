@@ -93,8 +93,8 @@ class _Sql:
                 return _renamed(both, node.columns)
             case plan.Sort():
                 return self._sorted(node)
-            case plan.Scan() | plan.StreamWindow():
-                raise AssertionError("a stream has no rows at one instant")
+            case plan.Scan() | plan.StreamWindow() | plan.Clause():
+                raise AssertionError("a stream, or a clause over one, has no rows at one instant")
         assert_never(node)
 
     def _over(self, node: plan.Node, text: SqlText) -> SqlText:

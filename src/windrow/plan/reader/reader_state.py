@@ -10,6 +10,9 @@ from pyspark.sql.types import StructField, StructType
 
 from windrow.algebra.continuous import Continuous, Query, Reader
 from windrow.algebra.continuous import Input as QueryInput
+from windrow.algebra.match_node import Match
+from windrow.algebra.window_node import Window
+from windrow.plan.columns import Column
 from windrow.plan.nodes import Node
 from windrow.plan.reader.query_rows import BlockRows
 from windrow.plan.reader.statement_text import StatementText
@@ -17,7 +20,7 @@ from windrow.plan.reasons import Reason
 from windrow.syntax.nodes import Range
 from windrow.syntax.queries import OrderedBlock, Select, SetOperationText, Shape
 
-__all__ = ["KnownNames", "PlannedView", "ReaderState"]
+__all__ = ["KnownNames", "PlannedClause", "PlannedView", "ReaderState"]
 
 
 class PlannedView(Protocol):
@@ -36,14 +39,34 @@ class PlannedView(Protocol):
         """Of its columns."""
 
 
+@dataclass(frozen=True)
+class PlannedClause:
+    """A clause over a relation that changes over time.
+
+    Attributes
+    ----------
+    reader, query
+        The statement in which it stands, and what the clause reads.
+    clause
+        The clause.
+    returned
+        The columns that it returns over such rows.
+    """
+
+    reader: Reader
+    query: Query
+    clause: Window | Match
+    returned: Callable[[Sequence[Column]], StructType]
+
+
 class KnownNames(Protocol):
     """What names stand for."""
 
     def stream(self, name: str) -> StructType | None:
         """The columns of a stream whose rows come; None for a view of one."""
 
-    def view(self, name: str) -> PlannedView | None:
-        """The view of this name, if it is to be read from its text."""
+    def view(self, name: str) -> PlannedView | PlannedClause | None:
+        """The view of this name, or the clause whose result has it, if it is to be read from its text."""
 
     def fields_of(self, item: QueryInput) -> tuple[Sequence[StructField], bool] | None:
         """The columns of what is there when the query is run, and whether it changes over time; None for

@@ -10,12 +10,13 @@ from pyspark.sql.types import StructType
 
 from windrow.algebra.continuous import Input as QueryInput
 from windrow.algebra.continuous import NamedRelation, StreamQuery, WindowedStream
+from windrow.algebra.match_node import Match
 from windrow.plan.columns import ROWS, Column, Part
-from windrow.plan.nodes import Input, Node, Scan, StreamWindow
+from windrow.plan.nodes import Clause, Input, Node, Scan, StreamWindow
 from windrow.plan.reader.query_rows import BlockRows, name_around, names_of, renamed
 from windrow.plan.reader.read_joins import equality, joined, paired, using
 from windrow.plan.reader.read_pivots import turned
-from windrow.plan.reader.reader_state import PlannedView, ReaderState
+from windrow.plan.reader.reader_state import PlannedClause, PlannedView, ReaderState
 from windrow.plan.reader.statement_text import StatementText, UnreadError
 from windrow.plan.reader.subqueries_as_joins import (
     decided,
@@ -32,7 +33,7 @@ from windrow.syntax.queries import FromItem, Select, conjuncts, is_query, parse_
 from windrow.syntax.select_list import without_alias
 from windrow.syntax.sqltext import SqlText, quoted
 
-__all__ = ["from_where", "input_of", "relation_of"]
+__all__ = ["from_where", "input_of", "path_of_clause", "relation_of"]
 
 
 def from_where(
@@ -179,7 +180,7 @@ def input_of(reading: ReaderState, item: QueryInput, source: Range) -> Node:
     if kinds is None and isinstance(item.source, str):
         own = label = item.source.lower()
         view = reading.known.view(own)
-        if view is not None and item.is_bare:
+        if view is not None and not isinstance(view, PlannedClause) and item.is_bare:
             return _view(reading, item.source, "", view, source)
         what = "a view of something recorded" if view is None else "a window of a view"
         kinds = reading.known.stream(own) if view is None else None
@@ -205,8 +206,12 @@ def _scan(statement: StatementText, name: str, kinds: StructType, table: SqlText
     return Scan(name, columns, tuple(kinds.names), table, label, at)
 
 
-def _view(reading: ReaderState, name: str, key: str, view: PlannedView, source: Range) -> Node:
+def _view(
+    reading: ReaderState, name: str, key: str, view: PlannedView | PlannedClause, source: Range
+) -> Node:
     """The rows of a view, of windows or of streams without, read from its own text."""
+    if isinstance(view, PlannedClause):
+        return _clause(reading, key, view, source)
     query, reader = view.query, view.reader
     inside = reading.inside(reader, f"{reading.path}.{name.lower()}{key}")
     node: Node | Reason
@@ -219,6 +224,23 @@ def _view(reading: ReaderState, name: str, key: str, view: PlannedView, source: 
     if isinstance(node, Reason):
         raise UnreadError(f"view {name}, with {node}", source)
     return renamed(reading.statement, node, list(view.names), "columns")
+
+
+def _clause(reading: ReaderState, key: str, clause: PlannedClause, source: Range) -> Node:
+    """What WINDOW BY or MATCH_RECOGNIZE returns over the rows of a query, read from its own text."""
+    rows = reading.inside(clause.reader, f"{reading.path}.{path_of_clause(key)}").relation(clause.query)
+    if isinstance(rows, Reason):
+        raise UnreadError(f"what a clause reads, with {rows}", source)
+    kinds = clause.returned(rows.columns)
+    ids = reading.statement.fresh(len(kinds))
+    columns = tuple(Column(own, one.name, one.dataType) for own, one in zip(ids, kinds, strict=True))
+    words = "MATCH_RECOGNIZE" if isinstance(clause.clause, Match) else "WINDOW BY"
+    return Clause(rows, clause.clause, columns, words, source)
+
+
+def path_of_clause(key: str) -> str:
+    """The path to the windows that a clause reads: its hidden name is another in each session."""
+    return f"clause{key}"
 
 
 def _table(statement: StatementText, source: Range) -> Node:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator
+from typing import Any
 
 from pyspark.sql import DataFrame
 
-__all__ = ["estimated_by_connect", "explained_by_connect", "of_connect"]
+__all__ = ["estimated_by_connect", "explained_by_connect", "of_connect", "relations_of_connect"]
 
 
 _SIZE = re.compile(r"sizeInBytes=([0-9.]+(?:E[+-]?[0-9]+)?) ?([KMGTPE]?)i?B")
@@ -31,3 +33,22 @@ def estimated_by_connect(frame: DataFrame) -> float:
     """
     found = _SIZE.search(explained_by_connect(frame, "cost"))
     return float(found[1]) * _UNITS[found[2]] if found else math.inf
+
+
+def relations_of_connect(frame: DataFrame) -> Iterator[int]:
+    """The numbers of the relations that a DataFrame is made of, its own first.
+
+    Connect has no plan on the client but the message that it sends, in which each relation has a number.
+    """
+    untyped: Any = frame
+    yield from _numbers(untyped._plan.to_proto(untyped.sparkSession.client))
+
+
+def _numbers(message: Any) -> Iterator[int]:
+    if message.DESCRIPTOR.full_name == "spark.connect.Relation":
+        yield int(message.common.plan_id)
+    for field, value in message.ListFields():
+        if field.message_type is None or field.message_type.GetOptions().map_entry:
+            continue
+        for one in [value] if hasattr(value, "ListFields") else value:
+            yield from _numbers(one)

@@ -10,7 +10,12 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from windrow.spark.jvm.bridge import class_of, items_of
-from windrow.spark.jvm.connect import estimated_by_connect, explained_by_connect, of_connect
+from windrow.spark.jvm.connect import (
+    estimated_by_connect,
+    explained_by_connect,
+    of_connect,
+    relations_of_connect,
+)
 
 __all__ = [
     "PlanPart",
@@ -71,7 +76,9 @@ def bytes_of_sources(frame: DataFrame) -> float:
 
 
 def function_number(frame: DataFrame) -> int:
-    """By which plans identify the function of `mapInArrow`'s result; of a classic session."""
+    """By which plans identify the function of `mapInArrow`'s result."""
+    if of_connect(frame):
+        return next(relations_of_connect(frame))
     return int(frame._jdf.queryExecution().analyzed().functionExpr().resultId().id())
 
 

@@ -43,7 +43,7 @@ from windrow.syntax.expression_nodes import Literal, Name
 from windrow.syntax.nodes import OrderItem
 from windrow.syntax.sqltext import SqlText, quoted
 
-__all__ = ["clause_at_instant", "clause_over_time"]
+__all__ = ["clause_at_instant", "clause_in_pieces", "clause_over_time"]
 
 Clause = window_node.Window | Match
 
@@ -63,11 +63,17 @@ def clause_over_time(gateway: Gateway, clause: Clause, rows: TimeVarying) -> tup
     rows
         What `clause.rows` returns: a struct with the row, and the keys.
     """
+    made, bound = clause_in_pieces(gateway, clause, rows.visible(ENTER, LEAVE))
+    return TimeVarying.of(made, rows.scale, rows.streams, rows.instants), bound
+
+
+def clause_in_pieces(gateway: Gateway, clause: Clause, rows: DataFrame) -> tuple[DataFrame, Bound]:
+    """The same of rows with `ENTER` and `LEAVE`, as the result has them."""
     clause = _in_one_order(clause)
-    apart = with_distinct_names(rows.visible(ENTER, LEAVE))
-    rows = replace(rows, frame=apart.toDF(*rows.columns, ENTER, LEAVE))
-    bound, made = _in_pieces(gateway, clause, rows)
-    return TimeVarying.of(_merged(gateway, made), rows.scale, rows.streams, rows.instants), bound
+    frame = _numbered(clause, with_distinct_names(rows))
+    _refuse_kinds(clause, frame)
+    bound, made = _in_pieces(gateway, clause, frame)
+    return _merged(gateway, made), bound
 
 
 def clause_at_instant(gateway: Gateway, clause: Clause, rows: DataFrame) -> tuple[DataFrame, Bound]:
@@ -79,10 +85,8 @@ def clause_at_instant(gateway: Gateway, clause: Clause, rows: DataFrame) -> tupl
     return build_reference(gateway, bound), bound
 
 
-def _in_pieces(gateway: Gateway, clause: Clause, rows: TimeVarying) -> tuple[Bound, DataFrame]:
+def _in_pieces(gateway: Gateway, clause: Clause, frame: DataFrame) -> tuple[Bound, DataFrame]:
     """The bound clause, and what it returns of each piece, with `ENTER` and `LEAVE`."""
-    frame = _numbered(clause, rows.visible(ENTER, LEAVE))
-    _refuse_kinds(clause, frame)
     keys = [partition_key(number) for number in range(len(clause.partition_by))]
     pieces = run_keyed(gateway, "expand", [frame], keys, inner(frame))
     row = F.col(ROW)

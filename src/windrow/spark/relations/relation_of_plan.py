@@ -34,6 +34,7 @@ from windrow.spark.errors import raising
 from windrow.spark.gateway import Gateway
 from windrow.spark.logs.session_streams import Stream
 from windrow.spark.relations.bags import BagRows, Bags
+from windrow.spark.relations.clauses_in_pieces import clause_in_pieces
 from windrow.spark.relations.groups_of_plan import (
     Specs,
     distinct,
@@ -194,6 +195,8 @@ class _Lowering:
                 return self._only(node)
             case plan.Pieces():
                 return evaluated(bags, node, self.rows_of)
+            case plan.Clause():
+                return self._of_clause(node)
             case plan.Over():
                 return framed(bags, node, self.rows_of, self._projected)
             case plan.TimeWindows():
@@ -226,6 +229,14 @@ class _Lowering:
         listed = SqlText.of(node.listed, f", {plan.TIMES}") if rows.is_temporal else node.listed
         frame = self.bags.gateway.sql(node.scope.select(listed), {ROWS: rows.frame})
         return BagRows(frame.toDF(*_ids(node), *times), rows.is_temporal)
+
+    def _of_clause(self, node: plan.Clause) -> BagRows:
+        """What a clause returns of its rows at each instant."""
+        rows = self.bags.temporal(self.rows_of(node.input)).frame
+        named = rows.select(*_ids(node.input), ENTER, LEAVE)
+        named = named.toDF(*(column.name for column in node.input.columns), ENTER, LEAVE)
+        made, _ = clause_in_pieces(self.bags.gateway, node.clause, named)
+        return BagRows(made.toDF(*_ids(node), ENTER, LEAVE), is_temporal=True)
 
     def _only(self, node: plan.OneRow) -> BagRows:
         """The one row of each key, of which there may not be more."""

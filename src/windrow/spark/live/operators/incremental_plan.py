@@ -32,6 +32,7 @@ from windrow.spark.analysis.plan_tree import SparkNode as Planned
 from windrow.spark.analysis.plan_tree import choice_of, optimized_tree, with_above
 from windrow.spark.analysis.small_tables import small_table
 from windrow.spark.gateway import Gateway
+from windrow.spark.jvm.connect import relations_of_connect
 from windrow.spark.jvm.plans import function_number
 from windrow.spark.live.operators.computed_flow import computed
 from windrow.spark.runtime.interpreter import map_in_arrow
@@ -81,7 +82,8 @@ class IncrementalPlan:
         self._schemas.append(schema)
         if appends:
             self._appending.add(number)
-        tasks = self.gateway.spark.sparkContext.defaultParallelism
+        # Connect does not say how many tasks run at a time
+        tasks = 1 if self.gateway.is_connect else self.gateway.spark.sparkContext.defaultParallelism
         read = _reader(str(self._file(number)), tasks)
         rows = map_in_arrow(self.gateway.spark.range(0, tasks, 1, tasks), read, schema)
         self._functions[function_number(rows)] = number
@@ -130,6 +132,9 @@ class IncrementalPlan:
         self._frames.append(frame)
         if self.why_not is not None:
             return Fragment(number, (), schema, {})
+        if self.gateway.is_connect:  # it has no plan trees, so Spark computes all columns of what is read
+            read = [self._functions[one] for one in relations_of_connect(frame) if one in self._functions]
+            return Fragment(number, tuple(sorted(set(read))), schema, {one: self._all(one) for one in read})
         plan = optimized_tree(self.gateway, frame)
         if plan is None:
             self._not_so("a part of the query of which Spark has no plan")
@@ -146,6 +151,10 @@ class IncrementalPlan:
             own = self._computed(plan, (), frame, *leaves[0][:2], schema)
         found = Fragment(number, tuple(sorted(reads)), schema, reads, chosen, own)
         return replace(found, parts=self._parts(plan, found)) if plan.name == "Union" else found
+
+    def _all(self, leaf: int) -> frozenset[str]:
+        """All columns of a leaf."""
+        return frozenset(self._schemas[leaf].names)
 
     def _leaves(self, plan: Planned) -> Iterator[tuple[int, Planned, tuple[Planned, ...]]]:
         """The leaves that a plan reads: number, operator, and the operators above from the nearest on."""

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from pyspark.sql.types import StructType
+from pyspark.sql.types import LongType, StructField, StructType
 
 from windrow.algebra.continuous import Input, Query
-from windrow.spark.catalog import Catalog, CatalogDefinition
+from windrow.kernels.zset.relation import ENTER, LEAVE
+from windrow.plan.columns import Column
+from windrow.plan.reader.reader_state import PlannedClause
+from windrow.spark.catalog import Catalog, CatalogDefinition, ClauseDefinition
+from windrow.spark.gateway import Gateway
+from windrow.spark.relations.clauses_in_pieces import clause_in_pieces
 
 __all__ = ["KnownStreams", "is_live"]
 
@@ -20,8 +25,9 @@ class KnownStreams:
     ----------
     catalog
         The session's.
-    over_windows
-        Whether windows in brackets are read: of live windows and matches too, and in time-varying views.
+    gateway
+        The session, where windows in brackets are read: of live windows and matches too, in time-varying
+        views, and under clauses.
     made
         The columns of streams that queries make, by the keys of their windows.
     """
@@ -30,16 +36,16 @@ class KnownStreams:
         self,
         catalog: Catalog,
         *,
-        over_windows: bool = False,
+        gateway: Gateway | None = None,
         made: Mapping[str, StructType] = MappingProxyType({}),
     ) -> None:
-        self._catalog, self._over_windows, self._made = catalog, over_windows, made
+        self._catalog, self._gateway, self._made = catalog, gateway, made
 
     def stream(self, name: str) -> StructType | None:
         """The columns of a live stream, or of one that a query makes."""
         if name in self._made:
             return self._made[name]
-        if not is_live(self._catalog, name, with_clauses=self._over_windows):
+        if not is_live(self._catalog, name, with_clauses=self._gateway is not None):
             return None
         stream = self._catalog.streams[name]
         return StructType([stream.frame.schema[column] for column in stream.columns])
@@ -47,13 +53,24 @@ class KnownStreams:
     def fields_of(self, item: Input) -> None:
         """None: what changes over time is a stream."""
 
-    def view(self, name: str) -> CatalogDefinition | None:
-        """The view of this name."""
-        if is_live(self._catalog, name, with_clauses=self._over_windows):
+    def view(self, name: str) -> CatalogDefinition | PlannedClause | None:
+        """The view of this name, or the clause over windows in brackets whose result has it."""
+        if is_live(self._catalog, name, with_clauses=self._gateway is not None):
             return None
+        if self._gateway is not None and name in self._catalog.clauses:
+            return self._clause(self._gateway, self._catalog.clauses[name])
         view = self._catalog.definitions.get(name)
         varies = view is not None and isinstance(view.query, Query)
-        return None if varies and not self._over_windows else view
+        return None if varies and self._gateway is None else view
+
+    def _clause(self, gateway: Gateway, clause: ClauseDefinition) -> PlannedClause:
+        def returned(rows: Sequence[Column]) -> StructType:
+            kinds = StructType([StructField(one.name, one.type) for one in rows])
+            timed = kinds.add(ENTER, LongType()).add(LEAVE, LongType())
+            made, _ = clause_in_pieces(gateway, clause.clause, gateway.spark.createDataFrame([], timed))
+            return StructType(made.schema.fields[:-2])
+
+        return PlannedClause(clause.reader, clause.query, clause.clause, returned)
 
 
 def is_live(catalog: Catalog, name: str, *, with_clauses: bool = False) -> bool:

@@ -70,8 +70,6 @@ class EmittedFlow(EmitEvaluation):
             return "the reference"
         if query.timed.calls_own:
             return "functions of your own"
-        if query.gateway.is_connect:
-            return "Spark Connect"
         return None
 
     def _planned(self, gateway: Gateway, folder: Path) -> str | None:

@@ -419,8 +419,6 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
     def _windowed(self) -> WindowedQuery | str:
         if self.execution == "reference":
             return "the reference"
-        if not self.catalog.clauses.keys().isdisjoint(reads(self.catalog, self.query)):
-            return "a clause over windows"
         gateway = Gateway(self.gateway.spark, self.gateway.parameters)
         nothing = InstantSpan(None, 0, 0, {}, lambda _: None)
         windows = {}

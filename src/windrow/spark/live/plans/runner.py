@@ -19,10 +19,11 @@ from windrow.algebra.continuous import (
 )
 from windrow.algebra.time_scale import NEVER, TimeScale, common_scale
 from windrow.errors import NotSupportedError
+from windrow.plan.reader.sources import path_of_clause
 from windrow.spark.catalog import Catalog, ClauseDefinition
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.operators.known_streams import is_live
-from windrow.spark.live.reading.windows_of_query import QueryWindow, clause_path, windows_of
+from windrow.spark.live.reading.windows_of_query import QueryWindow, windows_of
 from windrow.spark.logs.micro_batch import InstantSpan, RetainedRows
 from windrow.spark.logs.session_streams import ROWTIME, Stream
 from windrow.spark.recorded.continuous_queries import Runner
@@ -86,7 +87,7 @@ class LiveRunner(Runner):
         name = item.name.lower()
         clause = self.catalog.clauses.get(name)
         if clause is not None:
-            inner = self._inside(clause.reader, clause_path(item))
+            inner = self._inside(clause.reader, path_of_clause(item.key))
             inner.clause = clause
             rows = inner.relation(clause.query, scale)
             if self.execution == "reference":  # it has been evaluated at each instant

@@ -204,6 +204,8 @@ def _word(node: Node) -> str:
             return "JOIN"
         case plan.Pieces():
             return str(node.why)
+        case plan.Clause():
+            return node.label
     return "a subquery"
 
 

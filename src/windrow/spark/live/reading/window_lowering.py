@@ -179,8 +179,6 @@ class WindowLowering:
         windows = tuple({one.key: one for one in found}.values())
         if not windows:
             return instead
-        if self.gateway.is_connect:
-            return f"{instead}, on Spark Connect"
         query = WindowQuery(self.streams, node, windows, scale)
         gateway = Gateway(self.gateway.spark, self.gateway.parameters)
         operators = WindowFlow(gateway, query, Path("of-a-plan-alone"))
@@ -438,6 +436,7 @@ _KINDS = {
     plan.Value: "a subquery",
     plan.OneRow: "a subquery",
     plan.Over: "OVER",
+    plan.Clause: "a clause over windows",
     plan.Distinct: "DISTINCT",
     plan.SetOperation: "a set operator",
     plan.Sort: "ORDER BY with LIMIT",

@@ -92,7 +92,7 @@ def windowed_query(
     names = dict(zip((name.lower() for name in output.names), columns_of(output.names), strict=True))
     using = tuple(names[name.lower()] for name, _ in query.using) if isinstance(query, StreamQuery) else ()
     schemas = {key: one.schema for key, one in made.items()}
-    known = KnownStreams(catalog, over_windows=True, made=schemas)
+    known = KnownStreams(catalog, gateway=gateway, made=schemas)
     readers = QueryReader(reader, SparkAnalyser(gateway), known, path=path, of_windows=True)
     read = readers.relation(inner)
     if isinstance(read, Reason):

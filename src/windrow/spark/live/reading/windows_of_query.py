@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from windrow.algebra.continuous import (
     ChangelogOf,
     Continuous,
-    NamedRelation,
     Reader,
     StreamQuery,
     WindowedStream,
 )
+from windrow.plan.reader.sources import path_of_clause
 from windrow.spark.catalog import Catalog, CatalogDefinition
 
-__all__ = ["InnerQuery", "QueryWindow", "clause_path", "windows_of"]
+__all__ = ["InnerQuery", "QueryWindow", "windows_of"]
 
 
 @dataclass(frozen=True)
@@ -91,13 +91,8 @@ def windows_of(
             yield from windows_of(catalog, view.query, view.reader, own, within=within)
         elif item.name.lower() in catalog.clauses:
             clause = catalog.clauses[item.name.lower()]
-            own = f"{path}.{clause_path(item)}"
+            own = f"{path}.{path_of_clause(item.key)}"
             yield from windows_of(catalog, clause.query, clause.reader, own, within=within)
-
-
-def clause_path(item: NamedRelation) -> str:
-    """The path to the windows of a clause over windows: its hidden name is another in each session."""
-    return f"clause{item.key}"
 
 
 def _passing(catalog: Catalog, item: WindowedStream) -> CatalogDefinition | None:
