@@ -1,6 +1,7 @@
 """Which Spark types cross into Python as Arrow, and how the others are dressed up for the way.
 
-Year-month intervals travel as their number of months; calendar intervals cannot travel.
+Year-month intervals travel as their number of months. Calendar intervals have no form in Arrow: where a live
+query has them in a column, they are there as the text that Spark makes of them, and of nothing else.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import (
     ArrayType,
+    CalendarIntervalType,
     DataType,
     IntegerType,
     MapType,
@@ -30,6 +32,7 @@ __all__ = [
     "contains",
     "decode",
     "encode",
+    "is_carried",
     "is_orderable",
     "pattern_schema",
     "travelling_type",
@@ -55,9 +58,19 @@ def can_travel(kind: DataType) -> bool:
     )
 
 
+def is_carried(kind: DataType) -> bool:
+    """Whether operators support values of a type; they compare strings by their bytes."""
+    return can_travel(kind) and not contains(kind, "collated")
+
+
 def travelling_type(kind: DataType) -> DataType:
     """The type that stands for this one on the way."""
-    return IntegerType() if isinstance(kind, YearMonthIntervalType) else kind
+    match kind:
+        case YearMonthIntervalType():
+            return IntegerType()
+        case CalendarIntervalType():
+            return StringType()
+    return kind
 
 
 def travels_as_it_is(kind: DataType) -> bool:
@@ -67,7 +80,12 @@ def travels_as_it_is(kind: DataType) -> bool:
 
 def encode(value: Column, kind: DataType) -> Column:
     """The value as it travels."""
-    return value.cast("interval month").cast("int") if isinstance(kind, YearMonthIntervalType) else value
+    match kind:
+        case YearMonthIntervalType():
+            return value.cast("interval month").cast("int")
+        case CalendarIntervalType():
+            return value.cast("string")
+    return value
 
 
 def decode(value: Column, kind: DataType) -> Column:
@@ -75,6 +93,8 @@ def decode(value: Column, kind: DataType) -> Column:
     match kind:
         case YearMonthIntervalType():
             return F.make_ym_interval(F.lit(0), value).cast(kind)
+        case CalendarIntervalType():
+            return value.cast("interval")
         case StructType() if any(contains(field.dataType, "months") for field in kind.fields):
             fields = [
                 decode(value.getField(field.name), field.dataType).alias(field.name) for field in kind.fields

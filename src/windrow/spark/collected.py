@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.types import (
     BinaryType,
     BooleanType,
@@ -11,12 +12,15 @@ from pyspark.sql.types import (
     DecimalType,
     NumericType,
     StringType,
+    StructField,
     StructType,
     TimestampNTZType,
     TimestampType,
 )
 
+from windrow.spark.arrow import decode, travelling_type
 from windrow.spark.runtime.settings import setting
+from windrow.syntax.sqltext import quoted
 
 __all__ = ["MOST_COLLECTED", "collected", "frame_of_collected", "is_plain"]
 
@@ -33,6 +37,10 @@ def frame_of_collected(spark: SparkSession, rows: pa.Table, schema: StructType) 
     """Those rows as a DataFrame again; of many, tasks make it."""
     if not rows.num_rows:
         return spark.createDataFrame([], schema)
+    kinds = StructType([StructField(one.name, travelling_type(one.dataType)) for one in schema])
+    if kinds.simpleString() != schema.simpleString():
+        columns = [decode(F.col(quoted(one.name)), one.dataType).alias(one.name) for one in schema]
+        return frame_of_collected(spark, rows, kinds).select(*columns)
     # in one chunk: Spark returns nothing of some tables that begin with an empty one
     whole = rows.combine_chunks()
     if rows.num_rows <= MOST_COLLECTED:

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import pyarrow as pa
-from pyspark.sql.types import DataType, StructType
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import CalendarIntervalType, DataType, StringType, StructType
 
-from windrow.spark.arrow import arrow_type, can_travel, contains
+from windrow.spark.arrow import arrow_type, can_travel, encode, travelling_type
+from windrow.syntax.sqltext import quoted
 
-__all__ = ["in_memory", "not_in_memory"]
+__all__ = ["in_memory", "not_in_memory", "travelling"]
 
 
 def not_in_memory(schema: StructType) -> str | None:
     """Which column is of a type that has no form in memory; None if all have one.
 
-    >>> from pyspark.sql.types import CalendarIntervalType, DateType
-    >>> not_in_memory(StructType().add("day", DateType()))
-    >>> not_in_memory(StructType().add("v", CalendarIntervalType()))
-    'a column of type interval'
+    >>> from pyspark.sql.types import ArrayType, DateType
+    >>> not_in_memory(StructType().add("day", DateType()).add("v", CalendarIntervalType()))
+    >>> not_in_memory(StructType().add("v", ArrayType(CalendarIntervalType())))
+    'a column of type array<interval>'
     """
     for column in schema:
         if _kind(column.dataType) is None:
@@ -30,5 +33,16 @@ def in_memory(schema: StructType) -> pa.Schema:
     return pa.schema([(name, kind) for name, kind in kinds if kind is not None])
 
 
+def travelling(frame: DataFrame) -> DataFrame:
+    """The columns as they are in memory."""
+    if all(travelling_type(column.dataType) == column.dataType for column in frame.schema):
+        return frame
+    return frame.select(
+        *(encode(F.col(quoted(column.name)), column.dataType).alias(column.name) for column in frame.schema)
+    )
+
+
 def _kind(kind: DataType) -> pa.DataType | None:
-    return None if not can_travel(kind) or contains(kind, "collated") else arrow_type(kind)
+    if isinstance(kind, CalendarIntervalType):
+        return arrow_type(StringType())
+    return arrow_type(kind) if can_travel(kind) else None

@@ -13,7 +13,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from windrow.kernels.computed.lookups import CollectedTable
-from windrow.spark.analysis.arrow_columns import in_memory, not_in_memory
+from windrow.spark.analysis.arrow_columns import in_memory
+from windrow.spark.arrow import is_carried, travels_as_it_is
 from windrow.spark.gateway import Gateway
 from windrow.spark.jvm.plans import small_part
 
@@ -74,7 +75,10 @@ def small_table(gateway: Gateway, frame: DataFrame, path: Sequence[int]) -> Smal
         Of each operator from the top on, which of its inputs.
     """
     part = small_part(frame, path)
-    if part is None or not_in_memory(part.frame.schema) is not None:
+    if part is None:
+        return None
+    kinds = [column.dataType for column in part.frame.schema]
+    if not all(is_carried(kind) and travels_as_it_is(kind) for kind in kinds):
         return None
     schema = in_memory(part.frame.schema)
     return SmallTable(gateway, part.frame, part.numbers, schema, part.sources, part.is_deterministic)

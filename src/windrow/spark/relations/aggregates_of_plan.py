@@ -9,9 +9,8 @@ import pyarrow as pa
 from windrow.kernels.aggregates import Aggregate, supports
 from windrow.plan import nodes as plan
 from windrow.plan.reasons import Reason
-from windrow.spark.arrow import arrow_type
+from windrow.spark.arrow import arrow_type, is_carried
 from windrow.spark.gateway import Gateway, is_ansi
-from windrow.spark.tasks.keyed import is_carried
 
 __all__ = ["kernel_aggregates"]
 

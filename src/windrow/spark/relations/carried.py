@@ -7,11 +7,10 @@ from typing import assert_never
 from windrow.plan import nodes as plan
 from windrow.plan.columns import Column
 from windrow.plan.reasons import Reason
-from windrow.spark.arrow import can_travel
+from windrow.spark.arrow import can_travel, is_carried
 from windrow.spark.gateway import Gateway
 from windrow.spark.relations.aggregates_of_plan import kernel_aggregates
 from windrow.spark.relations.groups_of_plan import frames_of_a_block
-from windrow.spark.tasks.keyed import is_carried
 from windrow.syntax.nodes import Range
 
 __all__ = ["why_not_carried"]

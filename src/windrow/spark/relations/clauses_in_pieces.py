@@ -32,13 +32,13 @@ from windrow.algebra.rewriting.outer_values import boundary_row
 from windrow.algebra.window_node import Uses, WindowBoundary, WindowFragment
 from windrow.errors import NotSupportedError
 from windrow.spark.analysis.row_fields import with_distinct_names
-from windrow.spark.arrow import is_orderable
+from windrow.spark.arrow import is_carried, is_orderable
 from windrow.spark.clauses.batch import Bound, bind_clause, build_window
 from windrow.spark.clauses.reference_mode import build_reference
 from windrow.spark.gateway import Gateway
 from windrow.spark.relations.bags import Bags, inner
 from windrow.spark.relations.time_varying_relation import ENTER, LEAVE, TimeVarying, columns_of
-from windrow.spark.tasks.keyed import can_be_keyed, is_carried, run_keyed
+from windrow.spark.tasks.keyed import can_be_keyed, run_keyed
 from windrow.syntax.expression_nodes import Literal, Name
 from windrow.syntax.nodes import OrderItem
 from windrow.syntax.sqltext import SqlText, quoted

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import DataType, LongType, StructType
+from pyspark.sql.types import LongType, StructType
 
 from windrow.kernels.aggregates import Aggregate
 from windrow.kernels.packing.shards import Layout
@@ -15,7 +15,7 @@ from windrow.kernels.zset.keyed_operator import First, Keyed
 from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.kernels.zset.time_windows import WindowingFunction
 from windrow.plan.columns import Completeness
-from windrow.spark.arrow import can_travel, contains, decode, encode, travelling_type
+from windrow.spark.arrow import decode, encode, is_carried, travelling_type
 from windrow.spark.gateway import Gateway
 from windrow.spark.runtime.interpreter import map_in_arrow
 from windrow.spark.tasks.exchange import MESSAGES, in_worker
@@ -23,17 +23,12 @@ from windrow.spark.tasks.layout import shuffled
 from windrow.spark.tasks.to_shards import to_shards
 from windrow.syntax.sqltext import quoted
 
-__all__ = ["can_be_keyed", "is_carried", "run_keyed"]
+__all__ = ["can_be_keyed", "run_keyed"]
 
 
 def can_be_keyed(frame: DataFrame) -> bool:
     """Whether operators support all columns."""
     return all(is_carried(field.dataType) for field in frame.schema)
-
-
-def is_carried(kind: DataType) -> bool:
-    """Whether operators support values of a type; they compare strings by their bytes."""
-    return can_travel(kind) and not contains(kind, "collated")
 
 
 def run_keyed(

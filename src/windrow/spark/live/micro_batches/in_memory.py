@@ -20,6 +20,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from windrow.errors import ExecutionError, WindrowError
+from windrow.spark.analysis.arrow_columns import travelling
 from windrow.spark.collected import is_plain
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
@@ -276,7 +277,7 @@ class InMemorySteps(MicroBatches):
         left_out = [*self._constant(), *(ORIGIN if is_of_one_file(self._spark) else ())]
         try:
             with self._gateway.translated():
-                return batch.drop(*left_out).toArrow()
+                return travelling(batch.drop(*left_out)).toArrow()
         except WindrowError as error:
             if _LARGEST not in error.message:
                 raise

@@ -9,6 +9,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from windrow.plan.columns import ROWS
+from windrow.spark.analysis.arrow_columns import travelling
 from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.input.entry_columns import inside
@@ -48,7 +49,7 @@ class WindowedColumns:
         renamed = [
             F.col(quoted(columns[own])).alias(name) for own, name in zip(stream.columns, names, strict=True)
         ]
-        made = self.gateway.sql(text, {ROWS: frame.select("*", *renamed, mine.alias(MINE))})
+        made = travelling(self.gateway.sql(text, {ROWS: frame.select("*", *renamed, mine.alias(MINE))}))
         return made.drop(*names, MINE).withColumnsRenamed(
             {inner: own for inner, own in self.retained(side).items() if inner not in side.columns}
         )

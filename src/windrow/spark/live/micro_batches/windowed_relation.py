@@ -34,6 +34,7 @@ from windrow.kernels.incremental import (
 from windrow.kernels.sorting import SortKey, sorted_partitions
 from windrow.kernels.zset.relation import AT, DIFF, ENTER, LEAVE
 from windrow.plan.columns import ROWS
+from windrow.spark.analysis.arrow_columns import travelling
 from windrow.spark.arrow import is_orderable
 from windrow.spark.collected import frame_of_collected
 from windrow.spark.gateway import Gateway
@@ -125,7 +126,7 @@ class WindowedRelation:
             if side.made is not None:
                 if side.made.query is None:
                     with self._gateway.translated():
-                        rows = _recorded(side.made.stream, times).toArrow()
+                        rows = travelling(_recorded(side.made.stream, times)).toArrow()
                 else:
                     inner, names = self._inner[side.name], side.made.columns
                     states, rows = inner.stream(states, number, times, origin, names)
@@ -248,7 +249,7 @@ class WindowedRelation:
             made = self._gateway.sql(windowed.after, {ROWS: frame})
             made = made.toDF(*columns_of(windowed.names), ENTER, LEAVE)
             with self._gateway.translated():
-                rows = made.toArrow()
+                rows = travelling(made).toArrow()
             chosen = columns_of(windowed.names)
         found = self._chosen(changes(rows, times), chosen)
         if windowed.kind == "RSTREAM":

@@ -17,7 +17,8 @@ from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql.types import LongType, StructType
+from pyspark.sql import functions as F
+from pyspark.sql.types import LongType, StructField, StructType
 
 from windrow.errors import ExecutionError, WindrowError
 from windrow.kernels.computed.computed_operations import Computed
@@ -26,11 +27,12 @@ from windrow.kernels.incremental import Ending, Fragment, Node, Program, Run, Ti
 from windrow.kernels.zset.keyed_operator import Keyed
 from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.plan.columns import Completeness
-from windrow.spark.analysis.arrow_columns import in_memory, not_in_memory
+from windrow.spark.analysis.arrow_columns import in_memory, not_in_memory, travelling
 from windrow.spark.analysis.computed_columns import PASS, wanted
 from windrow.spark.analysis.plan_tree import SparkNode as Planned
 from windrow.spark.analysis.plan_tree import choice_of, optimized_tree, with_above
 from windrow.spark.analysis.small_tables import small_table
+from windrow.spark.arrow import contains, decode, travelling_type
 from windrow.spark.gateway import Gateway
 from windrow.spark.jvm.connect import relations_of_connect
 from windrow.spark.jvm.plans import function_number
@@ -79,14 +81,17 @@ class IncrementalPlan:
     def leaf(self, schema: StructType, *, appends: bool = False) -> tuple[int, DataFrame]:
         """A leaf with these columns, and its number; `appends` says that no row ever leaves it."""
         number = len(self._schemas)
-        self._schemas.append(schema)
+        kinds = StructType([StructField(one.name, travelling_type(one.dataType)) for one in schema])
+        self._schemas.append(kinds)
         if appends:
             self._appending.add(number)
         # Connect does not say how many tasks run at a time
         tasks = 1 if self.gateway.is_connect else self.gateway.spark.sparkContext.defaultParallelism
         read = _reader(str(self._file(number)), tasks)
-        rows = map_in_arrow(self.gateway.spark.range(0, tasks, 1, tasks), read, schema)
+        rows = map_in_arrow(self.gateway.spark.range(0, tasks, 1, tasks), read, kinds)
         self._functions[function_number(rows)] = number
+        if kinds.simpleString() != schema.simpleString():
+            rows = rows.select(*(decode(F.col(one.name), one.dataType).alias(one.name) for one in schema))
         return number, rows
 
     def keyed(
@@ -128,6 +133,7 @@ class IncrementalPlan:
 
     def _fragment(self, frame: DataFrame) -> Fragment:
         self._not_so(not_in_memory(frame.schema))
+        frame = travelling(frame)
         schema, number = in_memory(frame.schema), len(self._frames)
         self._frames.append(frame)
         if self.why_not is not None:
@@ -196,6 +202,8 @@ class IncrementalPlan:
         schema: pa.Schema,
     ) -> Computed | None:
         """What is computed in memory of the rows of a leaf, by a part of a plan to which the path leads."""
+        if any(contains(one.dataType, "collated") for one in (*self._schemas[number], *frame.schema)):
+            return None  # in Arrow no string has a collation
 
         def table(below: Sequence[int]) -> LookUpTable | None:
             return small_table(self.gateway, frame, [*path, *below])

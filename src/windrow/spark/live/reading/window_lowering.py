@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 
 import pyarrow as pa
-from pyspark.sql.types import BooleanType, DataType, StructType
+from pyspark.sql.types import BooleanType, DataType, StructField, StructType
 
 from windrow.algebra.continuous import WindowedStream
 from windrow.algebra.time_scale import TimeScale
@@ -16,8 +16,9 @@ from windrow.kernels.incremental import Window, WindowInput, WindowOperator
 from windrow.plan import nodes as plan
 from windrow.plan.columns import ROWS, Column, Expression, Part, Scope, schema_of
 from windrow.plan.reasons import Reason
+from windrow.spark.analysis.arrow_columns import in_memory, not_in_memory
 from windrow.spark.analysis.schemas import SparkAnalyser
-from windrow.spark.arrow import arrow_type, contains, is_orderable, travelling_type
+from windrow.spark.arrow import arrow_type, is_carried, is_orderable
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.operators.window_flow import WindowFlow, WindowQuery
 from windrow.spark.live.reading.windowed_query import MINE, MadeStream, WindowedQuery, WindowedSide
@@ -269,7 +270,7 @@ class WindowLowering:
         if isinstance(right, str):
             return right
         kinds = {column.id: column.type for column in join.left.columns}
-        if not all(is_orderable(kinds[column]) for column, _ in join.keys):
+        if not all(_is_key(kinds[column]) for column, _ in join.keys):
             return "keys without an order"
         keys = (
             tuple(left.state(one) for one, _ in join.keys),
@@ -284,7 +285,7 @@ class WindowLowering:
     ) -> WindowedQuery | str:
         if not groups.keys or not groups.calls:
             return "these groups"
-        if not all(is_orderable(column.type) for column, _ in groups.keys):
+        if not all(_is_key(column.type) for column, _ in groups.keys):
             return "keys without an order"
         below = groups.input
         assert isinstance(below, plan.Project)
@@ -385,10 +386,11 @@ class WindowLowering:
         if side.conditions:
             types[_PASSES] = BooleanType()
         for kind in types.values():
-            if travelling_type(kind) != kind or arrow_type(kind) is None or contains(kind, "collated"):
-                return "columns of this type"
-        if not all(is_orderable(types[name]) for name in partition):
-            return "keys without an order"
+            if not_in_memory(StructType().add("v", kind)) is not None:
+                return f"a column of type {kind.simpleString()}"
+        for name in partition:
+            if not _is_key(types[name]):
+                return f"PARTITION BY a value of type {types[name].simpleString()}"
         sizes = self.sizes[side.window.key]
         live = side.stream.live
         is_ordered = live is not None and not live.identity  # its rows come in their order
@@ -398,7 +400,7 @@ class WindowLowering:
             by_value = value, limit
         ties = () if is_ordered or (sizes.rows is None and by_value is None) else side.stream.ties
         window = replace(sizes, partition=partition, ties=ties, by_value=by_value)
-        fields = [pa.field(name, arrow_type(kind)) for name, kind in types.items()]
+        fields = [*in_memory(StructType([StructField(*one) for one in types.items()]))]
         of_ties = {tie: arrow_type(kinds[tie]) for tie in ties}
         if None in of_ties.values():
             return "columns of this type"
@@ -463,6 +465,11 @@ def _expressions(node: plan.Node) -> Sequence[Expression]:
         case plan.Filter() | plan.Join():
             return node.conditions
     return ()
+
+
+def _is_key(kind: DataType) -> bool:
+    """Whether an operator compares values of a type as Spark does."""
+    return is_orderable(kind) and is_carried(kind)
 
 
 def _asks(text: SqlText) -> bool:
