@@ -14,7 +14,6 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from windrow.algebra.rewriting.time_windows_as_sql import windowed
-from windrow.algebra.time_scale import NEVER
 from windrow.kernels.aggregates import Aggregate
 from windrow.kernels.sorting import SortKey
 from windrow.kernels.zset.keyed_operator import First
@@ -165,17 +164,18 @@ def _beside_others(bags: Bags, node: plan.Pieces, rows_of: RowsOf) -> BagRows:
 
 def _timeline(bags: Bags, frames: Sequence[DataFrame]) -> DataFrame:
     """The pieces of time between changes of any of these relations, from the logs' first instant on."""
-    origin = bags.origin()
-    whole = [] if origin is None else [(origin, NEVER)]
-    times = bags.gateway.spark.createDataFrame(whole, f"{ENTER} bigint, {LEAVE} bigint")
+    one = F.lit(0).alias("__piece")  # no row is without columns
+    times = bags.from_beginning(bags.gateway.spark.range(1).select(one))
     for frame in frames:
-        times = times.unionAll(frame.select(ENTER, LEAVE))
-    return run_keyed(bags.gateway, "timeline", [times], [], StructType([]))
+        times = times.unionAll(frame.select(one, ENTER, LEAVE))
+    pieces = run_keyed(bags.gateway, "timeline", [times], [], StructType([]))
+    return pieces.select(one, ENTER, LEAVE)
 
 
 def _cut(bags: Bags, frame: DataFrame, pieces: DataFrame) -> DataFrame:
     """The rows once for each of these pieces of time in which they are there."""
-    return run_keyed(bags.gateway, "join", [frame, pieces], [], inner(frame))
+    both = StructType([*inner(frame), *inner(pieces)])
+    return run_keyed(bags.gateway, "join", [frame, pieces], [], both).select(*frame.columns)
 
 
 def framed(

@@ -50,7 +50,7 @@ from windrow.spark.relations.time_varying_relation import TimeVarying, columns_o
 from windrow.spark.tasks.keyed import can_be_keyed, run_keyed
 from windrow.syntax.sqltext import SqlText
 
-__all__ = ["plan_of", "relation_of_plan", "why_not_incremental"]
+__all__ = ["plan_of", "relation_of_plan"]
 
 
 def plan_of(
@@ -68,14 +68,6 @@ def plan_of(
         The time-varying inputs of the query and the tables, by key.
     """
     return QueryReader(reader, SparkAnalyser(gateway), _Inputs(inputs, tables)).relation(query)
-
-
-def why_not_incremental(node: plan.Node) -> Reason | None:
-    """A part of a plan that reads all rows at an instant; None if it can be evaluated by changes."""
-    for one in plan.walk(node):
-        if isinstance(one, plan.Pieces) and (one.input is None or one.beside):
-            return Reason("what only Spark understands, over all of its rows at once", one.why.at)
-    return None
 
 
 def relation_of_plan(

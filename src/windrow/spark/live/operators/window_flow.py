@@ -19,7 +19,7 @@ from windrow.spark.gateway import Gateway
 from windrow.spark.live.operators.incremental_plan import IncrementalPlan, unstable
 from windrow.spark.logs.session_streams import Stream
 from windrow.spark.relations.carried import why_not_carried
-from windrow.spark.relations.relation_of_plan import relation_of_plan, why_not_incremental
+from windrow.spark.relations.relation_of_plan import relation_of_plan
 from windrow.spark.relations.time_varying_relation import TimeVarying, columns_of
 from windrow.syntax.sqltext import SqlText
 
@@ -104,7 +104,7 @@ class WindowFlow:
         return TimeVarying.of(rows, query.scale, [stream]).renamed(tuple(stream.columns))
 
     def _planned(self, gateway: Gateway, query: WindowQuery, tables: Mapping[str, DataFrame]) -> str | None:
-        if (why := why_not_incremental(query.plan) or why_not_carried(gateway, query.plan)) is not None:
+        if (why := why_not_carried(gateway, query.plan)) is not None:
             return str(why)
         inputs = {window.key: self._window(query, window) for window in query.windows}
         found = relation_of_plan(gateway, query.plan, query.scale, inputs, tables)

@@ -28,7 +28,6 @@ from windrow.spark.live.plans.emit_queries import EmittedPlan
 from windrow.spark.live.plans.live_plan import LivePlan
 from windrow.spark.logs.clause_view import Unbounded
 from windrow.spark.relations.carried import why_not_carried
-from windrow.spark.relations.relation_of_plan import why_not_incremental
 from windrow.syntax.sqltext import quoted
 
 __all__ = ["EmittedFlow", "unbounded_by_tasks", "why_by_tasks"]
@@ -76,7 +75,7 @@ class EmittedFlow(EmitEvaluation):
         """What of the plan needs tasks; otherwise make its operators."""
         query = self._query
         plan = query.timed.plan
-        if (why := why_not_incremental(plan) or why_not_carried(gateway, plan)) is not None:
+        if (why := why_not_carried(gateway, plan)) is not None:
             return str(why)
         gateway.plan_only = True
         self._operators = IncrementalPlan(gateway, folder)

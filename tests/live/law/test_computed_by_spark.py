@@ -1,4 +1,4 @@
-"""Live queries over windows with columns of types that Arrow does not have: those of the whole log."""
+"""Live queries of which Spark computes parts: by types that Arrow does not have, or as a whole."""
 
 from __future__ import annotations
 
@@ -27,6 +27,12 @@ QUERIES = {
     "a join by months": "SELECT a.k, CAST(a.i AS STRING) AS i FROM (SELECT k, make_ym_interval(0, v) AS i"
     " FROM s [RANGE 3]) AS a LEFT JOIN (SELECT make_ym_interval(0, v) AS i FROM s [NOW]) AS b ON a.i = b.i",
     "variants": """SELECT k, to_json(parse_json(concat('{"a":', v, '}'))) AS j FROM s [RANGE 3]""",
+    "rows of VALUES": "SELECT k FROM s [RANGE 3] UNION ALL VALUES (1L)",
+    "rows of VALUES beside a window": "SELECT a.v, q.k FROM s [NOW] AS a JOIN (SELECT k FROM s [RANGE 3]"
+    " UNION ALL VALUES (1L)) AS q ON q.k = a.k",
+    "an order by what is computed": "SELECT -v AS v FROM s [RANGE 5] ORDER BY v + 0 LIMIT 1",
+    "columns of lists": "SELECT array_join(sort_array(a), '') AS a FROM (SELECT k, v FROM s [RANGE 3])"
+    " PIVOT (collect_list(v) FOR k IN (1 AS a, 2 AS b))",
     "nothing": "SELECT k, NULL AS n FROM s [RANGE 3]",
 }
 
