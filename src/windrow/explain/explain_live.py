@@ -84,12 +84,9 @@ def _named(plan: ClausePlan, name: str) -> str:
 
 def how_live(plan: ContinuousPlan) -> str:
     """How the micro-batches of a query over windows in brackets are evaluated."""
-    instead = plan.why_not_in_memory
-    how = "in memory, over affected keys" if instead is None else "by the operators of recorded streams"
-    reason = [] if instead is None else [("because", f"of {instead}")]
     unbounded = [("unbounded", str(one)) for one in plan.unbounded()]
-    text = section("live", [("evaluated", how), *reason, *_host(plan), *unbounded])
-    return text if plan.windowed is None else f"{_plan(plan.windowed.plan)}\n\n{text}"
+    text = section("live", [("evaluated", "in memory, over affected keys"), *_host(plan), *unbounded])
+    return f"{_plan(plan.windowed.plan)}\n\n{text}"
 
 
 def _host(plan: LivePlan) -> list[tuple[str, str]]:

@@ -12,7 +12,7 @@ from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
 from windrow.spark.live import SequenceView
 from windrow.spark.live.input.source import endless
-from windrow.spark.live.plans.runner import live_streams, reads
+from windrow.spark.live.plans.read_names import live_streams, reads
 from windrow.spark.logs.named_in_session import NamedStreamEntry
 from windrow.spark.logs.session_streams import Stream
 from windrow.spark.recorded.continuous_queries import Runner

@@ -197,7 +197,7 @@ def _run_query(
         return no_rows(gateway)
     # hidden names of clauses end with the statement
     known = catalog.as_it_is() if catalog.clauses else catalog
-    as_live = ContinuousPlan(gateway, known, live, reader, query, execution) if live else None
+    as_live = ContinuousPlan(gateway, known, live, reader, query) if live else None
     is_endless = as_live is not None and (as_live.is_endless or gateway.prefers_live)
     gateway.plan_only = gateway.plan_only or (is_endless and view is None)
     runner = Runner(gateway, catalog, reader, execution)
@@ -217,6 +217,7 @@ def _run_query(
     names = tuple(result.columns if isinstance(result, DataFrame) else result.visible_names)
     as_live = None if as_live is None else replace(as_live, names=names)
     if as_live is not None and is_endless and view is None and not is_explained:
+        as_live.windowed  # noqa: B018 - what no operator does is refused now
         return LiveRelation(as_live, result, plan)
     if gateway.plan_only:
         return as_plan(gateway, plan)

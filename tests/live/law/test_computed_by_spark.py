@@ -8,7 +8,7 @@ import pytest
 
 from tests.live.law.test_forms_in_memory import S
 from tests.live.queries.test_query import declared, put
-from tests.live.random_logs import declared_live, ended, live, recorded
+from tests.live.random_logs import ended, live, recorded
 from tests.live.stepping import total
 
 ROWS = "(SELECT k, v, substring('aAbBA', v + 1, 1) COLLATE UTF8_LCASE AS c FROM s [RANGE 3])"
@@ -42,7 +42,6 @@ QUERIES = {
 @pytest.mark.usefixtures("interpreted")
 def test_cuts_and_kills_change_nothing(spark, tmp_path, name):
     query, logs = QUERIES[name], {"s": ended(S)}
-    assert declared_live(spark, tmp_path, logs, None).sql(query)._live.why_not_in_memory is None
     found = live(spark, tmp_path, logs, None, [0.3, 0.55, 0.8], {1}, query)
     relation = recorded(spark, logs, None).sql(query)
     changed, meant = _total(found), _total([relation.changelog("diff").to_arrow()])

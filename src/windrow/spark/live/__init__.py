@@ -14,7 +14,7 @@ from windrow.spark.live.plans.clause_plan import ClausePlan, WhyRelation, plan_o
 from windrow.spark.live.plans.emit_flow import unbounded_by_tasks, why_by_tasks
 from windrow.spark.live.plans.emit_queries import EmittedPlan
 from windrow.spark.live.plans.live_plan import ContinuousPlan, LivePlan
-from windrow.spark.live.plans.runner import live_streams
+from windrow.spark.live.plans.read_names import live_streams
 from windrow.spark.live.plans.sequence_view import APART, SequenceView
 from windrow.spark.live.plans.whole_streams_plan import WholeStreamsPlan
 from windrow.spark.live.query import LiveQuery

@@ -13,8 +13,9 @@ from windrow.spark.live.micro_batches.emit_steps import EmittedSteps
 from windrow.spark.live.micro_batches.host import MicroBatches
 from windrow.spark.live.micro_batches.whole_streams_steps import WholeStreamsSteps
 from windrow.spark.live.micro_batches.windowed_steps import WindowedSteps
+from windrow.spark.live.plans.clause_plan import ClausePlan
 from windrow.spark.live.plans.emit_queries import EmittedPlan
-from windrow.spark.live.plans.live_plan import LivePlan, RowtimePlan
+from windrow.spark.live.plans.live_plan import ContinuousPlan, LivePlan
 from windrow.spark.live.plans.whole_streams_plan import WholeStreamsPlan
 from windrow.spark.live.sinks.into_stream import IntoStream
 from windrow.spark.live.sinks.sink import Sink
@@ -112,7 +113,7 @@ def _on_driver(
         return WholeStreamsSteps(plan, *arguments)
     if isinstance(plan, EmittedPlan):
         return EmittedSteps(plan, *arguments)
-    assert isinstance(plan, RowtimePlan)
-    if plan.windowed is None:
+    if isinstance(plan, ClausePlan):
         return ClauseSteps(plan, *arguments)
+    assert isinstance(plan, ContinuousPlan)
     return WindowedSteps(plan, plan.windowed, *arguments)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
@@ -91,6 +92,10 @@ class InstantSpan:
         The closed partitions of clauses, by the clauses' keys.
     number
         The number of the micro-batch.
+    due
+        The arrived rows in the driver's memory.
+    of_view
+        Evaluates a view that a query over windows makes.
     """
 
     since: int | None
@@ -103,11 +108,8 @@ class InstantSpan:
     cached: list[DataFrame] = field(default_factory=list)
     ended: Mapping[str, Ended] = field(default_factory=dict)
     number: int = 0
-
-    @property
-    def ends(self) -> tuple[int, int]:
-        """The first and the last instant that are known in the micro-batch."""
-        return (self.origin if self.since is None else self.since - 1), self.until - 1
+    due: Mapping[str, pa.Table] = field(default_factory=dict)
+    of_view: Callable[[MicroBatch, str], Coming] | None = None
 
 
 @dataclass

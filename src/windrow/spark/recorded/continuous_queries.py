@@ -178,7 +178,7 @@ class Runner:
         source = item.source
         # the stream of a query has the query's time scale
         own = (
-            common_scale(*self._scales_and_lengths(source))
+            self.scale_of(source)
             if isinstance(source, StreamQuery)
             else self.catalog.streams[source.lower()].scale
         )
@@ -211,6 +211,10 @@ class Runner:
         if length.tokens not in self._lengths:
             self._lengths[length.tokens] = nanoseconds_of(self.gateway, self.tokens, length, default="SECOND")
         return self._lengths[length.tokens]
+
+    def scale_of(self, query: Continuous) -> TimeScale:
+        """What instants of a query are counted in."""
+        return common_scale(*self._scales_and_lengths(query))
 
     def _scales_and_lengths(self, query: Continuous) -> tuple[list[TimeScale], list[Decimal]]:
         scales, lengths = [], []

@@ -60,7 +60,7 @@ def _late(plan: LivePlan, name: str) -> DataFrame:
         tokens = tokenize(f"RSTREAM(SELECT * FROM {quoted(name)} [NOW])")
         reader = Reader(tokens, frozenset([name]), frozenset())
         query = reader.read(0, len(tokens))
-        whole = ContinuousPlan(plan.gateway, plan.catalog, frozenset([name]), reader, query, "batch")
+        whole = ContinuousPlan(plan.gateway, plan.catalog, frozenset([name]), reader, query)
         place = 0
     graph = graph_of(whole)
     return late_columns(name, plan.catalog.streams[name], graph.late(graph.packets(), place))

@@ -1,8 +1,6 @@
 """What clauses and their sources retain between micro-batches: in memory, and in chunks of the checkpoint.
 
-    rows of sources ─▶ buffered until the frontier ─▶ due ─▶ clauses ─▶ rows that they still need
-
-What has no columns known before, as the rows of windows in a view between two clauses, is committed whole.
+rows of sources ─▶ buffered until the frontier ─▶ due ─▶ clauses ─▶ rows that they still need
 """
 
 from __future__ import annotations
@@ -22,8 +20,10 @@ from windrow.spark.collected import frame_of_collected
 from windrow.spark.live.checkpoints.checkpoint import Checkpoint, CommittedBatch
 from windrow.spark.live.micro_batches.host import BUFFERED, by_kind
 from windrow.spark.live.micro_batches.in_memory import Come, numbered, waiting_schema
+from windrow.spark.live.micro_batches.stream_views import StreamViews
 from windrow.spark.live.plans.live_plan import RowtimePlan
-from windrow.spark.live.reports.state_table import RetainedRowsOf, retained_in, retained_of
+from windrow.spark.live.plans.planned_views import views_behind
+from windrow.spark.live.reports.state_table import RetainedRowsOf, retained_of
 from windrow.spark.logs.clause_view import RetainedSchema
 from windrow.spark.logs.micro_batch import InstantSpan, RetainedRows, upwards
 from windrow.spark.logs.session_streams import ROWTIME, Stream
@@ -104,8 +104,10 @@ class ClauseState:
     ----------
     plan, checkpoint
         Those of the query.
+    read
+        The streams that clauses read.
     sources
-        The streams whose rows come to clauses.
+        Those of them whose rows arrive, and those behind the others.
     retained
         What clauses retain, by name.
     key
@@ -121,12 +123,14 @@ class ClauseState:
         self,
         plan: RowtimePlan,
         checkpoint: Checkpoint,
+        read: Iterable[str],
         sources: Mapping[str, Stream],
         retained: Mapping[str, RetainedSchema],
         key: tuple[str, ...] = (),
     ) -> None:
         self._plan, self._spark, self._checkpoint = plan, plan.gateway.spark, checkpoint
         self.sources = sources
+        self._views = StreamViews(plan, checkpoint, views_behind(plan.catalog, read))
         waits = {
             f"{BUFFERED}{name}": RetainedSchema(waiting_schema(stream), key)
             for name, stream in sources.items()
@@ -138,7 +142,7 @@ class ClauseState:
 
     def names(self, committed: CommittedBatch) -> list[str]:
         """Under which names a micro-batch retained rows."""
-        return [*committed.rows, *(name for name in committed.chunks if name in self._kinds)]
+        return [name for name in self._kinds if name in committed.chunks or name in committed.rows]
 
     def rows(self, committed: CommittedBatch, name: str) -> RetainedRows | None:
         """The rows that a micro-batch retained under a name; None without."""
@@ -149,8 +153,6 @@ class ClauseState:
             kind = self._kinds.get(name)
             if kind is not None and (name in committed.rows or name in committed.chunks):
                 known[name] = self.in_memory(name, self._read(committed, name, kind))
-            elif (frame := self._checkpoint.rows(committed, name)) is not None:
-                known[name] = RetainedRows.of(frame)
         return known.get(name)
 
     def _read(self, committed: CommittedBatch, name: str, kind: RetainedSchema) -> KeptRows:
@@ -173,12 +175,9 @@ class ClauseState:
 
     def counts(self, committed: CommittedBatch) -> dict[str, int]:
         """How many rows a micro-batch retained under each name."""
-        return {
-            name: self._checkpoint.count(committed, name)
-            if name in committed.rows
-            else len(self.retained(committed, name))
-            for name in self.names(committed)
-        }
+        views = self._views.reported(committed)
+        counted = {name: len(self.retained(committed, name)) for name in self.names(committed)}
+        return {**counted, **{name: one.rows for name, one in views.items()}}
 
     def reported(
         self, committed: CommittedBatch
@@ -188,18 +187,18 @@ class ClauseState:
         """
 
         def count(name: str, scale: TimeScale, columns: Sequence[str]) -> RetainedRowsOf:
-            if name in committed.rows:
-                return retained_in(self._checkpoint.path(committed.number) / name, scale, columns)
             size = sum(self._checkpoint.chunk_bytes(committed, kind) for kind in (name, f"{name}{GONE}"))
             return retained_of(self.retained(committed, name).tables(*columns), size, scale, columns)
 
-        return by_kind(self._plan, self.names(committed), count)
+        waiting, windows = by_kind(self._plan, self.names(committed), count)
+        return waiting, {**windows, **self._views.reported(committed)}
 
     # -- a micro-batch -----------------------------------------------------------------------------
 
     def came(self, come: Come, committed: CommittedBatch) -> Buffered:
         """The rows of the sources: those that came since a micro-batch, and those that it buffered."""
         number = committed.number + 1
+        self._views.begin(committed)
         came = {name: numbered(one, come.found[name].rows, number) for name, one in self.sources.items()}
         waits = {name: self.retained(committed, f"{BUFFERED}{name}") for name in self.sources}
         return Buffered(self.sources, self._plan.scale, number, came, waits)
@@ -232,7 +231,9 @@ class ClauseState:
         over = {key: found for key, found in ended.items() if found is not None}
         arrived = {name: self._stream(name, rows) for name, rows in due.items()}
         known, number = partial(self.rows, before), before.number + 1
-        return InstantSpan(*instants, arrived, known, {}, marks, cached, over, number)
+        return InstantSpan(
+            *instants, arrived, known, {}, marks, cached, over, number, due, self._views.coming
+        )
 
     def _stream(self, name: str, rows: pa.Table) -> Stream:
         stream = self.sources[name]
@@ -242,14 +243,10 @@ class ClauseState:
         """Rows that are to be retained under a name."""
         return RetainedRows.in_memory(self._spark, retained, self._kinds[name].schema)
 
-    def write(
-        self, to_retain: Mapping[str, RetainedRows], buffered: Buffered
-    ) -> tuple[dict[str, dict[str, int]], dict[str, RetainedRows]]:
-        """Write the new chunks of what a micro-batch retains: all chunks, and what is to be committed beside
-        them.
-        """
+    def write(self, to_retain: Mapping[str, RetainedRows], buffered: Buffered) -> dict[str, dict[str, int]]:
+        """Write the new chunks of what a micro-batch retains; all chunks, by name."""
         number, known = buffered.number, dict[str, RetainedRows]()
-        chunks: dict[str, dict[str, int]] = {}
+        chunks = self._views.write(number)
         in_memory = {name: rows.retained for name, rows in to_retain.items() if rows.retained is not None}
         in_memory |= {f"{BUFFERED}{name}": rows for name, rows in buffered.waits.items()}
         for name, rows in in_memory.items():
@@ -258,4 +255,4 @@ class ClauseState:
             for kind, counts, new in retained.stored(name, number):
                 chunks[kind] = self._checkpoint.write_chunks(kind, counts, new)
         self._known = number, known
-        return chunks, {name: rows for name, rows in to_retain.items() if rows.retained is None}
+        return chunks

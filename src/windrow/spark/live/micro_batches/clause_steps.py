@@ -1,14 +1,13 @@
-"""The micro-batches of clauses over live streams, and of CQL of which a part has no operator, on the driver.
+"""The micro-batches of clauses over live streams, on the driver.
 
 due rows ─▶ columns ─▶ advance ─▶ SELECT    of one clause over one stream, whose SQL Arrow computes
 due rows ─▶ upstream                        else: each clause in turn, with Spark's SQL between them
-due rows ─▶ upstream─▶ changes              CQL: Spark computes them from the rows that windows need
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -19,7 +18,6 @@ from pyspark.sql.types import StructType
 from windrow.kernels.advance.retained_rows import Bools, KeptRows, Marks, Places
 from windrow.spark.analysis.keyed_rows import travelling_schema
 from windrow.spark.collected import frame_of_collected
-from windrow.spark.gateway import Gateway
 from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
 from windrow.spark.live.micro_batches.around_clause import AroundClause, chosen_of, is_one_clause
 from windrow.spark.live.micro_batches.clause_state import Buffered, ClauseState, first_before
@@ -27,15 +25,10 @@ from windrow.spark.live.micro_batches.host import BUFFERED, Done, Retained
 from windrow.spark.live.micro_batches.in_memory import InMemorySteps
 from windrow.spark.live.operators.ended_partitions import ClosedPartitions
 from windrow.spark.live.plans.clause_plan import ClausePlan
-from windrow.spark.live.plans.live_plan import ContinuousPlan, RowtimePlan
 from windrow.spark.live.plans.upstream import EMITTED
 from windrow.spark.live.reports.state_table import QueryState, state_of
 from windrow.spark.live.sinks.into_stream import IntoStream
 from windrow.spark.live.sinks.sink import Sink
-from windrow.spark.logs.micro_batch import InstantSpan
-from windrow.spark.logs.session_streams import Stream
-from windrow.spark.relations.changelog import changelog
-from windrow.spark.relations.time_varying_relation import TimeVarying
 
 __all__ = ["ClauseSteps"]
 
@@ -44,7 +37,7 @@ class ClauseSteps(InMemorySteps):
     """As :class:`windrow.spark.live.micro_batches.host.MicroBatches`, which says what it takes."""
 
     def __init__(
-        self, plan: RowtimePlan, sink: Sink | IntoStream, folder: Path, envelope: str, on_late: str
+        self, plan: ClausePlan, sink: Sink | IntoStream, folder: Path, envelope: str, on_late: str
     ) -> None:
         super().__init__(plan, sink, folder, envelope, on_late)
         self._query = plan
@@ -52,11 +45,10 @@ class ClauseSteps(InMemorySteps):
         self._alone = _Alone.of(plan, self._closed)
         sources = {name: stream for _, name, stream in self.streams()}
         key = () if self._alone is None else self._alone.key
-        self._state = ClauseState(plan, self._checkpoint, sources, plan.retained(), key)
+        self._state = ClauseState(plan, self._checkpoint, plan.read, sources, plan.retained(), key)
 
     @property
     def _result(self) -> StructType:
-        assert isinstance(self._query, ClausePlan)
         return self._query.outer.schema
 
     def _release(self) -> None:
@@ -73,14 +65,12 @@ class ClauseSteps(InMemorySteps):
         closes = self._closed.take(number, before.number, before.positions, positions)
         until, origin, marks = self._frontier(positions), before.origin, dict(before.marks)
         moved = until is not None and (before.frontier is None or until > before.frontier)
-        moved = moved or (plan.passes_on and until is not None and come.count > 0)
-        reached = None if until is None else plan.taken_before(until)
         buffered = self._state.came(come, before)
-        to_retain = {} if plan.passes_on else self._state.unchanged(before)
-        if moved and reached is not None and origin is None:
-            origin = first_before(reached, self._scale, buffered.rows())
+        to_retain = self._state.unchanged(before)
+        if moved and until is not None and origin is None:
+            origin = first_before(until, self._scale, buffered.rows())
         moved = moved and origin is not None
-        reaches, emitted = reached if moved else before.frontier, 0
+        reaches, emitted = until if moved else before.frontier, 0
         if alone is not None:
             over, closed = alone.closed(buffered, before.number)
             goes = moved or closes or bool(closed[0].any() or closed[1])
@@ -98,38 +88,16 @@ class ClauseSteps(InMemorySteps):
                 ended = {key: self._closed.ended(key, buffered.waiting) for key in plan.ends}
                 instants = before.frontier, reaches, origin
                 span = self._state.span(due, before, instants, marks, self._cached, ended)
-                if plan.passes_on:  # its windows have nothing, and rows at the frontier may still come
-                    span = replace(span, before=lambda _: None)
-                    marks[EMITTED] = until if until is not None else reaches
-                emitted = self._write_changes(span, before, number, marks)
-                to_retain |= {} if plan.passes_on else span.to_retain
+                part = plan.output(span)
+                output = _Output(part.rows, lambda: part.until)
+                emitted = self._write_output(plan, output, before, number, marks)
+                to_retain |= span.to_retain
         used = sum(rows.num_rows for rows in due.values())
         counts = self._counts(come, before, used, emitted)
         frontier = before.frontier if origin is None or until is None else until
-        chunks, rows = self._state.write(to_retain, buffered)
+        chunks = self._state.write(to_retain, buffered)
         committed = CommittedBatch(number, positions, frontier, origin, {}, counts, chunks, marks)
-        return Done(committed, come.count, emitted, rows)
-
-    def _write_changes(
-        self, span: InstantSpan, before: CommittedBatch, number: int, marks: dict[str, int]
-    ) -> int:
-        """Write what is evaluated over a span to the sink."""
-        plan, sink = self._query, self._sink
-        gateway = Gateway(self._spark, plan.gateway.parameters)
-        if isinstance(plan, ClausePlan):
-            part = plan.output(gateway, span)
-            return self._write_output(plan, _Output(part.rows, lambda: part.until), before, number, marks)
-        assert isinstance(plan, ContinuousPlan)
-        result = plan.run(gateway, span)
-        if result is None:
-            return 0
-        with gateway.translated():
-            if isinstance(sink, IntoStream):
-                assert isinstance(result, Stream)
-                return sink.insert(result, marks.get(EMITTED, span.until), before.counts.get("rows_given", 0))
-            if isinstance(result, TimeVarying):
-                return sink.write(changelog(result, self._envelope), number) or 0
-            return sink.write(result.df() if isinstance(result, Stream) else result, number) or 0
+        return Done(committed, come.count, emitted, {})
 
     def _write_output(
         self,
@@ -206,9 +174,9 @@ class _Alone:
         self.key = tuple(keys[0][name] for name in self._partition) if len(keys) == 1 else ()
 
     @staticmethod
-    def of(plan: RowtimePlan, closed: ClosedPartitions) -> _Alone | None:
+    def of(plan: ClausePlan, closed: ClosedPartitions) -> _Alone | None:
         """The only clause of a query; None of others."""
-        return _Alone(plan, closed) if isinstance(plan, ClausePlan) and is_one_clause(plan) else None
+        return _Alone(plan, closed) if is_one_clause(plan) else None
 
     def is_after(self, number: int, last: int, *, is_final: bool) -> None:
         """Note a micro-batch, and whether after it nothing is retained of the partitions that have ended."""

@@ -25,7 +25,7 @@ from windrow.spark.live.micro_batches.in_memory import Come
 from windrow.spark.live.operators.ended_partitions import ClosedPartitions
 from windrow.spark.live.plans.live_plan import ContinuousPlan
 from windrow.spark.live.plans.upstream import Upstream
-from windrow.spark.logs.micro_batch import InstantSpan, RetainedRows
+from windrow.spark.logs.micro_batch import InstantSpan
 from windrow.spark.logs.session_streams import ROWTIME, Stream
 from windrow.syntax.sqltext import quoted
 
@@ -51,7 +51,7 @@ class Arrived:
         The first instant of the streams, where it is known apart from `rows`.
     waiting
         How many rows wait for clauses.
-    chunks, to_retain, marks
+    chunks, marks
         What is to be committed beside the windows.
     """
 
@@ -60,7 +60,6 @@ class Arrived:
     origin: int | None = None
     waiting: int = 0
     chunks: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    to_retain: Mapping[str, RetainedRows] = field(default_factory=dict)
     marks: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -105,7 +104,7 @@ class ClausesBehind:
         behind = frozenset[str]().union(*(sequences[name].streams for name in self.names))
         sources = {name: stream for name, stream in streams.items() if name in behind}
         retained = {own: kind for name in self.names for own, kind in sequences[name].retained().items()}
-        self.state = ClauseState(plan, checkpoint, sources, retained)
+        self.state = ClauseState(plan, checkpoint, self.names, sources, retained)
         self.cached: list[DataFrame] = []
 
     def drop_cached(self) -> None:
@@ -158,10 +157,10 @@ class ClausesBehind:
             arriving, bound = self._arriving(span)
             to_retain |= span.to_retain
             marks[_SOURCES] = until
-        chunks, to_retain = self.state.write(to_retain, buffered)
+        chunks = self.state.write(to_retain, buffered)
         rows |= {name: come.found[name].rows for name in self.state.sources}
         waits = sum(map(len, buffered.waits.values()))
-        return Arrived({**rows, **arriving}, bound, origin, waits, chunks, to_retain, marks)
+        return Arrived({**rows, **arriving}, bound, origin, waits, chunks, marks)
 
     def _arriving(self, span: InstantSpan) -> tuple[dict[str, pa.Table], int]:
         """What the clauses emit in a micro-batch, as windows read it, and before which instant no later one
@@ -169,7 +168,7 @@ class ClausesBehind:
         """
         plan, scale = self._plan, self._plan.scale
         gateway = Gateway(plan.gateway.spark, plan.gateway.parameters)
-        upstream = Upstream(gateway, plan.catalog, plan.execution, span, scale, plan.reader.tokens)
+        upstream = Upstream(plan.catalog, span, scale)
         coming = {name: upstream.coming(name) for name in self.names}
         with gateway.translated():
             arriving = {name: self._read(name, one.rows).toArrow() for name, one in coming.items()}

@@ -5,12 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
+from windrow.algebra.time_scale import TimeScale
+from windrow.errors import InputError
 from windrow.plan.columns import ROWS
 from windrow.spark.analysis.arrow_columns import travelling
 from windrow.spark.catalog import Catalog
+from windrow.spark.collected import frame_of_collected
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.input.entry_columns import inside
 from windrow.spark.live.reading.windowed_query import MINE, WindowedQuery, WindowedSide
@@ -22,11 +29,14 @@ __all__ = ["WindowedColumns"]
 
 @dataclass(frozen=True)
 class WindowedColumns:
-    """Reads entries for a query over windows; `gateway` is of the session in which its names are known."""
+    """Reads entries for a query over windows; `gateway` is of the session in which its names are known, and
+    `scale` what its instants are counted in.
+    """
 
     gateway: Gateway
     catalog: Catalog
     windowed: WindowedQuery
+    scale: TimeScale
 
     def retained(self, side: WindowedSide) -> dict[str, str]:
         """What is retained of rows but rowtimes and ties: columns of the stream, and those that are
@@ -72,3 +82,37 @@ class WindowedColumns:
                 for inner, own in self.retained(side).items()
             }
         return frame, sides
+
+    def rows(self, side: WindowedSide, rows: pa.Table) -> pa.Table:
+        """What is retained of rows: columns, what is computed of them, and rowtimes on the query's time
+        scale.
+        """
+        if not rows.num_rows:
+            return side.schema.empty_table()
+        stream = self.catalog.streams[side.stream] if side.made is None else side.made.stream
+        factor = stream.scale.nanoseconds // self.scale.nanoseconds
+        ticks = rows.column(ROWTIME)
+        if factor > 1:
+            if (np.abs(ticks.to_numpy()) > 2**62 // factor).any():
+                raise InputError(
+                    f"a rowtime is too large for a clock of {self.scale.unit.lower()}s",
+                    condition="ROWTIME_OVERFLOW",
+                )
+            ticks = pc.multiply_checked(ticks, factor)
+        read = self.retained(side)
+        columns = {inner: rows.column(name) for inner, name in read.items() if name in rows.column_names}
+        later = {inner: name for inner, name in read.items() if inner not in columns}
+        if later:  # whole rows came, of which nothing has been computed
+            schema = StructType([field for field in stream.frame.schema if field.name in stream.columns])
+            named = {name: inside(0, name) for name in schema.names}
+            frame = frame_of_collected(self.gateway.spark, rows.select(schema.names), schema).toDF(
+                *named.values()
+            )
+            computed = self.computed(side, frame, named, F.lit(True)).select(*map(quoted, later.values()))
+            with self.gateway.translated():
+                made = computed.toArrow()
+            columns |= {inner: made.column(name) for inner, name in later.items()}
+        columns |= {tie: rows.column(tie) for tie in side.window.ties}
+        columns[ROWTIME] = ticks
+        names = side.schema.names
+        return pa.table([columns[name] for name in names], names=names).cast(side.schema)

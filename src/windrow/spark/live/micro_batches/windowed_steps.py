@@ -11,7 +11,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import (
     LongType,
@@ -19,7 +18,6 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from windrow.errors import InputError
 from windrow.kernels.incremental import (
     PER_MICRO_BATCH,
     InputState,
@@ -46,7 +44,6 @@ from windrow.spark.live.sinks.sink import Sink
 from windrow.spark.logs.session_streams import ROWTIME, Stream
 from windrow.spark.relations.changelog import as_cql
 from windrow.spark.relations.time_varying_relation import columns_of
-from windrow.syntax.sqltext import quoted
 
 __all__ = ["WindowedSteps"]
 
@@ -76,7 +73,7 @@ class WindowedSteps(InMemorySteps):
             self._gateway,
             windowed,
             self._checkpoint.folder.resolve(),
-            lambda side, rows: self._rows(side, rows),
+            self._columns.rows,
         )
         self._behind: ClausesBehind | None = None
         if isinstance(plan, ContinuousPlan) and plan.follows:
@@ -122,7 +119,7 @@ class WindowedSteps(InMemorySteps):
         else:
             waiting = [one.waiting for one in states.values()]
             arrived = behind.arrived(come, waiting, until, before, closes=closes)
-        came = {side.name: self._rows(side, arrived.rows[side.stream]) for side in self._sides}
+        came = {side.name: self._columns.rows(side, arrived.rows[side.stream]) for side in self._sides}
         until, emitted = arrived.until, 0
         origin = before.origin if arrived.origin is None else arrived.origin
         reached = None if until is None else self._plan.taken_before(until)
@@ -156,7 +153,7 @@ class WindowedSteps(InMemorySteps):
         committed = CommittedBatch(number, positions, frontier, origin, {}, counts, chunks, marks=marks)
         committed = committed if self._carried is None else self._carried.named(committed)
         self._known = number, retained  # which counts once it is committed
-        return Done(committed, come.count, emitted, arrived.to_retain)
+        return Done(committed, come.count, emitted, {})
 
     def _retained(self, committed: CommittedBatch) -> Retained:
         """What waits for windows and clauses, and what they retain."""
@@ -201,43 +198,9 @@ class WindowedSteps(InMemorySteps):
 
     # -- what comes in -------------------------------------------------------------------------------
 
-    def _rows(self, side: WindowedSide, rows: pa.Table) -> pa.Table:
-        """What is retained of rows: columns, what is computed of them, and rowtimes on the query's time
-        scale.
-        """
-        if not rows.num_rows:
-            return side.schema.empty_table()
-        stream = self._plan.catalog.streams[side.stream] if side.made is None else side.made.stream
-        factor = stream.scale.nanoseconds // self._scale.nanoseconds
-        ticks = rows.column(ROWTIME)
-        if factor > 1:
-            if (np.abs(ticks.to_numpy()) > 2**62 // factor).any():
-                raise InputError(
-                    f"a rowtime is too large for a clock of {self._scale.unit.lower()}s",
-                    condition="ROWTIME_OVERFLOW",
-                )
-            ticks = pc.multiply_checked(ticks, factor)
-        read = self._columns.retained(side)
-        columns = {inner: rows.column(name) for inner, name in read.items() if name in rows.column_names}
-        later = {inner: name for inner, name in read.items() if inner not in columns}
-        if later:  # whole rows came, of which nothing has been computed
-            schema = StructType([field for field in stream.frame.schema if field.name in stream.columns])
-            named = {name: inside(0, name) for name in schema.names}
-            frame = frame_of_collected(self._spark, rows.select(schema.names), schema).toDF(*named.values())
-            computed = self._columns.computed(side, frame, named, F.lit(True)).select(
-                *map(quoted, later.values())
-            )
-            with self._gateway.translated():
-                made = computed.toArrow()
-            columns |= {inner: made.column(name) for inner, name in later.items()}
-        columns |= {tie: rows.column(tie) for tie in side.window.ties}
-        columns[ROWTIME] = ticks
-        names = side.schema.names
-        return pa.table([columns[name] for name in names], names=names).cast(side.schema)
-
     @cached_property
     def _columns(self) -> WindowedColumns:
-        return WindowedColumns(self._gateway, self._plan.catalog, self._windowed)
+        return WindowedColumns(self._gateway, self._plan.catalog, self._windowed, self._scale)
 
     _reads_all = False
 

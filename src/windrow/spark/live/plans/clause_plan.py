@@ -43,7 +43,7 @@ from windrow.spark.live.operators.clause_operator import LiveClause, bind_live
 from windrow.spark.live.operators.ended_partitions import may_end
 from windrow.spark.live.operators.punctuated.expected_punctuation import bounded
 from windrow.spark.live.plans.live_plan import RowtimePlan, texts_of
-from windrow.spark.live.plans.runner import live_streams, sequences_of, views_of
+from windrow.spark.live.plans.read_names import live_streams, sequences_of, views_of
 from windrow.spark.live.plans.upstream import Upstream
 from windrow.spark.live.reading.beside import LiveRelationNode, beside
 from windrow.spark.live.reading.origins import origin_of
@@ -396,10 +396,9 @@ class ClausePlan(RowtimePlan):
 
     # -- a micro-batch --------------------------------------------------------------------------------------
 
-    def output(self, gateway: Gateway, span: InstantSpan) -> PartOutput:
+    def output(self, span: InstantSpan) -> PartOutput:
         """The rows of what is final in a micro-batch, and the instant before which none will follow."""
-        upstream = Upstream(gateway, self.catalog, self.execution, span, self.scale, self.tokens)
-        return self.evaluated(upstream, "")
+        return self.evaluated(Upstream(self.catalog, span, self.scale), "")
 
     def evaluated(self, batch: MicroBatch, path: str) -> PartOutput:
         """What is final in a micro-batch of a query; rows are retained under names after a path."""

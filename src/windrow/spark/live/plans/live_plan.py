@@ -15,26 +15,22 @@ from typing import Any, Self
 from windrow.algebra.continuous import Continuous, Reader, StreamQuery
 from windrow.algebra.names import POSITIONAL
 from windrow.algebra.time_scale import TimeScale
-from windrow.errors import AnalysisError, WindrowError
+from windrow.errors import AnalysisError
 from windrow.errors import Span as Place
-from windrow.kernels.incremental import Window
 from windrow.plan.nodes import Distinct, Project
 from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.operators.punctuated.expected_punctuation import bounded
-from windrow.spark.live.plans.runner import LiveRunner, live_windows, reads, sequences_of, views_of
-from windrow.spark.live.plans.upstream import Upstream
+from windrow.spark.live.plans.read_names import live_windows, reads, sequences_of, views_of
 from windrow.spark.live.reading.beside import Beside
 from windrow.spark.live.reading.closed_keys import bounding_ends, ends_of_windows
 from windrow.spark.live.reading.moved_rowtime import MovedRowtime, UnknownRowtimeError, moved_rowtime
 from windrow.spark.live.reading.origins import comes_at_rowtime, passes_on, read_live, shows_instant
-from windrow.spark.live.reading.windowed_queries import windowed_query
+from windrow.spark.live.reading.windowed_queries import planned_windows, scale_of
 from windrow.spark.live.reading.windowed_query import WindowedQuery
 from windrow.spark.live.reading.windows_of_query import QueryWindow, windows_of
 from windrow.spark.logs.clause_view import ClauseSource, Ends, RetainedSchema, Unbounded
-from windrow.spark.logs.micro_batch import InstantSpan
 from windrow.spark.logs.session_streams import ROWTIME
-from windrow.spark.recorded.continuous_queries import Result
 from windrow.streams import FOREVER, NamedStream, Ordering
 from windrow.syntax.canonical_text import canonical_text
 from windrow.syntax.tokens import tokenize
@@ -307,7 +303,7 @@ class RowtimePlan(LivePlan):
 
     @property
     def windowed(self) -> WindowedQuery | None:
-        """What a micro-batch does with tables in memory; None where other operators are needed."""
+        """What a micro-batch does with windows in brackets; None where there are none."""
         return None
 
     @property
@@ -322,17 +318,14 @@ class RowtimePlan(LivePlan):
 
 @dataclass(frozen=True)
 class ContinuousPlan(RowtimePlan, ReaderPlan):
-    """A CQL query, evaluated in memory or by the operators for whole logs."""
+    """A CQL query."""
 
-    execution: str
     names: tuple[str, ...] = ()
 
     @cached_property
     def scale(self) -> TimeScale:
         """What instants are counted in."""
-        nothing = InstantSpan(None, 0, 0, {}, lambda _: None)
-        runner = LiveRunner(self.gateway, self.catalog, self.reader, self.execution, nothing)
-        return runner.scale_of(self.query)
+        return scale_of(self.gateway, self.catalog, self.reader, self.query)
 
     @property
     def columns(self) -> list[str]:
@@ -356,19 +349,21 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
                 " relation",
             )
 
-    @property
-    def windowed(self) -> WindowedQuery | None:
-        """What a micro-batch does with tables in memory; None where the operators for whole logs are
-        needed.
-        """
-        return self._windowed if isinstance(self._windowed, WindowedQuery) else None
-
     @cached_property
+    def windowed(self) -> WindowedQuery:
+        """What a micro-batch does.
+
+        Raises
+        ------
+        NotSupportedError
+            ``UNSUPPORTED_STREAM`` where no operator does it.
+        """
+        return planned_windows(self.gateway, self.catalog, self.reader, self.query, self.scale)
+
+    @property
     def passes_on(self) -> bool:
         """Whether each output row is made of one row of a stream, and has its rowtime."""
-        if self.windowed is not None:
-            return self.windowed.passes_on
-        return passes_on(self.gateway, self.catalog, self.query, self.reader)
+        return self.windowed.passes_on
 
     @cached_property
     def _read(self) -> Beside:
@@ -378,7 +373,8 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
     def moved(self, place: int) -> MovedRowtime | None:
         """How one of its columns goes with the rowtime."""
         assert isinstance(self.query, StreamQuery)
-        comes = self.passes_on or comes_at_rowtime(self.gateway, self.catalog, self.query, self.reader)
+        query = self.gateway, self.catalog, self.query, self.reader
+        comes = passes_on(*query) or comes_at_rowtime(*query)
         if not comes and shows_instant(self._read, self.query, place):
             return None
         if not comes or self._read.plan is None:
@@ -400,7 +396,7 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
     @cached_property
     def ends(self) -> Mapping[str, Ends]:
         """What ends the keys of its windows, and of the clauses that it follows."""
-        found = {} if self.windowed is None else ends_of_windows(self.windowed, self.catalog)
+        found = ends_of_windows(self.windowed, self.catalog)
         for name in sequences_of(self.catalog, self.query):
             found |= self.catalog.sequences[name].ends()
         return found
@@ -409,35 +405,6 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
     def follows(self) -> bool:
         """Whether it reads the output of clauses."""
         return bool(sequences_of(self.catalog, self.query))
-
-    @property
-    def why_not_in_memory(self) -> str | None:
-        """Why its micro-batches run as Spark jobs; None if they run in memory."""
-        return None if isinstance(self._windowed, WindowedQuery) else self._windowed
-
-    @cached_property
-    def _windowed(self) -> WindowedQuery | str:
-        if self.execution == "reference":
-            return "the reference"
-        gateway = Gateway(self.gateway.spark, self.gateway.parameters)
-        nothing = InstantSpan(None, 0, 0, {}, lambda _: None)
-        windows = {}
-        try:
-            for window in windows_of(self.catalog, self.query, self.reader):
-                bracket = window.item.window
-                runner = LiveRunner(gateway, self.catalog, window.reader, self.execution, nothing)
-                sizes = runner.sizes(window.item, self.scale)
-                length = sizes.granularity if bracket.is_now else sizes.range_
-                windows[window.key] = Window(
-                    ROWTIME, length, sizes.slide, bracket.rows, row_slide=bracket.row_slide or 1
-                )
-            found = windowed_query(gateway, self.catalog, self.reader, self.query, self.scale, windows)
-        except WindrowError as error:  # an error of the query as a whole is raised for it as a whole
-            return f"what has no meaning alone ({error.condition})"
-        if isinstance(found, str) or found.passes_on:
-            return found
-        comes = passes_on(self.gateway, self.catalog, self.query, self.reader)
-        return "rows as they come, put together in another way" if comes else found
 
     def unbounded(self) -> Sequence[Unbounded]:
         """The windows that rows, or keys, never leave, and of which no key is expected to be over."""
@@ -453,7 +420,7 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
                 needs = f"a length of time would bound it: [RANGE 1 HOUR]{self._or_punctuation(one)}"
                 if self._is_bounded(one):
                     continue
-                goes_on = self.windowed is not None and self.windowed.operator.running_groups() is not None
+                goes_on = self.windowed.operator.running_groups() is not None
                 retained = "a few numbers for each key" if goes_on else "all rows"
                 found.append(Unbounded(f"{name} [RANGE UNBOUNDED]", retained, needs))
             elif window.rows is not None and window.partition_by and window.range_ is None:
@@ -470,7 +437,7 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
         """What lets go of the rows of a window that time does not take away; nothing if something else reads
         them.
         """
-        return [] if self.windowed is None else bounding_ends(self.windowed, self.ends, window.name)
+        return bounding_ends(self.windowed, self.ends, window.name)
 
     def _is_bounded(self, window: QueryWindow) -> bool:
         """Whether declared punctuation bounds all its rows."""
@@ -486,12 +453,6 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
     def _or_punctuation(self, window: QueryWindow) -> str:
         closing = dict.fromkeys(map(str, self._bounding(window)))
         return f", or punctuations of {' and '.join(closing)}" if closing else ""
-
-    def run(self, gateway: Gateway, span: InstantSpan) -> Result | None:
-        """The output of a micro-batch."""
-        tokens = self.reader.tokens
-        upstream = Upstream(gateway, self.catalog, self.execution, span, self.scale, tokens)
-        return upstream.result(self.query, self.reader)[0]
 
     def retained(self) -> dict[str, RetainedSchema]:
         """The rows of the clauses that it follows."""

@@ -13,23 +13,15 @@ from dataclasses import replace
 
 from pyspark.sql import functions as F
 
-from windrow.algebra.continuous import Continuous, Reader, StreamQuery
 from windrow.algebra.time_scale import TimeScale
 from windrow.spark.catalog import Catalog
-from windrow.spark.gateway import Gateway
-from windrow.spark.live.plans.runner import LiveRunner, reads, sequences_of
-from windrow.spark.logs.micro_batch import Coming, InstantSpan, PartOutput, RetainedRows, upwards
-from windrow.spark.logs.session_streams import ROWTIME, Stream
-from windrow.spark.recorded.continuous_queries import Result
-from windrow.syntax.tokens import TokenList
+from windrow.spark.logs.micro_batch import Coming, InstantSpan, PartOutput, upwards
+from windrow.spark.logs.session_streams import ROWTIME
 
 __all__ = ["EMITTED", "Upstream"]
 
 EMITTED = "told"
-"""The mark of a query that emits or follows windows: no later micro-batch emits anything before this
-instant."""
-
-_UNTIL = "until"
+"""The mark of a query that emits windows: no later micro-batch emits anything before this instant."""
 
 
 class Upstream:
@@ -37,25 +29,16 @@ class Upstream:
 
     Parameters
     ----------
-    gateway, catalog, execution
-        As of :class:`windrow.spark.recorded.continuous_queries.Runner`.
+    catalog
+        The streams of the query.
     span
         The micro-batch, in ticks of `scale`.
-    scale, tokens
+    scale
         Of the query.
     """
 
-    def __init__(
-        self,
-        gateway: Gateway,
-        catalog: Catalog,
-        execution: str,
-        span: InstantSpan,
-        scale: TimeScale,
-        tokens: TokenList,
-    ) -> None:
-        self.gateway, self.catalog, self.execution = gateway, catalog, execution
-        self.span, self.scale, self.tokens = span, scale, tokens
+    def __init__(self, catalog: Catalog, span: InstantSpan, scale: TimeScale) -> None:
+        self.catalog, self.span, self.scale = catalog, span, scale
         self._coming: dict[str, Coming] = {}
 
     def coming(self, name: str) -> Coming:
@@ -65,62 +48,19 @@ class Upstream:
             self._coming[name] = self._evaluated(name)
         return self._coming[name]
 
-    def result(self, query: Continuous, reader: Reader, path: str = "") -> tuple[Result | None, int]:
-        """What a continuous query returns, and up to which instant, in ticks of its time scale.
-
-        None where that is no later than the micro-batch before reached.
-        """
-        span, sequences = self.span, sequences_of(self.catalog, query)
-        runner = LiveRunner(self.gateway, self.catalog, reader, self.execution, span, path)
-        if not sequences:
-            return runner.run(query), span.until
-        scale = runner.scale_of(query)
-        names = {name for name in reads(self.catalog, query) if name in sequences or name in span.arrived}
-        coming = {name: self.coming(name) for name in sorted(names)}
-        until = min(one.until(scale) for one in coming.values())
-        origin, mark = self._on(scale).origin, f"{_UNTIL}{path}"
-        since = span.marks.get(mark)
-        moves = until > (origin if since is None else since)
-        arrived = {}
-        for name, one in coming.items():
-            key = f"window{path}.{name}.waiting"
-            retained = span.before(key)
-            rows = one.rows if retained is None else retained.frame.unionByName(one.rows)
-            reached = upwards(until, scale, one.stream.scale)
-            waits = rows.where(F.col(ROWTIME) >= reached) if moves else rows
-            span.to_retain[key] = RetainedRows.of(waits)
-            arrived[name] = replace(one.stream, frame=rows)
-        span.marks[f"{EMITTED}{path}"] = until
-        if not moves:
-            return None, until
-        span.marks[mark] = until
-        own = replace(span, since=since, until=until, origin=origin, arrived=arrived)
-        return LiveRunner(self.gateway, self.catalog, reader, self.execution, own, path).run(query), until
-
     def _evaluated(self, name: str) -> Coming:
         """The rows of a stream; those of sources are before the frontier."""
         view = self.catalog.sequences.get(name)
         if view is not None:
             return view.coming(self)
-        stream = self.catalog.streams[name]
-        definition = self.catalog.definitions.get(name)
-        if definition is None or not sequences_of(self.catalog, definition.query):
-            own = self._on(stream.scale)
-            reader = Reader(self.tokens, frozenset(), frozenset())
-            runner = LiveRunner(self.gateway, self.catalog, reader, self.execution, own)
-            came = runner.arriving(name, stream.scale)
-            return Coming(came, PartOutput(came.frame, lambda: own.until))
-        assert isinstance(definition.query, StreamQuery)
-        result, until = self.result(definition.query, definition.reader, f".{name}")
-        if result is None:
-            return Coming(stream, PartOutput(stream.frame.limit(0), lambda: until))
-        assert isinstance(result, Stream)
-        made = result.renamed(definition.names)
-        return Coming(made, PartOutput(made.frame, lambda: until))
-
-    def _on(self, scale: TimeScale) -> InstantSpan:
-        """The micro-batch on a clock of which the query's is the same or a finer one."""
-        span, own = self.span, self.scale
-        since = None if span.since is None else upwards(span.since, own, scale)
-        origin = span.origin * own.nanoseconds // scale.nanoseconds
-        return replace(span, since=since, until=upwards(span.until, own, scale), origin=origin)
+        if name in self.catalog.definitions:
+            assert self.span.of_view is not None
+            return self.span.of_view(self, name)
+        span, arrived = self.span, self.span.arrived.get(name)
+        stream = self.catalog.streams[name] if arrived is None else arrived
+        until, rows = upwards(span.until, self.scale, stream.scale), stream.frame
+        if arrived is None:  # it is recorded, and its rows come when their time has come
+            since = None if span.since is None else upwards(span.since, self.scale, stream.scale)
+            rows = rows if since is None else rows.where(F.col(ROWTIME) >= since)
+        rows = rows.where(F.col(ROWTIME) < until)
+        return Coming(replace(stream, frame=rows), PartOutput(rows, lambda: until))

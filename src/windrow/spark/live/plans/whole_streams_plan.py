@@ -13,7 +13,7 @@ from windrow.errors import AnalysisError, WindrowError
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.operators.punctuated.expected_punctuation import bounded
 from windrow.spark.live.plans.live_plan import ReaderPlan, texts_of
-from windrow.spark.live.plans.runner import views_of
+from windrow.spark.live.plans.read_names import views_of
 from windrow.spark.live.reading.unbounded_state import unbounded
 from windrow.spark.live.reading.whole_stream_queries import Blocking, blocking, in_order_of
 from windrow.spark.logs.clause_view import Unbounded

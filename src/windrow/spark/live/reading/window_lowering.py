@@ -16,6 +16,7 @@ from windrow.kernels.incremental import Window, WindowInput, WindowOperator
 from windrow.plan import nodes as plan
 from windrow.plan.columns import ROWS, Column, Expression, Part, Scope, schema_of
 from windrow.plan.reasons import Reason
+from windrow.plan.rules import applied
 from windrow.spark.analysis.arrow_columns import in_memory, not_in_memory
 from windrow.spark.analysis.schemas import SparkAnalyser
 from windrow.spark.arrow import arrow_type, is_carried, is_orderable
@@ -180,6 +181,8 @@ class WindowLowering:
         windows = tuple({one.key: one for one in found}.values())
         if not windows:
             return instead
+        if self.kind == "RSTREAM" and all(window.window.is_now for window in windows):
+            node = applied(node, (_spelled,))  # rows may be emitted before all of their instant have come
         query = WindowQuery(self.streams, node, windows, scale)
         gateway = Gateway(self.gateway.spark, self.gateway.parameters)
         operators = WindowFlow(gateway, query, Path("of-a-plan-alone"))
@@ -470,6 +473,11 @@ def _expressions(node: plan.Node) -> Sequence[Expression]:
 def _is_key(kind: DataType) -> bool:
     """Whether an operator compares values of a type as Spark does."""
     return is_orderable(kind) and is_carried(kind)
+
+
+def _spelled(node: plan.Node) -> plan.Node | None:
+    """Windows of time as SQL, which looks at each row by itself, where an operator would retain rows."""
+    return node.spelled if isinstance(node, plan.TimeWindows) and node.kind != "SESSION" else None
 
 
 def _asks(text: SqlText) -> bool:

@@ -1,10 +1,9 @@
-"""CQL over windows of live streams, planned to run in memory: :func:`windowed_query` is the entry.
+"""CQL over windows of live streams, planned to run in memory: :func:`planned_windows` is the entry.
 
 SELECT over one window, with GROUP BY or without, or over two windows joined by equal columns, becomes a
 :class:`~windrow.kernels.incremental.WindowOperator`. Spark computes the expressions over single rows when
 rows arrive, and those over groups for the groups that change. Any other plan over such windows becomes a
-program, if all its operators run in memory (:mod:`windrow.spark.live.operators.window_flow`). For all else
-:func:`windowed_query` returns the reason, and the operators for whole logs run the query as Spark jobs.
+program (:mod:`windrow.spark.live.operators.window_flow`). What has no form in memory is refused.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from windrow.algebra.continuous import (
     StreamQuery,
 )
 from windrow.algebra.time_scale import TimeScale
-from windrow.errors import WindrowError
+from windrow.errors import NotSupportedError, WindrowError
 from windrow.kernels.incremental import Window, WindowOperator
 from windrow.plan.reader import QueryReader
 from windrow.plan.reasons import Reason
@@ -35,15 +34,72 @@ from windrow.spark.live.operators.known_streams import KnownStreams, is_live
 from windrow.spark.live.reading.window_lowering import WindowLowering
 from windrow.spark.live.reading.windowed_query import ChangelogPart, MadeStream, WindowedQuery
 from windrow.spark.live.reading.windows_of_query import InnerQuery, windows_of
-from windrow.spark.logs.session_streams import Stream
+from windrow.spark.logs.session_streams import ROWTIME, Stream
+from windrow.spark.recorded.continuous_queries import Runner
 from windrow.spark.relations.changelog import as_delta
 from windrow.spark.relations.time_varying_relation import AT, DIFF, columns_of
 from windrow.syntax.sqltext import quoted
 
-__all__ = ["windowed_query"]
+__all__ = ["planned_windows", "scale_of"]
 
 
-def windowed_query(
+def planned_windows(
+    gateway: Gateway, catalog: Catalog, reader: Reader, query: Continuous, scale: TimeScale, path: str = ""
+) -> WindowedQuery:
+    """The query over windows, read through the views of a path.
+
+    Raises
+    ------
+    NotSupportedError
+        ``UNSUPPORTED_STREAM`` where it has no form in memory.
+    """
+    gateway = Gateway(gateway.spark, gateway.parameters)
+    windows = {}
+    for window in windows_of(catalog, query, reader, path):
+        bracket = window.item.window
+        sizes = Runner(gateway, catalog, window.reader, "batch").sizes(window.item, scale)
+        length = sizes.granularity if bracket.is_now else sizes.range_
+        windows[window.key] = Window(
+            ROWTIME, length, sizes.slide, bracket.rows, row_slide=bracket.row_slide or 1
+        )
+    found = _windowed_query(gateway, catalog, reader, query, scale, windows, path)
+    if isinstance(found, WindowedQuery):
+        return found
+    raise NotSupportedError(
+        f"in a live query, {found} is not supported",
+        condition="UNSUPPORTED_STREAM",
+        sql=reader.tokens.sql,
+        span=query.span,
+        hint="cast it in a query in FROM, or record the streams and run the query over what is recorded",
+    )
+
+
+def scale_of(gateway: Gateway, catalog: Catalog, reader: Reader, query: Continuous) -> TimeScale:
+    """What instants of a live query are counted in.
+
+    Raises
+    ------
+    NotSupportedError
+        ``UNSUPPORTED_STREAM`` for changelogs in several units.
+    """
+    runner = Runner(gateway, catalog, reader, "batch")
+    if not isinstance(query, Query) or not query.inputs or query.is_temporal:
+        return runner.scale_of(query)
+    changelogs = [item for item in query.inputs if isinstance(item, ChangelogOf)]
+    first, *others = [runner.scale_of(item.query) for item in changelogs]
+    for item, scale in zip(changelogs[1:], others, strict=True):
+        if scale != first:
+            raise NotSupportedError(
+                "changelogs of live relations in several units is not supported",
+                condition="UNSUPPORTED_STREAM",
+                sql=reader.tokens.sql,
+                span=item.span,
+                hint="start the relation itself: its output is its changelog",
+            )
+    return first
+
+
+def _windowed_query(
     gateway: Gateway,
     catalog: Catalog,
     reader: Reader,
@@ -70,7 +126,7 @@ def windowed_query(
     for window in windows.values():
         if window.made is not None:
             own = window.made
-            found = windowed_query(gateway, catalog, own.reader, own.query, scale, sizes, own.path)
+            found = _windowed_query(gateway, catalog, own.reader, own.query, scale, sizes, own.path)
             if isinstance(found, str):
                 return found
             made[window.key] = _stream_of(gateway, found, own, scale)
@@ -123,7 +179,7 @@ def _over_changelogs(
     parts, frames = [], {}
     for item in query.inputs:
         assert isinstance(item, ChangelogOf)
-        found = windowed_query(gateway, catalog, reader, item.query, scale, sizes)
+        found = _windowed_query(gateway, catalog, reader, item.query, scale, sizes)
         if isinstance(found, str):
             return found
         columns = columns_of(found.names)

@@ -48,9 +48,6 @@ def _graph(plan: LivePlan, envelope: str, buckets: int) -> Graph | str:
         return why_not_one_clause(plan) or clause.why_not or clause
     if plan.follows:
         return "windows or matches that it follows"
-    if plan.why_not_in_memory is not None:
-        return plan.why_not_in_memory
-    assert plan.windowed is not None
     windows = WindowGraph(plan, buckets, envelope, plan.windowed)
     return windows.why_not or windows
 

@@ -122,7 +122,7 @@ class WindowGraph(Graph):
     ) -> tuple[DataFrame, BucketTask]:
         """As :meth:`.packets.Graph.entries`."""
         frame = self._arriving(frames, ticks)
-        columns = WindowedColumns(self._gateway, self.plan.catalog, self.windowed)
+        columns = WindowedColumns(self._gateway, self.plan.catalog, self.windowed, self.plan.scale)
         sides: dict[str, dict[str, str]] = {}
         for at, name, _ in self.streams:
             is_row = (F.col(STREAM) == at) & F.col(inside(at, ROWTIME)).isNotNull()

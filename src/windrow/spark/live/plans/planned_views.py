@@ -1,0 +1,40 @@
+"""The views of streams that clauses read and queries over windows make, planned as these queries are."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from windrow.spark.catalog import Catalog
+from windrow.spark.gateway import Gateway
+from windrow.spark.live.plans.read_names import sequences_of
+from windrow.spark.live.reading.windowed_queries import planned_windows
+from windrow.spark.live.reading.windowed_query import WindowedQuery
+
+__all__ = ["planned_views", "views_behind"]
+
+
+def views_behind(catalog: Catalog, read: Iterable[str]) -> frozenset[str]:
+    """Of streams that clauses read, and those that they are made of, those that are such views."""
+    found: set[str] = set()
+    for name in read:
+        if name in catalog.sequences:
+            found |= views_behind(catalog, catalog.sequences[name].read)
+        elif name in catalog.definitions:
+            behind = sequences_of(catalog, catalog.definitions[name].query)
+            found |= {name, *views_behind(catalog, behind)}
+    return frozenset(found)
+
+
+def planned_views(gateway: Gateway, catalog: Catalog, names: Collection[str]) -> dict[str, WindowedQuery]:
+    """The views of these names.
+
+    Raises
+    ------
+    NotSupportedError
+        ``UNSUPPORTED_STREAM`` for a view that no operator makes.
+    """
+    found = {}
+    for name in sorted(names):
+        view, scale = catalog.definitions[name], catalog.streams[name].scale
+        found[name] = planned_windows(gateway, catalog, view.reader, view.query, scale, f".{name}")
+    return found
