@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.sql.types import LongType
 
-from windrow import Session
+from windrow import Session, WindrowError
 from windrow.algebra.continuous import Reader
 from windrow.plan.columns import Column, Part, Scope
 from windrow.plan.format import tree
@@ -130,12 +130,15 @@ def test_a_query_is_read_into_these_nodes(streams, snapshot, name):
 @pytest.mark.parametrize(
     ("query", "why"),
     [
-        ("SELECT k, make_interval(0, k) AS i FROM bids [RANGE 3]", "a column of type interval"),
+        ("SELECT array(make_interval(0, k)) AS i FROM bids [RANGE 3]", "a column of type array<interval>"),
+        ("SELECT k FROM bids [PARTITION BY CAST(k AS STRING) COLLATE UNICODE_CI ROWS 2]", "PARTITION BY a"),
     ],
 )
-def test_what_no_stage_does_is_told_before_a_query_starts(streams, query, why):
-    assert streams.sql(query)._live.why_not_in_memory.startswith(why)
-    assert f"because    of {why}" in streams.sql(query).plan()
+def test_what_no_operator_does_is_refused_when_the_statement_is_given(streams, query, why):
+    with pytest.raises(WindrowError) as caught:
+        streams.sql(query)
+    assert caught.value.condition == "UNSUPPORTED_STREAM"
+    assert why in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -15,71 +15,61 @@ pytestmark = pytest.mark.usefixtures("interpreted")
 
 
 @pytest.mark.parametrize(
-    ("query", "columns", "why"),
+    ("query", "columns"),
     [
-        ("SELECT k, SUM(n) AS n FROM firsts GROUP BY k", ["k", "n"], None),
-        ("SELECT t.k, MAX(e.v) AS m FROM s {windows:ORDER BY ts} GROUP BY t.k", ["k", "m"], None),
-        ("SELECT DISTINCT t.k FROM s {windows:ORDER BY ts}", ["k"], None),
+        ("SELECT k, SUM(n) AS n FROM firsts GROUP BY k", ["k", "n"]),
+        ("SELECT t.k, MAX(e.v) AS m FROM s {windows:ORDER BY ts} GROUP BY t.k", ["k", "m"]),
+        ("SELECT DISTINCT t.k FROM s {windows:ORDER BY ts}", ["k"]),
         (
             "SELECT t.k, t.v + 1 AS u FROM s {windows:ORDER BY ts} ORDER BY t.v + 1, t.k LIMIT 2",
             ["k", "u"],
-            None,
         ),
-        ("SELECT f.k, f.n, t.v FROM firsts AS f JOIN s AS t ON f.k = t.k", ["k", "n", "v"], None),
+        ("SELECT f.k, f.n, t.v FROM firsts AS f JOIN s AS t ON f.k = t.k", ["k", "n", "v"]),
         (
             "SELECT k, COUNT(*) AS c FROM s MATCH_RECOGNIZE (PARTITION BY k PATTERN (a) DEFINE a AS v > 1)"
             " GROUP BY k",
             ["k", "c"],
-            None,
         ),
         (
             "WITH m AS (SELECT t.k FROM s {windows:ORDER BY ts}) TABLE m UNION ALL SELECT k FROM names",
             ["k"],
-            None,
         ),
         (
             "SELECT t.k FROM s {windows:ORDER BY ts} UNION ALL"
             " SELECT o.k FROM names WINDOW BY x AS (TYPE SLIDING ORDER BY name START AS o END AS p)",
             ["k"],
-            None,
         ),
         (
             "SELECT * FROM (SELECT ts, k, AVG(v) OVER w AS m FROM s WINDOW w AS (ORDER BY ts ROWS BETWEEN"
             " CURRENT ROW AND 2 FOLLOWING PATTERN (a b*) DEFINE a AS TRUE)) ORDER BY m LIMIT 1",
             ["ts", "k", "m"],
-            None,
         ),
         (
             "SELECT ts, lag(v) OVER w AS b, m OVER w FROM s WINDOW w AS (PARTITION BY k ORDER BY ts MEASURES"
             " COUNT(*) AS m ROWS BETWEEN CURRENT ROW AND 2 FOLLOWING PATTERN (a b*) DEFINE a AS TRUE)",
             ["ts", "b", "m"],
-            None,
         ),
         (
             "SELECT t.k, t.n FROM s GROUP BY k, ts LET n = COUNT(*) {windows:ORDER BY ts}",
             ["k", "n"],
-            "a clause over windows",
         ),
         (
             "SELECT t.k FROM (SELECT *, SUM(v) OVER (PARTITION BY k) AS t FROM s) {windows:ORDER BY ts}",
             ["k"],
-            "a clause over windows",
         ),
         (
             "SELECT t.v FROM (SELECT s.ts, u.v FROM s JOIN s AS u ON s.k = u.k) {windows:ORDER BY ts}",
             ["v"],
-            "a clause over windows",
         ),
         (
             "SELECT t.k FROM (SELECT ts, k FROM s UNION ALL SELECT TIMESTAMP '2026-01-01', k FROM names)"
             " {windows:ORDER BY ts}",
             ["k"],
-            "a clause over windows",
         ),
     ],
 )
-def test_what_gathers_rows_is_a_relation(session, query, columns, why):
-    """Above a clause in memory; the rows of one that has gathered ones below are a relation themselves."""
+def test_what_gathers_rows_is_a_relation(session, query, columns):
+    """Above a clause; the rows of one that has gathered ones below are a relation themselves."""
     before, _, rest = query.partition("{windows:")
     if rest:
         order, _, after = rest.partition("}")
@@ -87,7 +77,6 @@ def test_what_gathers_rows_is_a_relation(session, query, columns, why):
     relation = session.sql(query)
     assert relation.columns == columns
     assert relation._live.is_relation
-    assert relation._live.why_not_in_memory == why
     assert "unbounded" in session.sql(f"EXPLAIN {query}").collect()[0][0]
 
 
@@ -104,7 +93,6 @@ def test_its_changes_are_a_stream(session, query):
     relation = session.sql(query)
     assert relation.columns[-2:] == ["k", "n"]
     assert not relation._live.is_relation
-    assert relation._live.why_not_in_memory is None
 
 
 @pytest.mark.parametrize("windows", ["", " [RANGE UNBOUNDED]"])

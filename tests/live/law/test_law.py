@@ -65,7 +65,6 @@ def test_changes_of_a_live_relation_are_those_of_the_whole_log(spark, tmp_path):
         "SELECT _change_type AS c, _commit_version AS at, k + n AS v FROM"
         " CHANGELOG OF (SELECT k, COUNT(*) AS n FROM s [RANGE 3] GROUP BY k) KEY (k) WHERE n > 0 AND k <> 9"
     )
-    assert declared_live(spark, tmp_path, logs, None).sql(query)._live.why_not_in_memory is None
     found = rows_of(live(spark, tmp_path, logs, None, [0.3, 0.6], {1}, query))
     assert found == rows_of([recorded(spark, logs, None).sql(query).to_arrow()])
     assert sum(found.values()) > 5
@@ -137,7 +136,6 @@ FLOWING = [
 
 def in_memory(spark, folder, logs, lag, cuts, kills, query, before=(), beside=None):
     plan = declared_live(spark, folder, logs, lag, before, beside).sql(query)._live
-    assert plan.why_not_in_memory is None
     found = live(spark, folder, logs, lag, cuts, kills, query, before, beside)
     relation = recorded(spark, {**logs, **(beside or {})}, lag, before).sql(query)
     if not plan.is_relation:
