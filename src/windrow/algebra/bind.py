@@ -6,7 +6,7 @@ Only text is moved here; names and types are looked up when Spark analyses the p
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from windrow.algebra.aggregate_calls import Aggregates, aggregate_ranges, find_aggregates, find_uses
@@ -21,7 +21,12 @@ from windrow.algebra.qualified import QualifiedFields, find_qualified
 from windrow.algebra.rewriting.correlated import Correlated, find_correlated
 from windrow.algebra.rewriting.grouped_rows import groups
 from windrow.algebra.rewriting.outer_references import Clause, find_outer_references
-from windrow.algebra.rewriting.outer_values import ValuesOfWindows, values_of_windows
+from windrow.algebra.rewriting.outer_values import ValuesOfWindows, boundary_row, values_of_windows
+from windrow.algebra.rewriting.varying_subqueries import (
+    VaryingValues,
+    refuse_varying,
+    varying_values,
+)
 from windrow.algebra.row_comparison import compared_rows
 from windrow.algebra.window_node import Uses, Window, WindowBoundary, WindowFragment
 from windrow.errors import NotSupportedError, ParseError
@@ -45,7 +50,7 @@ from windrow.syntax.select_list import aliased, without_distinct
 from windrow.syntax.sqltext import Piece, RelationText, SqlText, quoted
 from windrow.syntax.tokens import TokenList
 
-__all__ = ["bind"]
+__all__ = ["ColumnsOf", "bind"]
 
 
 def bind(
@@ -58,6 +63,7 @@ def bind(
     own: frozenset[str] = frozenset(),
     columns_of: ColumnsOf | None = None,
     apart: Sequence[Range] = (),
+    varying: Collection[str] | None = None,
 ) -> BoundStatement | None:
     """The algebra of one statement of a script, or None if no WINDOW BY and no MATCH_RECOGNIZE is in it.
 
@@ -78,13 +84,18 @@ def bind(
         around a SELECT.
     apart
         Stretches whose clauses stay in the text as they are written.
+    varying
+        The names, in lower case, of the session's relations that change over time; None where the clause
+        reads none.
 
     Raises
     ------
     ParseError
         ``MISSING_ORDER_BY`` for MATCH_RECOGNIZE without one over a query that reads streams.
+    NotSupportedError
+        ``UNSUPPORTED_STREAM`` for what varies in places where no value of it can stand.
     """
-    binder = _Binder(tokens, rowtimes or {}, relations or {}, own, columns_of)
+    binder = _Binder(tokens, rowtimes or {}, relations or {}, own, columns_of, varying)
     binder.islands = [
         one for one in binder.islands if not any(_covers(inside, one.range) for inside in apart)
     ]
@@ -110,8 +121,10 @@ class _Binder:
         relations: Mapping[str, str],
         own: frozenset[str],
         columns_of: ColumnsOf | None,
+        varying: Collection[str] | None,
     ) -> None:
         self.tokens, self.rowtimes, self.own, self.columns_of = tokens, rowtimes, own, columns_of
+        self.varying = varying
         self.named = {
             token.start: (index, relations[token.name.lower()])
             for index, token in enumerate(tokens.tokens)
@@ -196,16 +209,29 @@ class _Binder:
             partition_by = (*(values.fragment(key) for key in partition_by), *values.keys())
             order_by = tuple((values.fragment(key), item) for key, item in order_by)
         ordered = tuple(key for key, _ in order_by)
-        rows = self.rows(query, prefix, partition_by, ordered, qualified, correlated)
+        changing = self.varying_values(query, ranges)
+        rows = self.rows(
+            query, SqlText() if changing else prefix, partition_by, ordered, qualified, correlated
+        )
+        if changing is not None:
+            rows = changing.joined(prefix, rows, _key_columns(partition_by, ordered))
         key = f"__windows{len(self.windows)}_{canonical_place(tokens, query.range[0])}"
         variables = [variable.name for variable in clause.variables()]
         names = [*variables, clause.name]
         in_calls = qualified if values is None else qualified.with_atoms(values.of_window())
+        in_window: dict[Range, str] = {}
+        if changing is not None:
+            for call in aggregate_ranges(tokens, ranges, clause.name, self.own):
+                in_calls = in_calls.with_atoms(changing.atoms(call, clause.name))
+                in_window |= changing.texts(call, clause.name)
 
         def piece(of: Range) -> SqlText:
-            return self.replace(of, in_calls.replaced())
+            return self.replace(of, in_calls.replaced() | in_window)
 
-        read_around = None if values is None else values.read_in
+        def read_around(call: Range) -> frozenset[str]:
+            read = frozenset() if values is None else values.read_in(call)
+            return read if changing is None else read | {one.field for one in changing.inside(call)}
+
         aggregates = find_aggregates(
             tokens, ranges, clause.name, variables, piece, in_calls.atoms, self.own, read_around
         )
@@ -226,7 +252,7 @@ class _Binder:
             query, key, aggregates, stars, names, hidden, compared, qualified, correlated
         )
         label, start, end = (
-            self.boundary(clause, boundary, qualified, values) if boundary else None
+            self.boundary(clause, boundary, qualified, values, changing) if boundary else None
             for boundary in (clause.label, clause.start, clause.end)
         )
         assert start is not None
@@ -250,6 +276,18 @@ class _Binder:
         if by_keys is not None or references.scope.source is None:
             return by_keys
         return values_of_windows(tokens, query, references, self.text)
+
+    def varying_values(self, query: BlockText, ranges: list[Range]) -> VaryingValues | None:
+        """What subqueries of the clause, and of aggregates in `ranges`, read that changes over time."""
+        tokens, clause, varying = self.tokens, query.clause, self.varying
+        if varying is None:
+            return None
+        whens = [one.when for one in clause.boundaries() if one.when is not None]
+        calls = aggregate_ranges(tokens, ranges, clause.name, self.own)
+        keys = (*clause.partition_by, *(item.expression for item in clause.order_by))
+        refuse_varying(tokens, clause.span, varying, (*whens, *keys))
+        rows = {clause.name.lower(), *(variable.name.lower() for variable in clause.variables())}
+        return varying_values(tokens, [*whens, *calls], varying, rows, self.text, query.range[0])
 
     def clauses(self) -> list[Clause]:
         """The SELECTs with WINDOW BY and the relations with MATCH_RECOGNIZE."""
@@ -278,16 +316,27 @@ class _Binder:
         boundary: BoundaryClause,
         qualified: QualifiedFields,
         values: ValuesOfWindows | None,
+        changing: VaryingValues | None,
     ) -> WindowBoundary:
-        when = None
+        when, variables = None, boundary.variables
         if boundary.when:
             refuse_in_predicate(self.tokens, boundary.when, clause)
             around = QualifiedFields({} if values is None else values.atoms(boundary), {}, {})
-            when = self.predicate(boundary.when, clause, qualified.with_atoms(around.atoms))
-            words = ((self.tokens.span(*at), text) for at, text in around.fields().items())
-            when = replace(when, instead=tuple(words))
+            known, texts, words = qualified.with_atoms(around.atoms), {}, around.fields()
+            row = boundary_row(boundary)
+            if changing is not None and changing.inside(boundary.when):
+                known = known.with_atoms(changing.atoms(boundary.when, row.name))
+                texts = changing.texts(boundary.when, row.name)
+                words |= {
+                    one.range: one.text(f"{quoted(row.name)}.") for one in changing.inside(boundary.when)
+                }
+                if row not in variables:
+                    variables = (*variables, row)
+            when = self.predicate(boundary.when, clause, known, texts)
+            instead = ((self.tokens.span(*at), text) for at, text in words.items())
+            when = replace(when, instead=tuple(instead))
         return WindowBoundary(
-            boundary.side, boundary.variables, when, boundary.only, boundary.unbounded, boundary.span
+            boundary.side, variables, when, boundary.only, boundary.unbounded, boundary.span
         )
 
     def fragment(
@@ -297,10 +346,13 @@ class _Binder:
         text = self.text(*tokens) if names is None else self.replace(tokens, names(tokens))
         return WindowFragment(text, parse_expression(self.tokens, *tokens), self.tokens.span(*tokens))
 
-    def predicate(self, tokens: Range, clause: WindowClause, qualified: QualifiedFields) -> WindowFragment:
-        """A predicate; two row variables compared in it are compared by identity."""
+    def predicate(
+        self, tokens: Range, clause: WindowClause, qualified: QualifiedFields, texts: Mapping[Range, str]
+    ) -> WindowFragment:
+        """A predicate, with texts in place of stretches; two row variables in it are compared by identity."""
         expression = parse_expression(self.tokens, *tokens, qualified.atoms, deeply=True)
         replaced = _identities(compared_rows(self.tokens, [tokens], clause)) | qualified.replaced()
+        replaced |= texts
 
         def part(of: Range) -> SqlText:
             return self.replace(of, replaced)
@@ -547,6 +599,10 @@ class _Binder:
     def spaced(self, start: int, stop: int) -> SqlText:
         gap = self.tokens.sql[self.tokens[stop - 1].stop : self.tokens[stop].start]
         return SqlText.of(self.text(start, stop), " " if gap else "")
+
+
+def _key_columns(partition_by: Sequence[WindowFragment], order_by: Sequence[WindowFragment]) -> list[str]:
+    return [*map(partition_key, range(len(partition_by))), *map(order_key, range(len(order_by)))]
 
 
 def _identities(compared: dict[int, Variable]) -> dict[Range, str]:

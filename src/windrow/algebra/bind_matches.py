@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
 from windrow.algebra.match_node import Match, MatchExpression, Replace, compiled, mentioned_outside
+from windrow.algebra.names import order_key, partition_key
 from windrow.algebra.navigations import find_leaves
 from windrow.algebra.predicates import refuse_changing_condition
 from windrow.algebra.rewriting.outer_references import (
@@ -19,6 +20,11 @@ from windrow.algebra.rewriting.outer_values import (
     ValuesOfMatches,
     values_of_matches,
     values_of_pattern_windows,
+)
+from windrow.algebra.rewriting.varying_subqueries import (
+    VaryingValues,
+    refuse_varying,
+    varying_values,
 )
 from windrow.algebra.scopes import first_of
 from windrow.algebra.window_node import Window, WindowFragment
@@ -56,6 +62,7 @@ class BoundTexts(Protocol):
     tokens: TokenList
     rowtimes: Mapping[str, str]
     own: frozenset[str]
+    varying: Collection[str] | None
     windows: dict[Range, Window | Match]
 
     def text(self, start: int, stop: int) -> SqlText:
@@ -119,10 +126,11 @@ class MatchBinder:
         order_by = tuple((values.fragment(key), item) for key, item in order_by)
         clause = replace(clause, key_names=(*clause.key_names, *hidden))
         if mentioned is not None:
-            mentioned |= {name.lower() for name in hidden}
+            mentioned |= {name.lower() for name in (*hidden, *_some_columns(clause, partition_by))}
         found = self._match(clause, prefix, source, partition_by, order_by, measures, at, mentioned, values)
         word = " LATERAL" if first_of(tokens, relation) > at else ""
-        return replace(found, query=SqlText.of(word, values.result(found.key, texts.text)), hidden=hidden)
+        query = SqlText.of(word, values.result(found.key, texts.text))
+        return replace(found, query=query, hidden=(*hidden, *found.hidden))
 
     def _rows_of_values(
         self,
@@ -174,7 +182,7 @@ class MatchBinder:
                 has_values=number > 0,
                 relation=calls.relation(),
             )
-            found = replace(found, functions=calls.functions, hidden=calls.around)
+            found = replace(found, functions=calls.functions, hidden=(*calls.around, *found.hidden))
             source = SqlText.of("FROM ", RelationText(found.key), alias)
             if number < len(query.windows) - 1:
                 self._texts.windows[query.range[0], -1 - number] = found
@@ -209,12 +217,27 @@ class MatchBinder:
             key = WindowFragment(SqlText.of("CAST(NULL AS INT)"), Literal(nowhere), clause.unordered_at)
             order_by = ((key, OrderItem(nowhere)),)
         ordered = tuple(key for key, _ in order_by)
+        changing = self._varying_values(clause, at)
+        varying = () if changing is None else changing.fields
+        within = SqlText() if changing else prefix
         rows = (
-            self._texts.keyed_rows(prefix, source, partition_by, ordered)
+            self._texts.keyed_rows(within, source, partition_by, ordered)
             if values is None or has_values
-            else self._rows_of_values(prefix, source, partition_by, ordered, values)
+            else self._rows_of_values(within, source, partition_by, ordered, values)
         )
         outside = {} if values is None else values.names()
+        texts: dict[Range, str] = {}
+        if changing is not None:
+            count = len(partition_by)
+            keys = [*map(partition_key, range(count)), *map(order_key, range(len(order_by)))]
+            more = [partition_key(count + number) for number in range(len(varying))]
+            rows = changing.joined(prefix, rows, keys, more)
+            partition_by = (*partition_by, *changing.keys())
+            clause = replace(clause, key_names=(*clause.key_names, *varying))
+            if mentioned is not None:
+                mentioned |= {name.lower() for name in varying}
+            outside = {**outside, **changing.columns()}
+            texts = {value.range: value.text("") for value in changing.values}
         around = None
         if values is not None and not has_values:
             around = SqlText.of(self._texts.prefix(values.ctes), values.query)
@@ -256,13 +279,23 @@ class MatchBinder:
         return Match(
             f"__matches{len(self._texts.windows)}_{canonical_place(tokens, at)}",
             tokens.sql, tokens, clause, prefix, rows, partition_by, order_by, tree, program, labels, members,
-            measures, defines, mentioned, self._with_columns(outside), is_ordered=is_ordered, outside=outside,
-            around=around,
+            measures, defines, mentioned, self._with_columns(outside, texts), is_ordered=is_ordered,
+            outside=outside, hidden=varying, around=around, varying=varying,
         )  # fmt: skip
 
-    def _with_columns(self, outside: Mapping[Range, Name]) -> Replace:
+    def _varying_values(self, clause: MatchClause, at: int) -> VaryingValues | None:
+        """What subqueries of the clause read that changes over time."""
+        tokens, varying = self._tokens, self._texts.varying
+        if varying is None:
+            return None
+        parts = [item.expression for item in (*clause.measures, *clause.defines)]
+        keys = (*clause.partition_by, *(item.expression for item in clause.order_by))
+        refuse_varying(tokens, clause.span, varying, (*parts, *keys))
+        return varying_values(tokens, parts, varying, None, self._texts.text, at)
+
+    def _with_columns(self, outside: Mapping[Range, Name], texts: Mapping[Range, str]) -> Replace:
         """Returns texts with columns in their places, but for stretches in which others stand."""
-        columns = {at: quoted(name.parts[0]) for at, name in outside.items()}
+        columns = {at: quoted(name.parts[0]) for at, name in outside.items()} | dict(texts)
 
         def text(part: Range, replaced: Mapping[Range, str]) -> SqlText:
             own = {
@@ -317,3 +350,9 @@ class MatchBinder:
         column, at = self._rowtimes[tokens[start].name.lower()], (start, start + 1)
         key = WindowFragment(SqlText.of(quoted(column)), Name((column,), at), tokens.span(*at))
         return ((key, OrderItem(at)),)
+
+
+def _some_columns(clause: MatchClause, keys: Sequence[WindowFragment]) -> list[str]:
+    """Names of columns of the result, which has one without those that are hidden, even if none is read."""
+    names = [key.expression.parts[-1] for key in keys if isinstance(key.expression, Name)]
+    return [*names[:1], *(item.name for item in clause.measures[:1])]

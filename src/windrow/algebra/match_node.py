@@ -58,6 +58,7 @@ class Match:
     SELECT over its result. Where no order is named, `is_ordered` is false, and the key of `order_by` is a
     constant. The query `around` returns values of the query around, and the columns of the rows that have
     them are `hidden`; `outside` are those that stand for stretches of the clause, where `replace` puts them.
+    Some of both have values of subqueries that are `varying`.
     """
 
     key: str
@@ -82,6 +83,7 @@ class Match:
     outside: Mapping[Range, Name] = field(default_factory=dict)
     hidden: tuple[str, ...] = ()
     around: SqlText | None = None
+    varying: tuple[str, ...] = ()
 
     @property
     def span(self) -> Span:

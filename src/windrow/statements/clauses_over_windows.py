@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 
 from pyspark.sql import DataFrame
 
-from windrow.algebra.bind import bind
+from windrow.algebra.bind import ColumnsOf, bind
 from windrow.algebra.bound_statement import BoundStatement
 from windrow.algebra.continuous import Query, Reader
 from windrow.algebra.match_node import Match
@@ -30,22 +30,24 @@ from windrow.algebra.rewriting.changing import refuse_changing
 from windrow.algebra.rewriting.patterns.patterns_one_by_one import patterns_one_by_one
 from windrow.algebra.rewriting.relations_so_far import relations_so_far
 from windrow.algebra.window_node import Window
-from windrow.errors import NotSupportedError, Span
+from windrow.errors import WindrowError
 from windrow.explain.explained import explain_clause
 from windrow.relation import Relation, as_plan
 from windrow.spark.analysis.own_aggregates import own_aggregates
 from windrow.spark.catalog import Catalog, ClauseDefinition
-from windrow.spark.clauses.batch import Builder, bind_statement, explained
+from windrow.spark.clauses.batch import Bound, Builder, bind_statement, explained
+from windrow.spark.clauses.names_around import with_names_around
 from windrow.spark.declared import declare, read_by
 from windrow.spark.gateway import Gateway
 from windrow.spark.live import live_streams
 from windrow.spark.recorded.continuous_queries import Runner
+from windrow.spark.relations.time_varying_relation import TimeVarying
 from windrow.statements.clause_relations import is_endless, relation_of_clause
 from windrow.statements.clauses_over_streams import has_windows_of_time
 from windrow.statements.naming import forget_unread, refresh
 from windrow.statements.select_stream import selects_inside
 from windrow.statements.stream_reader import reader_of
-from windrow.syntax.cql_clauses import TO_STREAM, begins_relation, window_at
+from windrow.syntax.cql_clauses import TO_STREAM
 from windrow.syntax.nodes import BlockText, Cte, Range
 from windrow.syntax.patterns.match_nodes import MatchRelation
 from windrow.syntax.patterns.match_relations import find_matches
@@ -110,7 +112,7 @@ def with_clauses_cut(
     Raises
     ------
     NotSupportedError
-        ``UNSUPPORTED_STREAM`` for subqueries that vary in the clause.
+        ``UNSUPPORTED_STREAM`` for subqueries that vary in some places of the clause.
     """
     tokens = tokenize(text)
     island = _first_clause(tokens, catalog)
@@ -134,38 +136,41 @@ def with_clauses_cut(
             yield Cut(read)
         return
     own = own_aggregates(gateway, tokens)
-    bound = bind(tokens, island.range, catalog.rowtimes, own=own, apart=_apart(tokens))
-    assert bound is not None
-    first = bound.windows[0]
-    with gateway.instead(first.rows) as rows:
-        reader, query = _read(gateway, catalog, rows, execution)
-        if query.is_temporal:
-            endless = is_endless(gateway, catalog, live_streams(catalog, query))
-            clause = _without_what_varies(tokens, first, reader)
-            definition = ClauseDefinition(reader, query, clause)
-            asked = gateway.plan_only
-            gateway.plan_only = asked or endless
-            try:
-                relation, over_time, plan = relation_of_clause(gateway, catalog, definition, execution)
-            finally:
-                gateway.plan_only = asked
+
+    def algebra(columns_of: ColumnsOf | None) -> BoundStatement | None:
+        return bind(
+            tokens,
+            island.range,
+            catalog.rowtimes,
+            own=own,
+            columns_of=columns_of,
+            apart=_apart(tokens),
+            varying=catalog.relations,
+        )
+
+    found = with_names_around(
+        algebra,
+        lambda bound: _evaluated(gateway, catalog, bound, execution, build),
+        lambda relations, _: _columns_of(gateway, catalog, relations),
+    )
+    assert found is not None
+    bound, made = found
     cut = _around(tokens, island, bound.text)
-    if not query.is_temporal:
-        made, frames = bind_statement(gateway, _over_table(gateway, catalog, bound, reader, query), build)
-        plan = "\n\n".join(explain_clause(one, "once: it does not vary") for one in made)
-        tables = {key: frames[key] for key in bound.text.relations()}
+    if isinstance(made, _OverTables):
+        tables = {key: made.frames[key] for key in bound.text.relations()}
+        plan = "\n\n".join(explain_clause(one, "once: it does not vary") for one in made.clauses)
         with (
             _shown(gateway, catalog, tokens, island, tables) as names,
-            explained(made),
+            explained(made.clauses),
             gateway.instead(cut, names) as read,
         ):
             yield Cut(read, plan, dict.fromkeys(names.values(), _called(island)))
         return
     name = f"__clause_{next(_numbers)}"
-    catalog.relations[name], catalog.clauses[name] = relation, definition
+    catalog.relations[name], catalog.clauses[name] = made.relation, made.definition
     try:
-        with explained([over_time]), gateway.instead(cut, {first.key: name}) as read:
-            yield Cut(read, plan, {name: _called(island)})
+        with explained([made.clause]), gateway.instead(cut, {bound.windows[0].key: name}) as read:
+            yield Cut(read, made.plan, {name: _called(island)})
     finally:
         forget_unread(catalog)  # a view reads it again when streams have grown
 
@@ -281,20 +286,6 @@ def _read(gateway: Gateway, catalog: Catalog, rows: str, execution: str) -> tupl
     return reader, query
 
 
-def _without_what_varies(tokens: TokenList, clause: Window | Match, reader: Reader) -> Window | Match:
-    """The clause, whose subqueries see the queries of WITH that do not vary.
-
-    Raises
-    ------
-    NotSupportedError
-        ``UNSUPPORTED_STREAM`` for subqueries that vary.
-    """
-    prefix, varying = _constant(clause, reader)
-    aggregates = clause.aggregates if isinstance(clause, Window) else ()
-    _refuse_inside(tokens, [clause.span, *(call.span for call in aggregates)], reader, varying)
-    return replace(clause, prefix=prefix)
-
-
 def _over_table(
     gateway: Gateway, catalog: Catalog, bound: BoundStatement, reader: Reader, query: Query
 ) -> BoundStatement:
@@ -306,19 +297,69 @@ def _over_table(
     gateway.frames[_ROWS] = rows
     first, *others = bound.windows
     text = SqlText.of("SELECT * FROM ", RelationText(_ROWS))
-    read = replace(first, rows=text, prefix=_constant(first, reader)[0])
+    read = replace(first, rows=text, prefix=_constant(first, reader))
     return replace(bound, windows=(read, *others))
 
 
-def _constant(clause: Window | Match, reader: Reader) -> tuple[SqlText, set[str]]:
-    """The WITH list that a clause sees without the queries that change over time, and the names of these."""
+@dataclass(frozen=True)
+class _OverTables:
+    """Clauses of a statement of which no row varies, and what they return."""
+
+    clauses: Sequence[Bound]
+    frames: Mapping[str, DataFrame]
+
+
+@dataclass(frozen=True)
+class _OverTime:
+    """A clause whose rows vary, and its relation."""
+
+    definition: ClauseDefinition
+    relation: TimeVarying
+    clause: Bound
+    plan: str
+
+
+def _evaluated(
+    gateway: Gateway, catalog: Catalog, bound: BoundStatement, execution: str, build: Builder
+) -> _OverTables | _OverTime:
+    """What the first clause of a statement returns."""
+    first = bound.windows[0]
+    with gateway.instead(first.rows) as rows:
+        reader, query = _read(gateway, catalog, rows, execution)
+        if query.is_temporal:
+            endless = is_endless(gateway, catalog, live_streams(catalog, query))
+            definition = ClauseDefinition(reader, query, replace(first, prefix=_constant(first, reader)))
+            asked = gateway.plan_only
+            gateway.plan_only = asked or endless
+            try:
+                return _OverTime(definition, *relation_of_clause(gateway, catalog, definition, execution))
+            finally:
+                gateway.plan_only = asked
+    return _OverTables(*bind_statement(gateway, _over_table(gateway, catalog, bound, reader, query), build))
+
+
+def _columns_of(gateway: Gateway, catalog: Catalog, relations: SqlText) -> Sequence[str] | None:
+    """The names of the columns of a query; None of one that is refused."""
+    inner = Gateway(gateway.spark, gateway.parameters, "spark")
+    inner.plan_only = True
+    try:
+        with inner.instead(relations) as text:
+            reader, query = _read(inner, catalog, text, "batch")
+            found = Runner(inner, catalog, reader, "batch").run(query)
+    except WindrowError:
+        return None
+    return found.names if isinstance(found, TimeVarying) else found.columns
+
+
+def _constant(clause: Window | Match, reader: Reader) -> SqlText:
+    """The WITH list that a clause sees without the queries that change over time."""
     listed = with_items(reader.tokens, 0) if reader.tokens.word(0) == "WITH" else []
     varying = _varying(reader, listed)
     retained = [cte for cte in listed if cte.name.lower() not in varying]
     places = [reader.tokens.span(*cte.item) for cte in retained]
     word = "WITH RECURSIVE " if any(cte.recursive for cte in retained) else "WITH "
     items = SqlText.join(", ", [clause.rows.slice(place.start, place.stop) for place in places])
-    return (SqlText.of(word, items, " ") if retained else SqlText()), varying
+    return SqlText.of(word, items, " ") if retained else SqlText()
 
 
 def _varying(reader: Reader, listed: Sequence[Cte]) -> set[str]:
@@ -330,20 +371,3 @@ def _varying(reader: Reader, listed: Sequence[Cte]) -> set[str]:
         if reads or reader.text(*cte.body).relations():
             varying.add(cte.name.lower())
     return varying
-
-
-def _refuse_inside(tokens: TokenList, spans: Sequence[Span], reader: Reader, varying: set[str]) -> None:
-    """Refuse subqueries of the clause that read what changes over time."""
-    named = varying | reader.relations
-    for at, token in enumerate(tokens.tokens):
-        if not any(span.start <= token.start < span.stop for span in spans):
-            continue
-        is_named = token.is_name and token.name.lower() in named and begins_relation(tokens, at)
-        if is_named or (tokens.is_symbol(at, "[") and window_at(tokens, at)):
-            raise NotSupportedError(
-                "a subquery over windows of time in a clause over windows of time is not supported",
-                condition="UNSUPPORTED_STREAM",
-                sql=tokens.sql,
-                span=tokens.span(at, tokens.partner[at] + 1) if tokens.is_symbol(at, "[") else token.span,
-                hint="join it with the rows, in a query in FROM",
-            )

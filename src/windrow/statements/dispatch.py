@@ -30,7 +30,7 @@ from windrow.spark.analysis.evaluated_lengths import with_lengths
 from windrow.spark.analysis.own_aggregates import own_aggregates
 from windrow.spark.catalog import Catalog
 from windrow.spark.clauses.batch import build_window, run_statement
-from windrow.spark.clauses.names_around import with_names_around
+from windrow.spark.clauses.names_around import columns_by_spark, with_names_around
 from windrow.spark.clauses.reference_mode import build_reference
 from windrow.spark.gateway import Gateway
 from windrow.spark.live import ClausePlan, plan_of_clauses
@@ -282,12 +282,9 @@ def _run(
     own = own_aggregates(gateway, tokens)
     with names_of_script(tokens.word(statement[0]) == "BEGIN"):
         made = with_names_around(
-            gateway,
-            tokens,
-            bound_to,
-            _rowtimes(catalog),
-            own,
+            lambda columns: bind(tokens, bound_to, _rowtimes(catalog), own=own, columns_of=columns),
             lambda algebra: run_statement(gateway, algebra, build),
+            columns_by_spark(gateway, tokens),
         )
     if made is None:
         return _plain(gateway, text, positional)
@@ -499,12 +496,9 @@ def _explain(gateway: Gateway, tokens: TokenList, statement: Range, catalog: Cat
         frame, text = live.outer, explain_live(live)
     else:
         made = with_names_around(
-            gateway,
-            tokens,
-            query,
-            _rowtimes(catalog),
-            own,
+            lambda columns: bind(tokens, query, _rowtimes(catalog), own=own, columns_of=columns),
             lambda one: run_statement(gateway, one, build_window),
+            columns_by_spark(gateway, tokens),
         )
         assert made is not None
         algebra, (frame, bound) = made

@@ -43,6 +43,15 @@ QUERIES = {
     "a stream of matches": f"SELECT ISTREAM(x.k, x.n) FROM ({MATCHES.format('s [RANGE 4]')}) AS x",
     "matches beside a window": f"SELECT x.k, x.n, b.v FROM ({MATCHES.format('s [RANGE 4]')}) AS x"
     " JOIN t [RANGE 6] AS b ON x.k = b.k",
+    "windows with a value that changes": WINDOWS.format("s [RANGE 3]").replace(
+        "START AS f", "START AS f WHEN f.v >= (SELECT AVG(v) FROM t [RANGE 6])"
+    ),
+    "windows with a subquery of their rows": WINDOWS.format("s [RANGE 4]").replace(
+        "e.v > f.v", "EXISTS (SELECT 1 FROM t [RANGE 6] AS q WHERE q.v > f.v AND q.v < e.v + 2)"
+    ),
+    "matches with subqueries": MATCHES.format("s [RANGE 4]")
+    .replace("LAST(ts) AS u", "(SELECT MAX(v) FROM t [RANGE 6]) AS u")
+    .replace("b.v >= PREV(b.v)", "b.v >= (SELECT COUNT(*) FROM t [RANGE 6] AS q WHERE q.k = b.k)"),
     "matches over windows": "SELECT * FROM (" + WINDOWS.format("s [RANGE 4]") + ") MATCH_RECOGNIZE (PARTITION"
     " BY k ORDER BY ts, n MEASURES COUNT(*) AS c PATTERN (a b*) DEFINE b AS b.n <= a.n)",
 }

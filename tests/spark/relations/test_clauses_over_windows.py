@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.live.stepping import law
-from windrow import Memory, Session
+from windrow import Memory, Relation, Session
 from windrow.kernels.patterns.tree import Label, Repeat, Sequence
 from windrow.kernels.reference.match_recognize import Clause, OutputRow, Seen, match_recognize
 from windrow.kernels.reference.scalar_expressions import compile_expression
@@ -169,6 +169,20 @@ entries = st.lists(
 )
 
 
+def follow(relation: Relation, answer: Callable[[int], list[tuple]], end: int) -> None:
+    """Compare what a relation returns at each instant."""
+    changes: dict[int, Counter] = {}
+    for *row, count, at in relation.changelog("diff").collect():
+        assert count != 0
+        changes.setdefault(at, Counter())[tuple(row)] += count
+    found: Counter = Counter()
+    for instant in range(end):
+        found.update(changes.pop(instant, Counter()))
+        assert +found == Counter(answer(instant)), f"at {instant}"
+        assert min(found.values(), default=0) >= 0
+    assert changes == {}
+
+
 @law(12)
 @given(entries, st.sampled_from(sorted(WINDOWS)), st.sampled_from(SOURCES), st.sampled_from(CLAUSES))
 @pytest.mark.usefixtures("interpreted")
@@ -182,17 +196,94 @@ def test_a_clause_gives_at_each_instant_what_it_gives_over_the_rows_of_then(
     session = Session(spark)
     declare(session, rows)
     query = asked.query.format(source=source.format(window=window))
-    changes: dict[int, Counter] = {}
-    for *row, count, at in session.sql(query).changelog("diff").collect():
-        assert count != 0
-        changes.setdefault(at, Counter())[tuple(row)] += count
     there = rows_at(source, window, rows)
-    found: Counter = Counter()
-    for instant in range(now + 8):
-        found.update(changes.pop(instant, Counter()))
-        assert +found == Counter(asked.answer(there(instant))), f"at {instant}"
-        assert min(found.values(), default=0) >= 0
-    assert changes == {}
+    follow(session.sql(query), lambda instant: asked.answer(there(instant)), now + 8)
+
+
+class AskedBeside(NamedTuple):
+    """A query over ``FROM s {window}`` and ``s {other}``, and what it gives over rows of both."""
+
+    query: str
+    answer: Callable[[list[dict[str, Any]], list[dict[str, Any]]], list[tuple]]
+
+
+def with_subquery(start: str, end: str, clause: Callable[[list[dict[str, Any]]], WindowBy]) -> AskedBeside:
+    text = f"TYPE SLIDING PARTITION BY k ORDER BY i START AS f {start} END AS l {end}"
+
+    def answer(rows: list[dict[str, Any]], others: list[dict[str, Any]]) -> list[tuple]:
+        found = window_by(rows, clause(others))
+        return [(field("i")(one["f"]), field("i")(one["l"])) for one in found]
+
+    return AskedBeside(f"SELECT f.i AS a, l.i AS b FROM s {{window}} WINDOW BY w AS ({text})", answer)
+
+
+def below(rows: list[dict[str, Any]], value: int | None, k: int | None) -> bool:
+    """Whether a row of this key has a lower value."""
+    return any(None not in (row["v"], value, k) and row["k"] == k and row["v"] < value for row in rows)
+
+
+def counted(others: list[dict[str, Any]]) -> Clause:
+    """Of rows with a value of at least the number of rows of their key."""
+
+    def enough(seen: Seen) -> bool | None:
+        row = seen.rows[seen.taken[-1][0]]
+        count = sum(other["k"] == row["k"] is not None for other in others)
+        return None if row["v"] is None else row["v"] >= count
+
+    return Clause(
+        BY_K, BY_I, Repeat(Label(0), 0, None), {0: enough}, skip="past last", all_rows=False, **PAST
+    )
+
+
+def matched(rows: list[dict[str, Any]], others: list[dict[str, Any]]) -> list[tuple]:
+    most = max((other["v"] for other in others if other["v"] is not None), default=None)
+    return [(len(row.taken), most) for row in match_recognize(rows, counted(others))]
+
+
+def least(rows: list[dict[str, Any]]) -> int | None:
+    return min((row["v"] for row in rows if row["v"] is not None), default=None)
+
+
+BESIDE = [
+    with_subquery(
+        "WHEN f.v > (SELECT MIN(v) FROM s {other})",
+        "WHEN l.v < f.v",
+        lambda others: WindowBy(
+            "w", False, BY_K, BY_I,
+            when(as_="f", when=f"f.v > {'NULL' if least(others) is None else least(others)}"),
+            when(as_="l", when="l.v < f.v"),
+        ),
+    ),
+    with_subquery(
+        "",
+        "WHEN EXISTS (SELECT 1 FROM s {other} AS q WHERE q.k = f.k AND q.v < l.v)",
+        lambda others: WindowBy(
+            "w", False, BY_K, BY_I, when(as_="f"),
+            Boundary(as_="l", when=lambda env: below(others, env["l"]["v"], env["f"]["k"])),
+        ),
+    ),
+    AskedBeside(
+        "SELECT n, m FROM s {window} MATCH_RECOGNIZE (PARTITION BY k ORDER BY i MEASURES COUNT(a.*) AS n,"
+        " (SELECT MAX(v) FROM s {other}) AS m PATTERN (a*)"
+        " DEFINE a AS v >= (SELECT COUNT(*) FROM s {other} AS q WHERE q.k = a.k))",
+        matched,
+    ),
+]  # fmt: skip
+
+
+@law(8)
+@given(entries, st.sampled_from(sorted(WINDOWS)), st.sampled_from(sorted(WINDOWS)), st.sampled_from(BESIDE))
+@pytest.mark.usefixtures("interpreted")
+def test_subqueries_have_at_each_instant_the_values_of_then(spark, drawn, window, other, asked):
+    rows, now = [], 0
+    for number, (gap, k, v) in enumerate(drawn):
+        now += gap
+        rows.append({"ts": now, "i": number, "k": k, "v": v})
+    session = Session(spark)
+    declare(session, rows)
+    query = asked.query.format(window=window, other=other)
+    there, beside = rows_at("s", window, rows), rows_at("s", other, rows)
+    follow(session.sql(query), lambda instant: asked.answer(there(instant), beside(instant)), now + 8)
 
 
 # -- what is refused, and views --------------------------------------------------------------------
@@ -205,8 +296,9 @@ MATCH = "MATCH_RECOGNIZE (ORDER BY ts MEASURES a.v AS first PATTERN (a) DEFINE a
 def session(spark):
     session = Session(spark)
     declare(session, [{"ts": 1, "i": 0, "k": 1, "v": 2}, {"ts": 3, "i": 1, "k": 1, "v": 3}])
-    coming = spark.readStream.format("rate").load().selectExpr("timestamp AS ts", "value AS v")
-    session.stream("coming", coming, rowtime="ts")
+    rate = spark.readStream.format("rate").load()
+    session.stream("coming", rate.selectExpr("timestamp AS ts", "value AS v"), rowtime="ts")
+    session.stream("numbers", rate.selectExpr("value AS ts", "value AS v"), rowtime="ts", unit="seconds")
     session.sql("CREATE OR REPLACE TEMPORARY VIEW recent AS SELECT * FROM coming [RANGE 1 HOUR]")
     return session
 
@@ -219,7 +311,7 @@ def session(spark):
         f"SELECT first FROM coming [RANGE 1 HOUR] {MATCH}",
         f"SELECT first FROM recent {MATCH}",
         f"ISTREAM(SELECT f.v FROM recent {WINDOW})",
-        f"SELECT m.first, r.v FROM s [RANGE 3] {MATCH} AS m, coming [NOW] AS r",
+        f"SELECT m.first, r.v FROM s [RANGE 3] {MATCH} AS m, numbers [NOW] AS r",
     ],
 )
 def test_over_live_streams_they_are_live_relations(session, query):

@@ -94,6 +94,17 @@ def test_arguments_of_columns(session):
     ]  # fmt: skip
 
 
+def test_arguments_are_computed_of_rows_that_where_leaves(session):
+    session.sql(f"{CREATE} longest(least INT) RETURNS INT RETURN (SELECT MAX(COUNT(w)) FROM t {CLAUSE})")
+    session.sql(f"{CREATE} runs(least INT) RETURNS TABLE RETURN {RUNS}")
+    bounds = "VALUES (2, 'x'), (0, 'z') AS b (v, name)"
+    assert rows(session, f"SELECT name, longest(38 DIV v) FROM {bounds} WHERE v <> 0") == [("x", 2)]
+    sql = f"SELECT name FROM {bounds} WHERE b.v <> 0 AND longest(38 DIV b.v) > longest(6)"
+    assert rows(session, sql) == [("x",)]
+    sql = f"SELECT name, f.i FROM {bounds}, LATERAL runs(38 DIV v) AS f WHERE b.v <> 0 AND f.k = 'b'"
+    assert rows(session, sql) == [("x", 1)]
+
+
 def test_arguments_of_columns_of_a_named_query(session):
     session.sql(f"{CREATE} longest(least INT) RETURNS INT RETURN (SELECT MAX(COUNT(w)) FROM t {CLAUSE})")
     named = "WITH b AS (SELECT * FROM VALUES (9, 'x'), (19, 'y') AS b (v, name))"

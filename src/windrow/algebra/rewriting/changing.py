@@ -23,7 +23,8 @@ def reads_time(tokens: TokenList, index: int) -> bool:
         or tokens.is_symbol(index - 1, ".")
     ):
         return False
-    return not tokens.is_symbol(index + 1, ".")
+    called = tokens.is_symbol(index + 1, "(")
+    return not tokens.is_symbol(index + 1, ".") and (called or token.text.lower() not in _WITH_BRACKETS)
 
 
 def varies_by_run(tokens: TokenList, index: int) -> bool:
@@ -44,7 +45,7 @@ def refuse_changing(tokens: TokenList, query: Range) -> None:
         if tokens.is_symbol(index - 1, "."):
             continue
         called = tokens.is_symbol(index + 1, "(")
-        if reads_time(tokens, index) and (called or tokens[index].text.lower() not in _WITH_BRACKETS):
+        if reads_time(tokens, index):
             message, condition = "a stream does not know the system clock", "SYSTEM_CLOCK"
             hint = "read a column of processing times, or pass the time as a parameter"
         elif varies_by_run(tokens, index):

@@ -18,7 +18,7 @@ may have more values than the query around compares with, but never fewer. NULL 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
 from windrow.algebra.names import OUTER, QUALIFIED, of_relation
@@ -40,6 +40,7 @@ __all__ = [
     "ValuesOfMatches",
     "ValuesOfWindows",
     "boundary_row",
+    "filters",
     "refuse_changing",
     "values_of_matches",
     "values_of_pattern_windows",
@@ -314,7 +315,7 @@ def _values(
         " FROM ",
         text(*scope.source),
     ]
-    where = _filters(tokens, scope, text)
+    where = filters(tokens, scope, text)
     if where:
         parts += [" WHERE ", SqlText.join(" AND ", where)]
     return fields, SqlText.of(*parts), ctes
@@ -348,10 +349,13 @@ def _is_lateral(
     return not grouping.isdisjoint(("ALL", "ROLLUP", "CUBE", "GROUPING"))
 
 
-def _filters(
-    tokens: TokenList, scope: VisibleRelations, text: Callable[[int, int], SqlText]
+def filters(
+    tokens: TokenList,
+    scope: VisibleRelations,
+    text: Callable[[int, int], SqlText],
+    calls: Collection[int] = (),
 ) -> list[SqlText]:
-    """The conditions of WHERE that are about these relations alone.
+    """The conditions of WHERE that are about these relations alone, and have none of these `calls` in them.
 
     Values of rows that WHERE leaves out would be more work, and a WHEN may fail for them: ``o.x <> 0``.
     """
@@ -365,7 +369,7 @@ def _filters(
 
     def is_about_them(part: Expression) -> bool:
         if any(
-            tokens.word(at) in ("SELECT", "WITH", "FROM") or varies_by_run(tokens, at)
+            tokens.word(at) in ("SELECT", "WITH", "FROM") or varies_by_run(tokens, at) or at in calls
             for at in range(*part.range)
         ):
             return False

@@ -41,7 +41,7 @@ from windrow.spark.arrow import contains
 from windrow.spark.clauses.answers import KnownAnswers
 from windrow.spark.clauses.matching import BoundMatch, result_types, selected
 from windrow.spark.clauses.spark_aggregates import aggregate_lists
-from windrow.spark.clauses.subquery_reference import apart, plain
+from windrow.spark.clauses.subquery_reference import plain, with_subqueries
 from windrow.spark.gateway import Gateway
 from windrow.syntax.subqueries import subqueries
 from windrow.syntax.tokens import tokenize
@@ -122,11 +122,11 @@ class MatchReference:
         """
         kinds = {field.name: field.dataType for field in self.analyzer.row.fields}
         around = {**kinds, ROW: self.analyzer.row, **(leaves or {})}
-        written, queries = apart(text, self.gateway, self.match.prefix, around)
-        test = compile_expression(with_parameters(self.gateway, written), ansi=self.analyzer.ansi)
-        if not queries:
-            return test
-        return lambda env: test({**env, **{name: query(env) for name, query in queries.items()}})
+
+        def compiled(written: str) -> Value:
+            return compile_expression(with_parameters(self.gateway, written), ansi=self.analyzer.ansi)
+
+        return with_subqueries(text, self.gateway, self.match.prefix, around, compiled)
 
     # -- DEFINE and WITHIN -------------------------------------------------------------------------
 

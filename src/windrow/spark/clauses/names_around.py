@@ -6,43 +6,39 @@ such names is bound once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TypeVar
 
-from windrow.algebra.bind import bind
+from windrow.algebra.bind import ColumnsOf
 from windrow.algebra.bound_statement import BoundStatement
 from windrow.algebra.match_node import Match
 from windrow.algebra.window_node import Window
 from windrow.errors import WindrowError
 from windrow.spark.clauses.batch import bind_statement, build_window
 from windrow.spark.gateway import Gateway
-from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import SqlText
 from windrow.syntax.tokens import TokenList
 
-__all__ = ["with_names_around"]
+__all__ = ["columns_by_spark", "with_names_around"]
 
 Result = TypeVar("Result")
 
 
 def with_names_around(
-    gateway: Gateway,
-    tokens: TokenList,
-    query: Range,
-    rowtimes: Mapping[str, str],
-    own: frozenset[str],
+    bound: Callable[[ColumnsOf | None], BoundStatement | None],
     run: Callable[[BoundStatement], Result],
+    columns_of: ColumnsOf,
 ) -> tuple[BoundStatement, Result] | None:
     """The algebra of a query, and what `run` makes of it; None where it has no clause of ours.
 
-    `own` are the names of the user's own aggregates.
+    `bound` makes the algebra, with what says which columns relations have where there may be such names.
 
     Raises
     ------
     WindrowError
         The first error, if no name in the query is a column of a query around it.
     """
-    algebra = bind(tokens, query, rowtimes, own=own)
+    algebra = bound(None)
     if algebra is None:
         return None
     try:
@@ -50,24 +46,26 @@ def with_names_around(
     except WindrowError as error:
         if not error.condition.startswith(("UNRESOLVED_COLUMN", "UNKNOWN_VARIABLE", "UNKNOWN_FIELD")):
             raise
-
-        def columns_of(relations: SqlText, windows: tuple[Window | Match, ...]) -> list[str] | None:
-            return _columns(gateway, BoundStatement(tokens.sql, relations, windows))
-
-        again = bind(tokens, query, rowtimes, own=own, columns_of=columns_of)
+        again = bound(columns_of)
         if again is None or _texts(again) == _texts(algebra):
             raise
     return again, run(again)
 
 
-def _columns(gateway: Gateway, query: BoundStatement) -> list[str] | None:
-    inner = Gateway(gateway.spark, gateway.parameters, "spark")
-    inner.plan_only = True
-    try:
-        bind_statement(inner, query, build_window)
-        return list(inner.sql(query.text).columns)
-    except WindrowError:
-        return None
+def columns_by_spark(gateway: Gateway, tokens: TokenList) -> ColumnsOf:
+    """Asks Spark for the columns of relations of a text; None are of what it refuses."""
+
+    def columns_of(relations: SqlText, windows: tuple[Window | Match, ...]) -> list[str] | None:
+        inner = Gateway(gateway.spark, gateway.parameters, "spark")
+        inner.plan_only = True
+        query = BoundStatement(tokens.sql, relations, windows)
+        try:
+            bind_statement(inner, query, build_window)
+            return list(inner.sql(query.text).columns)
+        except WindrowError:
+            return None
+
+    return columns_of
 
 
 def _texts(statement: BoundStatement) -> list[str]:

@@ -33,7 +33,7 @@ from windrow.spark.clauses.batch import Bound, BoundWindow
 from windrow.spark.clauses.match_reference import MatchReference, with_parameters
 from windrow.spark.clauses.matching import BoundMatch
 from windrow.spark.clauses.spark_aggregates import aggregate_in_spark
-from windrow.spark.clauses.subquery_reference import plain
+from windrow.spark.clauses.subquery_reference import plain, with_subqueries
 from windrow.spark.gateway import Gateway, is_ansi
 from windrow.syntax.nodes import Role
 from windrow.syntax.patterns.match_relations import parameter_marks
@@ -115,10 +115,22 @@ class _Reference:
             at=names.get(Role.POSITION),
             prev=names.get(Role.PREVIOUS),
             next=names.get(Role.NEXT),
-            when=compile_expression(self.written(boundary.when), ansi=self.ansi) if boundary.when else None,
+            when=self.condition(boundary.when) if boundary.when else None,
             only=boundary.only,
             unbounded=boundary.unbounded,
         )
+
+    def condition(self, fragment: window_node.WindowFragment) -> Callable[[Mapping[str, Any]], Any]:
+        """A predicate over variables, which its subqueries may read too."""
+        around = {
+            variable.name: LongType() if variable.role is Role.POSITION else self.row
+            for variable in self.window.variables()
+        }
+
+        def compiled(text: str) -> Callable[[Mapping[str, Any]], Any]:
+            return compile_expression(with_parameters(self.gateway, text), ansi=self.ansi)
+
+        return with_subqueries(self.written(fragment), self.gateway, self.window.prefix, around, compiled)
 
     def written(self, fragment: window_node.WindowFragment) -> str:
         """The user's text of an expression."""
@@ -134,7 +146,7 @@ class _Reference:
         words = [(mark, f":{POSITIONAL}{number}") for number, mark in enumerate(marks)]
         instead = {at: word for at, word in (*words, *fragment.instead) if span.start <= at.start < span.stop}
         text = SqlText.of(Piece(sql[span.start : span.stop], sql, span.start)).with_words(sql, instead)
-        return with_parameters(self.gateway, text.render())
+        return text.render()
 
     # -- the result --------------------------------------------------------------------------------
 

@@ -15,20 +15,40 @@ from windrow.syntax.sqltext import RelationText, SqlText
 from windrow.syntax.subqueries import subqueries
 from windrow.syntax.tokens import TokenList, tokenize
 
-__all__ = ["apart", "plain"]
+__all__ = ["plain", "with_subqueries"]
 
 _AROUND = "around"
 
 
-def apart(
-    text: str, gateway: Gateway, prefix: SqlText, around: Mapping[str, DataType]
-) -> tuple[str, dict[str, Callable[[Mapping[str, Any]], Any]]]:
-    """An expression with names for its subqueries, and what the names are in an environment.
+Value = Callable[[Mapping[str, Any]], Any]
+"""From what names stand for to the value of an expression."""
 
-    `around` are the names of the environment that a subquery may read, with their types.
+
+def with_subqueries(
+    text: str,
+    gateway: Gateway,
+    prefix: SqlText,
+    around: Mapping[str, DataType],
+    compiled: Callable[[str], Value],
+) -> Value:
+    """An expression, of which `compiled` is what stands around its subqueries.
+
+    These are run by Spark for each environment; `around` are the names of it that they may read, with their
+    types.
     """
+    written, queries = _apart(text, gateway, prefix, around)
+    value = compiled(written)
+    if not queries:
+        return value
+    return lambda env: value({**env, **{name: query(env) for name, query in queries.items()}})
+
+
+def _apart(
+    text: str, gateway: Gateway, prefix: SqlText, around: Mapping[str, DataType]
+) -> tuple[str, dict[str, Value]]:
+    """An expression with names for its subqueries, and what the names are in an environment."""
     tokens = tokenize(text)
-    found: dict[str, Callable[[Mapping[str, Any]], Any]] = {}
+    found: dict[str, Value] = {}
     for start, stop in reversed(list(subqueries(tokens, (0, len(tokens))))):
         name, query = f"__q{len(found)}", _Subquery(tokens, (start, stop), gateway, prefix, around)
         first, written = start, name

@@ -59,7 +59,7 @@ def clause_over_time(gateway: Gateway, clause: Clause, rows: TimeVarying) -> tup
     Parameters
     ----------
     clause
-        The clause, without a subquery that changes over time.
+        The clause, in which values of the rows stand for subqueries that change over time.
     rows
         What `clause.rows` returns: a struct with the row, and the keys.
     """
@@ -82,7 +82,7 @@ def clause_at_instant(gateway: Gateway, clause: Clause, rows: DataFrame) -> tupl
     """
     clause = _in_one_order(clause)
     bound = bind_clause(gateway, clause, _numbered(clause, rows))
-    return build_reference(gateway, bound), bound
+    return _without_values(clause, build_reference(gateway, bound)), bound
 
 
 def _in_pieces(gateway: Gateway, clause: Clause, frame: DataFrame) -> tuple[Bound, DataFrame]:
@@ -100,7 +100,8 @@ def _in_pieces(gateway: Gateway, clause: Clause, frame: DataFrame) -> tuple[Boun
         made = build_window(gateway, bound)
         # several columns may have one name, so they are chosen by their places
         names = made.columns
-        places = [*(at for at, name in enumerate(names) if name not in _TIMES.values())]
+        left_out = {*_TIMES.values(), *clause.varying}
+        places = [at for at, name in enumerate(names) if name not in left_out]
         places += [names.index(field) for field in _TIMES.values()]
         apart = made.toDF(*columns_of(names))
         chosen = apart.select(*(quoted(apart.columns[at]) for at in places))
@@ -114,6 +115,12 @@ def _in_pieces(gateway: Gateway, clause: Clause, frame: DataFrame) -> tuple[Boun
         return bound, made.select(*_others(made, hidden), *times)
     left = F.col(hidden).dropFields(*map(quoted, _TIMES.values())).alias(hidden)
     return bound, made.select(*_others(made, hidden), left, *times)
+
+
+def _without_values(clause: Clause, frame: DataFrame) -> DataFrame:
+    """The result of a clause, without the values of subqueries."""
+    hidden = clause.varying if isinstance(clause, Match) else ()
+    return frame.select(*_others(frame, *hidden)) if hidden else frame
 
 
 def _refuse_kinds(clause: Clause, frame: DataFrame) -> None:

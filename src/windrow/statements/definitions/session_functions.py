@@ -19,7 +19,7 @@ from contextlib import contextmanager
 
 from windrow.algebra.aggregate_calls import calls_aggregate
 from windrow.algebra.names import piece_of, verbatim
-from windrow.algebra.rewriting.outer_values import refuse_changing
+from windrow.algebra.rewriting.outer_values import filters, refuse_changing
 from windrow.algebra.scopes import scopes
 from windrow.errors import AnalysisError, NotSupportedError, WindrowError
 from windrow.relation import Relation
@@ -158,7 +158,7 @@ def _of_call(gateway: Gateway, tokens: TokenList, at: int, functions: Mapping[st
         for one, parameter in zip(arguments, function.parameters, strict=True)
     ]
     if any(_reads_columns(gateway, tokens, argument, functions) for argument in given):
-        source = _around(gateway, tokens, at, function, given)
+        source = _around(gateway, tokens, at, functions, given)
         query = _for_each_value(function, values, source)
     else:
         query = SqlText.of("(SELECT ", _listed(function), _from(function, values, SqlText()), ")")
@@ -269,13 +269,18 @@ def _reads_columns(
 
 
 def _around(
-    gateway: Gateway, tokens: TokenList, at: int, function: SqlFunction, arguments: Sequence[Range]
+    gateway: Gateway,
+    tokens: TokenList,
+    at: int,
+    functions: Mapping[str, SqlFunction],
+    arguments: Sequence[Range],
 ) -> SqlText:
-    """The relations of which the arguments of a call read columns."""
+    """The relations of which the arguments of a call read columns, and what WHERE says of them."""
+    function = functions[tokens[at].name.lower()]
     clauses: list[BlockText | MatchRelation] = [*find_window_queries(tokens), *find_matches(tokens)]
     scope = next(scopes(tokens, at, clauses), None)
     source = None if scope is None else scope.source
-    if source is None or any(_reads_rows(tokens, one) for one in arguments):
+    if scope is None or source is None or any(_reads_rows(tokens, one) for one in arguments):
         in_from = begins_relation(tokens, at) and tokens.word(at - 1) != "LATERAL"
         raise NotSupportedError(
             f"function {function.name}, which makes windows, takes columns of relations in FROM alone",
@@ -294,7 +299,9 @@ def _around(
             span=tokens.span(*source),
             hint="store these rows in a table first",
         )
-    return found
+    calls = set(_every_call(tokens, functions))
+    where = filters(tokens, scope, lambda start, stop: piece_of(tokens, start, stop), calls)
+    return SqlText.of(found, " WHERE ", SqlText.join(" AND ", where)) if where else found
 
 
 def _changes(gateway: Gateway, source: SqlText) -> bool:
