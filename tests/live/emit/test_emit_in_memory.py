@@ -77,6 +77,19 @@ def test_windows_are_what_the_definition_says(spark, tmp_path, monkeypatch, name
         spark.conf.set("spark.sql.session.timeZone", zone)
 
 
+@pytest.mark.usefixtures("interpreted")
+def test_months_variants_and_nothing_are_there_in_memory(spark, tmp_path, monkeypatch):
+    monkeypatch.setattr(EmittedBySpark, "advance", None)
+    query = (
+        "SELECT k, CAST(i AS STRING) AS i, to_json(j) AS j, n FROM (SELECT k, make_ym_interval(0, v) AS i,"
+        " parse_json(CAST(v AS STRING)) AS j, NULL AS n FROM s) AS a"
+        " WHERE EXISTS (SELECT 1 FROM t WHERE t.k = a.k) EMIT STREAM"
+    )
+    logs = {one: cut(IN_TIME[at], [0.3, 0.6]) for at, one in enumerate(("s", "t"))}
+    given, _ = live(spark, tmp_path, logs, None, {1}, query)
+    assert counted(given) == counted([recorded(spark, logs, None, query)])
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("entries", [IN_TIME, SOME_LATE])
 @pytest.mark.parametrize("name", CONTINUOUS)

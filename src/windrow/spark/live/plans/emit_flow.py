@@ -84,8 +84,6 @@ class EmittedFlow(EmitEvaluation):
         found = query.temporal_over(frames)
         self._found = found
         kinds = StructType([found.frame.schema[name] for name in found.columns])
-        if (kind := _not_emitted(kinds)) is not None:
-            return kind
         self._operators.output(found.frame)
         if self._operators.why_not is not None:
             return self._operators.why_not
@@ -283,14 +281,6 @@ class EmittedFlow(EmitEvaluation):
             return first
 
         return Promising(since, self._punctuated_at)
-
-
-def _not_emitted(schema: StructType) -> str | None:
-    """Which column is of a type that Spark takes back in another way; None if there is none."""
-    for column in schema:
-        if any(contains(column.dataType, what) for what in ("months", "variant", "void")):
-            return f"a column of type {column.dataType.simpleString()}"
-    return None
 
 
 def unbounded_by_tasks(plan: LivePlan) -> list[Unbounded]:
