@@ -1,6 +1,8 @@
 """What clauses and their sources retain between micro-batches: in memory, and in chunks of the checkpoint.
 
-rows of sources ─▶ buffered until the frontier ─▶ due ─▶ clauses ─▶ rows that they still need
+    rows of sources ─▶ buffered until the frontier ─▶ due ─▶ clauses ─▶ rows that they still need
+
+The windows of views that clauses read are in :mod:`.stream_views`.
 """
 
 from __future__ import annotations
@@ -22,7 +24,6 @@ from windrow.spark.live.micro_batches.host import BUFFERED, by_kind
 from windrow.spark.live.micro_batches.in_memory import Come, numbered, waiting_schema
 from windrow.spark.live.micro_batches.stream_views import StreamViews
 from windrow.spark.live.plans.live_plan import RowtimePlan
-from windrow.spark.live.plans.planned_views import views_behind
 from windrow.spark.live.reports.state_table import RetainedRowsOf, retained_of
 from windrow.spark.logs.clause_view import RetainedSchema
 from windrow.spark.logs.micro_batch import InstantSpan, RetainedRows, upwards
@@ -104,10 +105,8 @@ class ClauseState:
     ----------
     plan, checkpoint
         Those of the query.
-    read
-        The streams that clauses read.
     sources
-        Those of them whose rows arrive, and those behind the others.
+        The streams whose rows come to clauses.
     retained
         What clauses retain, by name.
     key
@@ -123,14 +122,13 @@ class ClauseState:
         self,
         plan: RowtimePlan,
         checkpoint: Checkpoint,
-        read: Iterable[str],
         sources: Mapping[str, Stream],
         retained: Mapping[str, RetainedSchema],
         key: tuple[str, ...] = (),
     ) -> None:
         self._plan, self._spark, self._checkpoint = plan, plan.gateway.spark, checkpoint
         self.sources = sources
-        self._views = StreamViews(plan, checkpoint, views_behind(plan.catalog, read))
+        self._views = StreamViews(plan, checkpoint)
         waits = {
             f"{BUFFERED}{name}": RetainedSchema(waiting_schema(stream), key)
             for name, stream in sources.items()

@@ -45,7 +45,7 @@ class ClauseSteps(InMemorySteps):
         self._alone = _Alone.of(plan, self._closed)
         sources = {name: stream for _, name, stream in self.streams()}
         key = () if self._alone is None else self._alone.key
-        self._state = ClauseState(plan, self._checkpoint, plan.read, sources, plan.retained(), key)
+        self._state = ClauseState(plan, self._checkpoint, sources, plan.retained(), key)
 
     @property
     def _result(self) -> StructType:

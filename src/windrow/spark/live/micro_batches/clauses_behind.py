@@ -104,7 +104,7 @@ class ClausesBehind:
         behind = frozenset[str]().union(*(sequences[name].streams for name in self.names))
         sources = {name: stream for name, stream in streams.items() if name in behind}
         retained = {own: kind for name in self.names for own, kind in sequences[name].retained().items()}
-        self.state = ClauseState(plan, checkpoint, self.names, sources, retained)
+        self.state = ClauseState(plan, checkpoint, sources, retained)
         self.cached: list[DataFrame] = []
 
     def drop_cached(self) -> None:

@@ -7,7 +7,7 @@ What the windows of a view retain is committed beside the state of clauses, in c
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 
 import pyarrow as pa
 from pyspark.sql import functions as F
@@ -33,21 +33,16 @@ __all__ = ["StreamViews"]
 
 
 class StreamViews:
-    """The views that a query reads, and what their windows retain.
+    """The views that the clauses of a query read, and what their windows retain.
 
     Parameters
     ----------
-    plan
-        The query.
-    checkpoint
-        Of the query.
-    names
-        The views.
+    plan, checkpoint
+        Those of the query.
     """
 
-    def __init__(self, plan: RowtimePlan, checkpoint: Checkpoint, names: Collection[str]) -> None:
-        self._checkpoint = checkpoint
-        views = planned_views(plan.gateway, plan.catalog, names)
+    def __init__(self, plan: RowtimePlan, checkpoint: Checkpoint) -> None:
+        views = planned_views(plan.gateway, plan.catalog, plan.views_of_windows)
         self._views = {name: _View(plan, checkpoint, name, one) for name, one in views.items()}
         self._known: int | None = None
 

@@ -43,6 +43,7 @@ from windrow.spark.live.operators.clause_operator import LiveClause, bind_live
 from windrow.spark.live.operators.ended_partitions import may_end
 from windrow.spark.live.operators.punctuated.expected_punctuation import bounded
 from windrow.spark.live.plans.live_plan import RowtimePlan, texts_of
+from windrow.spark.live.plans.planned_views import planned_views
 from windrow.spark.live.plans.read_names import live_streams, sequences_of, views_of
 from windrow.spark.live.plans.upstream import Upstream
 from windrow.spark.live.reading.beside import LiveRelationNode, beside
@@ -176,6 +177,11 @@ class ClausePlan(RowtimePlan):
                     hint="cast one of them to the type of the other where the stream is made",
                 )
         return streams[first].scale
+
+    @property
+    def clause_inputs(self) -> frozenset[str]:
+        """The streams that it reads."""
+        return self.read
 
     @property
     def text(self) -> str:
@@ -335,6 +341,8 @@ class ClausePlan(RowtimePlan):
 
     def _bound(self) -> _Bound | WhyRelation:
         refuse_changing(self.tokens, self.query)
+        if self.is_endless:  # what no operator does is refused now
+            planned_views(self.gateway, self.catalog, self.views_of_windows)
         gateway = Gateway(self.gateway.spark, self.gateway.parameters)
         relations = {name: self._relation(gateway, name) for name in sorted(self.read)}
         for name, known in relations.items():

@@ -19,7 +19,6 @@ from windrow.algebra.watermarks import WatermarkHistory as Marks
 from windrow.kernels.incremental import Ending, Times
 from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.plan.event_time import HIDDEN, Completeness, Occurrence
-from windrow.spark.arrow import contains
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.operators.emit_program import MARK, EmitProgram, EmitRun, EmitSource, Promising
 from windrow.spark.live.operators.incremental_plan import IncrementalPlan

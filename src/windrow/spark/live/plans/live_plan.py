@@ -21,6 +21,7 @@ from windrow.plan.nodes import Distinct, Project
 from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.operators.punctuated.expected_punctuation import bounded
+from windrow.spark.live.plans.planned_views import views_behind
 from windrow.spark.live.plans.read_names import live_windows, reads, sequences_of, views_of
 from windrow.spark.live.reading.beside import Beside
 from windrow.spark.live.reading.closed_keys import bounding_ends, ends_of_windows
@@ -311,9 +312,21 @@ class RowtimePlan(LivePlan):
         """Whether declared punctuation closes the keys of rows that never leave a window."""
         return False
 
+    @property
+    @abstractmethod
+    def clause_inputs(self) -> frozenset[str]:
+        """The streams that it, or clauses before it, make windows and matches of, and their results."""
+
+    @cached_property
+    def views_of_windows(self) -> frozenset[str]:
+        """The views of queries over windows in brackets, or of rows as they come, that clauses read."""
+        return views_behind(self.catalog, self.clause_inputs)
+
     def fingerprint(self) -> dict[str, Any]:
         """The properties by which a checkpoint recognizes the query, and the form of its state."""
-        return {**super().fingerprint(), "state": "rows" if self.windowed is None else "chunks"}
+        state = "rows" if self.windowed is None else "chunks"
+        state += ", of views in chunks" if self.views_of_windows else ""
+        return {**super().fingerprint(), "state": state}
 
 
 @dataclass(frozen=True)
@@ -402,9 +415,14 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
         return found
 
     @property
+    def clause_inputs(self) -> frozenset[str]:
+        """The windows and matches that it reads."""
+        return sequences_of(self.catalog, self.query)
+
+    @property
     def follows(self) -> bool:
         """Whether it reads the output of clauses."""
-        return bool(sequences_of(self.catalog, self.query))
+        return bool(self.clause_inputs)
 
     def unbounded(self) -> Sequence[Unbounded]:
         """The windows that rows, or keys, never leave, and of which no key is expected to be over."""
