@@ -521,7 +521,8 @@ class _Binder:
             else:
                 replaced[star, star + 1] = ", ".join(quoted(name) for name in names)
         items = []
-        words, named = sorted(replaced), sorted([*aggregates.at, *qualified.named()])
+        words = sorted(replaced)
+        named = sorted([*aggregates.at, *qualified.named(), *((at, at + 1) for at in compared)])
         for at in found:
             item = self.replace(at, {inside: replaced[inside] for inside in _inside(words, at)})
             if at not in clause_aliases:

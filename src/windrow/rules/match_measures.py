@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from windrow.algebra.match_node import MatchExpression
-from windrow.algebra.names import visible_field
+from windrow.algebra.names import SINCE, visible_field
 from windrow.algebra.navigations import (
     Aggregation,
     Leaf,
@@ -36,6 +36,9 @@ class Measures:
         self.aggregates: list[AggregateLeaf] = []
         self.numbers: list[str] = []
         self.leaves = 0
+        # a bare column under this name is that of the row of the output, which a match without rows has too
+        self.of_row = [item for item in self.match.measures if item.name == SINCE and not item.leaves]
+        self.items = [item for item in self.match.measures if item not in self.of_row]
 
     def measure(self, item: MatchExpression) -> SqlText:
         """A measure's text over the values that the kernel returns."""
@@ -142,7 +145,7 @@ class Measures:
     def scope(self) -> list[tuple[str, str]]:
         """The fields that measures read without a variable, with the values of the last row."""
         found: dict[str, str] = {}
-        for item in self.match.measures:
+        for item in self.items:
             atoms = {leaf.range[0]: Name(("",), leaf.range) for leaf in item.leaves}
             for name in names_in(self.match.expression(item.range, atoms)):
                 field = find_field(self.rows.visible, name.parts[0])
@@ -185,12 +188,13 @@ class Measures:
                     named.append((field, field))
             rest = [field for field in visible if field not in keys]
         mentioned = self.match.mentioned
+        of_row = [(item.name, self.rows.column(self.rows.value(item.range, None))) for item in self.of_row]
         before = tuple(
             (name, self.rows.column(field))
             for name, field in named
             if mentioned is None or name.lower() in mentioned
         )
-        return before, tuple(self.passed_on(rest))
+        return before, (*self.passed_on(rest), *of_row)
 
     def passed_on(self, names: list[str]) -> list[tuple[str, str]]:
         """Those of the fields that the query may read, with their columns."""

@@ -36,7 +36,7 @@ def draft_match(match: Match, analyzer: MatchAnalyzer) -> MatchDraft:
     define, measures = Definitions(rows), Measures(rows)
     conditions = [*define.defined(), *define.within()]
     duration = define.duration()
-    texts = tuple((item.name, measures.measure(item)) for item in match.measures)
+    texts = tuple((item.name, measures.measure(item)) for item in measures.items)
     scope = measures.scope()
     before, after = measures.output_columns()
     scope += measures.outside(before)

@@ -14,6 +14,7 @@ from windrow.errors import WindrowError
 from windrow.explain.explain_live import explain_live
 from windrow.relation import Relation, as_plan, no_rows
 from windrow.relation_kinds import LiveRelation, StreamRelation
+from windrow.spark.analysis.own_aggregates import own_aggregates
 from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
 from windrow.spark.live import APART, ClausePlan, LivePlan, SequenceView, WhyRelation, plan_of_clauses
@@ -102,7 +103,8 @@ def plan_to_start(context: StatementContext, plan: ClausePlan) -> LivePlan:
 def _as_relation(context: StatementContext, why: WhyRelation) -> Relation:
     """Run a statement that gathers rows of clauses, or below them: these are the relations so far."""
     catalog, tokens = context.catalog, context.tokens
-    text = relations_so_far(tokens, catalog.streams.keys(), catalog.rowtimes, below=why.below)
+    own = own_aggregates(context.gateway, tokens)
+    text = relations_so_far(tokens, catalog.streams.keys(), catalog.rowtimes, own, below=why.below)
     if text is None:
         raise why.refused
     with context.gateway.instead(text) as read:

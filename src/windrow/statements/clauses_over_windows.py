@@ -126,7 +126,8 @@ def with_clauses_cut(
             yield Cut(read)
         return
     if not has_windows_of_time(tokens, (0, len(tokens)), catalog):  # ISTREAM and its like of relations so far
-        so_far = relations_so_far(tokens, catalog.streams.keys(), catalog.rowtimes)
+        own = own_aggregates(gateway, tokens)
+        so_far = relations_so_far(tokens, catalog.streams.keys(), catalog.rowtimes, own)
         if so_far is not None:
             with gateway.instead(so_far) as read:
                 yield Cut(read)

@@ -408,6 +408,49 @@ OVER_PATTERNS = [
 ]
 """What reads the rows of a partition, beside what reads the rows of a match."""
 
+_GROUPS = f"FROM s WINDOW BY w AS (TYPE SLIDING PARTITION BY k {ORDER} START AS f AT fa END AS e"
+GROUPED = [
+    f"SELECT f.k, SUM(COUNT(w)), MAX(SUM(w.v)) + 1 AS m, 1 + MIN(e.v), f.v AS u {_GROUPS} WHEN e.v > f.v)"
+    " HAVING u > 0 GROUP BY f.k, f.v, e IS NULL HAVING MAX(COUNT(w)) < 5",
+    f"SELECT to_json(struct(*)) AS j FROM (SELECT *, COUNT(*) AS c {_GROUPS} WHEN e.v > f.v) GROUP BY ALL)",
+    f"SELECT size(w), f.v + fa, MAX_BY(f, fa).k, COUNT(*) AS c, COUNT_IF(e = g) {_GROUPS} NEXT AS g"
+    " WHEN g.v > 1) GROUP BY size(w), f.v + fa, f = e",
+    f"SELECT f = e AS is_one, MAX(CASE f WHEN e THEN COUNT(w) WHEN NULL THEN 1 END) AS n, COUNT(*) {_GROUPS}"
+    " WHEN e.v <> f.v) GROUP BY f = e, COUNT(w)",
+    f"SELECT MAX(COUNT(w)) AS n, SUM(e.v) {_GROUPS} WHEN e.v <> f.v) HAVING f.v < 3",
+    f"SELECT f.*, RANK() OVER (PARTITION BY f.k ORDER BY COUNT(w), fa) AS r {_GROUPS} WHEN e.v > f.v)"
+    " QUALIFY r < 4",
+]
+"""What gathers windows in the SELECT of their clause."""
+
+NAMELESS = [
+    "SELECT n, COUNT(*) AS c FROM (SELECT COUNT(w) AS n FROM s WINDOW BY w AS (TYPE SLIDING PARTITION BY k"
+    f" {ORDER} START END AS e WHEN e.v > 1)) GROUP BY n",
+    "SELECT to_json(struct(*)) AS j FROM (SELECT DISTINCT * EXCEPT (w) FROM s WINDOW BY w AS (TYPE TUMBLING"
+    f" PARTITION BY k {ORDER} LABEL NEXT AS ln WHEN ln.v > 0 START AS b WHEN b.v > 0 END AS e"
+    " WHEN e.v = b.v))",
+    f"SELECT SUM(COUNT(w)) AS n, MAX(e.v) AS m FROM s WINDOW BY w AS (TYPE SLIDING PARTITION BY k {ORDER}"
+    " START UNBOUNDED END AS e WHEN e.v > 1) GROUP BY e.k",
+    f"SELECT DISTINCT COUNT(w) AS n FROM s WINDOW BY w AS (TYPE TUMBLING PARTITION BY k {ORDER}"
+    " START UNBOUNDED END AS e AT ea WHEN e.v > 1)",
+    f"SELECT DISTINCT n OVER w AS n FROM s WINDOW w AS (PARTITION BY k {ORDER} MEASURES COUNT(*) AS n"
+    " ROWS BETWEEN CURRENT ROW AND 2 FOLLOWING PATTERN (a+) DEFINE a AS v > 1)",
+]
+"""Windows whose label row has no name, and rows of windows with patterns without their rowtime."""
+
+_EMPTY = (
+    "SELECT {} FROM s MATCH_RECOGNIZE (PARTITION BY k {} MEASURES COUNT(*) AS n, MATCH_NUMBER() AS i"
+    " {} PATTERN ({}) {} DEFINE a AS v > 1)"
+)
+EMPTY = [
+    _EMPTY.format("DISTINCT n", ORDER, "", "a*", ""),
+    _EMPTY.format("k, COUNT(*) AS c, SUM(n) AS n", ORDER, SKIPS[1], "a? | ^", "") + " GROUP BY k",
+    _EMPTY.format("k, i, n, RANK() OVER (ORDER BY n) AS r", ORDER, SKIPS[2], "a*?", "WITHIN 2"),
+    _EMPTY.format("k, COUNT(*) AS c", "ORDER BY ts", "", "a* $", "") + " GROUP BY k",
+    _EMPTY.format("k, MAX(n) AS n", ORDER, "", "{- a -}*", "") + " GROUP BY k",
+]
+"""Patterns that match no row, too."""
+
 
 @st.composite
 def gathering(draw):
@@ -421,8 +464,8 @@ def gathering(draw):
         mode, skip = draw(st.sampled_from(MODES[:2])), draw(st.sampled_from(SKIPS))
         return OF_MATCHES.format(ORDER, mode, skip, draw(st.sampled_from(PATTERNS)))
 
-    if not draw(st.integers(0, 5)):
-        return draw(st.sampled_from(OVER_PATTERNS))
+    if not draw(st.integers(0, 3)):
+        return draw(st.sampled_from([*OVER_PATTERNS, *GROUPED, *NAMELESS, *EMPTY]))
     if draw(st.booleans()):
         return draw(st.sampled_from(AROUND)).format(clause())
     return draw(st.sampled_from(AROUND_TWO)).format(clause(), clause())
@@ -443,6 +486,15 @@ _MATCHES = OF_MATCHES.format(ORDER, "ONE ROW PER MATCH", SKIPS[0], PATTERNS[0])
 @example(EVENTS, [0.4, 0.8], {1}, OVER_PATTERNS[0])
 @example(EVENTS, [0.5], set(), OVER_PATTERNS[1])
 @example(EVENTS, [0.3, 0.6], {0}, OVER_PATTERNS[2])
+@example(EVENTS, [0.4, 0.8], {0}, GROUPED[0])
+@example(EVENTS, [0.5], {1}, GROUPED[1])
+@example(EVENTS, [0.5], {0}, GROUPED[3])
+@example(EVENTS, [0.5], {0}, GROUPED[5])
+@example(EVENTS, [0.5], {0}, NAMELESS[1])
+@example(EVENTS, [0.5], {1}, NAMELESS[3])
+@example(EVENTS, [0.4, 0.7], {1}, EMPTY[0])
+@example(EVENTS, [0.5], {1}, EMPTY[2])
+@example(EVENTS, [0.5], {1}, EMPTY[4])
 @example(EVENTS, [0.4, 0.7], {1}, AROUND[3].format(_MATCHES))
 @example(EVENTS, [0.4, 0.7], set(), AROUND[6].format(_WINDOWS))
 @example(EVENTS, [0.6], set(), AROUND[7].format(_MATCHES))

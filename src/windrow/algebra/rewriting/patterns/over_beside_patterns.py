@@ -13,11 +13,12 @@ from collections.abc import Mapping
 
 from windrow.algebra.names import SINCE, piece_of
 from windrow.algebra.rewriting.edits import Edits
+from windrow.algebra.rewriting.groups_of_windows import put_instead, put_name
 from windrow.algebra.windows_with_patterns import WindowCalls
 from windrow.syntax.nodes import Range
 from windrow.syntax.patterns.pattern_windows import PatternBlock
-from windrow.syntax.select_list import excepted, without_alias, without_distinct
-from windrow.syntax.sqltext import SqlText, quoted
+from windrow.syntax.select_list import without_distinct
+from windrow.syntax.sqltext import SqlText
 from windrow.syntax.tokens import TokenList
 
 __all__ = ["has_over_of_rows", "put_over_around_patterns"]
@@ -35,18 +36,18 @@ def put_over_around_patterns(edits: Edits, query: PatternBlock, window: str) -> 
     tokens, calls = edits.tokens, WindowCalls(edits.tokens, query)
     in_kernel = calls.in_kernel()
     columns = {call.range: f"{SINCE}{number}" for number, call in enumerate(in_kernel)}
-    hidden = ", ".join(columns.values())
     for item in tokens.split(*without_distinct(tokens, query.select)):
-        _put_name(edits, item, calls, hidden)
+        call = calls.call_at(item)
+        put_name(edits, item, list(columns), list(columns.values()), None if call is None else call.measure)
     for place, name in columns.items():
-        _put_instead(edits, place, name)
+        put_instead(edits, place, name)
     for call in query.calls:
         if calls.is_of_partition(call):
 
             def text(part: Range, _: Mapping[Range, str]) -> SqlText:
                 return piece_of(tokens, *part)
 
-            _put_instead(edits, (call.function[1], call.range[1]), calls.order_of(call, text))
+            put_instead(edits, (call.function[1], call.range[1]), calls.order_of(call, text))
     inside = [SqlText.of(", ", piece_of(tokens, *place), f" AS {name}") for place, name in columns.items()]
     bases = [piece_of(tokens, *one) for one in query.other_windows]
     defined = [*bases, *(piece_of(tokens, *one.range) for one in query.windows if one.name)]
@@ -64,25 +65,3 @@ def put_over_around_patterns(edits: Edits, query: PatternBlock, window: str) -> 
 def _windows(windows: list[SqlText]) -> SqlText:
     """The list of windows."""
     return SqlText.of(" WINDOW ", SqlText.join(", ", windows)) if windows else SqlText()
-
-
-def _put_name(edits: Edits, item: Range, calls: WindowCalls, hidden: str) -> None:
-    """Give an item the name that it has where it is written; stars leave out what is `hidden`."""
-    tokens = edits.tokens
-    if not hidden:
-        return
-    if tokens.is_symbol(item[1] - 1, "*"):
-        edits.put(item[1], f"EXCEPT ({hidden})")
-    elif (bracket := excepted(tokens, item)) is not None:
-        edits.put(bracket + 1, f"{hidden},")
-    has_alias = without_alias(tokens, item) != item and tokens.word(item[1] - 2) != "OVER"
-    if not has_alias and any(item[0] <= at[0] and at[1] <= item[1] for at in calls.columns):
-        call = calls.call_at(item)
-        name = call.measure if call is not None and call.measure is not None else tokens.text(*item)
-        edits.put(item[1], f"AS {quoted(name)}")
-
-
-def _put_instead(edits: Edits, place: Range, text: str) -> None:
-    """Put a text in place of a stretch."""
-    edits.instead.update(dict.fromkeys(range(*place), SqlText()))
-    edits.put(place[0], text)
