@@ -171,6 +171,28 @@ try:
     session.sql(united.format("5 - i")).start(matches)
 except windrow.WindrowError as error:
     errors["UNION ALL"] = [error.condition, *(context.fragment() for context in error.getQueryContext())]
+operators = {
+    "DISTINCT": "SELECT DISTINCT k FROM n [RANGE 2]",
+    "HAVING": "SELECT k, COUNT(*) AS c FROM n [RANGE 2] GROUP BY k"
+    " HAVING COUNT(*) > (SELECT COUNT(*) FROM n [NOW])",
+    "WINDOW BY": "SELECT s.i, COUNT(w) AS c FROM n [RANGE 3] WINDOW BY w AS (TYPE SLIDING PARTITION BY k"
+    " ORDER BY i START AS s END AS e WHEN e.v > s.v)",
+}
+for name, text in operators.items():
+    relation, changes = session.sql(text), windrow.Memory()
+    running = relation.start(changes, envelope="diff", trigger={"availableNow": True})
+    running.await_termination()
+    given = [list(row.values()) for table in changes.batches.values() for row in table.to_pylist()]
+    answers[f"live {name}"] = [sorted(given, key=repr), rows(relation.changelog("diff"))]
+emitted = windrow.Memory()
+running = session.sql("SELECT k, COUNT(*) AS c FROM n GROUP BY k EMIT STREAM").start(
+    emitted, trigger={"availableNow": True}
+)
+running.await_termination()
+kept = []
+for row in (row for table in emitted.batches.values() for row in table.to_pylist()):
+    kept.remove([row["k"], row["c"]]) if row["undo"] else kept.append([row["k"], row["c"]])
+answers["live EMIT"] = sorted(kept)
 failing = query.start(windrow.Memory(), on_late="fail", trigger={"availableNow": True})
 try:
     failing.await_termination()
@@ -242,6 +264,7 @@ def test_the_session_is_one_of_spark_connect(answers):
         ("MATCH_RECOGNIZE", [["a", 1, 2], ["b", 1, 2]]),
         ("live", CHANGES),
         ("live windows and matches", [["a", 1, 3], ["b", 1, 2]]),
+        ("live EMIT", [["a", 3], ["b", 2]]),
         ("live UNION ALL", [["B", 1, 2], ["a", 1, 3], ["b", 1, 2]]),
         ("several UNION ALL", [["B", 1, 2], ["a", 1, 3], ["b", 1, 2]]),
         ("late", [["p", "1", "2"]]),
@@ -249,6 +272,13 @@ def test_the_session_is_one_of_spark_connect(answers):
 )
 def test_the_answer_is_that_of_a_classic_session(answers, name, wanted):
     assert answers[name] == wanted
+
+
+@pytest.mark.parametrize("name", ["DISTINCT", "HAVING", "WINDOW BY"])
+def test_operators_run_live_as_over_the_whole_log(answers, name):
+    live, recorded = answers[f"live {name}"]
+    assert live
+    assert live == recorded
 
 
 def test_errors_are_located_as_ever(answers):
