@@ -168,10 +168,11 @@ class Runner:
     def window(self, item: WindowedStream, scale: TimeScale) -> TimeVarying:
         """A window of a stream as a relation."""
         source = item.source
-        stream = (
-            self.stream(source, scale) if isinstance(source, StreamQuery) else self.arriving(source, scale)
-        )
-        return self.windowed(stream.on(scale), item, self.sizes(item, scale))
+        if isinstance(source, StreamQuery):
+            stream = self.stream(source, scale)
+        else:
+            stream = self.catalog.streams[source.lower()]
+        return windowed(self.gateway, stream.on(scale), item, self.sizes(item, scale), self.execution)
 
     def sizes(self, item: WindowedStream, scale: TimeScale) -> Sizes:
         """The lengths of a window in ticks of a time scale."""
@@ -185,14 +186,6 @@ class Runner:
         granularity = own.nanoseconds // scale.nanoseconds
         window = item.window
         return Sizes(self._ticks(window.range_, scale), self._ticks(window.slide, scale), granularity)
-
-    def arriving(self, name: str, scale: TimeScale) -> Stream:  # noqa: ARG002 - of live streams
-        """The rows of a stream with a name."""
-        return self.catalog.streams[name.lower()]
-
-    def windowed(self, stream: Stream, item: WindowedStream, sizes: Sizes) -> TimeVarying:
-        """The relation of a window over these rows."""
-        return windowed(self.gateway, stream, item, sizes, self.execution)
 
     def changelog(self, item: ChangelogOf) -> DataFrame:
         """The changelog of a query as a table."""
