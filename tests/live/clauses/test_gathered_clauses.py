@@ -23,24 +23,20 @@ pytestmark = pytest.mark.usefixtures("interpreted")
         (
             "SELECT t.k, SUM(COUNT(w)), t = e FROM s {windows:ORDER BY ts} GROUP BY t.k, t = e",
             ["k", "SUM(COUNT(w))", "t = e"],
-            None,
         ),
         (
             "SELECT size(w), MAX(t.v) + 1 FROM s {windows:ORDER BY ts} GROUP BY w",
             ["size(w)", "(max(t.v) + 1)"],
-            None,
         ),
         (
             "SELECT DISTINCT e.v, since_row.k AS ks FROM s WINDOW BY since_row AS (TYPE TUMBLING ORDER BY ts"
             " START UNBOUNDED END AS e)",
             ["v", "ks"],
-            None,
         ),
         (
             "SELECT DISTINCT n FROM s MATCH_RECOGNIZE (MEASURES COUNT(*) AS n PATTERN (a*) DEFINE a AS v > 1)"
             " WHERE n < 5",
             ["n"],
-            None,
         ),
         (
             "SELECT t.k, t.v + 1 AS u FROM s {windows:ORDER BY ts} ORDER BY t.v + 1, t.k LIMIT 2",
