@@ -7,7 +7,7 @@ from typing import assert_never
 
 from windrow.plan.nodes import (
     Aggregate,
-    Clause,
+    ClauseRelation,
     Distinct,
     Filter,
     Input,
@@ -84,6 +84,6 @@ def _label(node: Node, notes: Mapping[int, str]) -> str:
             return f"one row of {node.label}"
         case Mark() | Value() | Pieces():
             return node.label
-        case Join() | Filter() | Over() | Clause() | Session() | Distinct() | SetOperation() | Sort():
+        case Join() | Filter() | Over() | ClauseRelation() | Session() | Distinct() | SetOperation() | Sort():
             return node.label
     assert_never(node)

@@ -26,7 +26,7 @@ __all__ = [
     "TIMES",
     "Aggregate",
     "Call",
-    "Clause",
+    "ClauseRelation",
     "Distinct",
     "Filter",
     "Input",
@@ -470,7 +470,7 @@ class Pieces(_Node):
 
 
 @dataclass(frozen=True, eq=False)
-class Clause(_Node):
+class ClauseRelation(_Node):
     """WINDOW BY or MATCH_RECOGNIZE over a relation that changes over time: over its rows at each instant.
 
     Attributes
@@ -679,7 +679,7 @@ class Sort(_Passing):
 
 Node: TypeAlias = (
     "Scan | Input | StreamWindow | Filter | Project | Join | Mark | Value | Aggregate | OneRow | Pieces"
-    " | Clause | Over | Session | TimeWindows | Distinct | SetOperation | Sort"
+    " | ClauseRelation | Over | Session | TimeWindows | Distinct | SetOperation | Sort"
 )
 
 

@@ -93,7 +93,7 @@ class _Sql:
                 return _renamed(both, node.columns)
             case plan.Sort():
                 return self._sorted(node)
-            case plan.Scan() | plan.StreamWindow() | plan.Clause():
+            case plan.Scan() | plan.StreamWindow() | plan.ClauseRelation():
                 raise AssertionError("a stream, or a clause over one, has no rows at one instant")
         assert_never(node)
 

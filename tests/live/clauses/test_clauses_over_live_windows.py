@@ -8,7 +8,7 @@ from tests.live.queries.test_query import declared, put
 from tests.live.random_logs import declared_live, ended, live, recorded
 from tests.live.stepping import rows_of, total
 from windrow import Memory, WindrowError
-from windrow.plan.nodes import Clause, walk
+from windrow.plan.nodes import ClauseRelation, walk
 
 S = [
     ("a", 0, 1, 2, 0),
@@ -64,7 +64,7 @@ def test_cuts_and_kills_change_nothing(spark, tmp_path, name):
     query = QUERIES[name]
     logs = {"s": ended(S), **({"t": ended(T)} if " t [" in query else {})}
     plan = declared_live(spark, tmp_path, logs, None).sql(query)._live
-    assert any(isinstance(node, Clause) for node in walk(plan.windowed.plan))
+    assert any(isinstance(node, ClauseRelation) for node in walk(plan.windowed.plan))
     found = live(spark, tmp_path, logs, None, [0.3, 0.55, 0.8], {1}, query)
     relation = recorded(spark, logs, None).sql(query)
     if not plan.is_relation:

@@ -176,7 +176,7 @@ def _derived(deriving: Deriving, node: plan.Node, judged: bool) -> Derived:
             return of_whole(deriving, node)
         case plan.Pieces():
             return of_pieces(deriving, node)
-        case plan.Clause():
+        case plan.ClauseRelation():
             raise AssertionError("clauses are over windows in brackets, by rowtime")
         case plan.Over():
             return of_over(deriving, node)

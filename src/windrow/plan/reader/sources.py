@@ -12,7 +12,7 @@ from windrow.algebra.continuous import Input as QueryInput
 from windrow.algebra.continuous import NamedRelation, StreamQuery, WindowedStream
 from windrow.algebra.match_node import Match
 from windrow.plan.columns import ROWS, Column, Part
-from windrow.plan.nodes import Clause, Input, Node, Scan, StreamWindow
+from windrow.plan.nodes import ClauseRelation, Input, Node, Scan, StreamWindow
 from windrow.plan.reader.query_rows import BlockRows, name_around, names_of, renamed
 from windrow.plan.reader.read_joins import equality, joined, paired, using
 from windrow.plan.reader.read_pivots import turned
@@ -235,7 +235,7 @@ def _clause(reading: ReaderState, key: str, clause: PlannedClause, source: Range
     ids = reading.statement.fresh(len(kinds))
     columns = tuple(Column(own, one.name, one.dataType) for own, one in zip(ids, kinds, strict=True))
     words = "MATCH_RECOGNIZE" if isinstance(clause.clause, Match) else "WINDOW BY"
-    return Clause(rows, clause.clause, columns, words, source)
+    return ClauseRelation(rows, clause.clause, columns, words, source)
 
 
 def path_of_clause(key: str) -> str:

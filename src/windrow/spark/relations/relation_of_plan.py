@@ -187,7 +187,7 @@ class _Lowering:
                 return self._only(node)
             case plan.Pieces():
                 return evaluated(bags, node, self.rows_of)
-            case plan.Clause():
+            case plan.ClauseRelation():
                 return self._of_clause(node)
             case plan.Over():
                 return framed(bags, node, self.rows_of, self._projected)
@@ -222,7 +222,7 @@ class _Lowering:
         frame = self.bags.gateway.sql(node.scope.select(listed), {ROWS: rows.frame})
         return BagRows(frame.toDF(*_ids(node), *times), rows.is_temporal)
 
-    def _of_clause(self, node: plan.Clause) -> BagRows:
+    def _of_clause(self, node: plan.ClauseRelation) -> BagRows:
         """What a clause returns of its rows at each instant."""
         rows = self.bags.temporal(self.rows_of(node.input)).frame
         named = rows.select(*_ids(node.input), ENTER, LEAVE)

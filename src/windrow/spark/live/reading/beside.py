@@ -204,7 +204,7 @@ def _word(node: Node) -> str:
             return "JOIN"
         case plan.Pieces():
             return str(node.why)
-        case plan.Clause():
+        case plan.ClauseRelation():
             return node.label
     return "a subquery"
 

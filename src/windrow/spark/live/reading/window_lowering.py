@@ -441,7 +441,7 @@ _KINDS = {
     plan.Value: "a subquery",
     plan.OneRow: "a subquery",
     plan.Over: "OVER",
-    plan.Clause: "a clause over windows",
+    plan.ClauseRelation: "a clause over windows",
     plan.Distinct: "DISTINCT",
     plan.SetOperation: "a set operator",
     plan.Sort: "ORDER BY with LIMIT",

@@ -42,7 +42,7 @@ def _of_node(gateway: Gateway, node: plan.Node) -> Reason | None:
             return Reason("a relation that varies", node.at)
         case plan.StreamWindow():
             return Reason("a window of a stream beside one without", node.at)
-        case plan.Clause():
+        case plan.ClauseRelation():
             return Reason(f"{node.label} over windows", node.at)
         case plan.Project() if node.is_whole:
             return Reason("columns that are made in another way")
