@@ -261,6 +261,10 @@ AS_THEY_COME = [
     "SELECT STREAM k, more FROM moved WHERE more > 1",
     "SELECT STREAM m.k, n.name FROM moved AS m JOIN names AS n ON m.k = n.k",
     "SELECT STREAM k, v FROM s UNION ALL SELECT k, v FROM t",
+    "SELECT STREAM k, wstart FROM HOP(TABLE s, DESCRIPTOR(ts), 2, 4)",
+    "SELECT STREAM k, v FROM s WHERE k IN (SELECT k FROM names)",
+    "SELECT STREAM v, (SELECT MAX(name) FROM names) AS m FROM s",
+    "SELECT STREAM k, x FROM s LATERAL VIEW explode(array(v, k)) AS x",
 ]
 MOVED = "CREATE OR REPLACE TEMPORARY VIEW moved AS SELECT STREAM ts, k, v + 1 AS more FROM s WHERE v > 0"
 
