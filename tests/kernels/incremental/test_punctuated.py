@@ -14,10 +14,10 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from tests.kernels.punctuated_streams import ORDERED, VALUES, check, streams
+from tests.kernels.punctuated_streams import ORDERED, VALUES, Stream, check, streams
 from windrow.kernels.aggregates import Aggregate
 from windrow.kernels.punctuated import (
     Delta,
@@ -378,9 +378,14 @@ def test_session(stream, gap, longest, names):
     check(operator, meaning, [stream], schema, exact=False, further=further)
 
 
+WAITING = [([{"a": 1, "b": "a"}], [[("a", "=", 1), ("b", "=", "a")]]), ([], [[]])]
+"""A row, and at once the promise that none as it comes again, by two columns."""
+
+
 @settings(PROPERTY, max_examples=12)
 @pytest.mark.parametrize("kind", KINDS)
 @given(streams(ONE, 4), streams(OTHER, 4))
+@example(Stream(ONE, WAITING), Stream(OTHER, [([], []), ([], [[]])]))
 def test_join(kind, left, right):
     schema = left.schema if kind in ("semi", "anti") else pa.schema([*left.schema, *right.schema])
     meaning = partial(definition.join, on=[("a", "c")], kind=kind)
