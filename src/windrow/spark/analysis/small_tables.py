@@ -66,7 +66,9 @@ class SmallTable:
 
 
 def small_table(gateway: Gateway, frame: DataFrame, path: Sequence[int]) -> SmallTable | None:
-    """A part of the optimized plan of a DataFrame; None if it is too large.
+    """A part of the optimized plan of a DataFrame; None if it is too large, or without columns.
+
+    Arrow counts no rows without columns.
 
     Parameters
     ----------
@@ -74,7 +76,7 @@ def small_table(gateway: Gateway, frame: DataFrame, path: Sequence[int]) -> Smal
         Of each operator from the top on, which of its inputs.
     """
     part = small_part(frame, path)
-    if part is None or not_in_memory(part.frame.schema) is not None:
+    if part is None or not part.frame.columns or not_in_memory(part.frame.schema) is not None:
         return None
     schema = in_memory(part.frame.schema)
     return SmallTable(gateway, part.frame, part.numbers, schema, part.sources, part.is_deterministic)
