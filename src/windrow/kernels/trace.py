@@ -362,7 +362,7 @@ def _is_within(column: Places, slots: Ints, span: Span | None) -> Bools:
     if span is NULL:
         return is_null
     places = column.places[slots if column.which is None else column.which[slots]]
-    # NumPy would leave out the zero byte at the end of b"a\\0", the first place after b"a"
+    # NumPy would leave out the zero byte at the end of the first place after a text
     first, stop = (np.array(place, object) if isinstance(place, bytes) else place for place in span)
     found: Bools = ~is_null & (places >= first).astype(bool) & (places < stop).astype(bool)
     return found

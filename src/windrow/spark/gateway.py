@@ -59,7 +59,8 @@ class Operators(Protocol):
 
 
 class Gateway:
-    """A SparkSession, and of the statement that is being run: parameters, windows made, SQL run so far.
+    """A SparkSession, and of the statement that is being run: parameters, windows made, SQL run so far, and
+    the bodies of the permanent functions that were looked up.
 
     With `plan_only` no job is run for the statement, which is then planned without knowing its data; with
     `checks` it leaves nothing behind either. With `prefers_live` what could be computed at once and live is
@@ -79,6 +80,7 @@ class Gateway:
         self.parameters = dict(parameters or {})
         self.sent: list[tuple[SqlText, dict[str, str]]] = []
         self.frames: dict[str, DataFrame] = {}
+        self.stored_bodies: dict[tuple[str, ...], str | None] = {}
         self.plan_only = False
         self.checks = False
         self.prefers_live = False

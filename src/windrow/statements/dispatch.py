@@ -97,7 +97,7 @@ def run(
     gateway: Gateway, text: str, positional: list[Any], execution: str, catalog: Catalog | None = None
 ) -> Relation:
     """Run one statement; `catalog` has the session's streams."""
-    if _COMPOUND.match(text) and (_may_be_ours(text) or calls_functions(text, catalog or Catalog())):
+    if _COMPOUND.match(text) and (_may_be_ours(text) or calls_functions(gateway, text, catalog or Catalog())):
         tokens = tokenize(text)
         if (parts := parse_compound(tokens)) is not None:
             return run_compound(
@@ -155,18 +155,18 @@ def _stored_view(
     tokens = tokenize(text)
     statement = _only_statement(tokens)
     return create_stored_view(
-        gateway, known, tokens, statement, planned, lambda query: _is_ours(known, query)
+        gateway, known, tokens, statement, planned, lambda query: _is_ours(gateway, known, query)
     )
 
 
-def _is_ours(catalog: Catalog, query: str) -> bool:
+def _is_ours(gateway: Gateway, catalog: Catalog, query: str) -> bool:
     """Whether a query needs a session of ours, which alone evaluates what it has."""
     if _may_be_ours(query):
         found = tokenize(query)
         if _as_nested_queries(query) is not None:
             return True
         return bind(found, (0, len(found)), _rowtimes(catalog)) is not None
-    if calls_functions(query, catalog):
+    if calls_functions(gateway, query, catalog):
         return True
     return has_clauses(query) or calls_table_functions(query, catalog.functions)
 
@@ -181,7 +181,10 @@ def _function(gateway: Gateway, catalog: Catalog, text: str, execution: str) -> 
         finally:
             gateway.plan_only = asked
 
-    return create_or_drop_function(gateway, catalog, text, planned, lambda query: _is_ours(catalog, query))
+    def is_ours(query: str) -> bool:
+        return _is_ours(gateway, catalog, query)
+
+    return create_or_drop_function(gateway, catalog, text, planned, is_ours)
 
 
 def _run(
@@ -193,7 +196,7 @@ def _run(
             return _run(gateway, named, [], execution, catalog)
     if catalog is not None and (about := _function(gateway, catalog, text, execution)) is not None:
         return about
-    if may_call_functions(text, known):
+    if may_call_functions(text):
         with with_functions(gateway, known, text) as read:
             if read is not None:
                 return _run(gateway, read, [], execution, catalog)

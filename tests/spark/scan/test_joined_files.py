@@ -93,10 +93,22 @@ def test_tasks_join_as_spark_does(session, conf, name):
             "JOIN (SELECT id, rand() AS r FROM range(3)) t ON n = id",
             "they are joined with a table that may change before the query runs",
         ),
+        (
+            "SELECT r.k, o, x, p FROM readings r CROSS JOIN (SELECT 'c' AS p)",
+            "join is between them and the files",
+        ),
     ],
 )
 def test_other_joins_are_of_spark_and_explain_says_why(session, join, reason):
     assert reason in session.sql(query(join)).plan()
+
+
+def test_a_row_of_constants_joins_with_every_row(session, conf):
+    asked = query("SELECT r.k, o, x, p FROM readings r CROSS JOIN (SELECT 'c' AS p)")
+    found = sorted(map(str, session.sql(asked).collect()))
+    conf(READ_SETTING, "false")
+    assert len(found) == COUNT
+    assert found == sorted(map(str, session.sql(asked).collect()))
 
 
 def test_a_join_by_more_than_an_equality_is_of_spark(session):

@@ -75,6 +75,10 @@ counts = windows("s.k, COUNT(w.v) AS n", "e.v > s.v").replace("FROM t", "FROM st
 session.sql(f"CREATE VIEW kept AS {counts}")
 answers["stored view"] = rows(session.sql("SELECT k, SUM(n) FROM kept GROUP BY k"))
 spark.sql("DROP VIEW kept")
+counted = counts.replace("e.v > s.v", "e.v > s.v + more")
+session.sql(f"CREATE FUNCTION counted(more INT) RETURNS TABLE RETURN {counted}")
+answers["stored function"] = rows(session.sql("SELECT k, SUM(n) FROM default.counted(0) GROUP BY k"))
+spark.sql("DROP FUNCTION counted")
 spark.sql("DROP TABLE stored")
 answers["nested"] = rows(
     session.sql(
@@ -258,6 +262,7 @@ def test_the_session_is_one_of_spark_connect(answers):
         ("parameters", [["a", "x"], ["a", "x"], ["b", "x"]]),
         ("view", [["a", 5], ["b", 3]]),
         ("stored view", [["a", 5], ["b", 3]]),
+        ("stored function", [["a", 5], ["b", 3]]),
         ("nested", [[1], [4]]),
         ("window_by", [["a", 1, 2], ["a", 2, 1], ["b", 1, 1], ["b", 2, 1]]),
         ("CQL", CHANGES),

@@ -204,7 +204,7 @@ def test_matches_and_functions_in_functions(session):
         ("SELECT * FROM made(1, 2)", "WRONG_NUM_ARGS", "least INT"),
         ("SELECT * FROM made()", "WRONG_NUM_ARGS", "least INT"),
         (f"{CREATE} made(least INT) RETURNS TABLE RETURN {RUNS}", "ROUTINE_ALREADY_EXISTS", "OR REPLACE"),
-        (f"CREATE FUNCTION f(least INT) RETURNS TABLE RETURN {RUNS}", "UNSUPPORTED_STATEMENT", "TEMPORARY"),
+        (f"CREATE FUNCTION f(least INT) RETURNS TABLE RETURN {RUNS}", "INVALID_TEMP_OBJ_REFERENCE", "TEMP"),
         (f"{CREATE} made2(least INT) RETURN {RUNS}", "PARSE_SYNTAX_ERROR", "RETURNS TABLE"),
         (f"{CREATE} made2(least) RETURNS TABLE RETURN {RUNS}", "PARSE_SYNTAX_ERROR", "least INT"),
         (f"{CREATE} made2(most INT) RETURNS TABLE RETURN {RUNS}", "UNKNOWN_VARIABLE", ""),

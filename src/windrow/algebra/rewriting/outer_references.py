@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from windrow.algebra.scopes import VisibleRelations, first_of, parts_of_from, scopes
 from windrow.errors import AnalysisError
-from windrow.syntax.cql_clauses import begins_relation
+from windrow.syntax.cql_clauses import alias_after, begins_relation
 from windrow.syntax.nodes import BlockText, Range, Side
 from windrow.syntax.patterns.match_nodes import MatchRelation, variable_name
 from windrow.syntax.patterns.pattern_windows import PatternBlock
@@ -214,7 +214,11 @@ class _Finder:
         while at < part[1]:
             token = tokens[at]
             starts = token.is_name and not tokens.is_symbol(at - 1, ".") and not tokens.is_symbol(at - 1, ":")
-            if starts and self.is_path(at, part[1]):
+            if starts and self.is_of_schema(at, part[1]):
+                relation, column = (tokens[at + place].name.lower() for place in (2, 4))
+                yield OuterReference(relation, column, (at, at + 5), side)
+                at += 4
+            elif starts and self.is_path(at, part[1]):
                 if token.name.lower() in self.scope.names and not self.is_inner(at, token.name.lower()):
                     column = tokens[at + 2].name.lower()
                     yield OuterReference(token.name.lower(), column, (at, at + 3), side)
@@ -234,6 +238,24 @@ class _Finder:
             and tokens[at + 2].is_name
             and not (tokens.is_symbol(at + 3, "(") and at + 3 < stop)
             and not begins_relation(tokens, at)
+        )
+
+    def is_of_schema(self, at: int, stop: int) -> bool:
+        """Whether ``x.t.c`` stands here, a column of a table that FROM of the query around names ``x.t``."""
+        tokens, source = self.tokens, self.scope.source
+        if source is None or not self.is_path(at, stop) or not self.is_path(at + 2, stop):
+            return False
+        schema, table = (tokens[at + place].name.lower() for place in (0, 2))
+        if any(name in scope.names for name in (schema, table) for scope in self.inner(at)):
+            return False
+        return schema not in self.scope.names and any(
+            begins_relation(tokens, one)
+            and tokens.is_symbol(one + 1, ".")
+            and all(tokens[part].is_name for part in (one, one + 2))
+            and [tokens[part].name.lower() for part in (one, one + 2)] == [schema, table]
+            and not tokens.is_symbol(one + 3, ".")
+            and alias_after(tokens, one + 3, source[1]) is None
+            for one in range(source[0], source[1] - 2)
         )
 
     def inner(self, at: int) -> Iterator[VisibleRelations]:

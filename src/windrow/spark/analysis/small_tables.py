@@ -67,7 +67,9 @@ class SmallTable:
 
 
 def small_table(gateway: Gateway, frame: DataFrame, path: Sequence[int]) -> SmallTable | None:
-    """A part of the optimized plan of a DataFrame; None if it is too large.
+    """A part of the optimized plan of a DataFrame; None if it is too large, or without columns.
+
+    Arrow counts no rows without columns.
 
     Parameters
     ----------

@@ -14,13 +14,13 @@ Spark.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from windrow.algebra.aggregate_calls import calls_aggregate
 from windrow.algebra.names import piece_of, verbatim
 from windrow.algebra.rewriting.outer_values import filters, refuse_changing
-from windrow.algebra.scopes import scopes
+from windrow.algebra.scopes import VisibleRelations, scopes
 from windrow.errors import AnalysisError, NotSupportedError, WindrowError
 from windrow.relation import Relation
 from windrow.relation_kinds import LiveRelation
@@ -28,6 +28,8 @@ from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
 from windrow.spark.jvm.plans import rows_change_by_run
 from windrow.statements.composed import RunQuery
+from windrow.statements.definitions.stored_functions import KnownFunctions, store_function
+from windrow.statements.definitions.stored_text import called_name
 from windrow.syntax.cql_clauses import alias_after, begins_relation
 from windrow.syntax.definitions.sql_functions import FunctionText, SqlFunction, arguments_of, parse_function
 from windrow.syntax.expression_nodes import names_in
@@ -45,21 +47,24 @@ __all__ = ["calls_functions", "create_or_drop_function", "may_call_functions", "
 
 _RESULT, _COLUMN, _ROW, _ARGUMENT = "__result", "__column", "__returned", "__argument"
 _AFTER_SELECT = ("FROM", "WHERE", "GROUP", "HAVING", "QUALIFY", "LIMIT", "OFFSET")
+_CALL = re.compile(r"[\w`]\s*\(")
+_QUERY = re.compile(
+    r"(?:[\s(]|--[^\n]*\n|/\*(?:[^*]|\*(?!/))*\*/)*"
+    r"(?:select|with|from|values|table|explain|insert|create|cache|set|merge|update|delete)\b",
+    re.IGNORECASE,
+)
 _ABOUT_FUNCTIONS = re.compile(r"\s*(?:create|drop)\b[^(]*?\bfunction\b", re.IGNORECASE)
 
 
-def may_call_functions(text: str, catalog: Catalog) -> bool:
+def may_call_functions(text: str) -> bool:
     """Whether a text may call such a function."""
-    lower = text.lower()
-    return any(name in lower for name in catalog.sql_functions)
+    return _CALL.search(text) is not None and _QUERY.match(text) is not None
 
 
-def calls_functions(text: str, catalog: Catalog) -> bool:
+def calls_functions(gateway: Gateway, text: str, catalog: Catalog) -> bool:
     """Whether a text calls such a function."""
-    return (
-        may_call_functions(text, catalog)
-        and next(_every_call(tokenize(text), catalog.sql_functions), None) is not None
-    )
+    functions = KnownFunctions(gateway, catalog)
+    return _CALL.search(text) is not None and next(_every_call(tokenize(text), functions), None) is not None
 
 
 @contextmanager
@@ -75,8 +80,8 @@ def with_functions(gateway: Gateway, catalog: Catalog, text: str) -> Iterator[st
         for queries of WITH that would be taken for what the function reads,
         ``NONDETERMINISTIC_QUERY`` for columns of rows that may be others when they are read again.
     """
-    tokens = tokenize(text)
-    calls = list(_calls(tokens, catalog.sql_functions))
+    tokens, functions = tokenize(text), KnownFunctions(gateway, catalog)
+    calls = list(_calls(tokens, functions))
     if not calls:
         yield None
         return
@@ -86,8 +91,8 @@ def with_functions(gateway: Gateway, catalog: Catalog, text: str) -> Iterator[st
         for start, stop in unnamed.values()
     ]
     for at in calls:
-        start, stop = tokens[at].start, tokens[tokens.partner[at + 1]].stop
-        query = _of_call(gateway, tokens, at, catalog.sql_functions)
+        start, stop = tokens[_first(tokens, at)].start, tokens[tokens.partner[at + 1]].stop
+        query = _of_call(gateway, tokens, at, functions)
         edits.append((start, stop - start, SqlText.of(Piece(query, tokens.sql, start, stop - start))))
     parts: list[SqlText] = []
     done = 0
@@ -98,8 +103,8 @@ def with_functions(gateway: Gateway, catalog: Catalog, text: str) -> Iterator[st
         yield read
 
 
-def _calls(tokens: TokenList, functions: Mapping[str, SqlFunction]) -> Iterator[int]:
-    """The tokens at which calls begin, none inside of another."""
+def _calls(tokens: TokenList, functions: KnownFunctions) -> Iterator[int]:
+    """The tokens with the last part of a name that is called, none inside of another call."""
     stop = -1
     for at in _every_call(tokens, functions):
         if at > stop:
@@ -107,17 +112,19 @@ def _calls(tokens: TokenList, functions: Mapping[str, SqlFunction]) -> Iterator[
             yield at
 
 
-def _every_call(tokens: TokenList, functions: Mapping[str, SqlFunction]) -> Iterator[int]:
+def _every_call(tokens: TokenList, functions: KnownFunctions) -> Iterator[int]:
     """The same, also of calls in the arguments of others."""
-    for at in range(len(tokens)):
-        is_call = tokens[at].is_name and tokens.is_symbol(at + 1, "(") and not tokens.is_symbol(at - 1, ".")
-        if is_call and tokens[at].name.lower() in functions:
-            yield at
+    return (at for at in range(len(tokens)) if functions.called(tokens, at) is not None)
+
+
+def _first(tokens: TokenList, call: int) -> int:
+    """The token at which the name begins that is called."""
+    return call - 2 * len(called_name(tokens, call) or ()) + 2
 
 
 def _unnamed_item(tokens: TokenList, call: int) -> Range | None:
     """The item of SELECT with a call, if it has no alias: Spark would name it after a subquery there."""
-    if begins_relation(tokens, call):
+    if begins_relation(tokens, _first(tokens, call)):
         return None
     inside = call
     while True:
@@ -147,9 +154,10 @@ def _ends_select(tokens: TokenList, at: int) -> bool:
     )
 
 
-def _of_call(gateway: Gateway, tokens: TokenList, at: int, functions: Mapping[str, SqlFunction]) -> str:
+def _of_call(gateway: Gateway, tokens: TokenList, at: int, functions: KnownFunctions) -> str:
     """The query that a call stands for, in brackets."""
-    function = functions[tokens[at].name.lower()]
+    function = functions.called(tokens, at)
+    assert function is not None
     _refuse_hidden(tokens, at, function)
     arguments = arguments_of(tokens, at, function)
     given = [argument for argument in arguments if not isinstance(argument, str)]
@@ -158,13 +166,15 @@ def _of_call(gateway: Gateway, tokens: TokenList, at: int, functions: Mapping[st
         for one, parameter in zip(arguments, function.parameters, strict=True)
     ]
     if any(_reads_columns(gateway, tokens, argument, functions) for argument in given):
-        source = _around(gateway, tokens, at, functions, given)
+        source = _around(gateway, tokens, at, function, given)
+        source = _filtered(tokens, at, functions, source)
         query = _for_each_value(function, values, source)
     else:
         query = SqlText.of("(SELECT ", _listed(function), _from(function, values, SqlText()), ")")
     close = tokens.partner[at + 1] + 1
     is_named = alias_after(tokens, close, len(tokens)) is not None
-    named = "" if is_named or not begins_relation(tokens, at) else f" AS {quoted(function.name)}"
+    is_relation = begins_relation(tokens, _first(tokens, at))
+    named = "" if is_named or not is_relation else f" AS {quoted(function.name)}"
     return query.render() + named
 
 
@@ -245,9 +255,7 @@ def _names(function: SqlFunction) -> str:
     return f"({', '.join(f'{_COLUMN}{number}' for number in range(len(function.columns)))})"
 
 
-def _reads_columns(
-    gateway: Gateway, tokens: TokenList, argument: Range, functions: Mapping[str, SqlFunction]
-) -> bool:
+def _reads_columns(gateway: Gateway, tokens: TokenList, argument: Range, functions: KnownFunctions) -> bool:
     """Whether an argument reads columns, or rows: ``count(*)`` has no column."""
     if _reads_rows(tokens, argument):
         return True
@@ -272,16 +280,15 @@ def _around(
     gateway: Gateway,
     tokens: TokenList,
     at: int,
-    functions: Mapping[str, SqlFunction],
+    function: SqlFunction,
     arguments: Sequence[Range],
 ) -> SqlText:
-    """The relations of which the arguments of a call read columns, and what WHERE says of them."""
-    function = functions[tokens[at].name.lower()]
-    clauses: list[BlockText | MatchRelation] = [*find_window_queries(tokens), *find_matches(tokens)]
-    scope = next(scopes(tokens, at, clauses), None)
+    """The relations of which the arguments of a call read columns."""
+    scope = _scope(tokens, at)
     source = None if scope is None else scope.source
-    if scope is None or source is None or any(_reads_rows(tokens, one) for one in arguments):
-        in_from = begins_relation(tokens, at) and tokens.word(at - 1) != "LATERAL"
+    if source is None or any(_reads_rows(tokens, one) for one in arguments):
+        first = _first(tokens, at)
+        in_from = begins_relation(tokens, first) and tokens.word(first - 1) != "LATERAL"
         raise NotSupportedError(
             f"function {function.name}, which makes windows, takes columns of relations in FROM alone",
             condition="UNSUPPORTED_QUERY",
@@ -299,9 +306,21 @@ def _around(
             span=tokens.span(*source),
             hint="store these rows in a table first",
         )
-    calls = set(_every_call(tokens, functions))
+    return found
+
+
+def _scope(tokens: TokenList, at: int) -> VisibleRelations | None:
+    """The relations around a call."""
+    clauses: list[BlockText | MatchRelation] = [*find_window_queries(tokens), *find_matches(tokens)]
+    return next(scopes(tokens, _first(tokens, at), clauses), None)
+
+
+def _filtered(tokens: TokenList, at: int, functions: KnownFunctions, source: SqlText) -> SqlText:
+    """The relations around a call with what WHERE says of them, but for conditions with other calls."""
+    scope, calls = _scope(tokens, at), set(_every_call(tokens, functions))
+    assert scope is not None
     where = filters(tokens, scope, lambda start, stop: piece_of(tokens, start, stop), calls)
-    return SqlText.of(found, " WHERE ", SqlText.join(" AND ", where)) if where else found
+    return SqlText.of(source, " WHERE ", SqlText.join(" AND ", where)) if where else source
 
 
 def _changes(gateway: Gateway, source: SqlText) -> bool:
@@ -325,17 +344,18 @@ def create_or_drop_function(
     run_query: RunQuery,
     is_ours: Callable[[str], bool],
 ) -> Relation | None:
-    """CREATE TEMPORARY FUNCTION of a query with a clause of ours, or DROP of one; None for other statements.
+    """CREATE FUNCTION of a query with a clause of ours, or DROP of one; None for other statements.
 
     Raises
     ------
     NotSupportedError
-        ``UNSUPPORTED_STATEMENT`` for a function that is not temporary, or of a live stream.
+        ``UNSUPPORTED_STATEMENT`` for a function of a live stream, and as :func:`store_function`.
     AnalysisError
         ``ROUTINE_ALREADY_EXISTS``; ``RECURSIVE_FUNCTION``; the errors of the query.
     """
     if _ABOUT_FUNCTIONS.match(text) is None:
         return None
+    gateway.stored_bodies.clear()
     tokens = tokenize(text)
     end = len(tokens) - tokens.is_symbol(len(tokens) - 1, ";")
     if tokens.word(0) == "DROP":
@@ -355,10 +375,11 @@ def _create(
     gateway: Gateway, catalog: Catalog, tokens: TokenList, written: FunctionText, run_query: RunQuery
 ) -> Relation:
     function, name = written.function, written.function.name.lower()
-    if not written.words.is_temporary:
-        hint = "CREATE TEMPORARY FUNCTION, in each session"
-        raise unsupported_statement(tokens, 0, "a function over windows that is not temporary", hint)
-    if name in catalog.sql_functions and not written.words.replaces:
+    is_temporary = written.words.is_temporary
+    if is_temporary and written.name[1] - written.name[0] > 1:
+        hint = "leave its database out, or TEMPORARY"
+        raise unsupported_statement(tokens, 0, "a temporary function of a database", hint)
+    if is_temporary and name in catalog.sql_functions and not written.words.replaces:
         if written.words.if_not_exists:
             return _done(gateway, f"the function {function.name} exists")
         raise AnalysisError(
@@ -379,6 +400,8 @@ def _create(
                 span=tokens[at].span,
                 hint="give it another name",
             )
+    if not is_temporary:
+        return store_function(gateway, catalog, tokens, written, _as_called(tokens, written), run_query)
     with gateway.instead(_as_called(tokens, written)) as read:
         planned = run_query(read)
     if isinstance(planned, LiveRelation):

@@ -9,9 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-
-from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from windrow.algebra.names import verbatim
 from windrow.errors import AnalysisError
@@ -19,17 +16,24 @@ from windrow.relation import Relation
 from windrow.relation_kinds import LiveRelation
 from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
-from windrow.spark.jvm.views import SPARK_CATALOG, stored_view
+from windrow.spark.jvm.views import stored_view
 from windrow.statements.composed import RunQuery, located
-from windrow.syntax.cql_clauses import alias_after, begins_relation
+from windrow.statements.definitions.stored_text import (
+    RelationName,
+    ddl,
+    literal,
+    names_of_relations,
+    qualified,
+    refuse_unstored,
+    whole_name,
+)
+from windrow.syntax.cql_clauses import alias_after
 from windrow.syntax.definitions.create_words import create_words
 from windrow.syntax.mistakes import unsupported_statement
 from windrow.syntax.nodes import Range
-from windrow.syntax.patterns.match_relations import parameter_marks
-from windrow.syntax.query_parts import visible_ctes
 from windrow.syntax.sqltext import Piece, SqlText, quoted
 from windrow.syntax.streams.table_functions import is_table_argument, refuse_table_in_brackets
-from windrow.syntax.tokens import TokenKind, TokenList, tokenize
+from windrow.syntax.tokens import TokenList, tokenize
 
 __all__ = ["create_stored_view", "with_stored_views"]
 
@@ -40,44 +44,8 @@ _PART = 3_000
 _MARK = "is a view of Windrow"
 _MAY = re.compile(r"\b(?:from|join|table)\b", re.IGNORECASE)
 _STATEMENTS = ("SELECT", "WITH", "FROM", "TABLE", "EXPLAIN", "INSERT", "CREATE", "CACHE", "")
-_BEFORE_TABLE = (
-    "",
-    "AS",
-    "ALL",
-    "DISTINCT",
-    "UNION",
-    "EXCEPT",
-    "INTERSECT",
-    "EXPLAIN",
-    "EXTENDED",
-    "FORMATTED",
-)
-"""Words before TABLE where that is not of another statement, as in DESCRIBE TABLE v; none before brackets."""
 _MOST = 100
 """So many views stand inside of each other at most, as in Spark."""
-
-
-@dataclass(frozen=True)
-class _Name:
-    """The name of a relation in FROM, JOIN or TABLE: its parts, and the tokens that it stands on.
-
-    Attributes
-    ----------
-    table
-        The token of TABLE before it; None in FROM and JOIN.
-    is_cte
-        Whether it is that of a named query.
-    """
-
-    parts: tuple[str, ...]
-    at: Range
-    table: int | None = None
-    is_cte: bool = False
-
-    def is_query(self, tokens: TokenList) -> bool:
-        """Whether it is ``TABLE v`` as a query: not an argument of a function."""
-        is_next = self.table is not None and self.table == self.at[0] - 1
-        return is_next and not is_table_argument(tokens, self.at[0] - 1)
 
 
 @contextmanager
@@ -109,7 +77,7 @@ def _expanded(gateway: Gateway, tokens: TokenList, hidden: frozenset[str], depth
     """The text with queries for names; None if it names no such view."""
     parts: list[SqlText | Piece | str] = []
     done = 0
-    for name in _names(tokens):
+    for name in names_of_relations(tokens):
         first, last = name.at
         if name.is_cte or (len(name.parts) == 1 and name.parts[0].lower() in hidden):
             if name.is_query(tokens):  # which only Spark would read
@@ -149,32 +117,6 @@ def _expanded(gateway: Gateway, tokens: TokenList, hidden: frozenset[str], depth
         parts += [verbatim(tokens, done, start), Piece(body, tokens.sql, start, end - start)]
         done = end
     return SqlText.of(*parts, verbatim(tokens, done, len(tokens.sql))) if parts else None
-
-
-def _names(tokens: TokenList, within: Range | None = None) -> Iterator[_Name]:
-    """The names of relations, but of functions."""
-    start, stop = within or (0, len(tokens))
-    for at in range(start, stop):
-        if not tokens[at].is_name or tokens.is_symbol(at - 1, "."):
-            continue
-        bracket = tokens.is_symbol(at - 1, "(")
-        word = at - 1 - bracket
-        is_data = tokens.word(word) == "TABLE" and tokens.word(word - 1) in _BEFORE_TABLE
-        if not is_data and not begins_relation(tokens, at):
-            continue
-        last, parts = at + 1, [tokens[at].name]
-        while tokens.is_symbol(last, ".") and last + 1 < stop and tokens[last + 1].is_name:
-            parts.append(tokens[last + 1].name)
-            last += 2
-        if tokens.is_symbol(last, "("):
-            continue
-        is_cte = len(parts) == 1 and _is_named_query(tokens, at)
-        yield _Name(tuple(parts), (at, last), word if is_data else None, is_cte)
-
-
-def _is_named_query(tokens: TokenList, at: int) -> bool:
-    name = tokens[at].name.lower()
-    return any(cte.name.lower() == name for cte in visible_ctes(tokens, at))
 
 
 def _query_of(gateway: Gateway, name: Sequence[str]) -> str | None:
@@ -217,20 +159,8 @@ def create_stored_view(
     text = tokens.text(*body)
     if not is_ours(text) and _expanded(gateway, tokenize(text), frozenset(catalog.names), 0) is None:
         return None
-    if (len(name.parts) == 3 and name.parts[0].lower() != SPARK_CATALOG) or (
-        len(name.parts) < 3 and gateway.spark.catalog.currentCatalog() != SPARK_CATALOG
-    ):
-        what = "a permanent view over windows in another catalog than spark_catalog"
-        raise unsupported_statement(tokens, statement[0], what, f"name it {SPARK_CATALOG}.database.view")
-    marks = [at for at in parameter_marks(tokens) if body[0] <= at < body[1]]
-    marks += [
-        at
-        for at in range(*body)
-        if tokens.is_symbol(at, ":") and at + 1 < body[1] and tokens[at + 1].name in gateway.parameters
-    ]
-    if marks:
-        raise unsupported_statement(tokens, marks[0], "a permanent view with parameters", "write the values")
-    query = _qualified(gateway, catalog, tokens, body)
+    refuse_unstored(gateway, tokens, statement[0], name.parts, body, "a permanent view")
+    query = qualified(gateway, catalog, tokens, body, "a permanent view")
     _refuse_recursion(gateway, tokens, name, query)
     with located(tokens, body) as asked:
         planned = run_query(asked)
@@ -244,22 +174,22 @@ def create_stored_view(
     if len(columns) == len(names):  # else Spark refuses the view; columns that tables get later are not in it
         listed = (f"{quoted(one)} AS {quoted(column)}" for one, column in zip(names, columns, strict=True))
         query = f"SELECT {', '.join(listed)} FROM ({query})"
-    shown = ".".join(_whole(gateway, name.parts))
+    shown = ".".join(whole_name(gateway, name.parts))
     message = (
         f"{shown} {_MARK}, which Spark alone cannot evaluate: read it by windrow.Session(spark).sql(…), or"
         " store its rows with CREATE TABLE … AS SELECT"
     )
     nulls = ", ".join(
-        f"CAST(NULL AS {_ddl(field.dataType)}) AS {quoted(field.name)}" for field in planned.schema.fields
+        f"CAST(NULL AS {ddl(field.dataType)}) AS {quoted(field.name)}" for field in planned.schema.fields
     )
-    fails = SqlText.of(f"SELECT {nulls} FROM VALUES (1) WHERE raise_error({_text(message)}) IS NULL")
+    fails = SqlText.of(f"SELECT {nulls} FROM VALUES (1) WHERE raise_error({literal(message)}) IS NULL")
     frame = gateway.sql(
         SqlText.of(_with_properties(tokens, (statement[0], body[0] - 1), query), " AS ", fails)
     )
     return Relation(frame, f"a permanent view: {shown}", gateway)
 
 
-def _head(tokens: TokenList, statement: Range) -> tuple[_Name, Range] | None:
+def _head(tokens: TokenList, statement: Range) -> tuple[RelationName, Range] | None:
     """The name of CREATE [OR REPLACE] VIEW and its query; None for temporary views and other statements."""
     words, stop = create_words(tokens, *statement, "VIEW"), statement[1]
     if words is None or words.is_temporary:
@@ -270,47 +200,24 @@ def _head(tokens: TokenList, statement: Range) -> tuple[_Name, Range] | None:
         parts.append(tokens[last + 1].name)
         last += 2
     body = next((index + 1 for index in tokens.level(last, stop) if tokens.word(index) == "AS"), None)
-    return None if body is None or body >= stop else (_Name(tuple(parts), (at, last)), (body, stop))
+    return None if body is None or body >= stop else (RelationName(tuple(parts), (at, last)), (body, stop))
 
 
-def _columns(tokens: TokenList, name: _Name) -> list[Range]:
+def _columns(tokens: TokenList, name: RelationName) -> list[Range]:
     """The columns that follow the name of a view, with their comments."""
     bracket = name.at[1]
     return tokens.split(bracket + 1, tokens.partner[bracket]) if tokens.is_symbol(bracket, "(") else []
 
 
-def _qualified(gateway: Gateway, catalog: Catalog, tokens: TokenList, body: Range) -> str:
-    """The query with the database and catalog of each table, as the current ones change."""
-    spark = gateway.spark
-    parts: list[str] = []
-    done = tokens[body[0]].start
-    for at in range(*body):
-        if tokens[at].kind is TokenKind.STRING and begins_relation(tokens, at):
-            raise _of_this_session(
-                tokens, (at, at + 1), f"the file {tokens[at].text}", "csv.`path`, parquet.`path`"
-            )
-    for name in _names(tokens, body):
-        first, last = name.at
-        if name.is_cte:
-            continue
-        alone = name.parts[0] if len(name.parts) == 1 else ""
-        if alone and (alone.lower() in catalog.names or _is_temporary(gateway, alone)):
-            hint = "store it as a table or a permanent view first, or create a TEMPORARY VIEW"
-            raise _of_this_session(tokens, name.at, f"the temporary view {alone}", hint)
-        if not spark.catalog.tableExists(".".join(map(quoted, name.parts))):
-            continue  # a path of files, or nothing, which Spark reports
-        parts += [tokens.sql[done : tokens[first].start], ".".join(map(quoted, _whole(gateway, name.parts)))]
-        done = tokens[last - 1].stop
-    return "".join([*parts, tokens.sql[done : tokens[body[1] - 1].stop]])
-
-
-def _refuse_recursion(gateway: Gateway, tokens: TokenList, view: _Name, query: str, depth: int = 0) -> None:
+def _refuse_recursion(
+    gateway: Gateway, tokens: TokenList, view: RelationName, query: str, depth: int = 0
+) -> None:
     """Refuse a query that reads the view which it is to be, itself or by other views."""
-    whole = [part.lower() for part in _whole(gateway, view.parts)]
-    for name in _names(tokenize(query)):
+    whole = [part.lower() for part in whole_name(gateway, view.parts)]
+    for name in names_of_relations(tokenize(query)):
         if name.is_cte:
             continue
-        if [part.lower() for part in _whole(gateway, name.parts)] == whole:
+        if [part.lower() for part in whole_name(gateway, name.parts)] == whole:
             shown = ".".join(view.parts)
             raise AnalysisError(
                 f"view {shown} reads itself",
@@ -325,62 +232,14 @@ def _refuse_recursion(gateway: Gateway, tokens: TokenList, view: _Name, query: s
             _refuse_recursion(gateway, tokens, view, inner, depth + 1)
 
 
-def _whole(gateway: Gateway, name: Sequence[str]) -> list[str]:
-    """A name with its catalog and database."""
-    catalog = gateway.spark.catalog
-    known = [catalog.currentCatalog(), catalog.currentDatabase()]
-    return [*known[: max(3 - len(name), 0)], *name]
-
-
-def _is_temporary(gateway: Gateway, name: str) -> bool:
-    catalog = gateway.spark.catalog
-    return catalog.tableExists(quoted(name)) and catalog.getTable(quoted(name)).isTemporary
-
-
-def _of_this_session(tokens: TokenList, at: Range, what: str, hint: str) -> AnalysisError:
-    return AnalysisError(
-        f"a permanent view cannot read {what}, which this session alone has",
-        condition="INVALID_TEMP_OBJ_REFERENCE",
-        sqlstate="42K0F",
-        sql=tokens.sql,
-        span=tokens.span(*at),
-        hint=hint,
-    )
-
-
 def _with_properties(tokens: TokenList, head: Range, query: str) -> SqlText:
     """The words before AS, with the query among the properties."""
     parts = [query[at : at + _PART] for at in range(0, len(query), _PART)]
     pairs = {_QUERY: str(len(parts)), **{f"{_QUERY}.{number}": part for number, part in enumerate(parts)}}
-    listed = ", ".join(f"{_text(key)} = {_text(value)}" for key, value in pairs.items())
+    listed = ", ".join(f"{literal(key)} = {literal(value)}" for key, value in pairs.items())
     start, stop = tokens[head[0]].start, tokens[head[1] - 1].stop
     for at in tokens.level(*head):
         if tokens.word(at) == "TBLPROPERTIES" and tokens.is_symbol(at + 1, "("):
             cut = tokens[at + 1].stop
             return SqlText.of(verbatim(tokens, start, cut), f"{listed}, ", verbatim(tokens, cut, stop))
     return SqlText.of(verbatim(tokens, start, stop), f" TBLPROPERTIES ({listed})")
-
-
-def _text(value: str) -> str:
-    """A text in Spark's SQL."""
-    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
-
-
-def _ddl(kind: DataType) -> str:
-    """A type as Spark's SQL writes it, with the names of fields in backquotes.
-
-    >>> from pyspark.sql.types import IntegerType
-    >>> _ddl(ArrayType(StructType().add("a b", IntegerType())))
-    'ARRAY<STRUCT<`a b`: int>>'
-    """
-    match kind:
-        case StructType():
-            fields = ", ".join(f"{quoted(field.name)}: {_ddl(field.dataType)}" for field in kind.fields)
-            return f"STRUCT<{fields}>"
-        case ArrayType():
-            return f"ARRAY<{_ddl(kind.elementType)}>"
-        case MapType():
-            return f"MAP<{_ddl(kind.keyType)}, {_ddl(kind.valueType)}>"
-        case _:
-            return str(kind.simpleString())

@@ -30,7 +30,8 @@ class SqlFunction:
     """A function that returns what a query does, or the value of an expression.
 
     `columns` are the names and types of the columns that it returns; None for those of the query. A function
-    for one value has one column. `body` has the text of the query, or, if `is_expression`, of an expression.
+    for one value has one column, and returns no table. `body` has the text of the query, or, if
+    `is_expression`, of an expression.
     """
 
     name: str
@@ -38,13 +39,16 @@ class SqlFunction:
     columns: tuple[tuple[str, str], ...] | None
     body: str
     is_expression: bool = False
+    returns_table: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class FunctionText:
-    """CREATE FUNCTION: the function, where its body stands, and the words before its name."""
+    """CREATE FUNCTION: the function, and where its name, RETURN and the body stand."""
 
     function: SqlFunction
+    name: Range
+    return_at: int
     body: Range
     words: CreateWords
 
@@ -66,9 +70,13 @@ def parse_function(
     """
     at, stop = statement
     words = create_words(tokens, at, stop, "FUNCTION")
-    if words is None or words.name_at + 1 >= stop or not tokens.is_symbol(words.name_at + 1, "("):
+    if words is None:
         return None
     at = words.name_at
+    while tokens.is_symbol(at + 1, ".") and at + 2 < stop and tokens[at + 2].is_name:
+        at += 2
+    if at + 1 >= stop or not tokens.is_symbol(at + 1, "("):
+        return None
     name, close = tokens[at].name, tokens.partner[at + 1]
     returns = close + 1
     return_at = next((one for one in tokens.level(returns, stop) if tokens.word(one) == "RETURN"), None)
@@ -101,8 +109,9 @@ def parse_function(
     elif tokens.is_symbol(returns + 2, "("):
         listed = column_items(tokens, returns + 3, tokens.partner[returns + 2])
         columns = tuple((one.name, one.kind) for one in (_parameter(tokens, item) for item in listed))
-    function = SqlFunction(name, parameters, columns, text, not is_query)
-    return FunctionText(function, body, words)
+    is_table = tokens.word(returns + 1) == "TABLE"
+    function = SqlFunction(name, parameters, columns, text, not is_query, is_table)
+    return FunctionText(function, (words.name_at, at + 1), return_at, body, words)
 
 
 def _parameter(tokens: TokenList, item: Range) -> Parameter:
