@@ -41,6 +41,8 @@ QUERIES = {
     "[RANGE 10 MINUTES] DISTINCT": "SELECT DISTINCT account FROM s [RANGE 10 MINUTES]",
     "[RANGE 10 MINUTES] NOT EXISTS": "SELECT own FROM s [RANGE 10 MINUTES] AS s WHERE NOT EXISTS"
     " (SELECT 1 FROM t [RANGE 10 MINUTES] AS t WHERE t.own = s.own)",
+    "[RANGE 2 HOURS] WINDOW BY": "SELECT f.account, COUNT(w) AS n FROM s [RANGE 2 HOURS] WINDOW BY w AS (TYPE"
+    " SLIDING PARTITION BY account ORDER BY ts, own START AS f END AS e WHEN e.v > f.v)",
     "DISTINCT": "SELECT DISTINCT k FROM s EMIT STREAM AS diff",
     "SUM OVER": "SELECT STREAM account, ts, SUM(v) OVER (PARTITION BY account ORDER BY ts) AS s FROM s",
     "join within 10 minutes": "SELECT s.own, t.v FROM s JOIN t ON s.own = t.own"

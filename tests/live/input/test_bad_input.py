@@ -23,7 +23,6 @@ from tests.live.stepping import total
 from tests.streams.test_log import small_disk
 from windrow import Memory, Session, WindrowError
 from windrow.spark.jvm.bridge import JavaError
-from windrow.spark.live.micro_batches.clause_steps import ClauseSteps
 from windrow.spark.live.micro_batches.windowed_steps import WindowedSteps
 from windrow.spark.live.reports.failures import failure
 from windrow.spark.live.sinks.sink import Files
@@ -43,14 +42,14 @@ class Run:
 
     columns = COLUMNS
 
-    def __init__(self, spark, folder, sink, columns=COLUMNS, in_memory=True, envelope="diff"):
+    def __init__(self, spark, folder, sink, columns=COLUMNS, envelope="diff"):
         self.columns = columns
         session = Session(spark)
         arriving = spark.readStream.schema(columns).parquet(str(folder))
         session.stream("s", arriving, rowtime="ts", unit="seconds")
         self.spark, self.sink = spark, sink
         plan, rest = session.sql(COUNTS)._live, (sink, folder / "checkpoint", envelope, "keep")
-        self.steps = WindowedSteps(plan, plan.windowed, *rest) if in_memory else ClauseSteps(plan, *rest)
+        self.steps = WindowedSteps(plan, plan.windowed, *rest)
 
     def __enter__(self):
         return self
@@ -78,11 +77,9 @@ def whole(spark, batches=BATCHES):
     return {key: diff for key, diff in changes.items() if key[0] < rows[-1][0]}
 
 
-@pytest.mark.sampled(every=2)
-@pytest.mark.parametrize(("in_memory", "name"), [(True, "chunks/*.arrow"), (False, "1/held-s")])
-def test_a_checkpoint_that_is_damaged_is_refused_until_it_is_restored(spark, tmp_path, in_memory, name):
+def test_a_checkpoint_that_is_damaged_is_refused_until_it_is_restored(spark, tmp_path):
     sink = Memory()
-    started = partial(Run, spark, tmp_path, sink, in_memory=in_memory)
+    started = partial(Run, spark, tmp_path, sink)
     with started() as run:
         run.take(0)
         run.take(1)
@@ -100,9 +97,9 @@ def test_a_checkpoint_that_is_damaged_is_refused_until_it_is_restored(spark, tmp
 
     for damage, pattern, condition in [
         (cut, "1/step.json", "TORN_FILE"),
-        (cut, name, "TORN_FILE"),
-        (change, name, "TORN_FILE"),
-        (lambda path: path.unlink(), name, "MISSING_FILE"),
+        (cut, "chunks/*.arrow", "TORN_FILE"),
+        (change, "chunks/*.arrow", "TORN_FILE"),
+        (lambda path: path.unlink(), "chunks/*.arrow", "MISSING_FILE"),
         (lambda path: path.unlink(), "1/step.json", "MISSING_FILE"),
     ]:
         path = max(kept.glob(pattern))
@@ -181,9 +178,7 @@ def test_late_rows_that_are_gone_from_a_checkpoint_are_noticed(spark, tmp_path):
         assert [row.rowtime for row in run.steps.aside("late").collect()] == ["2"]
 
 
-@pytest.mark.sampled(every=2)
-@pytest.mark.parametrize("in_memory", [True, False])
-def test_malformed_rows_go_apart_wherever_micro_batches_are_cut(spark, tmp_path, in_memory):
+def test_malformed_rows_go_apart_wherever_micro_batches_are_cut(spark, tmp_path):
     rows = [(1, "a", 1, None), (None, None, None, '{"ts"'), (2, "b", None, '{"v":"x"}'), (None, "c", 2, None)]
     rows += [(4, "a", 1, None), (3, "b", 1, None), (6, "b", 1, None)]
     found = []
@@ -191,7 +186,7 @@ def test_malformed_rows_go_apart_wherever_micro_batches_are_cut(spark, tmp_path,
         sink, folder, began = Memory(), tmp_path / str(len(cuts)), 0
         folder.mkdir()
         for number, stop in enumerate(cuts):  # each in a process of its own
-            with Run(spark, folder, sink, f"{COLUMNS}, _corrupt_record string", in_memory=in_memory) as run:
+            with Run(spark, folder, sink, f"{COLUMNS}, _corrupt_record string") as run:
                 run.steps.retains_malformed = True
                 run.take(number, rows[began:stop])
                 run.take(number, rows[began:stop])  # repeated, as after a kill before Spark knew
@@ -305,15 +300,13 @@ def full(disk):
 
 
 @pytest.mark.sampled(every=2)
-@pytest.mark.parametrize(
-    ("place", "in_memory"), [("checkpoint", True), ("sink", True), ("checkpoint", False), ("sink", False)]
-)
-def test_a_full_disk_loses_nothing(spark, tmp_path, place, in_memory):
+@pytest.mark.parametrize("place", ["checkpoint", "sink"])
+def test_a_full_disk_loses_nothing(spark, tmp_path, place):
     with small_disk(tmp_path / "disk") as disk:
         own = disk if place == "checkpoint" else tmp_path / "own"
         own.mkdir(exist_ok=True)
         sink = Files((disk if place == "sink" else tmp_path) / "out")
-        with Run(spark, own, sink, in_memory=in_memory) as run:
+        with Run(spark, own, sink) as run:
             run.take(0)
             with full(disk), pytest.raises((OSError, WindrowError, PySparkException)) as caught:
                 run.take(1)
@@ -326,14 +319,12 @@ def test_a_full_disk_loses_nothing(spark, tmp_path, place, in_memory):
         assert total(tables) == whole(spark)
 
 
-@pytest.mark.sampled(every=2)
-@pytest.mark.parametrize("in_memory", [True, False])
-def test_a_disk_that_is_full_for_late_rows_loses_none(spark, tmp_path, in_memory):
+def test_a_disk_that_is_full_for_late_rows_loses_none(spark, tmp_path):
     (tmp_path / "checkpoint").mkdir()
     batches = [BATCHES[0], [(4, "a", 1), (0, "c", 1)], BATCHES[2]]
     sink = Files(tmp_path / "out")
     with small_disk(tmp_path / "checkpoint" / "late") as disk:
-        with Run(spark, tmp_path, sink, in_memory=in_memory) as run:
+        with Run(spark, tmp_path, sink) as run:
             run.take(0, batches[0])
             with full(disk), pytest.raises((WindrowError, PySparkException, JavaError)) as caught:
                 run.take(1, batches[1])
