@@ -196,7 +196,7 @@ def _run(
             return _run(gateway, named, [], execution, catalog)
     if catalog is not None and (about := _function(gateway, catalog, text, execution)) is not None:
         return about
-    if may_call_functions(text):
+    if may_call_functions(text, known):
         with with_functions(gateway, known, text) as read:
             if read is not None:
                 return _run(gateway, read, [], execution, catalog)

@@ -50,15 +50,19 @@ _AFTER_SELECT = ("FROM", "WHERE", "GROUP", "HAVING", "QUALIFY", "LIMIT", "OFFSET
 _CALL = re.compile(r"[\w`]\s*\(")
 _QUERY = re.compile(
     r"(?:[\s(]|--[^\n]*\n|/\*(?:[^*]|\*(?!/))*\*/)*"
-    r"(?:select|with|from|values|table|explain|insert|create|cache|set|merge|update|delete)\b",
+    r"(?:select|with|from|values|table|explain|insert|create|cache|set|merge|update|delete|[idr]stream)\b",
     re.IGNORECASE,
 )
 _ABOUT_FUNCTIONS = re.compile(r"\s*(?:create|drop)\b[^(]*?\bfunction\b", re.IGNORECASE)
 
 
-def may_call_functions(text: str) -> bool:
+def may_call_functions(text: str, catalog: Catalog) -> bool:
     """Whether a text may call such a function."""
-    return _CALL.search(text) is not None and _QUERY.match(text) is not None
+    lower = text.lower()
+    is_query = _QUERY.match(text) is not None  # which alone may call permanent ones
+    return _CALL.search(text) is not None and (
+        is_query or any(name in lower for name in catalog.sql_functions)
+    )
 
 
 def calls_functions(gateway: Gateway, text: str, catalog: Catalog) -> bool:
