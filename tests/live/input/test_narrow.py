@@ -14,7 +14,6 @@ from tests.live.stepping import rows_of
 from windrow import Memory, Session
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.checkpoints.checkpoint import Checkpoint
-from windrow.spark.live.micro_batches.clause_steps import ClauseSteps
 from windrow.spark.live.micro_batches.in_memory import InMemorySteps
 from windrow.spark.live.micro_batches.windowed_steps import WindowedSteps
 from windrow.spark.live.operators.incremental_plan import IncrementalPlan
@@ -38,6 +37,12 @@ QUERIES = {
 }
 
 
+class Whole(WindowedSteps):
+    """Which reads all columns."""
+
+    _reads_all = True
+
+
 @pytest.mark.sampled
 @pytest.mark.parametrize("query", QUERIES)
 def test_what_is_read_gives_what_all_gives(spark, tmp_path, monkeypatch, query):
@@ -55,15 +60,11 @@ def test_what_is_read_gives_what_all_gives(spark, tmp_path, monkeypatch, query):
 
     monkeypatch.setattr(InMemorySteps, "_collected", noted)
     found, late = [], []
-    for way in (WindowedSteps, ClauseSteps):
+    for way in (WindowedSteps, Whole):
         sink = Memory()
         for number, rows in enumerate(ROWS):  # after each step it is started again
             given = (sink, tmp_path / way.__name__, "diff", "keep")
-            steps = (
-                ClauseSteps(plan, *given)
-                if way is ClauseSteps
-                else WindowedSteps(plan, plan.windowed, *given)
-            )
+            steps = way(plan, plan.windowed, *given)
             whole = [(BEGIN + timedelta(minutes=at), k, s, "pad") for at, k, s in rows]
             part = spark.createDataFrame(whole, SCHEMA)
             frames = {name: part.select(*stream.live.columns) for _, name, stream in steps.streams()}

@@ -10,7 +10,6 @@ import pytest
 
 from tests.live.queries.test_named import SCHEMA, as_arrived, recorded, refused
 from windrow import Memory, Session
-from windrow.spark.live.micro_batches.clause_steps import ClauseSteps
 from windrow.spark.live.micro_batches.windowed_steps import WindowedSteps
 from windrow.spark.live.sinks.into_stream import IntoStream
 from windrow.spark.live.sinks.sink import write_one
@@ -36,8 +35,7 @@ class Killing(IntoStream):
         return count
 
 
-@pytest.mark.parametrize("in_memory", [True, False])
-def test_a_stream_has_each_row_once_though_a_step_is_repeated(spark, tmp_path, in_memory):
+def test_a_stream_has_each_row_once_though_a_step_is_repeated(spark, tmp_path):
     calls = [
         ("insert", "a", [(1, 1, 3), (3, 1, 0)]),
         ("insert", "b", [(2, 2, 1), (5, 2, 2)]),
@@ -53,7 +51,7 @@ def test_a_stream_has_each_row_once_though_a_step_is_repeated(spark, tmp_path, i
 
     def started():
         given = sink, tmp_path / "checkpoint", "delta", "keep"
-        return WindowedSteps(plan, plan.windowed, *given) if in_memory else ClauseSteps(plan, *given)
+        return WindowedSteps(plan, plan.windowed, *given)
 
     steps = started()
     kills = 0
