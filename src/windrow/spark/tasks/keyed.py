@@ -9,12 +9,14 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructType
 
+from windrow.errors import NotSupportedError
 from windrow.kernels.aggregates import Aggregate
 from windrow.kernels.packing.shards import Layout
 from windrow.kernels.zset.keyed_operator import First, Keyed
 from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.kernels.zset.time_windows import WindowingFunction
 from windrow.plan.columns import Completeness
+from windrow.spark.analysis.arrow_columns import not_in_memory
 from windrow.spark.arrow import decode, encode, is_carried, travelling_type
 from windrow.spark.gateway import Gateway
 from windrow.spark.runtime.interpreter import map_in_arrow
@@ -57,7 +59,19 @@ def run_keyed(
         As :class:`windrow.kernels.zset.keyed_operator.Keyed` has them.
     until
         The conditions by which keys are complete, by their columns.
+
+    Raises
+    ------
+    NotSupportedError
+        ``UNSUPPORTED_QUERY`` for columns that tasks do not take.
     """
+    for frame in sides:
+        if (odd := not_in_memory(frame.schema)) is not None:
+            raise NotSupportedError(
+                f"{odd} in an operator over time is not supported",
+                condition="UNSUPPORTED_QUERY",
+                hint="cast it in a query in FROM to numbers",
+            )
     shards = shuffled(gateway) if keys else 1
     fragment = Keyed(operator, tuple(keys), Layout(shards), origin, aggregates, first, windows)
     travelling = [
