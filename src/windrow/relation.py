@@ -304,7 +304,8 @@ class Relation(_Frame):
             return UsageError(
                 "this query reads a live stream as if it were a table",
                 condition="NOT_LIVE",
-                hint="write SELECT STREAM … FROM s, or add a window to the stream: FROM s [RANGE 10 MINUTES]",
+                hint="write SELECT STREAM … FROM s, or EMIT STREAM at the end, or add a window to the stream:"
+                " FROM s [RANGE 10 MINUTES]",
             )
         return UsageError(
             "this relation reads no live or named stream",

@@ -19,6 +19,7 @@ from windrow.spark.live import (
     why_not,
     why_on_driver,
 )
+from windrow.spark.live.plans.read_names import live_windows
 
 __all__ = ["explain_emitted", "explain_live", "how_blocking", "how_live"]
 
@@ -85,8 +86,26 @@ def _named(plan: ClausePlan, name: str) -> str:
 def how_live(plan: ContinuousPlan) -> str:
     """How the micro-batches of a query over windows in brackets are evaluated."""
     unbounded = [("unbounded", str(one)) for one in plan.unbounded()]
-    text = section("live", [("evaluated", "in memory, over affected keys"), *_host(plan), *unbounded])
+    by_spark = plan.windowed.by_spark
+    jobs = [] if by_spark is None else [("Spark jobs", f"in each micro-batch, for {by_spark}")]
+    how = ("evaluated", "in memory, over affected keys")
+    text = section("live", [how, *jobs, *_states(plan), *_host(plan), *unbounded])
     return f"{_plan(plan.windowed.plan)}\n\n{text}"
+
+
+def _states(plan: ContinuousPlan) -> list[tuple[str, str]]:
+    """What is retained for each window that does not grow for ever."""
+    found = []
+    for window in live_windows(plan.catalog, plan.query, plan.reader):
+        bracket = window.item.window
+        if bracket.is_unbounded:
+            continue
+        what = "its rows until they leave it"
+        if bracket.rows is not None:
+            what = f"the last {bracket.rows} rows{' of each key' if bracket.partition_by else ''}"
+        waiting = "rows that the watermark has not passed"
+        found.append(f"{window.text}: {waiting if bracket.is_now else f'{what}, and {waiting}'}")
+    return [("state", text) for text in dict.fromkeys(found)]
 
 
 def _host(plan: LivePlan) -> list[tuple[str, str]]:

@@ -40,7 +40,15 @@ _CONNECT_NAME = "_pyspark_connect_temp_view_" + "0" * 32
 
 
 class Operators(Protocol):
-    """Where the operators over time-varying relations are run, if not by tasks that exchange rows."""
+    """Where the operators over time-varying relations are run, if not by tasks that exchange rows.
+
+    Attributes
+    ----------
+    tasks
+        How many tasks of Spark's compute what is between them: a micro-batch has few rows.
+    """
+
+    tasks: int
 
     def keyed(
         self,

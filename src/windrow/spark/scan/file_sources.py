@@ -252,7 +252,8 @@ def _data_files(path: Path) -> Iterator[_File]:
         raise InputError(
             f"directory {path} contains no data files",
             condition="EMPTY_DIRECTORY",
-            hint=f"subdirectories are read where they are named key=value; otherwise name them: {path}/*/*",
+            hint="a live query writes none before it emits rows; subdirectories are read where they are"
+            f" named key=value; otherwise name them: {path}/*/*",
         )
     yield from map(_opened, paths)
 

@@ -161,6 +161,7 @@ def _tasks(gateway: Gateway, rows: float, budget: int | None = None) -> int:
     With a `budget` of rows for each task, there may be several times as many.
     """
     shuffled = int(gateway.spark.conf.get("spark.sql.shuffle.partitions") or 1)
+    shuffled = shuffled if gateway.operators is None else min(shuffled, gateway.operators.tasks)
     tasks = max(1, min(shuffled, math.ceil(min(rows / _setting(gateway, TASK_SETTING), shuffled))))
     needed = 0 if budget is None else math.ceil(rows / budget)
     return tasks if needed <= tasks else shuffled * math.ceil(needed / shuffled)

@@ -38,11 +38,13 @@ from windrow.spark.jvm.connect import relations_of_connect
 from windrow.spark.jvm.plans import function_number
 from windrow.spark.live.operators.computed_flow import computed
 from windrow.spark.runtime.interpreter import map_in_arrow
+from windrow.spark.runtime.settings import setting
 from windrow.spark.tasks.exchange import in_worker
 
 __all__ = ["IncrementalPlan", "computed_elsewhere", "unstable"]
 
 _ROWS_PER_BATCH = 1 << 15
+_SHUFFLED = "spark.sql.shuffle.partitions"
 
 
 @dataclass
@@ -74,6 +76,9 @@ class IncrementalPlan:
     _appending: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
+        # Connect does not say how many tasks run at a time
+        spark = self.gateway.spark
+        self.tasks = 1 if self.gateway.is_connect else spark.sparkContext.defaultParallelism
         self.gateway.operators = self
 
     # -- making the plan -------------------------------------------------------------------------------
@@ -85,10 +90,8 @@ class IncrementalPlan:
         self._schemas.append(kinds)
         if appends:
             self._appending.add(number)
-        # Connect does not say how many tasks run at a time
-        tasks = 1 if self.gateway.is_connect else self.gateway.spark.sparkContext.defaultParallelism
-        read = _reader(str(self._file(number)), tasks)
-        rows = map_in_arrow(self.gateway.spark.range(0, tasks, 1, tasks), read, kinds)
+        read = _reader(str(self._file(number)), self.tasks)
+        rows = map_in_arrow(self.gateway.spark.range(0, self.tasks, 1, self.tasks), read, kinds)
         self._functions[function_number(rows)] = number
         if kinds.simpleString() != schema.simpleString():
             rows = rows.select(*(decode(F.col(one.name), one.dataType).alias(one.name) for one in schema))
@@ -287,7 +290,9 @@ class IncrementalPlan:
         try:
             for number in fragment.leaves:
                 self._write(number, read.get(number, in_memory(self._schemas[number]).empty_table()))
-            with self.gateway.translated():
+            spark = self.gateway.spark
+            shuffled = min(self.tasks, int(spark.conf.get(_SHUFFLED) or 1))
+            with self.gateway.translated(), setting(spark, _SHUFFLED, str(shuffled)):
                 # planned anew: a plan that has been run retains what it has exchanged
                 return self._frames[fragment.number].select("*").toArrow()
         finally:

@@ -21,6 +21,7 @@ from windrow.spark.analysis.arrow_columns import in_memory, not_in_memory
 from windrow.spark.analysis.schemas import SparkAnalyser
 from windrow.spark.arrow import arrow_type, is_carried, is_orderable
 from windrow.spark.gateway import Gateway
+from windrow.spark.live.operators.incremental_plan import computed_elsewhere
 from windrow.spark.live.operators.window_flow import WindowFlow, WindowQuery
 from windrow.spark.live.reading.windowed_query import MINE, MadeStream, WindowedQuery, WindowedSide
 from windrow.spark.logs.session_streams import ROWTIME, Stream
@@ -215,6 +216,10 @@ class WindowLowering:
             is_net=False,
             over_windows=query,
             is_stateless=not retains,
+            by_spark=next(
+                (one.label for one in plan.walk(node) if isinstance(one, plan.ClauseRelation)),
+                computed_elsewhere(operators.program, takes_tables=True),
+            ),
         )
 
     # -- windows -------------------------------------------------------------------------------------

@@ -133,6 +133,8 @@ class WindowedQuery:
         The columns of the output by which ISTREAM and DSTREAM distinguish rows, where these are not all.
     is_stateless
         Whether the operators of `over_windows` retain nothing, as each row is looked at by itself.
+    by_spark
+        What Spark computes between the operators of `over_windows`, in jobs; None for nothing.
     text, parts
         Of a query over changelogs: its text, which Spark runs over those of a micro-batch. Then it has no
         windows of its own.
@@ -151,6 +153,7 @@ class WindowedQuery:
     over_windows: WindowQuery | None = None
     using: tuple[str, ...] = ()
     is_stateless: bool = False
+    by_spark: str | None = None
     text: SqlText | None = None
     parts: tuple[ChangelogPart, ...] = ()
 
