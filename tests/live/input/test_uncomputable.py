@@ -15,7 +15,6 @@ from windrow import Memory, Session, WindrowError
 from windrow.spark.live.hosts import micro_batches_of
 from windrow.spark.live.micro_batches.uncomputable import Uncomputable
 from windrow.spark.live.plans.emit_flow import EmittedFlow
-from windrow.spark.live.plans.live_plan import ContinuousPlan
 from windrow.spark.live.reports.failures import failure
 
 COLUMNS = "ts bigint, k string, v int, w int"
@@ -57,8 +56,6 @@ QUERIES = {
     " PATTERN (A B) DEFINE B AS B.v / w > PREV(B.w / B.w))",
     "a whole stream": "SELECT STREAM ts, SUM(v / w) AS n FROM s GROUP BY ts",
 }
-BY_TASKS = ("EMIT", "groups")
-"""Those of which tasks take the micro-batches as well."""
 
 
 def declared(spark, folder, lag=3):
@@ -111,26 +108,18 @@ def cut(rows, cuts):
     return [rows[low:high] for low, high in pairwise([0, *cuts, len(rows)])]
 
 
-CASES = [(kind, True) for kind in QUERIES] + [(kind, False) for kind in BY_TASKS]
-
-
-@pytest.fixture
-def by_tasks(monkeypatch):
-    def evaluate():
-        monkeypatch.setattr(EmittedFlow, "_by_tasks", lambda _: "the test")
-        monkeypatch.setattr(ContinuousPlan, "windowed", None)
-
-    return evaluate
+CASES = [*((kind, True) for kind in QUERIES), ("EMIT", False)]
+"""Those of EMIT may be evaluated by tasks, too."""
 
 
 @pytest.mark.sampled
 @pytest.mark.parametrize(("kind", "in_memory"), CASES)
 @pytest.mark.usefixtures("interpreted")
 def test_a_row_that_cannot_be_computed_ends_a_query_or_is_set_aside_wherever_it_is_cut(
-    spark, tmp_path, by_tasks, kind, in_memory
+    spark, tmp_path, monkeypatch, kind, in_memory
 ):
     if not in_memory:
-        by_tasks()
+        monkeypatch.setattr(EmittedFlow, "_by_tasks", lambda _: "the test")
     plan = declared(spark, tmp_path).sql(QUERIES[kind])._live
     with pytest.raises((WindrowError, PySparkException)) as caught:
         Played(spark, plan, tmp_path / "fails", [[row for row in ROWS if row != BAD[0]]], keeps="fail")
