@@ -87,7 +87,7 @@ def how_live(plan: ContinuousPlan) -> str:
     """How the micro-batches of a query over windows in brackets are evaluated."""
     unbounded = [("unbounded", str(one)) for one in plan.unbounded()]
     by_spark = plan.windowed.by_spark
-    jobs = [] if by_spark is None else [("Spark jobs", f"in each micro-batch, for {by_spark}")]
+    jobs = [] if by_spark is None else [("jobs", f"of Spark in each micro-batch, for {by_spark}")]
     how = ("evaluated", "in memory, over affected keys")
     text = section("live", [how, *jobs, *_states(plan), *_host(plan), *unbounded])
     return f"{_plan(plan.windowed.plan)}\n\n{text}"
