@@ -212,12 +212,11 @@ def _run_query(
             as_live = None  # of what is recorded it is a table
     result = runner.run(query)
     plan = explain_continuous(gateway, query, runner.plans)
-    if as_live is not None and view is None and (is_endless or is_explained):
-        plan = f"{plan}\n\n{how_live(as_live)}"
     names = tuple(result.columns if isinstance(result, DataFrame) else result.visible_names)
     as_live = None if as_live is None else replace(as_live, names=names)
+    if as_live is not None and view is None and (is_endless or is_explained):
+        plan = f"{plan}\n\n{how_live(as_live)}"
     if as_live is not None and is_endless and view is None and not is_explained:
-        as_live.windowed  # noqa: B018 - what no operator does is refused now
         return LiveRelation(as_live, result, plan)
     if gateway.plan_only:
         return as_plan(gateway, plan)

@@ -77,7 +77,7 @@ def small_table(gateway: Gateway, frame: DataFrame, path: Sequence[int]) -> Smal
         Of each operator from the top on, which of its inputs.
     """
     part = small_part(frame, path)
-    if part is None or not part.numbers:  # Arrow has no rows without columns
+    if part is None or not part.numbers:
         return None
     kinds = [column.dataType for column in part.frame.schema]
     if not all(is_carried(kind) and travels_as_it_is(kind) for kind in kinds):

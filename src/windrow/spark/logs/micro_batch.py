@@ -95,7 +95,7 @@ class InstantSpan:
     due
         The arrived rows in the driver's memory.
     of_view
-        Evaluates a view that a query over windows makes.
+        Evaluates a view of rows as they come.
     """
 
     since: int | None
@@ -109,7 +109,7 @@ class InstantSpan:
     ended: Mapping[str, Ended] = field(default_factory=dict)
     number: int = 0
     due: Mapping[str, pa.Table] = field(default_factory=dict)
-    of_view: Callable[[MicroBatch, str], Coming] | None = None
+    of_view: Callable[[InstantSpan, str], Coming] | None = None
 
 
 @dataclass

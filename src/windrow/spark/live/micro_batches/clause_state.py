@@ -1,8 +1,6 @@
 """What clauses and their sources retain between micro-batches: in memory, and in chunks of the checkpoint.
 
-    rows of sources ─▶ buffered until the frontier ─▶ due ─▶ clauses ─▶ rows that they still need
-
-The windows of views that clauses read are in :mod:`.stream_views`.
+rows of sources ─▶ buffered until the frontier ─▶ due ─▶ clauses ─▶ rows that they still need
 """
 
 from __future__ import annotations
@@ -173,9 +171,7 @@ class ClauseState:
 
     def counts(self, committed: CommittedBatch) -> dict[str, int]:
         """How many rows a micro-batch retained under each name."""
-        views = self._views.reported(committed)
-        counted = {name: len(self.retained(committed, name)) for name in self.names(committed)}
-        return {**counted, **{name: one.rows for name, one in views.items()}}
+        return {name: len(self.retained(committed, name)) for name in self.names(committed)}
 
     def reported(
         self, committed: CommittedBatch
@@ -188,15 +184,13 @@ class ClauseState:
             size = sum(self._checkpoint.chunk_bytes(committed, kind) for kind in (name, f"{name}{GONE}"))
             return retained_of(self.retained(committed, name).tables(*columns), size, scale, columns)
 
-        waiting, windows = by_kind(self._plan, self.names(committed), count)
-        return waiting, {**windows, **self._views.reported(committed)}
+        return by_kind(self._plan, self.names(committed), count)
 
     # -- a micro-batch -----------------------------------------------------------------------------
 
     def came(self, come: Come, committed: CommittedBatch) -> Buffered:
         """The rows of the sources: those that came since a micro-batch, and those that it buffered."""
         number = committed.number + 1
-        self._views.begin(committed)
         came = {name: numbered(one, come.found[name].rows, number) for name, one in self.sources.items()}
         waits = {name: self.retained(committed, f"{BUFFERED}{name}") for name in self.sources}
         return Buffered(self.sources, self._plan.scale, number, came, waits)
@@ -244,7 +238,7 @@ class ClauseState:
     def write(self, to_retain: Mapping[str, RetainedRows], buffered: Buffered) -> dict[str, dict[str, int]]:
         """Write the new chunks of what a micro-batch retains; all chunks, by name."""
         number, known = buffered.number, dict[str, RetainedRows]()
-        chunks = self._views.write(number)
+        chunks: dict[str, dict[str, int]] = {}
         in_memory = {name: rows.retained for name, rows in to_retain.items() if rows.retained is not None}
         in_memory |= {f"{BUFFERED}{name}": rows for name, rows in buffered.waits.items()}
         for name, rows in in_memory.items():

@@ -44,7 +44,7 @@ from windrow.spark.live.operators.ended_partitions import may_end
 from windrow.spark.live.operators.punctuated.expected_punctuation import bounded
 from windrow.spark.live.plans.live_plan import RowtimePlan, texts_of
 from windrow.spark.live.plans.planned_views import planned_views
-from windrow.spark.live.plans.read_names import live_streams, sequences_of, views_of
+from windrow.spark.live.plans.read_names import live_streams, views_of
 from windrow.spark.live.plans.upstream import Upstream
 from windrow.spark.live.reading.beside import LiveRelationNode, beside
 from windrow.spark.live.reading.origins import origin_of
@@ -261,11 +261,8 @@ class ClausePlan(RowtimePlan):
     def retained(self, path: str = "") -> dict[str, RetainedSchema]:
         """The rows of its clauses, and of those that it follows, which may be in the driver's memory."""
         found: dict[str, RetainedSchema] = {}
-        for name in self.read:
-            definition = self.catalog.definitions.get(name)
-            behind = [name] if definition is None else sequences_of(self.catalog, definition.query)
-            for view in self.catalog.sequences.keys() & behind:
-                found |= self.catalog.sequences[view].retained()
+        for name in self.read & self.catalog.sequences.keys():
+            found |= self.catalog.sequences[name].retained()
         for clause in self.clauses:
             name = f"window{path}{clause.clause.key}"
             found[name] = RetainedSchema(clause.schema, clause.kernel.growing.partition)
@@ -342,7 +339,7 @@ class ClausePlan(RowtimePlan):
     def _bound(self) -> _Bound | WhyRelation:
         refuse_changing(self.tokens, self.query)
         if self.is_endless:  # what no operator does is refused now
-            planned_views(self.gateway, self.catalog, self.views_of_windows)
+            planned_views(self.gateway, self.catalog, self.views_of_rows)
         gateway = Gateway(self.gateway.spark, self.gateway.parameters)
         relations = {name: self._relation(gateway, name) for name in sorted(self.read)}
         for name, known in relations.items():
@@ -397,9 +394,6 @@ class ClausePlan(RowtimePlan):
 
     def _waits(self, key: str) -> bool:
         """Whether rows of a relation may come that a clause over it has to wait with."""
-        definition = self.catalog.definitions.get(key)
-        if definition is not None:
-            return bool(sequences_of(self.catalog, definition.query))
         return key not in self.read or key in self.catalog.sequences
 
     # -- a micro-batch --------------------------------------------------------------------------------------

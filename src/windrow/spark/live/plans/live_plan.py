@@ -317,16 +317,14 @@ class RowtimePlan(LivePlan):
     def clause_inputs(self) -> frozenset[str]:
         """The streams that it, or clauses before it, make windows and matches of, and their results."""
 
-    @cached_property
-    def views_of_windows(self) -> frozenset[str]:
-        """The views of queries over windows in brackets, or of rows as they come, that clauses read."""
+    @property
+    def views_of_rows(self) -> frozenset[str]:
+        """The views of rows as they come, of which clauses make windows and matches."""
         return views_behind(self.catalog, self.clause_inputs)
 
     def fingerprint(self) -> dict[str, Any]:
         """The properties by which a checkpoint recognizes the query, and the form of its state."""
-        state = "rows" if self.windowed is None else "chunks"
-        state += ", of views in chunks" if self.views_of_windows else ""
-        return {**super().fingerprint(), "state": state}
+        return {**super().fingerprint(), "state": "rows" if self.windowed is None else "chunks"}
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The views of streams that clauses read and queries over windows make, planned as these queries are."""
+"""The views of rows as they come, of which clauses make windows and matches: planned as queries are."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterable
 
 from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
-from windrow.spark.live.plans.read_names import sequences_of
 from windrow.spark.live.reading.windowed_queries import planned_windows
 from windrow.spark.live.reading.windowed_query import WindowedQuery
 
@@ -14,14 +13,13 @@ __all__ = ["planned_views", "views_behind"]
 
 
 def views_behind(catalog: Catalog, read: Iterable[str]) -> frozenset[str]:
-    """Of streams that clauses read, and those that they are made of, those that are such views."""
+    """Of the streams that clauses read, also those behind windows and matches, the ones that are views."""
     found: set[str] = set()
     for name in read:
         if name in catalog.sequences:
             found |= views_behind(catalog, catalog.sequences[name].read)
         elif name in catalog.definitions:
-            behind = sequences_of(catalog, catalog.definitions[name].query)
-            found |= {name, *views_behind(catalog, behind)}
+            found.add(name)
     return frozenset(found)
 
 

@@ -55,7 +55,7 @@ class Upstream:
             return view.coming(self)
         if name in self.catalog.definitions:
             assert self.span.of_view is not None
-            return self.span.of_view(self, name)
+            return self.span.of_view(self.span, name)
         span, arrived = self.span, self.span.arrived.get(name)
         stream = self.catalog.streams[name] if arrived is None else arrived
         until, rows = upwards(span.until, self.scale, stream.scale), stream.frame
