@@ -15,6 +15,7 @@ from windrow.algebra.bound_statement import BoundStatement
 from windrow.algebra.match_node import (
     Match,
 )
+from windrow.algebra.named_queries import NamedQueries
 from windrow.algebra.names import IDENTITY, QUALIFIED, ROW, order_key, partition_key, verbatim
 from windrow.algebra.predicates import refuse_in_predicate
 from windrow.algebra.qualified import QualifiedFields, find_qualified
@@ -29,7 +30,6 @@ from windrow.algebra.rewriting.varying_subqueries import (
 )
 from windrow.algebra.row_comparison import compared_rows
 from windrow.algebra.window_node import Uses, Window, WindowBoundary, WindowFragment
-from windrow.errors import NotSupportedError, ParseError
 from windrow.syntax.canonical_text import canonical_place
 from windrow.syntax.cql_clauses import alias_after
 from windrow.syntax.expression_nodes import Name, plain_names
@@ -37,7 +37,6 @@ from windrow.syntax.expressions import parse_expression
 from windrow.syntax.nodes import (
     BlockText,
     BoundaryClause,
-    Cte,
     Range,
     Variable,
     WindowClause,
@@ -109,8 +108,8 @@ def bind(
 ColumnsOf = Callable[[SqlText, tuple[Window | Match, ...]], Sequence[str] | None]
 """The names of the columns of a query that reads these windows; None where they are not known."""
 
-_MOST_HIDDEN = 12
 Island = BlockText | MatchRelation | PatternBlock
+_WORDS = {BlockText: "WINDOW BY", MatchRelation: "MATCH_RECOGNIZE", PatternBlock: "a pattern"}
 
 
 class _Binder:
@@ -136,6 +135,8 @@ class _Binder:
             *find_pattern_windows(tokens),
         ]
         self.windows: dict[Range, Window | Match] = {}
+        clauses = [(one.range, _WORDS[type(one)]) for one in self.islands]
+        self.prefix = NamedQueries(tokens, clauses, self.text, self.piece).prefix
         self.matches = MatchBinder(self)
 
     # -- text with windows in place of SELECTs ------------------------------------------------------
@@ -359,54 +360,6 @@ class _Binder:
 
         return WindowFragment(part(tokens), expression, self.tokens.span(*tokens), part)
 
-    def prefix(self, ctes: tuple[Cte, ...]) -> SqlText:
-        """WITH and the named queries that a SELECT sees; the innermost of one name counts."""
-        seen = {cte.name.lower(): cte for cte in ctes}
-        if not seen:
-            return SqlText()
-        for cte in seen.values():
-            inside = [other for other in self.islands if _covers(cte.body, other.range)]
-            if cte.recursive and inside and _mentions(self.tokens, cte.body, cte.name):
-                kinds = {BlockText: "WINDOW BY", MatchRelation: "MATCH_RECOGNIZE", PatternBlock: "a pattern"}
-                words = kinds[type(inside[0])]
-                raise NotSupportedError(
-                    f"{words} in a recursive query is not supported",
-                    condition="UNSUPPORTED_CLAUSE",
-                    sql=self.tokens.sql,
-                    span=self.tokens.span(*inside[0].range),
-                    hint="compute the windows in a query of their own",
-                )
-        return self.with_list(ctes)
-
-    def with_list(self, ctes: tuple[Cte, ...]) -> SqlText:
-        """WITH and the queries that can be seen, from the outermost inwards."""
-        seen = {cte.name.lower(): cte for cte in ctes}
-        if not seen:
-            return SqlText()
-        if len(seen) < len(ctes) and len(ctes) > _MOST_HIDDEN:
-            raise ParseError(
-                f"more than {_MOST_HIDDEN} named queries are seen, and one of them hides another",
-                condition="FAILED_TO_PARSE_TOO_COMPLEX",
-                sqlstate="54001",
-                sql=self.tokens.sql,
-                span=self.tokens.span(*ctes[-1].item),
-                hint="name each query of the WITH lists differently",
-            )
-        items = []
-        for index, cte in enumerate(ctes):
-            if seen[cte.name.lower()] is not cte:
-                continue
-            if len(seen) == len(ctes):
-                items.append(self.text(*cte.item))
-            else:
-                # a name is taken twice: each query reads which ones it sees itself
-                head, body = (cte.item[0], cte.body[0] - 1), self.text(*cte.body)
-                items.append(
-                    SqlText.of(self.piece(head), " (", self.with_list(ctes[:index]), "(", body, "))")
-                )
-        word = "WITH RECURSIVE " if any(cte.recursive for cte in seen.values()) else "WITH "
-        return SqlText.of(word, SqlText.join(", ", items), " ")
-
     def rows(
         self,
         query: BlockText,
@@ -618,12 +571,6 @@ def _inside(places: Sequence[Range], around: Range) -> list[Range]:
     """Of places in order, those that another one covers."""
     first, last = (bisect_left(places, (end, 0)) for end in around)
     return [place for place in places[first:last] if place[1] <= around[1]]
-
-
-def _mentions(tokens: TokenList, where: Range, name: str) -> bool:
-    return any(
-        tokens[index].is_name and tokens[index].name.lower() == name.lower() for index in range(*where)
-    )
 
 
 def _with_argument_uses(aggregates: Aggregates, uses: tuple[Uses, ...], names: list[str]) -> tuple[Uses, ...]:

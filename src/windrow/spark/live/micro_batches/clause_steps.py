@@ -97,7 +97,7 @@ class ClauseSteps(InMemorySteps):
         frontier = before.frontier if origin is None or until is None else until
         chunks = self._state.write(to_retain, buffered)
         committed = CommittedBatch(number, positions, frontier, origin, {}, counts, chunks, marks)
-        return Done(committed, come.count, emitted, {})
+        return Done(committed, come.count, emitted)
 
     def _write_output(
         self,

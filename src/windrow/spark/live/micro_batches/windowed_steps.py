@@ -153,7 +153,7 @@ class WindowedSteps(InMemorySteps):
         committed = CommittedBatch(number, positions, frontier, origin, {}, counts, chunks, marks=marks)
         committed = committed if self._carried is None else self._carried.named(committed)
         self._known = number, retained  # which counts once it is committed
-        return Done(committed, come.count, emitted, {})
+        return Done(committed, come.count, emitted)
 
     def _retained(self, committed: CommittedBatch) -> Retained:
         """What waits for windows and clauses, and what they retain."""
