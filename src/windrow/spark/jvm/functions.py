@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,6 +16,8 @@ from windrow.syntax.sqltext import quoted
 __all__ = ["is_permanent_function", "is_temporary_function", "stored_body"]
 
 _BODY = "Body:"
+_STORED = "Usage: {"
+"""Before what Spark 4.0 shows in place of a body: the properties of the function, as JSON."""
 
 
 def stored_body(spark: SparkSession, name: Sequence[str]) -> str | None:
@@ -26,7 +29,23 @@ def stored_body(spark: SparkSession, name: Sequence[str]) -> str | None:
         lines = [row[0] for row in spark.sql(f"DESCRIBE FUNCTION EXTENDED {shown}").collect()]
     except PySparkException:  # it is gone, or may not be read, which the statement itself reports
         return None
-    return next((line.removeprefix(_BODY).strip() for line in lines if line.startswith(_BODY)), None)
+    return next((body for line in lines if (body := _shown_body(line)) is not None), None)
+
+
+def _shown_body(line: str) -> str | None:
+    """The body of a function, if a line of DESCRIBE shows it.
+
+    >>> _shown_body("Body: x + 1")
+    'x + 1'
+    >>> _shown_body('Usage: {"sqlFunction.expression":"x + 1"}')
+    'x + 1'
+    """
+    if line.startswith(_BODY):
+        return line.removeprefix(_BODY).strip()
+    if not line.startswith(_STORED):
+        return None
+    known = json.loads(line[len(_STORED) - 1 :])
+    return known.get("sqlFunction.query", known.get("sqlFunction.expression"))
 
 
 def is_permanent_function(spark: SparkSession, name: Sequence[str]) -> bool:
