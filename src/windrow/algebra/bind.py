@@ -40,6 +40,7 @@ from windrow.syntax.nodes import (
     Range,
     Variable,
     WindowClause,
+    is_within,
 )
 from windrow.syntax.patterns.match_nodes import MatchRelation
 from windrow.syntax.patterns.match_relations import find_matches
@@ -96,7 +97,7 @@ def bind(
     """
     binder = _Binder(tokens, rowtimes or {}, relations or {}, own, columns_of, varying)
     binder.islands = [
-        one for one in binder.islands if not any(_covers(inside, one.range) for inside in apart)
+        one for one in binder.islands if not any(is_within(one.range, inside) for inside in apart)
     ]
     has_clause = any(statement[0] <= island.range[0] < statement[1] for island in binder.islands)
     if not has_clause and clauses:
@@ -147,7 +148,7 @@ class _Binder:
         outermost = [
             one
             for one in inside
-            if not any(other is not one and _covers(other.range, one.range) for other in inside)
+            if not any(other is not one and is_within(one.range, other.range) for other in inside)
         ]
         parts: list[str | Piece | SqlText] = []
         at = self.tokens.span(start, stop).start
@@ -465,7 +466,7 @@ class _Binder:
         replaced |= {
             at: sql
             for at, sql in qualified.replaced().items()
-            if not any(_covers(around, at) for around in aggregates.at)
+            if not any(is_within(at, around) for around in aggregates.at)
         }
         hidden = [*(call.name for call in aggregates.calls), *hidden]
         for star in stars:
@@ -561,10 +562,6 @@ def _key_columns(partition_by: Sequence[WindowFragment], order_by: Sequence[Wind
 
 def _identities(compared: dict[int, Variable]) -> dict[Range, str]:
     return {(at, at + 1): quoted(IDENTITY + row.name) for at, row in compared.items()}
-
-
-def _covers(outer: Range, inner: Range) -> bool:
-    return outer[0] <= inner[0] and inner[1] <= outer[1]
 
 
 def _inside(places: Sequence[Range], around: Range) -> list[Range]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from windrow.errors import NotSupportedError, ParseError
-from windrow.syntax.nodes import Cte, Range
+from windrow.syntax.nodes import Cte, Range, is_within
 from windrow.syntax.sqltext import SqlText
 from windrow.syntax.tokens import TokenList
 
@@ -47,7 +47,7 @@ class NamedQueries:
             ``FAILED_TO_PARSE_TOO_COMPLEX`` where many queries hide others.
         """
         for cte in {one.name.lower(): one for one in ctes}.values():
-            inside = [clause for clause in self.clauses if _covers(cte.body, clause[0])]
+            inside = [clause for clause in self.clauses if is_within(clause[0], cte.body)]
             if cte.recursive and inside and self._mentions(cte):
                 place, words = inside[0]
                 raise NotSupportedError(
@@ -91,7 +91,3 @@ class NamedQueries:
         """Whether a query names itself."""
         names = (self.tokens[index] for index in range(*cte.body))
         return any(token.is_name and token.name.lower() == cte.name.lower() for token in names)
-
-
-def _covers(outer: Range, inner: Range) -> bool:
-    return outer[0] <= inner[0] and inner[1] <= outer[1]

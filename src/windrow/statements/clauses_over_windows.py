@@ -48,7 +48,7 @@ from windrow.statements.naming import forget_unread, refresh
 from windrow.statements.select_stream import selects_inside
 from windrow.statements.stream_reader import reader_of
 from windrow.syntax.cql_clauses import TO_STREAM
-from windrow.syntax.nodes import BlockText, Cte, Range
+from windrow.syntax.nodes import BlockText, Cte, Range, is_within
 from windrow.syntax.patterns.match_nodes import MatchRelation
 from windrow.syntax.patterns.match_relations import find_matches
 from windrow.syntax.patterns.pattern_windows import PatternBlock, find_pattern_windows
@@ -218,7 +218,7 @@ def _first_clause(tokens: TokenList, catalog: Catalog) -> Island | None:
         *find_pattern_windows(tokens),
     ]
     apart = _apart(tokens)
-    here = [one for one in islands if not any(_covers(other, one.range) for other in apart)]
+    here = [one for one in islands if not any(is_within(one.range, other) for other in apart)]
     inner = [one for one in here if not any(_is_inside(other.range, one.range) for other in here)]
     return min(inner, key=lambda one: one.range, default=None)
 
@@ -235,12 +235,8 @@ def _makes_streams(tokens: TokenList, at: int) -> bool:
     return tokens.word(at) in TO_STREAM and tokens.is_symbol(at + 1, "(")
 
 
-def _covers(around: Range, inside: Range) -> bool:
-    return around[0] <= inside[0] and inside[1] <= around[1]
-
-
 def _is_inside(one: Range, other: Range) -> bool:
-    return one != other and _covers(other, one)
+    return one != other and is_within(one, other)
 
 
 def _around(tokens: TokenList, island: Island, instead: SqlText) -> SqlText:

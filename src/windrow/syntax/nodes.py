@@ -21,9 +21,19 @@ __all__ = [
     "Side",
     "Variable",
     "WindowClause",
+    "is_within",
 ]
 
 Range = tuple[int, int]
+
+
+def is_within(inside: Range, around: Range) -> bool:
+    """Whether a stretch is in another one, or is that.
+
+    >>> is_within((2, 4), (1, 4)), is_within((2, 4), (3, 4))
+    (True, False)
+    """
+    return around[0] <= inside[0] and inside[1] <= around[1]
 
 
 class Side(Enum):

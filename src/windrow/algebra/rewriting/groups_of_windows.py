@@ -19,7 +19,7 @@ from windrow.algebra.rewriting.label_rowtime import put_label_row
 from windrow.algebra.row_comparison import comparisons_of_rows
 from windrow.syntax.expression_nodes import plain_names
 from windrow.syntax.expressions import parse_expression
-from windrow.syntax.nodes import BlockText, Range
+from windrow.syntax.nodes import BlockText, Range, is_within
 from windrow.syntax.select_list import aliased, excepted, without_distinct
 from windrow.syntax.sqltext import SqlText, quoted
 from windrow.syntax.tokens import TokenList
@@ -46,7 +46,9 @@ def put_windows_below(edits: Edits, query: BlockText, own: frozenset[str], windo
     tokens, clause = edits.tokens, query.clause
     parts = [part for part in (query.select, query.groups_after, query.tail) if part and part[0] < part[1]]
     found = [*aggregate_ranges(tokens, parts, clause.name, own), *comparisons_of_rows(tokens, parts, clause)]
-    columns = sorted(one for one in found if not any(_is_in(one, other) for other in found if other != one))
+    columns = sorted(
+        one for one in found if not any(is_within(one, other) for other in found if other != one)
+    )
     names: dict[tuple[str, ...], str] = {}
     texts: dict[str, SqlText] = {}
     for place in columns:
@@ -83,7 +85,7 @@ def put_name(
     elif hidden and (bracket := excepted(tokens, item)) is not None:
         edits.put(bracket + 1, f"{listed},")
     has_alias = aliased(tokens, item) is not None and tokens.word(item[1] - 2) != "OVER"
-    if not has_alias and any(_is_in(place, item) for place in replaced):
+    if not has_alias and any(is_within(place, item) for place in replaced):
         edits.put(item[1], f"AS {quoted(name or tokens.text(*item))}")
 
 
@@ -107,7 +109,3 @@ def _put_aliased(edits: Edits, having: Range, items: list[Range], variables: lis
 def _said(tokens: TokenList, place: Range) -> tuple[str, ...]:
     """What says that two columns are the same: each ? is a parameter of its own."""
     return (*tokens.folded(*place), *(str(at) for at in range(*place) if tokens.is_symbol(at, "?")))
-
-
-def _is_in(inside: Range, around: Range) -> bool:
-    return around[0] <= inside[0] and inside[1] <= around[1]

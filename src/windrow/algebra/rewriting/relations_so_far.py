@@ -25,7 +25,7 @@ from windrow.algebra.rewriting.groups_of_windows import end_of_windows, put_wind
 from windrow.algebra.rewriting.label_rowtime import column_of_key, put_label_row
 from windrow.algebra.rewriting.patterns.over_beside_patterns import has_over_of_rows, put_over_around_patterns
 from windrow.syntax.cql_clauses import begins_relation
-from windrow.syntax.nodes import BlockText, Range
+from windrow.syntax.nodes import BlockText, Range, is_within
 from windrow.syntax.patterns.match_nodes import MatchClause, MatchRelation
 from windrow.syntax.patterns.match_relations import find_matches
 from windrow.syntax.patterns.pattern_windows import PatternBlock, find_pattern_windows
@@ -112,7 +112,7 @@ def _below(clauses: Mapping[_Clause, int | None]) -> list[Range]:
 
 
 def _is_in(inside: Range, around: Range) -> bool:
-    return inside != around and around[0] <= inside[0] and inside[1] <= around[1]
+    return inside != around and is_within(inside, around)
 
 
 def _is_stream(tokens: TokenList, at: int, streams: Collection[str]) -> bool:

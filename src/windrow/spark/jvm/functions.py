@@ -45,7 +45,8 @@ def _shown_body(line: str) -> str | None:
     if not line.startswith(_STORED):
         return None
     known = json.loads(line[len(_STORED) - 1 :])
-    return known.get("sqlFunction.query", known.get("sqlFunction.expression"))
+    body: str | None = known.get("sqlFunction.query", known.get("sqlFunction.expression"))
+    return body
 
 
 def is_permanent_function(spark: SparkSession, name: Sequence[str]) -> bool:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from windrow.algebra.names import of_relation, piece_of, verbatim
 from windrow.algebra.qualified import relations_of
-from windrow.syntax.nodes import Range
+from windrow.syntax.nodes import Range, is_within
 from windrow.syntax.patterns.match_nodes import variable_name
 from windrow.syntax.patterns.pattern_windows import PatternBlock, find_pattern_windows
 from windrow.syntax.patterns.row_patterns import variables_of
@@ -156,7 +156,7 @@ class _Join:
         """An item, which has the name that it would have over the join."""
         text, tokens = self.written(item), self.tokens
         has_alias = without_alias(tokens, item) != item and tokens.word(item[1] - 2) != "OVER"
-        if has_alias or not any(_is_in(at, item) for at in self.replaced):
+        if has_alias or not any(is_within(at, item) for at in self.replaced):
             return text
         if tokens.is_symbol(item[1] - 1, "*"):
             return text
@@ -171,14 +171,14 @@ class _Join:
         tokens = self.tokens
         said = {tokens.folded(*item): tokens[item[1] - 1].name for item in items if item in self.replaced}
         for place in self.replaced:
-            if _is_in(place, self.query.tail) and tokens.folded(*place) in said:
+            if is_within(place, self.query.tail) and tokens.folded(*place) in said:
                 self.replaced[place] = quoted(said[tokens.folded(*place)])
 
     def written(self, part: Range) -> SqlText:
         """A stretch with columns in place of what the query inside returns."""
         parts: list[SqlText | str] = []
         at, stop = part
-        for place in sorted(one for one in self.replaced if _is_in(one, part)):
+        for place in sorted(one for one in self.replaced if is_within(one, part)):
             parts += [piece_of(self.tokens, at, place[0]), " ", self.stands(place, self.replaced[place]), " "]
             at = place[1]
         return SqlText.of(*parts, piece_of(self.tokens, at, stop))
@@ -187,7 +187,3 @@ class _Join:
         """A text of ours in place of a stretch."""
         span = self.tokens.span(*place)
         return SqlText.of(Piece(text, self.tokens.sql, span.start, span.stop - span.start))
-
-
-def _is_in(part: Range, around: Range) -> bool:
-    return around[0] <= part[0] and part[1] <= around[1]
