@@ -24,6 +24,8 @@ QUERIES = {
     " (SELECT DISTINCT k, make_ym_interval(0, v) AS i FROM s [RANGE 3])",
     "the longest of months": "SELECT k, CAST(i AS STRING) AS i FROM"
     " (SELECT k, MAX(make_ym_interval(0, v)) AS i FROM s [RANGE 3] GROUP BY k)",
+    "the average of months": "SELECT k, CAST(AVG(make_ym_interval(0, v)) AS STRING) AS i FROM s [RANGE 3]"
+    " GROUP BY k",
     "a join by months": "SELECT a.k, CAST(a.i AS STRING) AS i FROM (SELECT k, make_ym_interval(0, v) AS i"
     " FROM s [RANGE 3]) AS a LEFT JOIN (SELECT make_ym_interval(0, v) AS i FROM s [NOW]) AS b ON a.i = b.i",
     "variants": """SELECT k, to_json(parse_json(concat('{"a":', v, '}'))) AS j FROM s [RANGE 3]""",

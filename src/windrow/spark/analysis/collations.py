@@ -9,10 +9,11 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, LongType, StringType, StructType
 
+from windrow.algebra.names import ROW
 from windrow.spark.arrow import contains, is_orderable
 from windrow.spark.collected import frame_of_collected
 
-__all__ = ["collated", "ranked", "with_compared"]
+__all__ = ["collated", "ranked", "with_compared", "with_ranks"]
 
 _PLACE, _VALUE = "place", "value"
 
@@ -32,6 +33,13 @@ def ranked(spark: SparkSession, rows: pa.Table, schema: StructType) -> pa.Table:
         ranks = _ranks(spark, rows.column(name), schema[name].dataType)
         rows = rows.set_column(rows.column_names.index(name), name, pa.array(ranks))
     return rows
+
+
+def with_ranks(frame: DataFrame) -> DataFrame:
+    """Keys of rows with ranks in place of values that a collation compares; the rows are left as they are."""
+    keys = StructType([one for one in frame.schema if one.name != ROW])
+    ranks = {name: F.dense_rank().over(Window.orderBy(name)) for name in collated(keys)}
+    return frame.withColumns({name: F.when(F.isnotnull(name), rank) for name, rank in ranks.items()})
 
 
 def with_compared(frame: DataFrame, schema: StructType) -> tuple[DataFrame, tuple[tuple[str, str], ...]]:
