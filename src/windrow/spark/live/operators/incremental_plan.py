@@ -138,7 +138,7 @@ class IncrementalPlan:
         self._outputs.append(fragment)
         return fragment
 
-    def appends(self, fragment: Fragment) -> bool:
+    def appends(self, fragment: ProgramFragment) -> bool:
         """Whether no row of it ever leaves."""
         return self._appending.issuperset(fragment.leaves)
 
