@@ -26,6 +26,7 @@ from windrow.plan import nodes
 from windrow.plan.event_time import HIDDEN, Completeness, Occurrence, SessionFacts, Timed
 from windrow.plan.event_time.window_times import window_of
 from windrow.plan.sql import sql_of_plan
+from windrow.spark.analysis.collations import with_compared
 from windrow.spark.arrow import is_orderable
 from windrow.spark.gateway import Gateway
 from windrow.spark.logs.session_streams import NUMBER, PTIME, ROWTIME, Stream, StreamArrivals
@@ -373,8 +374,9 @@ class Emitted:
             if not self.how.watermark:
                 frame = frame.withColumn(COMPLETE, F.lit(NEVER).cast("bigint"))
             kinds = StructType([field for field in frame.schema if field.name in found.columns])
-            keys = self.keys(found)
-            frame = run_keyed(self.gateway, "delay", [frame], keys, kinds, self.how.delay)
+            frame, compared = with_compared(frame, kinds)
+            keys = [dict(compared).get(name, name) for name in self.keys(found)]
+            frame = run_keyed(self.gateway, "delay", [frame], keys, kinds, self.how.delay, compared=compared)
             return replace(found, frame=frame, net_by=None)
         if self.how.watermark:
             later = F.greatest(F.col(ENTER), F.col(COMPLETE))
