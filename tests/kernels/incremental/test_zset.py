@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from windrow.kernels.aggregates import Aggregate
+from windrow.kernels.aggregates import AggregateSpec
 from windrow.kernels.packing.shards import Layout
 from windrow.kernels.sorting import SortKey
 from windrow.kernels.zset import (
@@ -178,10 +178,10 @@ def test_aggregates_are_those_of_every_instant(rows, data):
     values = np.array([np.nan if value is None else value for value in numbers])
     table = pa.table({"x": pa.array(numbers, pa.int64())})
     specs = [
-        Aggregate("sum", "x", pa.int64()),
-        Aggregate("count_star", None, pa.int64()),
-        Aggregate("max", "x", pa.int64()),
-        Aggregate("count_distinct", "x", pa.int64()),
+        AggregateSpec("sum", "x", pa.int64()),
+        AggregateSpec("count_star", None, pa.int64()),
+        AggregateSpec("max", "x", pa.int64()),
+        AggregateSpec("count_distinct", "x", pa.int64()),
     ]
     found = list(grouped(table, group, enter, leave, specs))
     for tick in [*INSTANTS, 100]:
@@ -209,6 +209,6 @@ def test_work_for_a_change_does_not_depend_on_the_size(length, monkeypatch):
     enter = np.arange(count, dtype=np.int64)
     table = pa.table({"x": enter})
     (one,) = grouped(
-        table, np.zeros(count, np.int64), enter, enter + length, [Aggregate("sum", "x", pa.int64())]
+        table, np.zeros(count, np.int64), enter, enter + length, [AggregateSpec("sum", "x", pa.int64())]
     )
     assert len(one[0]) == count + length - 1

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from windrow.kernels.aggregates import Aggregate
+from windrow.kernels.aggregates import AggregateSpec
 from windrow.kernels.aggregates.windows import by_length, expanded
 from windrow.kernels.packing.chunks import pack, unpack
 from windrow.kernels.packing.messages import CHUNK, KIND, NUMBER, MessageKind
@@ -75,7 +75,7 @@ class Keyed:
     keys: tuple[str, ...]
     layout: Layout
     origin: int = 0
-    aggregates: tuple[tuple[str, Aggregate], ...] = ()
+    aggregates: tuple[tuple[str, AggregateSpec], ...] = ()
     first: First | None = None
     windows: WindowingFunction | None = None
 

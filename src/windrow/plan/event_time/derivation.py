@@ -180,7 +180,7 @@ def _derived(deriving: Deriving, node: plan.Node, judged: bool) -> Derived:
             raise AssertionError("clauses are over windows in brackets, by rowtime")
         case plan.Over():
             return of_over(deriving, node)
-        case plan.Session():
+        case plan.SessionWindows():
             return of_session(deriving, node, judged)
         case plan.TimeWindows():
             return of_windows(deriving, node, judged)

@@ -538,7 +538,7 @@ class _Windows:
     def __init__(self, gateway: Gateway, frames: Mapping[str, DataFrame]) -> None:
         self._gateway, self.frames = gateway, dict(frames)
 
-    def __call__(self, node: nodes.TimeWindows | nodes.Session, rows: SqlText) -> SqlText:
+    def __call__(self, node: nodes.TimeWindows | nodes.SessionWindows, rows: SqlText) -> SqlText:
         """A query for the rows with their windows."""
         key = f"__windows{len(self.frames)}"
         input_rows = self._gateway.sql(rows, self.frames)

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructType
 
 from windrow.errors import NotSupportedError
-from windrow.kernels.aggregates import Aggregate
+from windrow.kernels.aggregates import AggregateSpec
 from windrow.kernels.packing.shards import Layout
 from windrow.kernels.zset.keyed_operator import First, Keyed
 from windrow.kernels.zset.relation import ENTER, LEAVE
@@ -40,7 +40,7 @@ def run_keyed(
     keys: Sequence[str],
     result: StructType,
     origin: int = 0,
-    aggregates: tuple[tuple[str, Aggregate], ...] = (),
+    aggregates: tuple[tuple[str, AggregateSpec], ...] = (),
     first: First | None = None,
     windows: WindowingFunction | None = None,
     until: Sequence[Completeness] = (),

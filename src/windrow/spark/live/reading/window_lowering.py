@@ -12,7 +12,7 @@ from pyspark.sql.types import BooleanType, DataType, StructField, StructType
 
 from windrow.algebra.continuous import WindowedStream
 from windrow.algebra.time_scale import TimeScale
-from windrow.kernels.incremental import Window, WindowInput, WindowOperator
+from windrow.kernels.incremental import BracketWindow, WindowInput, WindowOperator
 from windrow.plan import nodes as plan
 from windrow.plan.columns import ROWS, Column, Expression, Part, Scope, schema_of
 from windrow.plan.reasons import Reason
@@ -114,7 +114,7 @@ class WindowLowering:
     gateway: Gateway
     named: Mapping[str, Stream]
     made: Mapping[str, MadeStream]
-    sizes: Mapping[str, Window]
+    sizes: Mapping[str, BracketWindow]
     windows: Mapping[str, WindowedStream]
     kind: str | None
     output: StructType
@@ -450,7 +450,7 @@ _KINDS = {
     plan.Distinct: "DISTINCT",
     plan.SetOperation: "a set operator",
     plan.Sort: "ORDER BY with LIMIT",
-    plan.Session: "SESSION",
+    plan.SessionWindows: "SESSION",
 }
 
 
