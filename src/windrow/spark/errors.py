@@ -133,7 +133,7 @@ def translate(
             message, hint = _unbound(source[span.start : span.stop])
         elif condition.startswith("UNRESOLVED_COLUMN"):
             guesses = (variable_before_clause, _meant_stream, meant_modifier)
-            hint = next((meant for guess in guesses if (meant := guess(source, span)) is not None), hint)
+            hint = next((said for guess in guesses if (said := guess(source, span)) is not None), hint)
             if hint is None or hint.startswith(_THERE_ARE):
                 hint = behind_match(source) or hint
         elif condition == "WINDOW_FUNCTION_WITHOUT_OVER_CLAUSE":
