@@ -236,7 +236,7 @@ class EmittedFlow(EmitEvaluation):
     @cached_property
     def _groups(self) -> list[str] | None:
         """The columns by which changes are counted; None where they are not."""
-        is_counted = self._envelope == "one-sql" and self._query.timed.counts
+        is_counted = self._envelope == "one-sql" and self._query.counts
         return self._query.keys(self._found) if is_counted else None
 
     # -- micro-batches ---------------------------------------------------------------------------------
